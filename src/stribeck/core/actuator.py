@@ -1,0 +1,360 @@
+r"""Servo actuators: firmware control law and motor equation, per family.
+
+Source of the laws: Duclusaud et al., "Extended Friction Models for the Physics Simulation of Servo
+Actuators", §IV; the current interval is asymmetric in the back-EMF, where the paper's
+:math:`-I_{emf}` has a sign slip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, Values
+from stribeck.core.namespace import array_namespace
+from stribeck.core.parameters import Parameter, ParameterSet
+from stribeck.errors import ConfigError
+
+EFFECTS = ("current-limit", "supply", "delay")
+"""Effects beyond the paper, by their names on the command line. All are off unless asked for."""
+
+EFFECT_PARAMETERS = {"current-limit": "current_limit", "delay": "command_delay"}
+"""The parameter that an effect adds; it stays at its datasheet value unless freed."""
+
+EFFECT_UNITS = {"current_limit": "A", "command_delay": "s"}
+
+
+class Gains(NamedTuple):
+    """Firmware gains of a run, in firmware units: floats for one run, arrays for many."""
+
+    kp: Any
+    ki: Any
+    kd: Any
+
+
+class Command(NamedTuple):
+    """What the firmware acts on during one step.
+
+    :param goal: goal position [rad].
+    :param torque_enable: 1 with torque on, 0 with torque off.
+    :param supply_voltage: supply voltage V [V].
+    """
+
+    goal: Any
+    torque_enable: Any
+    supply_voltage: Any
+
+
+class ControlState(NamedTuple):
+    """What a firmware remembers between steps.
+
+    :param goal: goal after the firmware's ramp [rad].
+    :param integral: integral of the position error [rad s].
+    """
+
+    goal: Any
+    integral: Any
+
+
+@dataclass(frozen=True)
+class VoltageControl:
+    r"""Position control by duty cycle, for a servo that switches its supply onto the motor.
+
+    :math:`d = clip(g K_p e + g_i K_i \int e - g_d K_d \dot\theta, \pm d_{max})`, :math:`U = d V`,
+    and with a drive/brake bridge :math:`\tau_m = k_t (U - k_t\dot\theta) / R`. With a drive/coast
+    bridge the current stops whenever the bridge opens, so that the back-EMF brakes for the driven
+    share of the time only: :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical
+    time constant far below the PWM period; Sihite et al., IROS 2019). Torque off is an open
+    circuit: :math:`\tau_m = 0`.
+
+    :param gain: duty per K_p and rad of position error.
+    :param duty_max: largest duty the firmware applies.
+    :param integral_gain: duty per K_i and rad s, where the firmware has it.
+    :param derivative_gain: duty per K_d and rad/s, where the firmware has it.
+    :param goal_speed: speed of the firmware's goal ramp [rad/s], ``None`` without a ramp.
+    :param bridge: ``"brake"`` or ``"coast"``.
+    """
+
+    gain: float
+    duty_max: float
+    integral_gain: float | None = None
+    derivative_gain: float | None = None
+    goal_speed: float | None = None
+    bridge: Literal["brake", "coast"] = "brake"
+
+    kind = "voltage"
+    motor_parameters = ("kt", "R", "armature")
+    required_parameters = ("kt", "R", "armature")
+
+
+@dataclass(frozen=True)
+class CurrentControl:
+    r"""Position control by motor current.
+
+    :math:`I^* = g K_p e - d\sqrt{K_p}\,\dot\theta`;
+    :math:`I = clip(I^*, [\max((-V - k_t\dot\theta)/R, -I_{max}), \min((V - k_t\dot\theta)/R, I_{max})])`
+    where :math:`I_{max}` wins if the interval is empty; :math:`\tau_m = k_t I`. Torque off means
+    :math:`I^* = 0`, not an open circuit. Without a known R there is no voltage bound.
+
+    :param gain: current per K_p and rad of position error [A/rad].
+    :param damping: d [A s/rad].
+    :param current_max: largest current :math:`I_{max}` [A].
+    """
+
+    gain: float
+    damping: float
+    current_max: float
+
+    kind = "current"
+    motor_parameters = ("kt", "R", "armature")
+    required_parameters = ("kt", "armature")
+
+
+@dataclass(frozen=True)
+class TorqueControl:
+    r"""Position control by torque, for an actuator that closes its own current loop.
+
+    :math:`\tau_m = clip(\rho g K_p e - d\,\dot\theta, \pm\tau_{max})`, :math:`\rho` the torque
+    multiplier (key ``ratio``).
+
+    :param gain: torque per K_p and rad of position error [N m/rad].
+    :param damping: d [N m s/rad].
+    :param torque_max: largest torque [N m].
+    """
+
+    gain: float
+    damping: float
+    torque_max: float
+
+    kind = "torque"
+    motor_parameters = ("ratio", "armature")
+    required_parameters = ("ratio", "armature")
+
+
+Control = VoltageControl | CurrentControl | TorqueControl
+
+MOTOR_UNITS = {
+    "kt": {"rotary": "N m/A", "linear": "N/A"},
+    "R": {"rotary": "ohm", "linear": "ohm"},
+    "armature": {"rotary": "kg m^2", "linear": "kg"},
+    "ratio": {"rotary": "1", "linear": "1"},
+    "q_offset": {"rotary": "rad", "linear": "m"},
+}
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Supply voltages [V]: what a recording is taken to have when it says nothing, and the rating."""
+
+    nominal: float
+    rated_min: float
+    rated_max: float
+
+
+@dataclass(frozen=True)
+class PwmRegister:
+    """How a servo reports its duty as an integer.
+
+    :param full_scale: the integer at full duty.
+    :param bits: width of the register, in which negative numbers wrap around.
+    """
+
+    full_scale: int
+    bits: int
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """One servo family, as its YAML in ``config/actuators`` describes it.
+
+    :param name: key in parameter files and on the command line.
+    :param title: the servo's name in words.
+    :param units: ``rotary`` (N m, rad) or ``linear`` (N, m).
+    :param control: the firmware's control law.
+    :param supply: supply voltages.
+    :param resolution: smallest step of the measured position [rad].
+    :param bounds: search bounds of motor and bench parameters, and of the friction parameters that
+        differ from the defaults.
+    :param effects: datasheet value and search bounds ``(value, lower, upper)`` of the parameter that
+        an effect adds; an effect that is not here is not known for this servo.
+    :param datasheet_bounds: bounds that replace the search bounds of motor parameters while the
+        current limit is on: without them a limit fixed at its datasheet value is compensated by
+        motor constants that no datasheet allows.
+    :param datasheet: the manufacturer's figures, for reports and priors.
+    :param published: identified parameters that were published, by law.
+    :param pwm_register: how the servo reports its duty, where recordings hold the raw integer.
+    :param active_effects: the effects that are on.
+    """
+
+    name: str
+    title: str
+    units: Literal["rotary", "linear"]
+    control: Control
+    supply: Supply
+    resolution: float
+    bounds: Mapping[str, tuple[float, float]]
+    effects: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    datasheet_bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    datasheet: Mapping[str, float] = field(default_factory=dict)
+    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    pwm_register: PwmRegister | None = None
+    active_effects: frozenset[str] = frozenset()
+
+    @property
+    def uses_measured_supply(self) -> bool:
+        """Whether the measured supply voltage drives the motor instead of the run's nominal one."""
+        return "supply" in self.active_effects
+
+    def with_effects(self, effects: Iterable[str]) -> Actuator:
+        """The actuator with effects beyond the paper switched on.
+
+        :raises ConfigError: for an effect that does not exist or that this servo's file says
+            nothing about.
+        """
+        chosen = frozenset(effects)
+        for effect in sorted(chosen):
+            if effect not in EFFECTS:
+                raise ConfigError(f"unknown effect {effect!r}; valid: {', '.join(EFFECTS)}")
+            if effect != "supply" and effect not in self.effects:
+                raise ConfigError(
+                    f"effect {effect!r} has no datasheet value for {self.name}; "
+                    f"known for it: {', '.join(self.known_effects)}. Add it under effects: in its YAML file"
+                )
+            if effect == "supply" and self.control.kind == "torque":
+                raise ConfigError(f"effect 'supply' means nothing for {self.name}: its torque needs no voltage")
+        return replace(self, active_effects=chosen)
+
+    @property
+    def known_effects(self) -> tuple[str, ...]:
+        """The effects that can be switched on for this servo."""
+        return tuple(e for e in EFFECTS if e in self.effects or (e == "supply" and self.control.kind != "torque"))
+
+    def parameters(self, law: FrictionLaw) -> ParameterSet:
+        """Motor, bench, friction and effect parameters with units and search bounds.
+
+        Motor, bench and friction parameters are free; a motor parameter without bounds does not take
+        part. Those of effects are fixed at their datasheet
+        values, and an offset torque is fixed at zero beside asymmetric Coulomb friction.
+        """
+        narrowed = self.datasheet_bounds if "current-limit" in self.active_effects else {}
+        found = []
+        for name in (*self.control.motor_parameters, "q_offset"):
+            if name not in self.bounds:
+                continue
+            lower, upper = narrowed.get(name, self.bounds[name])
+            unit = MOTOR_UNITS[name][self.units]
+            found.append(Parameter(name, unit, 0.5 * (lower + upper), lower, upper))
+        for name in law.parameter_names:
+            known = FRICTION_PARAMETERS[name]
+            base = name.removesuffix("_negative")
+            lower, upper = self.bounds.get(name, self.bounds.get(base, (known.lower, known.upper)))
+            unit = known.rotary_unit if self.units == "rotary" else known.linear_unit
+            fixed = name == "torque_offset" and law.asymmetric
+            value = 0.0 if name == "torque_offset" else 0.5 * (lower + upper)
+            found.append(Parameter(name, unit, value, lower, upper, free=not fixed))
+        for effect in sorted(self.active_effects & EFFECT_PARAMETERS.keys()):
+            name = EFFECT_PARAMETERS[effect]
+            value, lower, upper = self.effects[effect]
+            found.append(Parameter(name, EFFECT_UNITS[name], value, lower, upper, free=False))
+        return ParameterSet(found)
+
+
+def initial_control_state(actuator: Actuator, goal: Any) -> ControlState:
+    """The firmware's state at the start of a run: the ramp stands at the goal, the integral is empty.
+
+    :param goal: first goal of the run [rad], an array where there are many runs.
+
+    What a firmware does not have is the number 0.0, which costs nothing.
+    """
+    control = actuator.control
+    ramps = isinstance(control, VoltageControl) and control.goal_speed is not None
+    integrates = isinstance(control, VoltageControl) and control.integral_gain is not None
+    return ControlState(goal if ramps else 0.0, 0.0 * goal if integrates else 0.0)
+
+
+def motor_torque(
+    actuator: Actuator,
+    p: Values,
+    gains: Gains,
+    state: ControlState,
+    command: Command,
+    position: Any,
+    velocity: Any,
+    dt: float,
+) -> tuple[Any, ControlState]:
+    """Motor torque at the output shaft [N m] and the firmware's next state.
+
+    :param p: values of the motor parameters (and ``current_limit`` while that effect is on).
+    :param position: joint position [rad].
+    :param velocity: joint velocity [rad/s].
+    :param dt: time step [s].
+    """
+    control = actuator.control
+    if isinstance(control, VoltageControl):
+        duty, state = duty_cycle(control, gains, state, command.goal, position, velocity, dt)
+        return voltage_torque(control, p, duty, command, velocity), state
+    xp = array_namespace(position, velocity, command.goal, *p.values())
+    error = command.goal - position
+    if isinstance(control, CurrentControl):
+        wanted = control.gain * gains.kp * error - control.damping * xp.sqrt(gains.kp) * velocity
+        return current_torque(control, p, wanted, command, velocity), state
+    torque = p["ratio"] * control.gain * gains.kp * error - control.damping * velocity
+    return command.torque_enable * xp.clip(torque, -control.torque_max, control.torque_max), state
+
+
+def duty_cycle(
+    control: VoltageControl,
+    gains: Gains,
+    state: ControlState,
+    goal: Any,
+    position: Any,
+    velocity: Any,
+    dt: float,
+) -> tuple[Any, ControlState]:
+    r"""Duty of the bridge in [-1, 1] and the firmware's next state (see :class:`VoltageControl`).
+
+    The integral is held where it alone would saturate the duty.
+    """
+    xp = array_namespace(position, velocity, goal)
+    ramped, integral = state
+    if control.goal_speed is not None:
+        reach = control.goal_speed * dt
+        goal = ramped = xp.clip(goal, ramped - reach, ramped + reach)
+    error = goal - position
+    duty = control.gain * gains.kp * error
+    if control.integral_gain is not None:
+        integral_gain = control.integral_gain * gains.ki
+        limit = control.duty_max / xp.maximum(integral_gain, 1e-12)
+        integral = xp.clip(integral + error * dt, -limit, limit)
+        duty = duty + integral_gain * integral
+    if control.derivative_gain is not None:
+        duty = duty - control.derivative_gain * gains.kd * velocity
+    return xp.clip(duty, -control.duty_max, control.duty_max), ControlState(ramped, integral)
+
+
+def voltage_torque(control: VoltageControl, p: Values, duty: Any, command: Command, velocity: Any) -> Any:
+    r"""Torque of a motor behind a bridge [N m] (see :class:`VoltageControl`; paper, eq. 13).
+
+    With ``current_limit`` among the values the firmware bounds the phase current,
+    :math:`|U - k_t\dot\theta| \le R I_{max}`, as far as the supply allows.
+    """
+    xp = array_namespace(duty, velocity, *p.values())
+    supply = command.supply_voltage
+    back_emf = p["kt"] * velocity
+    voltage = duty * supply
+    if "current_limit" in p:
+        reach = p["R"] * p["current_limit"]
+        voltage = xp.clip(xp.clip(voltage, back_emf - reach, back_emf + reach), -supply, supply)
+    driven = 1.0 if control.bridge == "brake" else xp.abs(voltage) / supply
+    return command.torque_enable * (p["kt"] / p["R"]) * (voltage - driven * back_emf)
+
+
+def current_torque(control: CurrentControl, p: Values, wanted: Any, command: Command, velocity: Any) -> Any:
+    """Torque of a motor behind a current loop [N m] (see :class:`CurrentControl`; paper, eqs. 14-15)."""
+    xp = array_namespace(wanted, velocity, *p.values())
+    current = command.torque_enable * wanted
+    if "R" in p:
+        supply, back_emf = command.supply_voltage, p["kt"] * velocity
+        current = xp.clip(current, (-supply - back_emf) / p["R"], (supply - back_emf) / p["R"])
+    return p["kt"] * xp.clip(current, -control.current_max, control.current_max)

@@ -1,0 +1,322 @@
+"""One recorded run, frozen and validated, and its way to arrays on a common time grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.actuator import Gains
+from stribeck.core.bench import Pendulum
+from stribeck.errors import RecordingError
+
+FloatArray = npt.NDArray[np.float64]
+
+MINIMUM_DURATION = 1.0
+"""A run shorter than this [s] says too little about friction to be used."""
+
+LONGEST_GAP = 0.1
+"""Measurements further apart than this [s] are not interpolated: the samples between do not count."""
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A sampled signal.
+
+    :param time: sample times (n,), strictly increasing [s].
+    :param value: samples (n,), finite.
+    :param held: a command or flag, valid until the next sample; otherwise a measurement, which may
+        be interpolated.
+    :raises RecordingError: for samples that are not finite, times that do not increase, or lengths
+        that differ.
+    """
+
+    time: FloatArray
+    value: FloatArray
+    held: bool
+
+    def __post_init__(self) -> None:
+        for name in ("time", "value"):
+            array = np.array(getattr(self, name), dtype=np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if self.time.ndim != 1 or self.time.shape != self.value.shape or self.time.size == 0:
+            raise RecordingError(
+                f"expected as many times as samples, at least one; found {self.time.shape} times "
+                f"and {self.value.shape} samples"
+            )
+        for name in ("time", "value"):
+            bad = np.flatnonzero(~np.isfinite(getattr(self, name)))
+            if bad.size:
+                raise RecordingError(
+                    f"{bad.size} {name}s are not finite, the first is sample {bad[0]}: {getattr(self, name)[bad[0]]}"
+                )
+        backwards = np.flatnonzero(np.diff(self.time) <= 0.0)
+        if backwards.size:
+            k = int(backwards[0])
+            raise RecordingError(
+                f"time does not increase from sample {k} ({self.time[k]:.6f} s) to sample {k + 1} "
+                f"({self.time[k + 1]:.6f} s)"
+            )
+
+    def at(self, times: npt.ArrayLike, interpolate: bool | None = None) -> FloatArray:
+        """Samples at other times: the last one held for commands and flags, interpolated for
+        measurements. Outside the recording the first or last sample holds.
+
+        :param interpolate: overrules what the signal is.
+        """
+        wanted = np.asarray(times, dtype=np.float64)
+        if not self.held if interpolate is None else interpolate:
+            return np.interp(wanted, self.time, self.value)
+        # A grid point that rounding put a hair before a sample still sees that sample.
+        index = np.searchsorted(self.time, wanted + 1e-9, side="right") - 1
+        return self.value[np.maximum(index, 0)]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What does not change during a run.
+
+    :param mass: load mass [kg].
+    :param length: rod length [m].
+    :param arm_mass: rod mass [kg].
+    :param supply_voltage: nominal supply voltage [V].
+    :param kp: firmware's proportional gain, in firmware units.
+    :param ki: integral gain.
+    :param kd: derivative gain.
+    :raises RecordingError: for values that are not finite or physically impossible.
+    """
+
+    mass: float
+    length: float
+    arm_mass: float
+    supply_voltage: float
+    kp: float
+    ki: float = 0.0
+    kd: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd"):
+            value = getattr(self, name)
+            positive = name in ("length", "supply_voltage")
+            if not math.isfinite(value) or value < 0.0 or (positive and value == 0.0):
+                raise RecordingError(
+                    f"{name} must be {'positive' if positive else 'zero or positive'} and finite, found {value}"
+                )
+        if self.mass + self.arm_mass == 0.0:
+            raise RecordingError("mass and arm_mass are both zero: a pendulum needs a load")
+
+    @property
+    def load(self) -> float:
+        """Moment of the load (m + m_a/2) l [kg m]: what makes set-ups differ in load."""
+        return (self.mass + 0.5 * self.arm_mass) * self.length
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One recorded run of one joint on the bench, irregularly sampled, as it was recorded.
+
+    :param name: name of the run, for messages and tables.
+    :param actuator: name of the servo.
+    :param trajectory: name of the trajectory.
+    :param setup: load, gains and supply.
+    :param position: measured position [rad].
+    :param velocity: measured velocity [rad/s].
+    :param goal: goal position as sent [rad], held.
+    :param torque_enable: 1 with torque on, held.
+    :param supply_voltage: measured supply [V], where the servo tells.
+    :param temperature: measured temperature [°C], where the servo tells.
+    :param pwm: duty that the firmware applied, in [-1, 1], where the servo tells; held, because it is
+        the output of a firmware that acts in steps.
+    :raises RecordingError: for a run shorter than a second, or a signal that ends before it begins.
+    """
+
+    name: str
+    actuator: str
+    trajectory: str
+    setup: Setup
+    position: Series
+    velocity: Series
+    goal: Series
+    torque_enable: Series
+    supply_voltage: Series | None = None
+    temperature: Series | None = None
+    pwm: Series | None = None
+
+    def __post_init__(self) -> None:
+        if self.duration < MINIMUM_DURATION:
+            raise RecordingError(
+                f"run {self.name!r} lasts {self.duration:.3f} s; at least {MINIMUM_DURATION:g} s are needed"
+            )
+        flags = self.torque_enable.value
+        if np.any((flags != 0.0) & (flags != 1.0)):
+            raise RecordingError(f"run {self.name!r}: torque_enable must be 0 or 1 throughout")
+
+    @property
+    def start(self) -> float:
+        """First time at which position, velocity and command are all known [s]."""
+        return float(
+            max(series.time[0] for series in (self.position, self.velocity, self.goal, self.torque_enable))
+        )
+
+    @property
+    def duration(self) -> float:
+        """Time between the first complete sample and the last position [s]."""
+        return float(self.position.time[-1]) - self.start
+
+    def resample(
+        self, dt: float, *, interpolate_commands: bool = False, start: float | None = None
+    ) -> Samples:
+        """The run on a grid of ``dt`` [s]: commands and flags held, measurements interpolated.
+
+        The grid begins at the first complete sample and never passes the last measurement. Samples
+        inside a gap of the measurement (:data:`LONGEST_GAP`) are marked as not valid.
+
+        :param interpolate_commands: interpolate the goal as well, and round the flags, as the paper's
+            program does; for comparisons only.
+        :param start: begin at this time instead [s].
+        """
+        begin = self.start if start is None else start
+        count = int(math.floor((float(self.position.time[-1]) - begin) / dt + 1e-6)) + 1
+        time = begin + dt * np.arange(count)
+        nominal = np.full(count, self.setup.supply_voltage)
+        goal = self.goal.at(time, interpolate=interpolate_commands or None)
+        enable = self.torque_enable.at(time, interpolate=interpolate_commands or None)
+        return Samples(
+            log=self,
+            dt=dt,
+            time=time,
+            position=self.position.at(time),
+            velocity=self.velocity.at(time),
+            goal=goal,
+            torque_enable=(enable > 0.5).astype(np.float64),
+            supply_voltage=nominal if self.supply_voltage is None else self.supply_voltage.at(time),
+            valid=_outside_gaps(self.position.time, time),
+        )
+
+
+def _outside_gaps(measured: FloatArray, grid: FloatArray) -> npt.NDArray[np.bool_]:
+    index = np.clip(np.searchsorted(measured, grid, side="right"), 1, len(measured) - 1)
+    within = (grid > measured[index - 1]) & (grid < measured[index])
+    return ~(within & (measured[index] - measured[index - 1] > LONGEST_GAP))
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A run on a uniform grid, (n,) arrays. ``valid`` marks samples that were really measured."""
+
+    log: Log
+    dt: float
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    goal: FloatArray
+    torque_enable: FloatArray
+    supply_voltage: FloatArray
+    valid: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Many runs on one grid: (T, R) arrays, the shorter runs padded with their last sample.
+
+    :param time: time since the start of each run [s], (T,).
+    :param weight: weight of each sample (T, R): 1/(R n_r) where run r was measured, so that a
+        weighted sum of errors is the mean over runs of each run's mean; 0 elsewhere.
+    """
+
+    logs: tuple[Log, ...]
+    dt: float
+    time: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    goal: FloatArray
+    torque_enable: FloatArray
+    supply_voltage: FloatArray
+    weight: FloatArray
+    pendulum: Pendulum
+    gains: Gains
+    nominal_supply: FloatArray
+
+    def supply(self, measured: bool) -> FloatArray:
+        """Supply voltage (T, R) [V]: as measured, or the run's nominal one."""
+        return self.supply_voltage if measured else np.broadcast_to(self.nominal_supply, self.goal.shape)
+
+    def reset_indices(self, reset_period: float | None) -> frozenset[int]:
+        """Steps at which a simulation is put back on the measurement; none without a period."""
+        if reset_period is None:
+            return frozenset()
+        every = max(1, round(reset_period / self.dt))
+        return frozenset(range(every, len(self.time), every))
+
+    def mean_absolute_errors(self, position: FloatArray) -> FloatArray:
+        """Mean absolute position error of each run (R,) [rad], of simulated positions (T, R)."""
+        runs = len(self.logs)
+        return np.asarray(np.sum(self.weight * np.abs(position - self.position), axis=0) * runs)
+
+    def block_steps(self, block_length: float) -> int:
+        """Samples in a block of about ``block_length`` [s], so that the runs divide into whole blocks.
+
+        The last block may have up to as many samples less as there are blocks.
+        """
+        count = max(1, round(len(self.time) * self.dt / block_length))
+        return -(-len(self.time) // count)
+
+
+def batch_of(samples: Sequence[Samples]) -> Batch:
+    """Stack runs on a common grid.
+
+    :raises RecordingError: for no runs at all, or grids that differ.
+    """
+    if not samples:
+        raise RecordingError("no runs to work on")
+    if len({run.dt for run in samples}) > 1:
+        raise RecordingError(f"runs have different time steps: {sorted({run.dt for run in samples})}")
+    length = max(len(run.time) for run in samples)
+    runs = len(samples)
+
+    def stacked(name: str) -> FloatArray:
+        columns = [
+            np.pad(getattr(run, name), (0, length - len(run.time)), mode="edge") for run in samples
+        ]
+        return np.stack(columns, axis=1).astype(np.float64)
+
+    valid = np.zeros((length, runs))
+    for r, run in enumerate(samples):
+        valid[: len(run.time), r] = run.valid
+    setups = [run.log.setup for run in samples]
+
+    def constants(name: str) -> FloatArray:
+        return np.array([getattr(setup, name) for setup in setups], dtype=np.float64)
+
+    return Batch(
+        logs=tuple(run.log for run in samples),
+        dt=samples[0].dt,
+        time=samples[0].dt * np.arange(length),
+        position=stacked("position"),
+        velocity=stacked("velocity"),
+        goal=stacked("goal"),
+        torque_enable=stacked("torque_enable"),
+        supply_voltage=stacked("supply_voltage"),
+        weight=valid / (np.sum(valid, axis=0) * runs),
+        pendulum=Pendulum(constants("mass"), constants("length"), constants("arm_mass")),
+        gains=Gains(constants("kp"), constants("ki"), constants("kd")),
+        nominal_supply=constants("supply_voltage"),
+    )
+
+
+def common_value(logs: Sequence[Log], name: Literal["actuator"]) -> str:
+    """The value that all logs share.
+
+    :raises RecordingError: if they do not.
+    """
+    found = sorted({getattr(log, name) for log in logs})
+    if len(found) != 1:
+        raise RecordingError(
+            f"the recordings are of different {name}s ({', '.join(found)}); fit one {name} at a time"
+        )
+    return str(found[0])

@@ -1,0 +1,32 @@
+"""The errors a user can cause.
+
+Every message is one line and says what was found, what is valid, and what to do.
+"""
+
+
+class StribeckError(Exception):
+    """Base of all errors that the command line reports in one line, with exit code 1."""
+
+
+class RecordingError(StribeckError):
+    """A recording (bag or JSON) is missing, damaged, or says something impossible."""
+
+
+class ParameterFileError(StribeckError):
+    """A parameter file is not what the format allows."""
+
+
+class ConfigError(StribeckError):
+    """A configuration file, an option or a combination of options is not valid."""
+
+
+class StudyError(StribeckError):
+    """A study database cannot be used as asked."""
+
+
+class OutputError(StribeckError):
+    """A result cannot be written where it was asked for."""
+
+
+class MissingDependencyError(StribeckError):
+    """An optional library is needed for what was asked."""

@@ -1,0 +1,1 @@
+"""Identification: everything that needs JAX, cmaes or Optuna."""

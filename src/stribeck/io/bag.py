@@ -1,0 +1,362 @@
+"""The bag contract: recorded runs to rosbag2 bags and back.
+
+========================  ==================================  ===========================================
+topic                     type                                holds
+========================  ==================================  ===========================================
+``/joint_states``         sensor_msgs/JointState              measured position, velocity, effort
+``/joint_commands``       sensor_msgs/JointState              goal position as sent after clipping
+``/dynamic_joint_states`` control_msgs/DynamicJointState      everything else the servo says
+``/bench``                std_msgs/String, latched            JSON: what run this is, on which bench
+========================  ==================================  ===========================================
+
+A run lasts from its ``/bench`` message to ``{"run_id": …, "event": "end"}`` or to the next ``/bench``
+of that joint. Time is the header stamp; the log time only orders.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rosbags.typesys.store import Typestore
+
+import stribeck
+from stribeck.core.log import Log, Series, Setup
+from stribeck.errors import RecordingError
+from stribeck.io import strict
+from stribeck.io.signals import REQUIRED_SIGNALS, SignalTable, Source, load_signals
+from stribeck.io.storage import (
+    RawMessage,
+    Storage,
+    Topic,
+    contract_types,
+    read_messages,
+    write_messages,
+)
+
+JOINT_STATES = Topic("/joint_states", "sensor_msgs/msg/JointState")
+JOINT_COMMANDS = Topic("/joint_commands", "sensor_msgs/msg/JointState")
+DYNAMIC_JOINT_STATES = Topic("/dynamic_joint_states", "control_msgs/msg/DynamicJointState")
+BENCH = Topic("/bench", "std_msgs/msg/String", latched=True)
+
+TELEMETRY = {
+    "pwm": "pwm",
+    "supply_voltage": "voltage",
+    "temperature": "temperature",
+    "torque_enable": "torque_enable",
+}
+"""Signals of a log that travel as telemetry, and their ros2_control interface names."""
+
+HELD_SIGNALS = ("goal", "torque_enable", "pwm")
+
+SETUP_KEYS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
+BENCH_REQUIRED = ("run_id", "joint", "actuator", "mass", "length", "arm_mass", "supply_voltage", "kp", "trajectory")
+BENCH_OPTIONAL = ("ki", "kd", "software")
+
+
+@dataclass(frozen=True)
+class BenchDescription:
+    """One run as ``/bench`` describes it."""
+
+    run_id: str
+    joint: str
+    actuator: str
+    trajectory: str
+    setup: Setup
+
+    def to_json(self) -> str:
+        """The text of the ``/bench`` message."""
+        return json.dumps(
+            {
+                "run_id": self.run_id,
+                "joint": self.joint,
+                "actuator": self.actuator,
+                "trajectory": self.trajectory,
+                **{key: getattr(self.setup, key) for key in SETUP_KEYS},
+                "software": f"stribeck {stribeck.__version__}",
+            }
+        )
+
+    @classmethod
+    def from_mapping(cls, data: Mapping[str, Any], what: str) -> BenchDescription:
+        """Check and take over the content of a ``/bench`` message.
+
+        :raises RecordingError: for missing, unknown or impossible values.
+        """
+        strict.check_keys(data, BENCH_REQUIRED, BENCH_OPTIONAL, what, RecordingError)
+        words = {
+            key: strict.text(data[key], f"{what}: {key}", RecordingError)
+            for key in ("run_id", "joint", "actuator", "trajectory")
+        }
+        numbers = {
+            key: strict.number(data[key], f"{what}: {key}", RecordingError) for key in SETUP_KEYS if key in data
+        }
+        try:
+            return cls(setup=Setup(**numbers), **words)
+        except RecordingError as error:
+            raise RecordingError(f"{what}: {error}") from None
+
+
+@dataclass
+class _Run:
+    """Samples of one run while a bag is read: signal to times and values."""
+
+    bench: BenchDescription
+    times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+
+def write_bag(path: Path, logs: Sequence[Log], *, joint: str = "joint", storage: Storage = "mcap") -> None:
+    """Write runs of one joint, one after the other, as a new bag.
+
+    Header stamps are the times of the logs, rounded to 1 ns. The log times of a later run follow
+    those of the one before.
+
+    :raises RecordingError: for logs whose velocity was not sampled together with the position.
+    :raises OutputError: if the bag exists or cannot be written.
+    """
+    topics = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
+    write_messages(path, topics, _log_messages(contract_types(), logs, joint), storage)
+
+
+def read_bag(
+    path: Path,
+    *,
+    signals: SignalTable | None = None,
+    joint: str | None = None,
+    bench: BenchDescription | None = None,
+) -> list[Log]:
+    """Read the runs of a bag.
+
+    :param signals: where the bag holds the signals; by default as the contract says.
+    :param joint: the joint to read; needed if the bag has runs of several.
+    :param bench: describes a bag without ``/bench``, which then is one run; its ``joint`` counts.
+    :raises RecordingError: for a bag that is damaged, has no runs, or has runs that make no log.
+    """
+    signals = signals or load_signals()
+    messages, typestore = read_messages(path)
+    present = {message.topic.name for message in messages}
+    if bench is None and BENCH.name not in present:
+        raise RecordingError(
+            f"{path} has no {BENCH.name} topic, so its loads and gains are not known: describe it with --bench "
+            "mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME,joint=NAME"
+        )
+    runs = _collect(path, messages, typestore, _chosen(path, signals, present), bench)
+    joints = sorted({run.bench.joint for run in runs})
+    if joint is None and len(joints) > 1:
+        raise RecordingError(f"{path} has runs of several joints ({', '.join(joints)}): choose one with --joint")
+    if joint is not None:
+        runs = [run for run in runs if run.bench.joint == joint]
+        if not runs:
+            raise RecordingError(f"{path} has no run of joint {joint!r}; it has: {', '.join(joints) or 'none'}")
+    if not runs:
+        raise RecordingError(f"{path} holds no run")
+    return [_log(path, run) for run in runs]
+
+
+def _log_messages(typestore: Typestore, logs: Sequence[Log], joint: str) -> Iterator[RawMessage]:
+    offset = 0
+    for log in logs:
+        messages = sorted(_run_messages(typestore, log, joint), key=lambda message: message.log_time)
+        shift = max(0, offset - messages[0].log_time)
+        for message in messages:
+            yield message._replace(log_time=message.log_time + shift)
+        offset = messages[-1].log_time + shift + 1
+
+
+def _run_messages(typestore: Typestore, log: Log, joint: str) -> Iterator[RawMessage]:
+    if not np.array_equal(log.position.time, log.velocity.time):
+        raise RecordingError(f"run {log.name!r}: velocity was not sampled together with the position")
+    text = typestore.types[BENCH.type]
+    series = [log.position, log.goal, *(getattr(log, name) for name in TELEMETRY)]
+    first = min(_nanoseconds(found.time[0]) for found in series if found is not None)
+    last = max(_nanoseconds(found.time[-1]) for found in series if found is not None)
+    bench = BenchDescription(log.name, joint, log.actuator, log.trajectory, log.setup)
+
+    def raw(topic: Topic, stamp: int, message: Any) -> RawMessage:
+        return RawMessage(topic, stamp, bytes(typestore.serialize_cdr(message, topic.type)))
+
+    yield raw(BENCH, first, text(data=bench.to_json()))
+    for time, position, velocity in zip(log.position.time, log.position.value, log.velocity.value, strict=True):
+        stamp = _nanoseconds(time)
+        yield raw(JOINT_STATES, stamp, _joint_state(typestore, stamp, joint, position, velocity))
+    for time, goal in zip(log.goal.time, log.goal.value, strict=True):
+        stamp = _nanoseconds(time)
+        yield raw(JOINT_COMMANDS, stamp, _joint_state(typestore, stamp, joint, goal))
+    for stamp, interfaces in _telemetry(log):
+        yield raw(DYNAMIC_JOINT_STATES, stamp, _dynamic_joint_state(typestore, stamp, joint, interfaces))
+    yield raw(BENCH, last, text(data=json.dumps({"run_id": log.name, "event": "end"})))
+
+
+def _telemetry(log: Log) -> Iterator[tuple[int, dict[str, float]]]:
+    """Stamps and interface values, what was sampled at one time in one message."""
+    merged: dict[int, dict[str, float]] = defaultdict(dict)
+    for signal, interface in TELEMETRY.items():
+        found: Series | None = getattr(log, signal)
+        if found is not None:
+            for time, value in zip(found.time, found.value, strict=True):
+                merged[_nanoseconds(time)][interface] = float(value)
+    yield from sorted(merged.items())
+
+
+def _nanoseconds(time: float) -> int:
+    return round(time * 1e9)
+
+
+def _header(typestore: Typestore, stamp: int) -> Any:
+    time = typestore.types["builtin_interfaces/msg/Time"](*divmod(stamp, 1_000_000_000))
+    return typestore.types["std_msgs/msg/Header"](stamp=time, frame_id="")
+
+
+def _joint_state(
+    typestore: Typestore, stamp: int, joint: str, position: float, velocity: float | None = None
+) -> Any:
+    # A measurement has a velocity, and an effort of NaN where the servo tells none; a command has neither.
+    measured = velocity is not None
+    return typestore.types[JOINT_STATES.type](
+        header=_header(typestore, stamp),
+        name=[joint],
+        position=np.array([position]),
+        velocity=np.array([velocity] if measured else [], dtype=np.float64),
+        effort=np.array([math.nan] if measured else [], dtype=np.float64),
+    )
+
+
+def _dynamic_joint_state(typestore: Typestore, stamp: int, joint: str, interfaces: Mapping[str, float]) -> Any:
+    values = typestore.types["control_msgs/msg/InterfaceValue"](
+        interface_names=list(interfaces), values=np.array(list(interfaces.values()))
+    )
+    return typestore.types[DYNAMIC_JOINT_STATES.type](
+        header=_header(typestore, stamp), joint_names=[joint], interface_values=[values]
+    )
+
+
+def _chosen(path: Path, signals: SignalTable, present: Iterable[str]) -> dict[str, Source]:
+    """Of each signal the first source that the bag has.
+
+    :raises RecordingError: if there is none for a signal that is needed.
+    """
+    present = sorted(present)
+    chosen = {}
+    for signal, sources in signals.items():
+        for source in sources:
+            if source.constant is not None or source.topic in present:
+                chosen[signal] = source
+                break
+        else:
+            if signal in REQUIRED_SIGNALS:
+                wanted = " or ".join(source.topic for source in sources)
+                raise RecordingError(
+                    f"{path} has no topic {wanted} for {signal}; it has: {', '.join(present) or 'none'}. "
+                    "Name the right ones with --signals FILE"
+                )
+    return chosen
+
+
+def _collect(
+    path: Path,
+    messages: Sequence[RawMessage],
+    typestore: Typestore,
+    sources: Mapping[str, Source],
+    bench: BenchDescription | None,
+) -> list[_Run]:
+    """Sort the samples of a bag into runs."""
+    by_topic: dict[str, list[tuple[str, Source]]] = defaultdict(list)
+    for signal, source in sources.items():
+        if source.constant is None:
+            by_topic[source.topic].append((signal, source))
+    active: dict[str, _Run] = {}
+    finished: list[_Run] = []
+    if bench is not None:
+        active[bench.joint] = _Run(bench)
+    # With equal log times a run begins before its first sample and ends after its last.
+    for message in sorted(messages, key=lambda m: (m.log_time, _rank(m, typestore))):
+        if message.topic.name == BENCH.name and bench is None:
+            _bench_event(path, message, typestore, active, finished)
+        elif message.topic.name in by_topic and active:
+            decoded = _decode(path, message, typestore)
+            for signal, source in by_topic[message.topic.name]:
+                time = message.log_time * 1e-9 if source.order else _stamp(decoded)
+                for joint, value in source.samples(decoded):
+                    if joint in active:
+                        active[joint].times[signal].append(time)
+                        active[joint].values[signal].append(value)
+    for run in (*finished, *active.values()):
+        for signal, source in sources.items():
+            if source.constant is not None and run.times["position"]:
+                run.times[signal], run.values[signal] = [run.times["position"][0]], [source.constant]
+    return [*finished, *active.values()]
+
+
+def _rank(message: RawMessage, typestore: Typestore) -> int:
+    if message.topic.name != BENCH.name:
+        return 1
+    return 2 if b'"event"' in message.data else 0
+
+
+def _bench_event(
+    path: Path, message: RawMessage, typestore: Typestore, active: dict[str, _Run], finished: list[_Run]
+) -> None:
+    what = f"{path}: {BENCH.name}"
+    content = _decode(path, message, typestore).data
+    data = strict.mapping(strict.parse_json(content, path, RecordingError), what, RecordingError)
+    if "event" in data:
+        ended = [joint for joint, run in active.items() if run.bench.run_id == data.get("run_id")]
+        finished += [active.pop(joint) for joint in ended]
+        return
+    bench = BenchDescription.from_mapping(data, what)
+    if bench.joint in active:
+        if active[bench.joint].bench == bench:
+            return  # the latched message again, for a recorder that came late
+        finished.append(active.pop(bench.joint))
+    active[bench.joint] = _Run(bench)
+
+
+def _decode(path: Path, message: RawMessage, typestore: Typestore) -> Any:
+    if message.topic.type not in typestore.types:
+        raise RecordingError(
+            f"{path}: messages on {message.topic.name} have type {message.topic.type}, which the bag does not define"
+        )
+    try:
+        return typestore.deserialize_cdr(message.data, message.topic.type)
+    except Exception as error:  # the generated decoders raise whatever damaged bytes make them raise
+        raise RecordingError(f"{path}: a message on {message.topic.name} cannot be decoded") from error
+
+
+def _stamp(message: Any) -> float:
+    stamp = message.header.stamp
+    return float(stamp.sec + stamp.nanosec * 1e-9)
+
+
+def _log(path: Path, run: _Run) -> Log:
+    what = f"{path}: run {run.bench.run_id!r}"
+    missing = [signal for signal in REQUIRED_SIGNALS if not run.times[signal]]
+    if missing:
+        raise RecordingError(f"{what} has no {', '.join(missing)} of joint {run.bench.joint!r}")
+    try:
+        found = {
+            signal: Series(
+                np.array(times), np.array(run.values[signal]), held=signal in HELD_SIGNALS
+            )
+            for signal, times in run.times.items()
+            if times and not (signal not in REQUIRED_SIGNALS and np.all(np.isnan(run.values[signal])))
+        }
+        position = found["position"]
+        if "velocity" not in found and len(position.time) > 1:
+            slope = np.gradient(position.value, position.time)
+            found["velocity"] = Series(position.time, slope, held=False)
+        return Log(
+            name=run.bench.run_id,
+            actuator=run.bench.actuator,
+            trajectory=run.bench.trajectory,
+            setup=run.bench.setup,
+            **found,
+        )
+    except RecordingError as error:
+        raise RecordingError(f"{what}: {error}") from None

@@ -1,0 +1,72 @@
+"""Where the project's own files lie, and writing that never loses what was there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from stribeck.errors import ConfigError, OutputError
+
+
+def shared_directory(name: str) -> Path:
+    """The folder ``config`` or ``bags`` of this installation.
+
+    It lies under ``share/stribeck`` of an installed package (pip or colcon), and at the top of a
+    source tree.
+
+    :raises ConfigError: if the installation has no such folder.
+    """
+    package = Path(__file__).resolve().parent.parent
+    for ancestor in package.parents:
+        installed = ancestor / "share" / "stribeck" / name
+        if installed.is_dir():
+            return installed
+        if (ancestor / "package.xml").is_file() and (ancestor / name).is_dir():
+            return ancestor / name
+    raise ConfigError(f"this installation of stribeck has no folder {name!r}: reinstall it, or use a source tree")
+
+
+def check_writable(path: Path) -> None:
+    """Raise :class:`OutputError` unless a file could be written at ``path``, which stays untouched."""
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder; name a file")
+    folder = path.parent
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        raise OutputError(f"cannot write {path}: {existing} is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise OutputError(f"cannot write {path}: no permission in {existing}")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise OutputError(f"cannot write {path}: the file is write-protected")
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write beside ``path`` and rename: at every moment the old file or the new one is there, whole.
+
+    :raises OutputError: if the file cannot be written.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,197 @@
+"""The parameter file: what a fit found, for people, nodes and other programs.
+
+Flat JSON with the keys that programs of the method know (``kt``, ``friction_base``, …, ``model``,
+``actuator``), so that they read it unchanged, and one block ``stribeck`` that says where the numbers
+come from and how sure they are. Files without the block are read as well.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
+from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, law_named
+from stribeck.errors import ConfigError, ParameterFileError
+from stribeck.io import strict
+from stribeck.io.actuators import load_actuator
+from stribeck.io.files import write_atomically
+
+SCHEMA = 1
+BLOCK = "stribeck"
+
+_POSITIVE = ("kt", "R", "ratio", "alpha", "dtheta_stribeck", "current_limit")
+_SIGNED = ("q_offset", "torque_offset")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where identified parameters come from, and how sure they are. Every field is plain JSON.
+
+    :param units: unit of each parameter.
+    :param bounds: search bounds of each free parameter.
+    :param fixed: parameters that were not identified.
+    :param intervals: confidence interval of each parameter that the data determine.
+    :param confidence: level of the intervals.
+    :param not_determined: parameters that the data do not determine, and why.
+    :param at_bounds: parameters at a search bound: ``lower`` or ``upper``.
+    :param statements: what these data cannot tell, in words.
+    :param loss: the loss that was minimised, and errors in rad.
+    :param split: which runs were fitted and which held out.
+    :param simulation: time step, integrator, reset period.
+    :param effects: effects beyond the paper that are on.
+    :param supply_voltage: nominal supply of the recordings [V].
+    :param temperature: of the servo during the recordings [°C].
+    :param data: fingerprint and number of runs.
+    :param search: method, seed, evaluations, how the search ended.
+    :param versions: of everything that had a part in it.
+    """
+
+    units: Mapping[str, str]
+    bounds: Mapping[str, tuple[float, float]]
+    fixed: tuple[str, ...]
+    intervals: Mapping[str, tuple[float, float]]
+    confidence: float
+    not_determined: Mapping[str, str]
+    at_bounds: Mapping[str, str]
+    statements: tuple[str, ...]
+    loss: Mapping[str, Any]
+    split: Mapping[str, Any]
+    simulation: Mapping[str, Any]
+    effects: tuple[str, ...]
+    supply_voltage: Mapping[str, float] | None
+    temperature: Mapping[str, float] | None
+    data: Mapping[str, Any]
+    search: Mapping[str, Any]
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ParameterFile:
+    """Identified parameters of one servo and law.
+
+    :param actuator: the servo, with the effects of the file switched on.
+    :param law: the friction law, with the terms that the file has.
+    :param values: every parameter's value by name.
+    :param provenance: the block ``stribeck``, if the file has one.
+    """
+
+    actuator: Actuator
+    law: FrictionLaw
+    values: Mapping[str, float]
+    provenance: Provenance | None = None
+
+
+def write_parameter_file(path: Path, content: ParameterFile) -> None:
+    """Write a parameter file atomically.
+
+    :raises OutputError: if it cannot be written.
+    """
+    flat: dict[str, Any] = {name: float(value) for name, value in content.values.items()}
+    flat |= {"model": content.law.name, "actuator": content.actuator.name}
+    if content.provenance is not None:
+        flat[BLOCK] = {"schema": SCHEMA, **vars(content.provenance)}
+    write_atomically(path, json.dumps(flat, indent=1, allow_nan=False) + "\n")
+
+
+def read_parameter_file(path: Path, actuator: Actuator | None = None) -> ParameterFile:
+    """Read a parameter file, of ours or of a program that knows the flat keys only.
+
+    Search bounds do not bind what is read. Friction keys ``*_negative`` and ``torque_offset`` switch
+    the law's terms on; ``q_offset`` may be missing and is then zero.
+
+    :param actuator: the servo, where the file names one that this installation does not have.
+    :raises ParameterFileError: for a file that is damaged, has missing or unknown keys, or values
+        that are not finite, negative where nothing can be, or otherwise impossible.
+    """
+    what = str(path)
+    text = strict.read_text(path, ParameterFileError)
+    data = strict.mapping(strict.parse_json(text, path, ParameterFileError), what, ParameterFileError)
+    for key in ("model", "actuator"):
+        if key not in data:
+            raise ParameterFileError(f"{what}: {key} missing")
+    try:
+        law = law_named(strict.text(data["model"], f"{what}: model", ParameterFileError))
+        name = strict.text(data["actuator"], f"{what}: actuator", ParameterFileError)
+        if actuator is None or actuator.name != name:
+            actuator = load_actuator(name)
+        provenance = _provenance(data[BLOCK], f"{what}: {BLOCK}") if BLOCK in data else None
+        if provenance is not None:
+            actuator = actuator.with_effects(provenance.effects)
+    except ConfigError as error:
+        raise ParameterFileError(f"{what}: {error}") from None
+    flat = {key: value for key, value in data.items() if key not in ("model", "actuator", BLOCK)}
+    law = law.with_terms(
+        asymmetric=any(key.endswith("_negative") for key in flat), offset="torque_offset" in flat
+    )
+    values = _values(flat, actuator, law, what)
+    return ParameterFile(actuator, law, values, provenance)
+
+
+def _values(flat: Mapping[str, Any], actuator: Actuator, law: FrictionLaw, what: str) -> dict[str, float]:
+    control = actuator.control
+    required = (*control.required_parameters, *law.parameter_names)
+    optional = [name for name in (*control.motor_parameters, "q_offset") if name not in required]
+    effects = [EFFECT_PARAMETERS[e] for e in sorted(actuator.active_effects) if e in EFFECT_PARAMETERS]
+    strict.check_keys(flat, (*required, *effects), optional, what, ParameterFileError)
+    values = {name: strict.number(value, f"{what}: {name}", ParameterFileError) for name, value in flat.items()}
+    for name, value in values.items():
+        check_possible(name, value, what)
+    return {"q_offset": 0.0, **values}
+
+
+def check_possible(name: str, value: float, what: str) -> None:
+    """Refuse a value that no servo can have.
+
+    :raises ParameterFileError: for it.
+    """
+    if name in _POSITIVE and value <= 0.0:
+        raise ParameterFileError(f"{what}: {name} must be positive, found {value:g}")
+    if name not in _SIGNED and value < 0.0:
+        raise ParameterFileError(f"{what}: {name} must not be negative, found {value:g}")
+    if name == "q_offset" and abs(value) > math.pi:
+        raise ParameterFileError(f"{what}: q_offset must be within ±pi rad, found {value:g}; is it in degrees?")
+    if name not in FRICTION_PARAMETERS and abs(value) > 1e6:
+        raise ParameterFileError(f"{what}: {name} is impossibly large, found {value:g}")
+
+
+def _provenance(value: Any, what: str) -> Provenance:
+    data = strict.mapping(value, what, ParameterFileError)
+    if data.get("schema") != SCHEMA:
+        raise ParameterFileError(
+            f"{what}: schema {data.get('schema')!r} is not known, this version reads {SCHEMA}: update stribeck"
+        )
+    names = list(Provenance.__dataclass_fields__)
+    strict.check_keys(data, ("schema", *names), (), what, ParameterFileError)
+    mappings = [name for name in names if name not in ("fixed", "statements", "effects", "confidence")]
+    for name in mappings:
+        if data[name] is not None or name not in ("supply_voltage", "temperature"):
+            strict.mapping(data[name], f"{what}: {name}", ParameterFileError)
+    for name in ("fixed", "statements", "effects"):
+        if not isinstance(data[name], list) or not all(isinstance(item, str) for item in data[name]):
+            raise ParameterFileError(f"{what}: {name}: expected a list of texts")
+    return Provenance(
+        **{name: data[name] for name in mappings if name not in ("bounds", "intervals")},
+        bounds=_ranges(data["bounds"], f"{what}: bounds"),
+        intervals=_ranges(data["intervals"], f"{what}: intervals"),
+        confidence=strict.number(data["confidence"], f"{what}: confidence", ParameterFileError),
+        fixed=tuple(data["fixed"]),
+        statements=tuple(data["statements"]),
+        effects=tuple(data["effects"]),
+    )
+
+
+def _ranges(value: Mapping[str, Any], what: str) -> dict[str, tuple[float, float]]:
+    found = {}
+    for name, pair in value.items():
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ParameterFileError(f"{what}: {name}: expected two numbers")
+        lower, upper = (strict.number(item, f"{what}: {name}", ParameterFileError) for item in pair)
+        if lower > upper:
+            raise ParameterFileError(f"{what}: {name}: {lower:g} is above {upper:g}")
+        found[name] = (lower, upper)
+    return found

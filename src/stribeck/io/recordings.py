@@ -1,0 +1,88 @@
+"""All recordings of a folder, whatever format each is in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from stribeck.core.log import Log, Series
+from stribeck.errors import RecordingError
+from stribeck.io.bag import SETUP_KEYS, BenchDescription, read_bag
+from stribeck.io.bam_json import read_bam_json
+from stribeck.io.signals import SignalTable
+from stribeck.io.storage import is_bag
+
+
+def read_recordings(
+    folder: Path,
+    *,
+    signals: SignalTable | None = None,
+    joint: str | None = None,
+    bench: BenchDescription | None = None,
+    arm_mass: float | None = None,
+) -> list[Log]:
+    """Every run found in ``folder`` and below: bags, and recordings in the BAM JSON format.
+
+    ``folder`` may also be one bag or one file. Runs are in the order of their paths.
+
+    :param signals, joint, bench: for bags, see :func:`stribeck.io.bag.read_bag`.
+    :param arm_mass: rod mass for JSON recordings that give none [kg].
+    :raises RecordingError: for an empty or missing folder, a damaged recording, or two runs of one
+        name.
+    """
+    if not folder.exists():
+        raise RecordingError(f"{folder}: no such file or folder")
+    logs: list[Log] = []
+    for path in _recordings_below(folder):
+        if path.suffix == ".json":
+            logs.append(read_bam_json(path, arm_mass=arm_mass))
+        else:
+            logs += read_bag(path, signals=signals, joint=joint, bench=bench)
+    if not logs:
+        raise RecordingError(
+            f"{folder} holds no recordings: expected bags (folders with metadata.yaml, .mcap, .db3) or "
+            "recordings in the BAM JSON format (.json)"
+        )
+    names = [log.name for log in logs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise RecordingError(
+            f"{folder} holds more than one run named {', '.join(twice)}: is a recording there twice?"
+        )
+    return logs
+
+
+def _recordings_below(path: Path) -> list[Path]:
+    if path.is_file() or is_bag(path):
+        return [path]
+    found: list[Path] = []
+    for entry in sorted(path.iterdir()):
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            found += _recordings_below(entry)
+        elif entry.suffix == ".json" or is_bag(entry):
+            found.append(entry)
+    return found
+
+
+def fingerprint(logs: Sequence[Log]) -> str:
+    """A digest of what was recorded, ``sha256:…``: the same for a JSON recording and a bag made of it.
+
+    Times count to 1 ns. Names and the order of runs do not count.
+    """
+    digests = sorted(_digest(log) for log in logs)
+    return "sha256:" + hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def _digest(log: Log) -> str:
+    digest = hashlib.sha256()
+    digest.update(repr([float(getattr(log.setup, key)) for key in SETUP_KEYS]).encode())
+    for name in ("position", "velocity", "goal", "torque_enable", "supply_voltage", "temperature", "pwm"):
+        series: Series | None = getattr(log, name)
+        digest.update(name.encode())
+        if series is not None:
+            digest.update((series.time * 1e9).round().astype("<i8").tobytes())
+            digest.update(series.value.astype("<f8").tobytes())
+    return digest.hexdigest()

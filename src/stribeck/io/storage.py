@@ -1,0 +1,235 @@
+"""Serialised messages in and out of rosbag2 bags, MCAP or sqlite3.
+
+Inside a ROS installation rosbag2_py does it, elsewhere the ``rosbags`` library; what is in the bag
+is the same. Messages pass as CDR bytes; their types come from the bag itself where it has them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from rosbags.highlevel import AnyReaderError
+from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, ReaderError, StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from stribeck.errors import OutputError, RecordingError
+
+Storage = Literal["mcap", "sqlite3"]
+STORAGES: tuple[Storage, ...] = get_args(Storage)
+
+JAZZY_BAG_VERSION = 9
+
+# Message types that ROS's core does not ship, as control_msgs 5 defines them.
+_CONTROL_MESSAGES = {
+    "control_msgs/msg/InterfaceValue": "string[] interface_names\nfloat64[] values\n",
+    "control_msgs/msg/DynamicJointState": (
+        "std_msgs/Header header\nstring[] joint_names\ncontrol_msgs/InterfaceValue[] interface_values\n"
+    ),
+}
+
+
+class Topic(NamedTuple):
+    """A topic of a bag. ``latched`` topics reach subscribers that come late."""
+
+    name: str
+    type: str
+    latched: bool = False
+
+
+class RawMessage(NamedTuple):
+    """A message as it lies in a bag.
+
+    :param topic: its topic.
+    :param log_time: when it was recorded [ns]; it orders messages, nothing more.
+    :param data: CDR bytes.
+    """
+
+    topic: Topic
+    log_time: int
+    data: bytes
+
+
+@cache
+def contract_types() -> Typestore:
+    """The message types of ROS 2 Jazzy and those of control_msgs that the bag contract needs."""
+    return _new_typestore()
+
+
+def _new_typestore() -> Typestore:
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name, definition in _CONTROL_MESSAGES.items():
+        store.register(get_types_from_msg(definition, name))
+    return store
+
+
+def is_bag(path: Path) -> bool:
+    """Whether ``path`` is a bag: a folder with metadata.yaml, or a lone storage file."""
+    return path.suffix in (".mcap", ".db3") or (path / "metadata.yaml").is_file()
+
+
+class BagContent(NamedTuple):
+    """The messages of a bag in the order of their log time, and the types to decode them with."""
+
+    messages: list[RawMessage]
+    typestore: Typestore
+
+
+def read_messages(path: Path) -> BagContent:
+    """All messages of a bag. Types that only the bag defines are taken from it.
+
+    :raises RecordingError: for a bag that is missing, damaged, or cut off.
+    """
+    read = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_with_rosbags
+    try:
+        definitions: dict[str, str] = {}
+        messages = sorted(read(path, definitions), key=lambda message: message.log_time)
+        return BagContent(messages, _types_with(definitions))
+    except (ReaderError, AnyReaderError, OSError, RuntimeError) as error:
+        raise RecordingError(f"{path} is not a readable bag (damaged or cut off?): {_line(error)}") from error
+    except (AssertionError, KeyError, ValueError, TypeError, IndexError, EOFError, ArithmeticError) as error:
+        # The readers trust what they parse: a damaged file surfaces as any of these.
+        raise RecordingError(f"{path} is damaged: {type(error).__name__} {_line(error)}".rstrip()) from error
+
+
+def write_messages(
+    path: Path, topics: Iterable[Topic], messages: Iterable[RawMessage], storage: Storage = "mcap"
+) -> None:
+    """Write a new bag at ``path``, which appears at once and whole.
+
+    :raises OutputError: if something is there already or the folder cannot be written.
+    """
+    if path.exists():
+        raise OutputError(f"{path} exists already; choose another name or move it away")
+    write = _write_with_rosbag2_py if _has_rosbag2_py() else _write_with_rosbags
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The bag's file takes the name of its folder, so the folder has its final name from the start.
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as beside:
+            unfinished = Path(beside) / path.name
+            write(unfinished, list(topics), messages, storage)
+            shutil.move(unfinished, path)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or _line(error)}") from error
+
+
+def _has_rosbag2_py() -> bool:
+    return importlib.util.find_spec("rosbag2_py") is not None
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _types_with(definitions: Mapping[str, str]) -> Typestore:
+    """The contract's types, and in a store of their own those that only a bag knows."""
+    unknown = {name: text for name, text in definitions.items() if name not in contract_types().types}
+    if not unknown:
+        return contract_types()
+    store = _new_typestore()
+    for name, text in unknown.items():
+        store.register(get_types_from_msg(text, name))
+    return store
+
+
+def _storage_file(path: Path) -> Path:
+    """The one storage file of a bag folder, which reads faster than the folder, or the folder."""
+    files = sorted(path.glob("*.mcap"))
+    if len(files) != 1 or not (path / "metadata.yaml").is_file():
+        return path
+    metadata = (path / "metadata.yaml").read_text(encoding="utf-8", errors="replace")
+    compression = re.search(r"compression_mode:[ \t]*['\"]?(\w*)", metadata)
+    plain = compression is None or compression.group(1).lower() in ("", "none")
+    return files[0] if plain else path
+
+
+def _read_with_rosbags(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
+    with Reader(_storage_file(path)) as reader:
+        topics = {}
+        for connection in reader.connections:
+            if connection.msgdef.format.name == "MSG":
+                definitions[connection.msgtype] = connection.msgdef.data
+            topics[connection.id] = Topic(connection.topic, connection.msgtype)
+        for connection, log_time, data in reader.messages(reader.connections):
+            yield RawMessage(topics[connection.id], log_time, bytes(data))
+
+
+def _latched_qos() -> list[Qos]:
+    never = QosTime(9223372036, 854775807)
+    return [
+        Qos(
+            QosHistory.KEEP_LAST,
+            1,
+            QosReliability.RELIABLE,
+            QosDurability.TRANSIENT_LOCAL,
+            never,
+            never,
+            QosLiveliness.AUTOMATIC,
+            never,
+            False,
+        )
+    ]
+
+
+def _write_with_rosbags(
+    path: Path, topics: list[Topic], messages: Iterable[RawMessage], storage: Storage
+) -> None:
+    plugin = StoragePlugin.MCAP if storage == "mcap" else StoragePlugin.SQLITE3
+    writer = Writer(path, version=JAZZY_BAG_VERSION, storage_plugin=plugin)
+    if storage == "mcap":
+        writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
+    with writer:
+        connections = {
+            topic.name: writer.add_connection(
+                topic.name,
+                topic.type,
+                typestore=contract_types(),
+                offered_qos_profiles=_latched_qos() if topic.latched else (),
+            )
+            for topic in topics
+        }
+        for message in messages:
+            writer.write(connections[message.topic.name], message.log_time, message.data)
+
+
+def _read_with_rosbag2_py(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
+    import rosbag2_py
+
+    reader = rosbag2_py.SequentialReader()
+    reader.open(rosbag2_py.StorageOptions(uri=str(path), storage_id=""), _cdr(rosbag2_py))
+    listing: Callable[[], list[Any]] | None = getattr(reader, "get_all_message_definitions", None)
+    for found in listing() if listing else []:
+        if found.encoding == "ros2msg":
+            definitions[found.topic_type] = found.encoded_message_definition
+    topics = {found.name: Topic(found.name, found.type) for found in reader.get_all_topics_and_types()}
+    while reader.has_next():
+        name, data, log_time = reader.read_next()
+        yield RawMessage(topics[name], log_time, data)
+
+
+def _write_with_rosbag2_py(
+    path: Path, topics: list[Topic], messages: Iterable[RawMessage], storage: Storage
+) -> None:
+    import rosbag2_py
+
+    writer = rosbag2_py.SequentialWriter()
+    writer.open(rosbag2_py.StorageOptions(uri=str(path), storage_id=storage), _cdr(rosbag2_py))
+    for number, topic in enumerate(topics):
+        writer.create_topic(
+            rosbag2_py.TopicMetadata(id=number, name=topic.name, type=topic.type, serialization_format="cdr")
+        )
+    for message in messages:
+        writer.write(message.topic.name, message.data, message.log_time)
+    writer.close()
+
+
+def _cdr(rosbag2_py: Any) -> Any:
+    return rosbag2_py.ConverterOptions(input_serialization_format="cdr", output_serialization_format="cdr")
