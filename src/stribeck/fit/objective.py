@@ -2,9 +2,9 @@ r"""What a fit minimises, and on which runs.
 
 The error of a model is the mean absolute position error: the mean over runs of each run's mean. A
 mean absolute value has a kink wherever a residual is zero; what is minimised is therefore
-:math:`\rho(r) = \sqrt{r^2 + \delta^2} - \delta` with :math:`\delta` one step of a 12-bit encoder
-(1.53 mrad), which is the absolute value for errors that matter and a parabola within the encoder's
-noise. The optimum's mean absolute error differs from the smallest possible one by a few μrad.
+:math:`\rho(r) = \sqrt{r^2 + \delta^2} - \delta` with :math:`\delta` two steps of a 12-bit encoder
+(3.07 mrad), which is the absolute value for errors that matter and a parabola within the encoder's
+noise. The optimum's mean absolute error differs from the smallest possible one by some μrad.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stribeck.core.log import Log
 from stribeck.core.namespace import array_namespace
 from stribeck.errors import ConfigError
 
-SMOOTHING = 2.0 * np.pi / 4096.0
+SMOOTHING = 2.0 * 2.0 * np.pi / 4096.0
 r""":math:`\delta` [rad]."""
 
 

@@ -11,6 +11,7 @@ Optimization", ch. 10, on a loss of least absolute values reweighted in every it
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, cast, get_args
@@ -31,6 +32,9 @@ SHORT_HORIZON = 0.5
 STARTS = 24
 """Starts of the search by derivatives."""
 
+LARGE_BUDGET = 12000
+"""Evaluations from which on the search by derivatives takes all its starts."""
+
 TOURNAMENT = ((16, 4), (6, 8))
 """Levenberg-Marquardt over whole runs: so many starts follow so many steps, the best go on."""
 
@@ -48,6 +52,10 @@ PATIENCE = 20
 
 AGREEMENT = 2e-3
 """Two independent searches whose losses differ by less than this share found the same minimum."""
+
+
+RUNNERS_UP = 8
+"""Former best points that are kept, in case the last one does not stand up to a check."""
 
 
 class Equations(Protocol):
@@ -89,6 +97,8 @@ class Incumbent:
     :param budget: evaluations allowed.
     :param evaluations: function that counts the evaluations done so far.
     :param on_progress: called after every batch.
+    :param history: evaluations and loss at every improvement.
+    :param runners_up: the last few best points before this one, the latest last.
     """
 
     budget: int
@@ -98,6 +108,7 @@ class Incumbent:
     loss: float = np.inf
     converged: bool = False
     history: list[tuple[int, float]] = field(default_factory=list)
+    runners_up: deque[FloatArray] = field(default_factory=lambda: deque(maxlen=RUNNERS_UP))
 
     @property
     def remaining(self) -> int:
@@ -108,6 +119,8 @@ class Incumbent:
         """Take notice of evaluated points (C, n)."""
         best = int(np.argmin(losses))
         if losses[best] < self.loss:
+            if self.unit is not None:
+                self.runners_up.append(self.unit)
             self.loss = float(losses[best])
             self.unit = np.array(points[best], dtype=np.float64)
             self.history.append((self.evaluations(), self.loss))
@@ -145,9 +158,11 @@ def descend(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) ->
     :returns: the minima, the best first.
     """
     short = problem.with_reset_period(SHORT_HORIZON)
-    points = qmc.Sobol(problem.dimension, rng=rng).random_base2(9)
+    # A small budget gets fewer points and starts, and goes on to whole runs in any case.
+    share = incumbent.remaining / LARGE_BUDGET
+    points = qmc.Sobol(problem.dimension, rng=rng).random_base2(int(np.clip(np.log2(512 * share), 3, 9)))
     losses = evaluate(short, incumbent, points, counts=False)
-    starts = _apart(points, losses)
+    starts = _apart(points, losses, int(np.clip(STARTS * share, 2, STARTS)))
     minima = levenberg_marquardt(short, incumbent, starts, iterations=8, counts=False)
     minima = Minima(minima.points, evaluate(problem, incumbent, minima.points))
     for survivors, iterations in TOURNAMENT:
@@ -157,16 +172,16 @@ def descend(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) ->
     return minima
 
 
-def _apart(points: FloatArray, losses: FloatArray) -> Minima:
-    """The best :data:`STARTS` points of which no two are closer than a tenth of the cube along every
+def _apart(points: FloatArray, losses: FloatArray, count: int) -> Minima:
+    """The best ``count`` points of which no two are closer than a tenth of the cube along every
     axis, as long as there are enough.
     """
     order = [int(index) for index in np.argsort(losses)]
     chosen = order[:1]
     for index in order[1:]:
-        if len(chosen) < STARTS and np.min(np.max(np.abs(points[index] - points[chosen]), axis=1)) > 0.1:
+        if len(chosen) < count and np.min(np.max(np.abs(points[index] - points[chosen]), axis=1)) > 0.1:
             chosen.append(index)
-    chosen += [index for index in order if index not in set(chosen)][: STARTS - len(chosen)]
+    chosen += [index for index in order if index not in set(chosen)][: count - len(chosen)]
     return Minima(points[chosen], losses[chosen])
 
 
@@ -182,17 +197,21 @@ def levenberg_marquardt(
     """Follow starts downhill, all side by side, within the cube.
 
     Every iteration tries eight dampings per start and keeps the best; a parameter at a bound that
-    the gradient pushes outwards stays there. Ends early when no start improves by ``tolerance``.
+    the gradient pushes outwards stays there. Ends early when no start improves by ``tolerance``, or on
+    a short horizon when half the budget is spent.
 
     :param counts: see :func:`evaluate`.
-    :raises BudgetSpentError: if the budget does not allow another iteration.
+    :raises BudgetSpentError: if the budget does not allow another iteration over whole runs.
     """
     points, losses = start.points.copy(), start.losses.copy()
     dampings = 10.0 ** np.arange(-4, 4)
     scale = np.ones(len(points))
     rows = np.arange(len(points))
     for _ in range(iterations):
-        if incumbent.remaining < len(points) * (problem.dimension + 1 + len(dampings)):
+        cost = len(points) * (problem.dimension + 1 + len(dampings))
+        if not counts and incumbent.remaining - cost < incumbent.budget // 2:
+            break
+        if incumbent.remaining < cost:
             raise BudgetSpentError
         steps = _damped_steps(problem.normal_equations(points), points, scale[:, None] * dampings)
         candidates = np.clip(points[:, None, :] + steps, 0.0, 1.0)
@@ -291,11 +310,15 @@ class Restart:
     covariance.
 
     :param sigma: starting standard deviation in the unit cube.
+    :param budget: evaluations of the whole search, of which the short horizon takes a third at most.
     """
 
-    def __init__(self, problem: Problem, population: int, sigma: float, rng: np.random.Generator) -> None:
+    def __init__(
+        self, problem: Problem, population: int, sigma: float, rng: np.random.Generator, budget: int
+    ) -> None:
         self._rng = rng
         self._whole = problem
+        self._short_generations = min(SHORT_GENERATIONS, budget // (3 * population))
         self.problem = problem.with_reset_period(SHORT_HORIZON)
         self.search = PopulationCMA(rng.random(problem.dimension), sigma, population, int(rng.integers(2**31)))
 
@@ -317,7 +340,7 @@ class Restart:
     def tell(self, points: FloatArray, losses: FloatArray) -> None:
         """Take the losses of a generation, and go over to whole runs when it is time."""
         self.search.tell_population(points, losses)
-        ready = self.search.stopped or self.search.generation >= SHORT_GENERATIONS
+        ready = self.search.stopped or self.search.generation >= self._short_generations
         if ready and not self.on_whole_runs:
             self.problem = self._whole
             self.search = PopulationCMA(
@@ -353,7 +376,7 @@ def hybrid(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> 
         if len(found) % 2 == 0:
             found.append(_refined(problem, incumbent, descend(problem, incumbent, rng), rng))
         else:
-            restart = Restart(problem, POPULATION, 0.3, rng)
+            restart = Restart(problem, POPULATION, 0.3, rng, incumbent.budget)
             while not restart.stopped:
                 advance(incumbent, [restart])
             found.append(restart.search.best_loss)
@@ -422,7 +445,7 @@ def bipop_cmaes(problem: Problem, incumbent: Incumbent, rng: np.random.Generator
     advance together, so that a batch fills the machine.
     """
     population = POPULATION
-    large = Restart(problem, population, 0.3, rng)
+    large = Restart(problem, population, 0.3, rng, incumbent.budget)
     small: list[Restart] = []
     found: list[float] = []
     spent_large = spent_small = 0
@@ -434,14 +457,14 @@ def bipop_cmaes(problem: Problem, incumbent: Incumbent, rng: np.random.Generator
             if large.stopped:
                 found.append(large.search.best_loss)
                 population *= 2
-                large = Restart(problem, population, 0.3, rng)
+                large = Restart(problem, population, 0.3, rng, incumbent.budget)
             continue
         while sum(restart.population for restart in small) < 2 * POPULATION:
             # Hansen 2009: a population between the smallest and half the large one, and a step
             # between 0.3 and 0.003.
             smallest = 4 + int(3 * np.log(problem.dimension))
             size = int(smallest * max(1.0, 0.5 * population / smallest) ** (rng.random() ** 2))
-            small.append(Restart(problem, size, 0.3 * 10.0 ** (-2.0 * rng.random()), rng))
+            small.append(Restart(problem, size, 0.3 * 10.0 ** (-2.0 * rng.random()), rng, incumbent.budget))
         advance(incumbent, small)
         spent_small += sum(restart.population for restart in small)
         found += [restart.search.best_loss for restart in small if restart.stopped]
@@ -453,3 +476,11 @@ def polish(problem: Problem, incumbent: Incumbent, start: FloatArray, iterations
     """Levenberg-Marquardt from one point (n,) that is known to be near the minimum."""
     losses = evaluate(problem, incumbent, start[None])
     levenberg_marquardt(problem, incumbent, Minima(start[None], losses), iterations, tolerance=1e-7)
+
+
+SEARCHES: dict[str, Callable[[Problem, Incumbent, np.random.Generator], None]] = {
+    "hybrid": hybrid,
+    "cmaes": bipop_cmaes,
+    "lm": multi_start,
+}
+"""The searches of our own, by method."""

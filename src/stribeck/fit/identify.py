@@ -1,0 +1,350 @@
+"""Recordings to an identified law: the whole of a fit, in one call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+from optuna import Study
+from scipy.stats import qmc
+
+from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
+from stribeck.core.friction import FrictionLaw, Values
+from stribeck.core.log import Batch, Log, batch_of, common_value
+from stribeck.core.parameters import ParameterSet
+from stribeck.core.step import simulate
+from stribeck.errors import ConfigError, StribeckError
+from stribeck.fit import study as studies
+from stribeck.fit.objective import Split, smooth_absolute
+from stribeck.fit.result import Errors, FitResult, Outcome, Settings
+from stribeck.fit.rollout import Rollout
+from stribeck.fit.search import SEARCHES, BudgetSpentError, Incumbent, evaluate, polish
+from stribeck.fit.uncertainty import estimate_uncertainty
+from stribeck.fit.workers import search_in_processes
+from stribeck.io.parameter_file import check_possible
+from stribeck.io.recordings import fingerprint
+
+FloatArray = npt.NDArray[np.float64]
+
+FLOAT32_TOLERANCE = 1e-3
+"""Share by which the loss of a point may differ between the search's arithmetic and float64."""
+
+KEEP_BEST_EVERY = 1.0
+"""A search of our own adds its best point to a study at most this often [s]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One law to fit to the runs of one servo; picklable."""
+
+    split: Split
+    actuator: Actuator
+    law: FrictionLaw
+    parameters: ParameterSet
+    settings: Settings
+
+    def batch(self, logs: Sequence[Log]) -> Batch:
+        """Runs on the grid of the simulation."""
+        return batch_of([log.resample(self.settings.dt) for log in logs])
+
+    def rollout(self) -> Rollout:
+        """Compiled simulations of the runs to fit."""
+        settings = self.settings
+        return Rollout(
+            self.batch(self.split.train),
+            self.actuator,
+            self.law,
+            self.parameters,
+            reset_period=settings.reset_period,
+            dtype=settings.dtype,
+        )
+
+    @property
+    def study_name(self) -> str:
+        """Name of the study of this task in its storage."""
+        return f"stribeck {self.actuator.name} {self.law.name}"
+
+    @property
+    def study_signature(self) -> dict[str, object]:
+        """What has to agree for a study to go on."""
+        return {
+            "recordings": fingerprint(self.split.train),
+            "bounds": {p.name: [p.lower, p.upper] for p in self.parameters.free},
+            "fixed": {p.name: p.value for p in self.parameters if not p.free},
+            "effects": sorted(self.actuator.active_effects),
+            "reset_period": self.settings.reset_period,
+        }
+
+
+def task_for(
+    split: Split,
+    actuator: Actuator,
+    law: FrictionLaw,
+    settings: Settings,
+    *,
+    fixed: Mapping[str, float] | None = None,
+    freed: Iterable[str] = (),
+) -> Task:
+    """A task, after checking that its parts go together.
+
+    :param fixed: parameters that keep a given value.
+    :param freed: effect parameters to identify.
+    :raises ConfigError: for parameters that do not exist or cannot be fixed or freed so, or nothing
+        left to identify.
+    :raises RecordingError: for recordings of different servos.
+    """
+    logs = (*split.train, *split.validation)
+    found = common_value(logs, "actuator")
+    if found != actuator.name:
+        raise ConfigError(f"the recordings are of {found!r}, not of {actuator.name!r}: say --actuator {found}")
+    parameters = actuator.parameters(law)
+    fixed, freed = dict(fixed or {}), tuple(freed)
+    for name, value in fixed.items():
+        parameters[name]  # an unknown name is told with the valid ones
+        check_possible(name, value, "--set")
+    for name in freed:
+        effect = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}.get(name)
+        if effect is None:
+            raise ConfigError(
+                f"--free {name}: only {', '.join(EFFECT_PARAMETERS.values())} can be freed; all others are free already"
+            )
+        if effect not in actuator.active_effects:
+            raise ConfigError(f"--free {name} needs its effect: add --effects {effect}")
+        if name in fixed:
+            raise ConfigError(f"{name} is both fixed (--set) and freed (--free)")
+    parameters = parameters.fixed(fixed).freed(freed)
+    if not parameters.free:
+        raise ConfigError("every parameter is fixed: nothing is left to identify")
+    return Task(split, actuator, law, parameters, settings)
+
+
+def identify(
+    task: Task,
+    on_progress: Callable[[Incumbent], None] = lambda incumbent: None,
+    *,
+    started: float | None = None,
+) -> FitResult:
+    """Fit a law, check it in float64, and say how sure it is.
+
+    An interrupt (Ctrl-C) ends the search; its best point comes back with the outcome
+    ``interrupted``.
+
+    :param on_progress: called after every batch of evaluations.
+    :param started: the ``time.perf_counter()`` from which on the wall time counts.
+    :raises KeyboardInterrupt: if it was interrupted before there was anything to keep.
+    :raises StribeckError: if no simulation stays finite.
+    """
+    started = time.perf_counter() if started is None else started
+    rollout = task.rollout()
+    begin = time.perf_counter()
+    incumbent, compile_seconds, interrupted = _searched(task, rollout, on_progress)
+    search_seconds = time.perf_counter() - begin - compile_seconds
+    evaluations = incumbent.evaluations()
+    if incumbent.unit is None:
+        if interrupted:
+            raise KeyboardInterrupt
+        raise StribeckError("no simulation of these recordings stays finite: are masses, lengths and gains right?")
+    outcome: Outcome = "converged" if incumbent.converged else "budget spent"
+    if interrupted:
+        outcome = "interrupted"
+    unit, residual = _checked(rollout, incumbent)
+    # The search compiled nothing in this process where workers did.
+    before = rollout.meter.compile_seconds
+    uncertainty = None if interrupted else estimate_uncertainty(rollout, unit, residual)
+    result = _result(task, unit, outcome, evaluations)
+    return replace(
+        result,
+        uncertainty=uncertainty,
+        compile_seconds=compile_seconds + rollout.meter.compile_seconds - before,
+        search_seconds=search_seconds,
+        wall_seconds=time.perf_counter() - started,
+    )
+
+
+def snapshot(task: Task, incumbent: Incumbent, started: float) -> FitResult | None:
+    """The result as it stands in the middle of a search, if there is one."""
+    if incumbent.unit is None:
+        return None
+    result = _result(task, incumbent.unit, "running", incumbent.evaluations())
+    return replace(result, wall_seconds=time.perf_counter() - started)
+
+
+def errors_of(
+    logs: Sequence[Log],
+    actuator: Actuator,
+    law: FrictionLaw,
+    values: Values,
+    dt: float = 0.005,
+    reset_period: float | None = None,
+) -> Errors:
+    """Mean absolute errors of a law on recorded runs, in float64."""
+    batch = batch_of([log.resample(dt) for log in logs])
+    motion = simulate(batch, actuator, law, values, reset_period=reset_period)
+    errors = batch.mean_absolute_errors(motion.position)
+    return Errors({log.name: float(error) for log, error in zip(logs, errors, strict=True)})
+
+
+def _result(task: Task, unit: FloatArray, outcome: Outcome, evaluations: int) -> FitResult:
+    parameters = task.parameters.with_vector(task.parameters.from_unit(unit))
+    settings = task.settings
+
+    def errors(logs: Sequence[Log]) -> Errors:
+        return errors_of(logs, task.actuator, task.law, parameters.values(), settings.dt, settings.reset_period)
+
+    return FitResult(
+        actuator=task.actuator,
+        law=task.law,
+        parameters=parameters,
+        settings=settings,
+        split=task.split,
+        outcome=outcome,
+        train=errors(task.split.train),
+        validation=errors(task.split.validation) if task.split.validation else None,
+        uncertainty=None,
+        evaluations=evaluations,
+        compile_seconds=0.0,
+        search_seconds=0.0,
+        wall_seconds=0.0,
+    )
+
+
+def _checked(rollout: Rollout, incumbent: Incumbent) -> tuple[FloatArray, FloatArray]:
+    """The best point whose loss float64 confirms, and its residuals (T, R) [rad].
+
+    Sticking and slipping make some points knife-edges, where rounding decides the motion.
+    """
+    batch = rollout.batch
+    assert incumbent.unit is not None
+    found = []
+    reference = rollout.losses(np.stack([incumbent.unit, *list(incumbent.runners_up)[::-1]]))
+    for point, loss in zip([incumbent.unit, *list(incumbent.runners_up)[::-1]], reference, strict=True):
+        values = rollout.parameters.with_vector(rollout.parameters.from_unit(point)).values()
+        motion = simulate(
+            batch, rollout.actuator, rollout.law, values, integrator=rollout.integrator, reset_period=rollout.reset_period
+        )
+        residual = motion.position - batch.position
+        confirmed = float(np.sum(batch.weight * smooth_absolute(residual)))
+        found.append((confirmed, point, residual))
+        if confirmed <= loss * (1.0 + FLOAT32_TOLERANCE):
+            break
+    _, point, residual = min(found, key=lambda entry: entry[0])
+    return point, residual
+
+
+def _searched(
+    task: Task, rollout: Rollout, on_progress: Callable[[Incumbent], None]
+) -> tuple[Incumbent, float, bool]:
+    """The best point found, the time spent compiling [s], and whether the search was interrupted."""
+    settings = task.settings
+    latest = Incumbent(settings.trials, lambda: rollout.meter.evaluations)
+
+    def remember(incumbent: Incumbent) -> None:
+        nonlocal latest
+        latest = incumbent
+        on_progress(incumbent)
+
+    try:
+        if settings.workers > 1:
+            incumbent, compile_seconds = _in_processes(task, remember)
+            return incumbent, compile_seconds, False
+        return search(task, rollout, settings.seed, settings.trials, remember), rollout.meter.compile_seconds, False
+    except KeyboardInterrupt:
+        return latest, rollout.meter.compile_seconds, True
+
+
+def search(
+    task: Task,
+    rollout: Rollout,
+    seed: int,
+    trials: int,
+    on_progress: Callable[[Incumbent], None],
+    *,
+    join: bool = False,
+) -> Incumbent:
+    """Run the task's method in this process.
+
+    :param join: the study was opened by a parent process.
+    """
+    settings, parameters = task.settings, task.parameters
+    incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress)
+    sampled = settings.method not in SEARCHES
+    opened = None
+    if sampled or settings.study is not None:
+        opened = studies.open_study(
+            settings.study,
+            task.study_name,
+            task.study_signature,
+            settings.method,
+            seed,
+            resume=settings.resume,
+            join=join,
+        )
+        known = studies.best_of(opened, parameters)
+        seed += len(opened.get_trials(deepcopy=False))
+    try:
+        if opened is not None and known is not None:
+            if sampled:
+                evaluate(rollout, incumbent, known[None])
+            else:
+                polish(rollout, incumbent, known)
+        if opened is not None and sampled:
+            studies.sample(rollout, incumbent, opened, parameters)
+        else:
+            if opened is not None:
+                incumbent.on_progress = _keeping_best(opened, parameters, on_progress)
+            SEARCHES[settings.method](rollout, incumbent, np.random.default_rng(seed))
+    except BudgetSpentError:
+        pass
+    finally:
+        if opened is not None and not sampled and incumbent.unit is not None:
+            studies.keep_best(opened, parameters, incumbent.unit, incumbent.loss)
+    if incumbent.unit is None:
+        # Too small a budget for the method: some points at random are better than nothing.
+        points = qmc.Sobol(rollout.dimension, rng=np.random.default_rng(seed)).random_base2(6)
+        incumbent.budget = incumbent.evaluations() + len(points)
+        evaluate(rollout, incumbent, points)
+    return incumbent
+
+
+def _keeping_best(
+    opened: Study, parameters: ParameterSet, on_progress: Callable[[Incumbent], None]
+) -> Callable[[Incumbent], None]:
+    """Progress that also adds best points to a study, now and then."""
+    kept, when = np.inf, 0.0
+
+    def progress(incumbent: Incumbent) -> None:
+        nonlocal kept, when
+        if incumbent.unit is not None and incumbent.loss < kept and time.monotonic() - when > KEEP_BEST_EVERY:
+            studies.keep_best(opened, parameters, incumbent.unit, incumbent.loss)
+            kept, when = incumbent.loss, time.monotonic()
+        on_progress(incumbent)
+
+    return progress
+
+
+def _in_processes(task: Task, on_progress: Callable[[Incumbent], None]) -> tuple[Incumbent, float]:
+    """The task's method in several processes, the budget shared between them."""
+    settings = task.settings
+    with studies.shared_storage(settings.study, settings.method not in SEARCHES) as url:
+        if url is not None:
+            studies.open_study(
+                url, task.study_name, task.study_signature, settings.method, settings.seed, resume=settings.resume
+            )
+        shared = replace(task, settings=replace(settings, study=url))
+        job = partial(_worker_search, shared)
+        return search_in_processes(job, settings.workers, settings.trials, on_progress)
+
+
+def _worker_search(
+    task: Task, worker: int, on_progress: Callable[[Incumbent], None]
+) -> tuple[Incumbent, float]:
+    rollout = task.rollout()
+    settings = task.settings
+    seeds = np.random.SeedSequence(settings.seed).generate_state(settings.workers)
+    trials = max(1, settings.trials // settings.workers)
+    incumbent = search(task, rollout, int(seeds[worker]), trials, on_progress, join=True)
+    return incumbent, rollout.meter.compile_seconds

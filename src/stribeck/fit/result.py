@@ -1,0 +1,193 @@
+"""What a fit found, and its way to JSON and to a parameter file."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Literal
+
+import numpy as np
+
+import stribeck
+from stribeck.core.actuator import Actuator
+from stribeck.core.friction import FrictionLaw
+from stribeck.core.log import Log
+from stribeck.core.parameters import ParameterSet
+from stribeck.fit.objective import SMOOTHING, Split
+from stribeck.fit.uncertainty import CONFIDENCE, Uncertainty
+from stribeck.io.parameter_file import ParameterFile, Provenance
+from stribeck.io.recordings import fingerprint
+
+SCHEMA = 1
+
+Outcome = Literal["converged", "budget spent", "interrupted", "running"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a law is fitted.
+
+    :param method: see :data:`stribeck.fit.search.METHODS`.
+    :param trials: evaluations allowed; a derivative column counts as one.
+    :param seed: of everything random.
+    :param workers: processes that search side by side.
+    :param study: URL of an Optuna storage.
+    :param resume: go on with what the study holds.
+    :param dt: time step [s].
+    :param reset_period: put simulations back on the measurement every so often [s].
+    :param dtype: arithmetic of the compiled simulations.
+    """
+
+    method: str = "hybrid"
+    trials: int = 40_000
+    seed: int = 0
+    workers: int = 1
+    study: str | None = None
+    resume: bool = False
+    dt: float = 0.005
+    reset_period: float | None = None
+    dtype: Literal["float32", "float64"] = "float32"
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Mean absolute position errors in float64 [rad], by run, and their mean over runs."""
+
+    by_run: Mapping[str, float]
+
+    @property
+    def mean(self) -> float:
+        """Mean over runs [rad]."""
+        return float(np.mean(list(self.by_run.values())))
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A law identified from recordings.
+
+    :param parameters: all parameters with units, bounds and identified values.
+    :param train: errors on the runs that were fitted.
+    :param validation: errors on the runs that were held out, if any were.
+    :param uncertainty: intervals and what the data cannot tell; none for an interrupted fit.
+    :param evaluations: simulations of all runs.
+    :param compile_seconds: spent compiling.
+    :param search_seconds: spent searching, compilation not counted.
+    :param wall_seconds: from the start to this result.
+    """
+
+    actuator: Actuator
+    law: FrictionLaw
+    parameters: ParameterSet
+    settings: Settings
+    split: Split
+    outcome: Outcome
+    train: Errors
+    validation: Errors | None
+    uncertainty: Uncertainty | None
+    evaluations: int
+    compile_seconds: float
+    search_seconds: float
+    wall_seconds: float
+
+    def summary(self) -> dict[str, Any]:
+        """The object of ``--json``: errors in rad, times in s."""
+        uncertainty = self.uncertainty or NO_UNCERTAINTY
+        return {
+            "schema": SCHEMA,
+            "model": self.law.name,
+            "actuator": self.actuator.name,
+            "method": self.settings.method,
+            "seed": self.settings.seed,
+            "evaluations": self.evaluations,
+            "compile_seconds": self.compile_seconds,
+            "search_seconds": self.search_seconds,
+            "wall_seconds": self.wall_seconds,
+            "outcome": self.outcome,
+            "train_mae": self.train.mean,
+            "validation_mae": None if self.validation is None else self.validation.mean,
+            "parameters": self.parameters.values(),
+            "intervals": {name: list(pair) for name, pair in uncertainty.intervals.items()},
+            "confidence": CONFIDENCE,
+            "not_determined": dict(uncertainty.not_determined),
+            "at_bounds": sorted(uncertainty.at_bounds),
+            "statements": list(uncertainty.statements),
+        }
+
+    def parameter_file(self) -> ParameterFile:
+        """The parameter file of this result."""
+        uncertainty = self.uncertainty or NO_UNCERTAINTY
+        logs = self.split.train
+        free = self.parameters.free
+        provenance = Provenance(
+            units={parameter.name: parameter.unit for parameter in self.parameters},
+            bounds={parameter.name: (parameter.lower, parameter.upper) for parameter in free},
+            fixed=tuple(parameter.name for parameter in self.parameters if not parameter.free),
+            intervals=uncertainty.intervals,
+            confidence=CONFIDENCE,
+            not_determined=uncertainty.not_determined,
+            at_bounds=uncertainty.at_bounds,
+            statements=uncertainty.statements,
+            loss={
+                "name": "mean absolute position error, mean over runs",
+                "smoothing": SMOOTHING,
+                "train_mae": self.train.mean,
+                "validation_mae": None if self.validation is None else self.validation.mean,
+                "unit": "rad",
+            },
+            split={
+                "rule": self.split.rule,
+                "train": [log.name for log in self.split.train],
+                "validation": [log.name for log in self.split.validation],
+            },
+            simulation={
+                "dt": self.settings.dt,
+                "integrator": "semi-implicit",
+                "reset_period": self.settings.reset_period,
+                "dtype": self.settings.dtype,
+            },
+            effects=tuple(sorted(self.actuator.active_effects)),
+            supply_voltage=_spread(
+                [log.setup.supply_voltage for log in logs], [v for log in logs for v in _values(log, "supply_voltage")]
+            ),
+            temperature=_spread([], [v for log in logs for v in _values(log, "temperature")]),
+            data={"fingerprint": fingerprint((*logs, *self.split.validation)), "runs": len(logs)},
+            search={
+                "method": self.settings.method,
+                "seed": self.settings.seed,
+                "trials": self.settings.trials,
+                "evaluations": self.evaluations,
+                "outcome": self.outcome,
+                "clusters": uncertainty.clusters,
+            },
+            versions=versions(),
+        )
+        return ParameterFile(self.actuator, self.law, self.parameters.values(), provenance)
+
+
+NO_UNCERTAINTY = Uncertainty({}, {}, {}, ("The fit was not finished: how sure the values are is not known.",), "none")
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that has a part in a fit."""
+    libraries = ("numpy", "jax", "cmaes", "optuna")
+    return {
+        "stribeck": stribeck.__version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in libraries},
+    }
+
+
+def _values(log: Log, name: Literal["supply_voltage", "temperature"]) -> list[float]:
+    series = getattr(log, name)
+    return [] if series is None else [float(v) for v in (series.value.min(), series.value.mean(), series.value.max())]
+
+
+def _spread(nominal: list[float], measured: list[float]) -> dict[str, float] | None:
+    found: dict[str, float] = {}
+    if nominal:
+        found["nominal"] = float(np.mean(nominal))
+    if measured:
+        found |= {"min": min(measured), "max": max(measured)}
+    return found or None

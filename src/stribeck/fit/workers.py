@@ -1,0 +1,95 @@
+"""Searches in several processes, of which the best result counts."""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import queue
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from stribeck.errors import StribeckError
+from stribeck.fit.search import Incumbent
+
+REPORT_EVERY = 0.2
+"""A worker reports its best point at most this often [s]."""
+
+Job = Callable[[int, Callable[[Incumbent], None]], tuple[Incumbent, float]]
+"""What a worker runs: its number and where to report to, giving its incumbent and compile time [s].
+It has to be picklable."""
+
+
+def search_in_processes(job: Job, count: int, budget: int, on_progress: Callable[[Incumbent], None]) -> tuple[Incumbent, float]:
+    """Run ``job`` in so many fresh processes, and keep the best point.
+
+    A worker that dies is missed, not fatal, as long as one of them finishes.
+
+    :returns: the incumbent of all, and the longest time a worker spent compiling [s].
+    :raises StribeckError: the first worker's error, if none finished.
+    """
+    context = mp.get_context("spawn")
+    reports = context.Queue()
+    processes = [context.Process(target=_work, args=(job, k, reports), daemon=True) for k in range(count)]
+    evaluations = [0] * count
+    incumbent = Incumbent(budget, lambda: sum(evaluations), on_progress)
+    for process in processes:
+        process.start()
+    waiting = set(range(count))
+    finished: list[bool] = []
+    compile_seconds, failure = 0.0, ""
+    try:
+        while waiting:
+            try:
+                kind, worker, content = reports.get(timeout=0.2)
+            except queue.Empty:
+                # What a process sent before it ended has been read by now.
+                dead = {k for k in waiting if processes[k].exitcode is not None}
+                if dead and not failure:
+                    failure = f"a worker process ended unexpectedly (exit code {processes[min(dead)].exitcode})"
+                waiting -= dead
+                continue
+            if kind == "error":
+                waiting.discard(worker)
+                failure = failure or content
+                continue
+            evaluations[worker], unit, loss = content[:3]
+            if unit is not None:
+                incumbent.offer(unit[None], loss)
+            if kind == "done":
+                waiting.discard(worker)
+                finished.append(content[3])
+                compile_seconds = max(compile_seconds, content[4])
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+    if not finished:
+        raise StribeckError(failure or "no worker finished")
+    incumbent.converged = all(finished)
+    return incumbent, compile_seconds
+
+
+def _work(job: Job, worker: int, reports: Any) -> None:
+    """One process: Ctrl-C is the parent's business, which ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    last = 0.0
+
+    def report(incumbent: Incumbent) -> None:
+        nonlocal last
+        if time.monotonic() - last > REPORT_EVERY:
+            last = time.monotonic()
+            reports.put(("progress", worker, _state(incumbent)))
+
+    try:
+        incumbent, compile_seconds = job(worker, report)
+        reports.put(("done", worker, (*_state(incumbent), incumbent.converged, compile_seconds)))
+    except StribeckError as error:
+        reports.put(("error", worker, str(error)))
+
+
+def _state(incumbent: Incumbent) -> tuple[int, Any, Any]:
+    return incumbent.evaluations(), incumbent.unit, np.array([incumbent.loss])
