@@ -33,6 +33,9 @@ FloatArray = npt.NDArray[np.float64]
 FLOAT32_TOLERANCE = 1e-3
 """Share by which the loss of a point may differ between the search's arithmetic and float64."""
 
+UNEXPLAINED_STEPS = 1.5
+"""Errors of so many steps of the encoder are noise: a search that gets there is done."""
+
 KEEP_BEST_EVERY = 1.0
 """A search of our own adds its best point to a study at most this often [s]."""
 
@@ -270,7 +273,8 @@ def search(
     :param join: the study was opened by a parent process.
     """
     settings, parameters = task.settings, task.parameters
-    incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress)
+    floor = float(smooth_absolute(np.float64(UNEXPLAINED_STEPS * task.actuator.resolution)))
+    incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor)
     sampled = settings.method not in SEARCHES
     opened = None
     if sampled or settings.study is not None:

@@ -41,6 +41,12 @@ def smooth_absolute_curvature(residual: Any) -> Any:
     return SMOOTHING**2 / xp.sqrt(residual * residual + SMOOTHING**2) ** 3
 
 
+def equivalent_error(loss: Any) -> Any:
+    r"""The constant error that has this loss [rad]: the inverse of :math:`\rho`."""
+    xp = array_namespace(loss)
+    return xp.sqrt((loss + SMOOTHING) ** 2 - SMOOTHING**2)
+
+
 @dataclass(frozen=True)
 class Split:
     """Runs to fit and runs held out.

@@ -97,6 +97,7 @@ class Incumbent:
     :param budget: evaluations allowed.
     :param evaluations: function that counts the evaluations done so far.
     :param on_progress: called after every batch.
+    :param floor: a loss at which nothing is left to explain.
     :param history: evaluations and loss at every improvement.
     :param runners_up: the last few best points before this one, the latest last.
     """
@@ -104,6 +105,7 @@ class Incumbent:
     budget: int
     evaluations: Callable[[], int]
     on_progress: Callable[[Incumbent], None] = lambda incumbent: None
+    floor: float = 0.0
     unit: FloatArray | None = None
     loss: float = np.inf
     converged: bool = False
@@ -367,12 +369,13 @@ def advance(incumbent: Incumbent, restarts: list[Restart]) -> None:
 
 
 def hybrid(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> None:
-    """Derivatives from many starts, then CMA-ES from scratch, in turn, until two rounds agree.
+    """Derivatives from many starts, then CMA-ES from scratch, in turn, until two rounds agree or nothing
+    is left to explain.
 
     Two searches of different kinds that end in one minimum are better evidence than two of the same.
     """
     found: list[float] = []
-    while not _agreed(found):
+    while not _agreed(found) and (not found or incumbent.loss > incumbent.floor):
         if len(found) % 2 == 0:
             found.append(_refined(problem, incumbent, descend(problem, incumbent, rng), rng))
         else:
@@ -431,7 +434,7 @@ def _agreed(losses: list[float], times: int = 2) -> bool:
 def multi_start(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> None:
     """Levenberg-Marquardt from many starts, again and again until two rounds agree."""
     found: list[float] = []
-    while not _agreed(found):
+    while not _agreed(found) and (not found or incumbent.loss > incumbent.floor):
         best = descend(problem, incumbent, rng)
         found.append(float(levenberg_marquardt(problem, incumbent, best, iterations=30).losses[0]))
     incumbent.converged = True
@@ -449,7 +452,7 @@ def bipop_cmaes(problem: Problem, incumbent: Incumbent, rng: np.random.Generator
     small: list[Restart] = []
     found: list[float] = []
     spent_large = spent_small = 0
-    while not _agreed(found):
+    while not _agreed(found) and (not found or incumbent.loss > incumbent.floor):
         # The first restart goes all the way before small ones begin.
         if not found or spent_large <= spent_small:
             advance(incumbent, [large])

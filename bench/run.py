@@ -1,0 +1,170 @@
+"""Benchmarks: a table on the terminal and build/bench.json.
+
+Every ratio stands beside its two figures, measured in the same run. "numpy loop" is this project's own
+time step in numpy, all runs in one array, one candidate at a time: how the method's published program
+works. That program's own figures on two cores are 48 ms (16 runs) and 64 ms (240 runs).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import islice, product
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from stribeck.core import Batch, Log, Setup, batch_of, law_named, simulate, trajectory_named
+from stribeck.core.virtual import Encoder, record
+from stribeck.fit.identify import search, task_for
+from stribeck.fit.objective import split_runs
+from stribeck.fit.result import Settings
+from stribeck.fit.rollout import Rollout
+from stribeck.io.actuators import load_actuator
+from stribeck.io.bag import write_bag
+from stribeck.io.recordings import read_recordings
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDINGS = Path(os.environ.get("STRIBECK_DATA", ROOT.parent / "shared" / "data")) / "xl330"
+RUNS = (12, 16, 96, 240)
+CANDIDATES = 128
+REPEATS = 15
+PROGRAM_MS = {16: 48.0, 240: 64.0}
+TRIALS = 20_000
+LAW = law_named("m6")
+SERVO = load_actuator("xl330")
+
+
+def main() -> None:
+    """Run all benchmarks."""
+    print(f"JAX on {jax.devices()[0].device_kind}, {os.cpu_count()} cores")
+    logs = recordings()
+    fit: dict[str, object] = {"device": jax.devices()[0].device_kind}
+    fit |= evaluation_times()
+    fit |= overhead(logs)
+    fit |= cold_fits(logs)
+    target = ROOT / "build" / "bench.json"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps({"fit": fit}, indent=1) + "\n", encoding="utf-8")
+    print(f"\n{target.relative_to(ROOT)}")
+
+
+def recordings() -> list[Log]:
+    """Twelve real recordings where they are at hand, twelve bundled simulated ones elsewhere."""
+    if RECORDINGS.is_dir():
+        print("fits on the 12 recordings of a real XL330")
+        return read_recordings(RECORDINGS, arm_mass=0.0)
+    print("fits on 12 bundled simulated runs (no real recordings at hand)")
+    return read_recordings(ROOT / "bags" / "xl330_simulated")[:12]
+
+
+def simulated(runs: int) -> Batch:
+    """So many runs of 1201 steps."""
+    masses, gains = np.linspace(0.2, 0.5, 5), np.linspace(100.0, 800.0, 12)
+    names = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")
+    plays = [
+        (Setup(float(mass), 0.1, 0.0, 7.4, float(kp)), trajectory_named(name))
+        for mass, kp, name in islice(product(masses, gains, names), runs)
+    ]
+    rng = np.random.default_rng(0)
+    logs = record(SERVO, LAW, SERVO.published["m6"], plays, Encoder(SERVO.resolution), rng)
+    return batch_of([log.resample(0.005) for log in logs])
+
+
+def evaluation_times() -> dict[str, object]:
+    """One evaluation of all runs [ms], amortised over a population, beside the numpy loop."""
+    print(f"\nlaw M6, {CANDIDATES} candidates, 1201 steps: one evaluation of all runs")
+    print(f"{'runs':>5} {'ours [ms]':>10} {'numpy loop [ms]':>16} {'ratio':>7} {'program [ms]':>13} {'ratio':>7}")
+    found: dict[str, dict[str, float]] = {"eval_ms": {}, "numpy_ms": {}}
+    for runs in RUNS:
+        batch = simulated(runs)
+        parameters = SERVO.parameters(LAW)
+        rollout = Rollout(batch, SERVO, LAW, parameters)
+        points = np.random.default_rng(1).random((CANDIDATES, rollout.dimension))
+        rollout.losses(points)
+        ours = 1e3 * np.median([elapsed(lambda: rollout.losses(points)) for _ in range(REPEATS)]) / CANDIDATES
+        values = SERVO.published["m6"]
+        loop = 1e3 * np.median([elapsed(lambda: simulate(batch, SERVO, LAW, values)) for _ in range(3)])
+        program = PROGRAM_MS.get(runs)
+        beside = f"{program:13.0f} {program / ours:7.0f}" if program else ""
+        print(f"{runs:5d} {ours:10.3f} {loop:16.0f} {loop / ours:7.0f} {beside}")
+        found["eval_ms"][str(runs)] = float(ours)
+        found["numpy_ms"][str(runs)] = float(loop)
+    return dict(found)
+
+
+def overhead(logs: list[Log]) -> dict[str, object]:
+    """What a search costs beside its simulations."""
+    settings = Settings(trials=TRIALS)
+    task = task_for(split_runs(logs), SERVO, LAW, settings)
+    rollout = task.rollout()
+    begin = time.perf_counter()
+    incumbent = search(task, rollout, 0, TRIALS, lambda incumbent: None)
+    meter = rollout.meter
+    seconds = time.perf_counter() - begin - meter.compile_seconds
+    beside = seconds - meter.simulation_seconds
+    trials = incumbent.evaluations()
+    print(
+        f"\noverhead of a hybrid search beside its simulations: {1e6 * beside / trials:.1f} us per trial, "
+        f"{100 * beside / seconds:.1f} % of {seconds:.2f} s ({trials} evaluations)"
+    )
+    return {"overhead_us_per_trial": 1e6 * beside / trials, "overhead_share": beside / seconds}
+
+
+def cold_fits(logs: list[Log]) -> dict[str, object]:
+    """Whole commands from a cold start, reading bags included."""
+    with tempfile.TemporaryDirectory() as folder:
+        bags = Path(folder) / "bags"
+        for log in logs:
+            write_bag(bags / log.name, [log])
+        print("\nwhole commands, cold start, 12 runs, law M6:")
+        hybrid = command(bags, Path(folder) / "hybrid.json", "--trials", str(TRIALS))
+        cmaes = command(bags, Path(folder) / "cmaes.json", "--method", "cmaes", "--trials", str(TRIALS))
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024.0
+    batch = batch_of([log.resample(0.005) for log in logs])
+    values = SERVO.published["m6"]
+    loop = float(np.median([elapsed(lambda: simulate(batch, SERVO, LAW, values)) for _ in range(5)]))
+    per_trial = cmaes["search_seconds"] / cmaes["evaluations"]
+    print(f"cmaes: {1e3 * per_trial:.3f} ms per evaluation, numpy loop beside it {1e3 * loop:.0f} ms: {loop / per_trial:.0f} times")
+    print(f"peak memory of a fit: {peak:.0f} MB")
+    return {
+        "m6_search_seconds": hybrid["search_seconds"],
+        "m6_wall_seconds": hybrid["total_seconds"],
+        "m6_train_mae": hybrid["train_mae"],
+        "cmaes_ms_per_evaluation": 1e3 * per_trial,
+        "cmaes_numpy_ms": 1e3 * loop,
+        "peak_mb": peak,
+    }
+
+
+def command(bags: Path, summary: Path, *options: str) -> dict[str, float]:
+    """Run ``stribeck fit`` in a fresh process; its summary with the time that it took in all."""
+    arguments = ["fit", "--actuator", "xl330", "--model", "m6", "--logdir", str(bags), "--json", str(summary), "--quiet"]
+    begin = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "stribeck", *arguments, *options], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    seconds = time.perf_counter() - begin
+    found = json.loads(summary.read_text())
+    print(
+        f"{found['method']:>7}: {1e3 * found['train_mae']:.2f} mrad, {found['evaluations']} evaluations, "
+        f"search {found['search_seconds']:.2f} s, compilation {found['compile_seconds']:.2f} s, in all {seconds:.2f} s"
+    )
+    return {**found, "total_seconds": seconds}
+
+
+def elapsed(call: object) -> float:
+    """Seconds that a call takes."""
+    begin = time.perf_counter()
+    call()  # type: ignore[operator]
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()

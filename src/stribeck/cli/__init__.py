@@ -1,0 +1,1 @@
+"""The command line: ``stribeck <verb>`` parses, calls, prints."""

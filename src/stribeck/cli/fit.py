@@ -1,0 +1,268 @@
+"""``stribeck fit``: recordings to a parameter file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from stribeck.cli.evaluate import evaluation, print_errors
+from stribeck.cli.inputs import (
+    as_number,
+    assignments,
+    check_actuators,
+    recordings_of,
+    warn,
+    warn_of_supply,
+)
+from stribeck.cli.main import DONE, INTERRUPTED, STARTED
+from stribeck.cli.table import print_table
+from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
+from stribeck.core.friction import LAWS, law_named
+from stribeck.core.log import Log, common_value
+from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
+from stribeck.fit.acceptance import LeftOutGain, check_freed
+from stribeck.fit.identify import Task, identify, snapshot, task_for
+from stribeck.fit.objective import equivalent_error, split_runs
+from stribeck.fit.result import FitResult, Settings
+from stribeck.fit.search import Incumbent
+from stribeck.io.actuators import load_actuator
+from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
+
+SCHEMA = 1
+
+REFRESH_EVERY = 3.0
+"""The parameter file is refreshed with the best point so far every so often [s] ..."""
+
+REFRESH_SHARE = 0.02
+"""... but not so often that it takes more than this share of the time."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fit one law, or all, and write what was found."""
+    _check_outputs(arguments)
+    if arguments.eval:
+        return _evaluate(arguments)
+    settings = _settings(arguments)
+    logs = recordings_of(arguments)
+    actuator = _actuator(arguments, logs)
+    warn_of_supply(logs, actuator)
+    split = split_runs(
+        logs,
+        validation_kp=arguments.validation_kp,
+        validation_fraction=arguments.validation_fraction,
+        seed=arguments.seed,
+    )
+    fixed = {name: as_number(text, f"--set {name}") for name, text in _assigned(arguments).items()}
+    names = list(LAWS) if arguments.model == "all" else [arguments.model]
+    terms = {term: term in arguments.terms for term in ("asymmetric", "offset")}
+    tasks = [
+        task_for(split, actuator, law_named(name).with_terms(**terms), settings, fixed=fixed, freed=arguments.free)
+        for name in names
+    ]
+    if arguments.output is None:
+        warn("without --output the parameters are printed, not saved")
+    results: list[FitResult] = []
+    for task in tasks:
+        started = time.perf_counter() if results else STARTED
+        if arguments.free:
+            check_freed(task, arguments.free, _print_left_out)
+        result = _fit(task, _output_of(arguments, task), arguments.quiet, started)
+        results.append(result)
+        _write_json(arguments, results)
+        print_result(result)
+        if result.outcome == "interrupted":
+            break
+    if len(results) > 1:
+        print_comparison(results)
+    return INTERRUPTED if results[-1].outcome == "interrupted" else DONE
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Know before the fit whether its results can be written."""
+    if arguments.json is not None:
+        check_writable(arguments.json)
+    if arguments.output is None:
+        return
+    if arguments.model != "all" or arguments.eval:
+        check_writable(arguments.output)
+        return
+    if arguments.output.is_file():
+        raise OutputError(f"{arguments.output} is a file; with --model all name a folder")
+    for name in LAWS:
+        check_writable(arguments.output / f"{name}.json")
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    study, resume = arguments.study, arguments.resume
+    if arguments.load_study is not None:
+        if study is not None and study != arguments.load_study:
+            raise StudyError("--study and --load-study name different studies; name one")
+        study, resume = arguments.load_study, True
+    if resume and study is None:
+        raise StudyError("--resume needs the study to go on with: add --study URL")
+    if arguments.seed < 0:
+        raise ConfigError(f"--seed must be zero or positive, found {arguments.seed}")
+    return Settings(
+        method=arguments.method,
+        trials=arguments.trials,
+        seed=arguments.seed,
+        workers=arguments.workers,
+        study=study,
+        resume=resume,
+        dt=arguments.dt,
+        reset_period=arguments.reset_period,
+        dtype="float64" if arguments.float64 else "float32",
+    )
+
+
+def _assigned(arguments: argparse.Namespace) -> dict[str, str]:
+    return assignments([pair for text in arguments.set for pair in text.split(",")], "--set")
+
+
+def _actuator(arguments: argparse.Namespace, logs: Sequence[Log]) -> Actuator:
+    """The servo with its effects; freeing an effect's parameter switches the effect on."""
+    name = arguments.actuator or common_value(logs, "actuator")
+    effects = set(arguments.effects)
+    effects |= {effect for effect, parameter in EFFECT_PARAMETERS.items() if parameter in arguments.free}
+    actuator = load_actuator(name).with_effects(effects)
+    if "supply" in effects:
+        silent = [log.name for log in logs if log.supply_voltage is None]
+        if silent:
+            raise RecordingError(
+                f"--effects supply needs a measured supply voltage, which {silent[0]!r} and others lack: leave it out"
+                if len(silent) > 1
+                else f"--effects supply needs a measured supply voltage, which {silent[0]!r} lacks: leave it out"
+            )
+    return actuator
+
+
+def _output_of(arguments: argparse.Namespace, task: Task) -> Path | None:
+    output: Path | None = arguments.output
+    if output is None or arguments.model != "all":
+        return output
+    return output / f"{task.law.name}.json"
+
+
+def _fit(task: Task, output: Path | None, quiet: bool, started: float) -> FitResult:
+    """Fit with a progress bar, refreshing the parameter file with the best point so far."""
+    next_refresh = time.perf_counter() + REFRESH_EVERY
+    with tqdm(
+        total=task.settings.trials,
+        desc=task.law.name.upper(),
+        unit=" trials",
+        disable=quiet,
+        mininterval=0.3 if sys.stderr.isatty() else 5.0,
+        leave=False,
+    ) as bar:
+
+        def progress(incumbent: Incumbent) -> None:
+            nonlocal next_refresh
+            if incumbent.unit is not None:
+                bar.set_postfix_str(f"best {1e3 * equivalent_error(incumbent.loss):.2f} mrad", refresh=False)
+            bar.update(incumbent.evaluations() - bar.n)
+            if output is not None and time.perf_counter() > next_refresh:
+                begin = time.perf_counter()
+                so_far = snapshot(task, incumbent, started)
+                if so_far is not None:
+                    write_parameter_file(output, so_far.parameter_file())
+                cost = time.perf_counter() - begin
+                next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
+
+        result = identify(task, progress, started=started)
+    if output is not None:
+        write_parameter_file(output, result.parameter_file())
+    return result
+
+
+def _write_json(arguments: argparse.Namespace, results: Sequence[FitResult]) -> None:
+    if arguments.json is None:
+        return
+    fits = [result.summary() for result in results]
+    content = {"schema": SCHEMA, "fits": fits} if arguments.model == "all" else fits[0]
+    write_atomically(arguments.json, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    """``--eval``, as users of the method know it: errors of the file that ``--output`` names."""
+    if arguments.output is None:
+        raise ConfigError("--eval evaluates the parameter file of --output: add --output FILE")
+    servo = None if arguments.actuator is None else load_actuator(arguments.actuator)
+    file = read_parameter_file(arguments.output, servo)
+    logs = recordings_of(arguments)
+    check_actuators(logs, [(arguments.output, file)])
+    warn_of_supply(logs, file.actuator)
+    print_errors([arguments.output], [evaluation(arguments.output, file, logs, arguments.dt, arguments.reset_period)])
+    return DONE
+
+
+def _print_left_out(figure: LeftOutGain) -> None:
+    print(
+        f"gain {figure.kp:g} left out of the fit: {1e3 * figure.fixed:.1f} mrad at the datasheet value, "
+        f"{1e3 * figure.free:.1f} mrad with the parameter free"
+    )
+
+
+def print_result(result: FitResult) -> None:
+    """What was found, how sure it is, and what the data cannot tell."""
+    law = result.law
+    print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
+    print(
+        f"{result.evaluations} evaluations in {result.search_seconds:.1f} s of search and "
+        f"{result.compile_seconds:.1f} s of compilation; {result.outcome}\n"
+    )
+    uncertainty = result.uncertainty
+    rows = []
+    for parameter in result.parameters:
+        interval, note = "", ""
+        if not parameter.free:
+            note = "fixed"
+        elif uncertainty is not None:
+            if parameter.name in uncertainty.intervals:
+                lower, upper = uncertainty.intervals[parameter.name]
+                interval = f"± {0.5 * (upper - lower):.2g}"
+            elif parameter.name in uncertainty.at_bounds:
+                note = f"at its {uncertainty.at_bounds[parameter.name]} bound"
+            else:
+                note = "not determined"
+        rows.append([parameter.name, parameter.unit, f"{parameter.value:.5g}", interval, note])
+    print_table(["parameter", "unit", "value", "95 %", ""], rows, left=2)
+    if uncertainty is not None:
+        print("\nWhat these data cannot tell:" if uncertainty.statements else "")
+        for statement in uncertainty.statements:
+            print(f"- {statement}")
+
+
+def _errors(result: FitResult) -> str:
+    text = f"mean absolute error {1e3 * result.train.mean:.2f} mrad on {len(result.train.by_run)} runs"
+    if result.validation is not None:
+        text += f", {1e3 * result.validation.mean:.2f} mrad on {len(result.validation.by_run)} runs held out"
+    return text
+
+
+def print_comparison(results: Sequence[FitResult]) -> None:
+    """All laws side by side."""
+    print()
+    held_out = results[0].validation is not None
+    rows = []
+    for result in results:
+        row = [
+            result.law.name.upper(),
+            result.law.title,
+            str(len(result.parameters.free)),
+            f"{1e3 * result.train.mean:.2f}",
+            f"{result.search_seconds:.1f}",
+        ]
+        if result.validation is not None:
+            row.insert(4, f"{1e3 * result.validation.mean:.2f}")
+        rows.append(row)
+    header = ["law", "", "free", "error [mrad]", "search [s]"]
+    if held_out:
+        header.insert(4, "held out [mrad]")
+    print_table(header, rows, left=2)

@@ -1,0 +1,65 @@
+"""Entry point: finds the verb, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from stribeck.cli.parser import build_parser
+from stribeck.errors import StribeckError
+
+STARTED = time.perf_counter()
+"""When the program started: wall times count from here."""
+
+DONE, FAILED, INTERRUPTED = 0, 1, 130
+
+EXTRAS = {"jax": "fit", "scipy": "fit", "cmaes": "fit", "optuna": "fit", "tqdm": "fit", "matplotlib": "fit"}
+"""Libraries that a verb may need beyond the base installation, and the extra that brings them."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    :returns: 0 done, 1 a clear error, 2 wrong usage (through argparse), 130 interrupted.
+    """
+    arguments = build_parser().parse_args(_with_dashes(sys.argv[1:] if argv is None else argv))
+    try:
+        return _run(arguments)
+    except StribeckError as error:
+        print(f"stribeck: {' '.join(str(error).split())}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("stribeck: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output went away, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        verb = importlib.import_module(f"stribeck.cli.{arguments.module}")
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise StribeckError(
+            f"stribeck {arguments.verb} needs {error.name}: pip install 'stribeck[{extra}]'"
+        ) from None
+    code: int = verb.run(arguments)
+    return code
+
+
+def _with_dashes(argv: Sequence[str]) -> list[str]:
+    """Options with underscores, as users of the method know them, in our spelling."""
+    found = []
+    for argument in argv:
+        if argument.startswith("--"):
+            name, equals, value = argument.partition("=")
+            argument = name.replace("_", "-") + equals + value
+        found.append(argument)
+    return found

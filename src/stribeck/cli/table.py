@@ -1,0 +1,16 @@
+"""Plain tables for terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+    """Print columns of equal width, the first ``left`` of them flush left."""
+    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+    for row in (header, ["-" * width for width in widths], *rows):
+        cells = [
+            cell.ljust(width) if k < left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())

@@ -1,0 +1,158 @@
+r"""Drive/backdrive diagrams: when a motor moves its load, holds it, or is moved by it.
+
+Motor torque :math:`\tau_m \ge 0` and external torque :math:`\tau_e = -x`, :math:`x \ge 0`, oppose each
+other. Three states are possible: the joint moves with the motor (drive), stands still (static zone),
+or moves with the load (backdrive). Source: Duclusaud et al., "Extended Friction Models for the
+Physics Simulation of Servo Actuators", §II-C, §III-F, figs. 2-4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.friction import FrictionLaw, Values, friction_budget
+
+FloatArray = npt.NDArray[np.float64]
+
+SPEEDS = (0.0, 1.0, 2.0, 3.0)
+"""Speeds that a diagram shows [rad/s], rest first: the paper's fig. 4 has steps of 1 rad/s."""
+
+LOCKING_RATIO = 100.0
+"""A joint that a load cannot move with so many times the torques at hand counts as self-locking."""
+
+SCAN_STEPS = 1000
+"""Steps of the scan from balance to the end of the range, finer near balance."""
+
+BISECTIONS = 60
+"""Halvings of a step of the scan: more than a float64 can tell apart."""
+
+
+class Boundaries(NamedTuple):
+    """Edges of the static zone over the motor torque, as external torques (N,) [N m].
+
+    :param drive: highest opposing external torque against which the joint is still driven; NaN where
+        friction alone stops the motor.
+    :param backdrive: lowest external torque that moves the joint against the motor; NaN where none
+        does within the range (self-locking).
+    """
+
+    drive: FloatArray
+    backdrive: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class DiagramCurve:
+    """The diagram of one friction law with its parameters.
+
+    :param label: what the curve is of, for a legend.
+    :param motor_torque: motor torques (N,), from 0 upwards [N m].
+    :param speeds: speeds (S,), from 0 upwards [rad/s].
+    :param drive: drive torques (S, N) [N m], see :class:`Boundaries`.
+    :param backdrive: backdrive torques (S, N) [N m].
+    """
+
+    label: str
+    motor_torque: FloatArray
+    speeds: FloatArray
+    drive: FloatArray
+    backdrive: FloatArray
+
+
+def diagram_curve(
+    label: str,
+    law: FrictionLaw,
+    p: Values,
+    motor_torque: npt.ArrayLike,
+    speeds: npt.ArrayLike = SPEEDS,
+    *,
+    max_external_torque: float | None = None,
+) -> DiagramCurve:
+    """Find the boundaries of the static zone at several speeds; arguments as in :func:`boundaries`."""
+    torque = np.asarray(motor_torque, dtype=np.float64)
+    found = [
+        boundaries(law, p, torque, float(speed), max_external_torque=max_external_torque)
+        for speed in np.atleast_1d(speeds)
+    ]
+    return DiagramCurve(
+        label=label,
+        motor_torque=torque,
+        speeds=np.atleast_1d(np.asarray(speeds, dtype=np.float64)),
+        drive=np.stack([edges.drive for edges in found]),
+        backdrive=np.stack([edges.backdrive for edges in found]),
+    )
+
+
+def boundaries(
+    law: FrictionLaw,
+    p: Values,
+    motor_torque: npt.ArrayLike,
+    speed: float = 0.0,
+    *,
+    max_external_torque: float | None = None,
+) -> Boundaries:
+    r"""Drive and backdrive torques at a constant speed, or on the verge of motion at speed 0.
+
+    With the net torque :math:`\tau = \tau_m - x + \tau_0` the joint
+
+    - is driven at speed v if :math:`\tau > \tau_f^{m+}(\tau_m, -x, v)`; the drive torque is the
+      highest such x in :math:`[0, \tau_m + \tau_0]`;
+    - is backdriven at speed v if :math:`-\tau > \tau_f^{m-}(\tau_m, -x, -v)`; the backdrive torque is
+      the lowest such x in :math:`[\max(0, \tau_m + \tau_0), x_{max}]`.
+
+    The static zone between them is the one that is connected with balance, :math:`x = \tau_m + \tau_0`.
+    Both edges are looked for outwards from there, by a scan and bisection, because the states need
+    not be ordered: the term Q of M6 jumps where :math:`\tau_m = x`. At the jump itself Q is not
+    defined; what decides there is the side that is further from balance. A state that lasts for less
+    than a step of the scan (0.2 % of the range at most) may be overlooked.
+
+    :param p: values of the law's parameters by name, floats.
+    :param motor_torque: :math:`\tau_m \ge 0` at the output shaft (N,) [N m].
+    :param speed: :math:`v \ge 0` [rad/s], with the motor in drive and against it in backdrive.
+    :param max_external_torque: :math:`x_{max}` [N m]; by default :data:`LOCKING_RATIO` times the sum of
+        the largest motor torque and the largest friction without external torque.
+
+    :math:`\tau_f^{m\pm}` is :func:`~stribeck.core.friction.friction_budget`, :math:`\tau_0` the offset
+    torque of a law that has one.
+    """
+    motor = np.asarray(motor_torque, dtype=np.float64)
+    balance = motor + (float(p["torque_offset"]) if law.offset else 0.0)
+    lowest = np.maximum(balance, 0.0)
+    if max_external_torque is None:
+        unloaded = np.maximum(*friction_budget(law, p, motor, np.zeros_like(motor), speed))
+        max_external_torque = LOCKING_RATIO * float(np.max(motor) + np.max(unloaded))
+
+    def driven(external: FloatArray) -> npt.NDArray[np.bool_]:
+        x = np.nextafter(external, 0.0)
+        return np.asarray(balance - x > friction_budget(law, p, motor, -x, speed)[0])
+
+    def backdriven(external: FloatArray) -> npt.NDArray[np.bool_]:
+        x = np.nextafter(external, np.inf)
+        return np.asarray(x - balance > friction_budget(law, p, motor, -x, -speed)[1])
+
+    return Boundaries(
+        drive=_first(driven, lowest, np.zeros_like(motor)),
+        backdrive=_first(backdriven, lowest, np.maximum(lowest, max_external_torque)),
+    )
+
+
+def _first(
+    moves: Callable[[FloatArray], npt.NDArray[np.bool_]], start: FloatArray, end: FloatArray
+) -> FloatArray:
+    """Where ``moves`` is first true on the way from ``start`` to ``end``, all (N,); NaN where never."""
+    way = np.linspace(0.0, 1.0, SCAN_STEPS + 1)[:, np.newaxis] ** 2
+    scan = start + way * (end - start)  # (K, N)
+    moving = moves(scan)
+    first = np.argmax(moving, axis=0)
+    column = np.arange(len(start))
+    still_at, moving_at = scan[np.maximum(first - 1, 0), column], scan[first, column]
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (still_at + moving_at)
+        in_motion = moves(middle)
+        still_at = np.where(in_motion, still_at, middle)
+        moving_at = np.where(in_motion, middle, moving_at)
+    return np.where(np.any(moving, axis=0), moving_at, np.nan)

@@ -1,0 +1,67 @@
+"""Whether a parameter of an effect may be freed.
+
+A free effect parameter is misused for whatever the model lacks, and then fails at gains that were
+not fitted. It is accepted only if leaving out each gain in turn, the error at that gain falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from stribeck.errors import ConfigError
+from stribeck.fit.identify import Task, identify
+from stribeck.fit.objective import split_runs
+
+
+@dataclass(frozen=True)
+class LeftOutGain:
+    """Errors at one gain of fits to all other gains [rad]."""
+
+    kp: float
+    fixed: float
+    free: float
+
+
+def check_freed(
+    task: Task, names: Sequence[str], on_figure: Callable[[LeftOutGain], None] = lambda figure: None
+) -> list[LeftOutGain]:
+    """Refuse free effect parameters unless they lower the error at every gain left out.
+
+    :param task: with the parameters freed.
+    :param names: the freed parameters.
+    :param on_figure: called with the figures of each gain as they come.
+    :raises ConfigError: with the figures of the first gain that refuses them, or if there is only one
+        gain.
+    """
+    logs = task.split.train
+    gains = sorted({log.setup.kp for log in logs})
+    listed = ", ".join(names)
+    if len(gains) < 2:
+        raise ConfigError(
+            f"--free {listed} refused: it must lower the error at gains left out of the fit, and these recordings "
+            f"have one gain ({gains[0]:g}); record more gains"
+        )
+    settings = replace(task.settings, study=None, resume=False, workers=1)
+    datasheet = {parameter.name: parameter.value for parameter in task.actuator.parameters(task.law) if parameter.name in names}
+    found = []
+    for kp in gains:
+        split = split_runs(logs, validation_kp=kp)
+        free = replace(task, split=split, settings=settings)
+        fixed = replace(free, parameters=task.parameters.fixed(datasheet))
+        errors = [result.validation.mean for result in map(identify, (fixed, free)) if result.validation]
+        figure = LeftOutGain(kp, *errors)
+        on_figure(figure)
+        found.append(figure)
+    worse = [figure for figure in found if figure.free >= figure.fixed]
+    if worse:
+        figures = "; ".join(
+            f"gain {figure.kp:g}: {1e3 * figure.fixed:.1f} mrad fixed, {1e3 * figure.free:.1f} mrad free" for figure in found
+        )
+        values = ", ".join(f"{name} = {value:g}" for name, value in datasheet.items())
+        raise ConfigError(
+            f"--free {listed} refused: fitted on the other gains, the error does not fall at "
+            f"{'gain ' if len(worse) == 1 else 'gains '}{', '.join(f'{figure.kp:g}' for figure in worse)} ({figures}). "
+            f"The free value makes up for something else; leave it at the datasheet's ({values})"
+        )
+    return found

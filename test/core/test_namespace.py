@@ -1,0 +1,72 @@
+"""Formulas run on the array library of their arguments, and on numpy when nothing else asks."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from helpers import published
+from stribeck.core.actuator import Command, ControlState, Gains
+from stribeck.core.bench import Pendulum
+from stribeck.core.friction import LAWS, friction_budget
+from stribeck.core.namespace import array_namespace
+from stribeck.core.step import Plant, State, step
+from stribeck.io.actuators import load_actuator
+
+LIBRARY = SimpleNamespace(name="another array library")
+
+
+class Foreign:
+    """An array of another library."""
+
+    def __array_namespace__(self):
+        return LIBRARY
+
+
+class OldArray(np.ndarray):
+    """An array as numpy 1.26 has them: it knows no array namespace."""
+
+    @property
+    def __array_namespace__(self):
+        raise AttributeError("numpy 1.26 has no __array_namespace__")
+
+
+def old(values) -> OldArray:
+    """An array of numpy 1.26."""
+    return np.asarray(values, dtype=np.float64).view(OldArray)
+
+
+@pytest.mark.parametrize("arguments", [(), (1.0,), (1, 2.0), (np.ones(2),), (np.float64(1.0), 2.0), (old([1.0]), 3)])
+def test_numpy_is_the_array_library_of_numbers_and_numpy_arrays(arguments):
+    """Python scalars, numpy scalars and arrays, and the arrays of numpy 1.26."""
+    assert array_namespace(*arguments) is np
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_the_first_foreign_array_decides_wherever_it_stands(position):
+    """One array of another library among numbers is enough."""
+    arguments = [1.0, np.ones(2), old([1.0])]
+    arguments.insert(position, Foreign())
+    assert array_namespace(*arguments) is LIBRARY
+
+
+def test_the_stand_in_for_numpy_1_26_knows_no_namespace():
+    """The stand-in does what it is here for."""
+    assert getattr(old([1.0]), "__array_namespace__", None) is None
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_formulas_run_on_arrays_that_know_no_namespace(law):
+    """Budgets and a step on the arrays of numpy 1.26 equal those on today's, to the last bit."""
+    values = published("xl330", law)
+    plant = Plant(load_actuator("xl330"), LAWS[law], Pendulum(0.5, 0.1, 0.0), Gains(200.0, 0.0, 0.0))
+    rng = np.random.default_rng(0)
+    position, velocity, goal = rng.normal(size=(3, 50))
+
+    def results(array):
+        budget, _ = friction_budget(LAWS[law], values, array(position), array(goal), array(velocity))
+        state = State(array(position), array(velocity), ControlState(0.0, 0.0))
+        after = step(plant, values, state, Command(array(goal), 1.0, 5.0), 0.005)
+        return [np.asarray(found) for found in (budget, after.position, after.velocity)]
+
+    for one, other in zip(results(old), results(np.asarray), strict=True):
+        assert np.array_equal(one, other)
