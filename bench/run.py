@@ -80,23 +80,28 @@ def simulated(runs: int) -> Batch:
 def evaluation_times() -> dict[str, object]:
     """One evaluation of all runs [ms], amortised over a population, beside the numpy loop."""
     print(f"\nlaw M6, {CANDIDATES} candidates, 1201 steps: one evaluation of all runs")
-    print(f"{'runs':>5} {'ours [ms]':>10} {'numpy loop [ms]':>16} {'ratio':>7} {'program [ms]':>13} {'ratio':>7}")
+    print(
+        f"{'runs':>5} {'ours [ms]':>10} {'numpy loop [ms]':>16} {'ratio':>7} {'program [ms]':>13} {'ratio':>7}"
+    )
     found: dict[str, dict[str, float]] = {"eval_ms": {}, "numpy_ms": {}}
     for runs in RUNS:
-        batch = simulated(runs)
-        parameters = SERVO.parameters(LAW)
-        rollout = Rollout(batch, SERVO, LAW, parameters)
-        points = np.random.default_rng(1).random((CANDIDATES, rollout.dimension))
-        rollout.losses(points)
-        ours = 1e3 * np.median([elapsed(lambda: rollout.losses(points)) for _ in range(REPEATS)]) / CANDIDATES
-        values = SERVO.published["m6"]
-        loop = 1e3 * np.median([elapsed(lambda: simulate(batch, SERVO, LAW, values)) for _ in range(3)])
+        ours, loop = evaluation_time(simulated(runs))
         program = PROGRAM_MS.get(runs)
         beside = f"{program:13.0f} {program / ours:7.0f}" if program else ""
         print(f"{runs:5d} {ours:10.3f} {loop:16.0f} {loop / ours:7.0f} {beside}")
-        found["eval_ms"][str(runs)] = float(ours)
-        found["numpy_ms"][str(runs)] = float(loop)
+        found["eval_ms"][str(runs)] = ours
+        found["numpy_ms"][str(runs)] = loop
     return dict(found)
+
+
+def evaluation_time(batch: Batch) -> tuple[float, float]:
+    """One evaluation of all runs of a batch [ms]: ours, and the numpy loop's."""
+    rollout = Rollout(batch, SERVO, LAW, SERVO.parameters(LAW))
+    points = np.random.default_rng(1).random((CANDIDATES, rollout.dimension))
+    rollout.losses(points)
+    ours = np.median([elapsed(lambda: rollout.losses(points)) for _ in range(REPEATS)]) / CANDIDATES
+    loop = np.median([elapsed(lambda: simulate(batch, SERVO, LAW, SERVO.published["m6"])) for _ in range(3)])
+    return 1e3 * float(ours), 1e3 * float(loop)
 
 
 def overhead(logs: list[Log]) -> dict[str, object]:
@@ -131,7 +136,9 @@ def cold_fits(logs: list[Log]) -> dict[str, object]:
     values = SERVO.published["m6"]
     loop = float(np.median([elapsed(lambda: simulate(batch, SERVO, LAW, values)) for _ in range(5)]))
     per_trial = cmaes["search_seconds"] / cmaes["evaluations"]
-    print(f"cmaes: {1e3 * per_trial:.3f} ms per evaluation, numpy loop beside it {1e3 * loop:.0f} ms: {loop / per_trial:.0f} times")
+    print(
+        f"cmaes: {1e3 * per_trial:.3f} ms per evaluation, numpy loop beside it {1e3 * loop:.0f} ms: {loop / per_trial:.0f} times"
+    )
     print(f"peak memory of a fit: {peak:.0f} MB")
     return {
         "m6_search_seconds": hybrid["search_seconds"],
@@ -145,10 +152,24 @@ def cold_fits(logs: list[Log]) -> dict[str, object]:
 
 def command(bags: Path, summary: Path, *options: str) -> dict[str, float]:
     """Run ``stribeck fit`` in a fresh process; its summary with the time that it took in all."""
-    arguments = ["fit", "--actuator", "xl330", "--model", "m6", "--logdir", str(bags), "--json", str(summary), "--quiet"]
+    arguments = [
+        "fit",
+        "--actuator",
+        "xl330",
+        "--model",
+        "m6",
+        "--logdir",
+        str(bags),
+        "--json",
+        str(summary),
+        "--quiet",
+    ]
     begin = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "stribeck", *arguments, *options], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "stribeck", *arguments, *options],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     seconds = time.perf_counter() - begin
     found = json.loads(summary.read_text())

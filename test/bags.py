@@ -82,7 +82,9 @@ def dynamic_joint_state(time: float, joint: str, **interfaces: float) -> Any:
 
 def diagnostics(time: float, joint: str, **interfaces: Any) -> Any:
     """The same as a diagnostic_msgs/DiagnosticArray: texts of numbers by ``repr``."""
-    pairs = [message("diagnostic_msgs/KeyValue", key=key, value=f"{value}") for key, value in interfaces.items()]
+    pairs = [
+        message("diagnostic_msgs/KeyValue", key=key, value=f"{value}") for key, value in interfaces.items()
+    ]
     status = message(
         "diagnostic_msgs/DiagnosticStatus", level=0, name=joint, message="", hardware_id="", values=pairs
     )
@@ -163,7 +165,9 @@ class Bag:
             else:
                 self.add(time, "/servo_status", diagnostics(time, joint, **values))
 
-    def run(self, start: float, stop: float, run_id: str = "first", joint: str = "shoulder", **options: Any) -> None:
+    def run(
+        self, start: float, stop: float, run_id: str = "first", joint: str = "shoulder", **options: Any
+    ) -> None:
         """A whole run with its end."""
         self.bench(start, run_id=run_id, joint=joint)
         self.samples(start, stop, joint, **options)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from stribeck.core.actuator import Actuator
 from stribeck.core.log import Batch, Log, Series, Setup, batch_of
 from stribeck.core.trajectories import trajectory_named
@@ -48,8 +49,7 @@ SETUP = Setup(mass=0.5, length=0.1, arm_mass=0.05, supply_voltage=5.0, kp=200.0)
 
 def published(name: str, law: str) -> dict[str, float]:
     """The published parameters of a servo, with what the effects and the bench need."""
-    values = {"q_offset": 0.0, "R": 1.0, **load_actuator(name).published[law]}
-    return values
+    return {"q_offset": 0.0, "R": 1.0, **load_actuator(name).published[law]}
 
 
 def log_of(
@@ -143,7 +143,7 @@ def bam_recording(**changes: Any) -> dict[str, Any]:
             "timestamp": float(t),
             "position": float(0.4 * np.sin(4 * t)),
             "speed": float(1.6 * np.cos(4 * t)),
-            "load": int(round(300 * np.sin(5 * t))) % 65536,
+            "load": round(300 * np.sin(5 * t)) % 65536,
             "input_volts": 7.3,
             "temp": 28,
             "goal_position": float(0.5 * np.sin(4 * t)),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from helpers import driven, setup_for
 from stribeck.core.actuator import (
     Actuator,
@@ -140,7 +141,9 @@ def test_torque_off_is_zero_current_and_no_open_circuit_for_a_servo_driven_by_cu
     """I* = 0, which a back-EMF above the supply still overcomes."""
     off = Command(0.0, 0.0, 10.0)
     assert current_torque(CURRENT, {"kt": 4.0, "R": 4.0}, 2.0, off, 1.0) == 0.0
-    assert current_torque(CURRENT, {"kt": 4.0, "R": 4.0}, 2.0, off, 3.0) == pytest.approx(4.0 * -0.5, rel=1e-14)
+    assert current_torque(CURRENT, {"kt": 4.0, "R": 4.0}, 2.0, off, 3.0) == pytest.approx(
+        4.0 * -0.5, rel=1e-14
+    )
 
 
 def test_without_a_known_resistance_only_heat_bounds_the_current():

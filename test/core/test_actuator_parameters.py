@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+
 from helpers import refusal
 from stribeck.core.actuator import EFFECTS
 from stribeck.core.friction import FRICTION_PARAMETERS, LAWS
@@ -45,7 +46,12 @@ def test_units_follow_the_kind_of_joint():
     """A linear axis counts in N and m."""
     linear = replace(XL330, units="linear").parameters(LAWS["m6"])
     rotary = XL330.parameters(LAWS["m6"])
-    assert [linear[n].unit for n in ("kt", "armature", "q_offset", "friction_base")] == ["N/A", "kg", "m", "N"]
+    assert [linear[n].unit for n in ("kt", "armature", "q_offset", "friction_base")] == [
+        "N/A",
+        "kg",
+        "m",
+        "N",
+    ]
     assert [rotary[n].unit for n in ("kt", "armature", "q_offset", "friction_base")] == [
         "N m/A",
         "kg m^2",
@@ -97,7 +103,12 @@ def test_all_effects_can_be_on_together_and_off_again():
 def test_effects_that_do_not_fit_are_refused():
     """Unknown names, effects without a datasheet value, and a supply where torque needs none."""
     refusal(lambda: XL330.with_effects(["backlash"]), "'backlash'", *EFFECTS)
-    refusal(lambda: load_actuator("mx64").with_effects(["current-limit"]), "current-limit", "mx64", "supply, delay")
+    refusal(
+        lambda: load_actuator("mx64").with_effects(["current-limit"]),
+        "current-limit",
+        "mx64",
+        "supply, delay",
+    )
     refusal(lambda: load_actuator("unitree_go1").with_effects(["supply"]), "supply", "unitree_go1")
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from helpers import SETUP, log_of, published, refusal
 from stribeck.core.friction import LAWS
 from stribeck.core.log import batch_of, common_value
@@ -79,13 +80,21 @@ def test_padding_does_not_change_what_a_run_simulates():
     """A short run beside a long one moves as it does alone, to the last bit."""
     servo, values = load_actuator("xl330"), published("xl330", "m1")
     alone = simulate(batch_of([ramp(1.0, 0.5).resample(0.01)]), servo, LAWS["m1"], values)
-    beside = simulate(batch_of([ramp(1.0, 0.5).resample(0.01), ramp(2.0).resample(0.01)]), servo, LAWS["m1"], values)
+    beside = simulate(
+        batch_of([ramp(1.0, 0.5).resample(0.01), ramp(2.0).resample(0.01)]), servo, LAWS["m1"], values
+    )
     assert np.array_equal(beside.position[:101, 0], alone.position[:, 0])
 
 
 @pytest.mark.parametrize(
     ("period", "indices"),
-    [(None, []), (0.5, [50, 100, 150, 200]), (0.501, [50, 100, 150, 200]), (1e-6, list(range(1, 201))), (9.0, [])],
+    [
+        (None, []),
+        (0.5, [50, 100, 150, 200]),
+        (0.501, [50, 100, 150, 200]),
+        (1e-6, list(range(1, 201))),
+        (9.0, []),
+    ],
 )
 def test_resets_come_every_period_but_not_at_the_start(period, indices):
     """Periods are rounded to steps, at least one."""

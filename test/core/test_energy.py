@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from helpers import FRICTIONLESS, PUBLISHED, free_swings, published, setup_for
 from stribeck.core.bench import gravity_amplitude, inertia
 from stribeck.core.friction import LAWS
@@ -103,7 +104,9 @@ def test_no_swing_goes_higher_than_the_one_before_with_hardly_any_friction(law, 
         assert np.all(heights[1:] <= 1.001 * heights[:-1])
 
 
-@pytest.mark.parametrize(("name", "law"), [("xl330", law) for law in LAWS] + [("mx106", "m6"), ("erob80_50", "m4")])
+@pytest.mark.parametrize(
+    ("name", "law"), [("xl330", law) for law in LAWS] + [("mx106", "m6"), ("erob80_50", "m4")]
+)
 def test_a_free_swing_ends_in_a_rest_that_nothing_disturbs(name, law):
     """Friction brings the joint to rest: velocity exactly 0.0, position constant to the last bit."""
     values = published(name, law)

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from helpers import refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from helpers import refusal
 from stribeck.core.friction import (
     FRICTION_PARAMETERS,
     LAWS,
@@ -107,7 +108,9 @@ def test_the_quadratic_term_counts_the_smaller_torque_and_only_when_they_oppose(
     assert quadratic_friction(VALUES, motor, external) == pytest.approx(expected, rel=1e-14, abs=0.0)
 
 
-@pytest.mark.parametrize(("speed", "weight"), [(0.0, 1.0), (0.5, math.exp(-1.0)), (1.0, FADED), (0.25, math.exp(-0.25))])
+@pytest.mark.parametrize(
+    ("speed", "weight"), [(0.0, 1.0), (0.5, math.exp(-1.0)), (1.0, FADED), (0.25, math.exp(-0.25))]
+)
 def test_the_stribeck_weight_is_what_the_equation_gives_by_hand(speed, weight):
     """s = exp(-|v / v_s|^alpha) for v_s = 0.5 and alpha = 2, in both directions; exactly 1 at rest."""
     for velocity in (speed, -speed):
@@ -157,7 +160,9 @@ def test_only_the_parameters_of_the_law_are_read(law):
         assert reads or name == "load_friction_motor_quad"
 
 
-@pytest.mark.parametrize(("law", "count"), [("m1", 2), ("m2", 5), ("m3", 3), ("m4", 7), ("m5", 9), ("m6", 11)])
+@pytest.mark.parametrize(
+    ("law", "count"), [("m1", 2), ("m2", 5), ("m3", 3), ("m4", 7), ("m5", 9), ("m6", 11)]
+)
 def test_each_law_has_as_many_parameters_as_in_the_paper(law, count):
     """The number of parameters per law, all of them known by unit and bounds, none twice."""
     names = LAWS[law].parameter_names
@@ -190,7 +195,9 @@ def test_the_stopping_torque_is_what_the_equation_gives_by_hand():
     assert stopping_torque(0.3, 0.4, 0.02, 0.005) == pytest.approx(-1.6, rel=1e-14)
 
 
-@pytest.mark.parametrize(("stop", "friction"), [(-5.0, -1.0), (-0.5, -0.5), (0.0, 0.0), (1.5, 1.5), (5.0, 2.0)])
+@pytest.mark.parametrize(
+    ("stop", "friction"), [(-5.0, -1.0), (-0.5, -0.5), (0.0, 0.0), (1.5, 1.5), (5.0, 2.0)]
+)
 def test_friction_stops_the_joint_as_far_as_the_budget_of_the_coming_motion_reaches(stop, friction):
     """clip(tau_stop, [-budget+, budget-]) with budgets 1 against positive and 2 against negative motion."""
     assert friction_torque(stop, (1.0, 2.0)) == friction

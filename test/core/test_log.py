@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
+
 from helpers import SETUP, full_log, log_of, refusal
 from stribeck.core.log import LONGEST_GAP, MINIMUM_DURATION, Log, Series, Setup
 
@@ -113,7 +114,11 @@ def test_a_log_whose_commands_begin_after_its_measurements_end_is_refused():
 @pytest.mark.parametrize("flag", [0.5, 2.0, -1.0])
 def test_torque_flags_are_0_or_1(flag):
     """A flag in between is an interpolated one, which is no flag."""
-    refusal(lambda: log_of(np.linspace(0.0, 2.0, 20), torque_enable=flag, name="flagged"), "'flagged'", "torque_enable")
+    refusal(
+        lambda: log_of(np.linspace(0.0, 2.0, 20), torque_enable=flag, name="flagged"),
+        "'flagged'",
+        "torque_enable",
+    )
 
 
 def test_a_log_starts_where_every_needed_signal_is_known():
@@ -121,14 +126,21 @@ def test_a_log_starts_where_every_needed_signal_is_known():
     time = np.linspace(0.0, 3.0, 31)
     log = log_of(time, supply_voltage=5.0)
     assert log.start == 0.0
-    late = replace(log, torque_enable=held([0.25], [1.0]), goal=held([0.15], [0.0]), supply_voltage=measured([2.0], [5.0]))
+    late = replace(
+        log,
+        torque_enable=held([0.25], [1.0]),
+        goal=held([0.15], [0.0]),
+        supply_voltage=measured([2.0], [5.0]),
+    )
     assert late.start == 0.25
     assert late.duration == 2.75
 
 
 def irregular(**changes) -> Log:
     """A run at uneven times, with a goal that steps and a drop."""
-    time = np.array([0.0, 0.03, 0.04, 0.11, 0.15, 0.2, 0.28, 0.33, 0.4, 0.49, 0.55, 0.6, 0.7, 0.8, 0.9, 1.0, 1.02])
+    time = np.array(
+        [0.0, 0.03, 0.04, 0.11, 0.15, 0.2, 0.28, 0.33, 0.4, 0.49, 0.55, 0.6, 0.7, 0.8, 0.9, 1.0, 1.02]
+    )
     return log_of(
         time,
         10.0 * time,

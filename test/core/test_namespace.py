@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from helpers import published
 from stribeck.core.actuator import Command, ControlState, Gains
 from stribeck.core.bench import Pendulum
@@ -35,7 +36,9 @@ def old(values) -> OldArray:
     return np.asarray(values, dtype=np.float64).view(OldArray)
 
 
-@pytest.mark.parametrize("arguments", [(), (1.0,), (1, 2.0), (np.ones(2),), (np.float64(1.0), 2.0), (old([1.0]), 3)])
+@pytest.mark.parametrize(
+    "arguments", [(), (1.0,), (1, 2.0), (np.ones(2),), (np.float64(1.0), 2.0), (old([1.0]), 3)]
+)
 def test_numpy_is_the_array_library_of_numbers_and_numpy_arrays(arguments):
     """Python scalars, numpy scalars and arrays, and the arrays of numpy 1.26."""
     assert array_namespace(*arguments) is np

@@ -4,9 +4,10 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
-from helpers import refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from helpers import refusal
 from stribeck.core.parameters import Parameter, ParameterSet
 
 NAN, INF = float("nan"), float("inf")
@@ -67,7 +68,9 @@ def test_unit_cube_and_values_are_what_the_equation_gives_by_hand(three):
 @given(points=st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)), min_size=1, max_size=5))
 def test_values_and_unit_cube_are_each_others_inverse(points):
     """For any number of points at once, to the rounding of a difference of bounds."""
-    parameters = ParameterSet([Parameter("kt", "N m/A", 0.4, 0.2, 1.2), Parameter("q", "rad", 0.0, -0.1, 0.1)])
+    parameters = ParameterSet(
+        [Parameter("kt", "N m/A", 0.4, 0.2, 1.2), Parameter("q", "rad", 0.0, -0.1, 0.1)]
+    )
     unit = np.array(points)
     values = parameters.from_unit(unit)
     assert values.shape == unit.shape

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from helpers import driven, free_swings, published
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from helpers import driven, free_swings, published
 from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FRICTION_PARAMETERS, LAWS, FrictionLaw, friction_budget
 from stribeck.core.log import Batch
@@ -28,7 +29,9 @@ def batch(servo) -> Batch:
     return driven(servo, TRAJECTORIES)
 
 
-def simulated(batch: Batch, servo: Actuator, law: str | FrictionLaw, values: Mapping[str, float]) -> Simulation:
+def simulated(
+    batch: Batch, servo: Actuator, law: str | FrictionLaw, values: Mapping[str, float]
+) -> Simulation:
     """The simulation of a batch; what the law does not name is not given to it."""
     law = LAWS[law] if isinstance(law, str) else law
     names = {*law.parameter_names, "kt", "R", "armature", "q_offset"}
@@ -102,7 +105,9 @@ def test_an_offset_torque_and_its_mirror_image_mirror_the_free_swing(law):
     offset = LAWS[law].with_terms(offset=True)
     servo = load_actuator("xl330")
     pushed = simulate(free_swings((0.0, 0.7), 6.0), servo, offset, values).position
-    mirrored = simulate(free_swings((-0.0, -0.7), 6.0), servo, offset, {**values, "torque_offset": -0.1}).position
+    mirrored = simulate(
+        free_swings((-0.0, -0.7), 6.0), servo, offset, {**values, "torque_offset": -0.1}
+    ).position
     assert np.array_equal(pushed, -mirrored)
     assert pushed[-1, 0] > 0.05
 

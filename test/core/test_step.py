@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import FRICTIONLESS, SETUP, driven, free_swings, published, refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from helpers import FRICTIONLESS, SETUP, driven, free_swings, published, refusal
 from stribeck.core.actuator import Command, ControlState, Gains
 from stribeck.core.bench import STANDARD_GRAVITY, Pendulum, gravity_torque, inertia
 from stribeck.core.friction import FRICTION_PARAMETERS, LAWS
@@ -84,7 +85,9 @@ def test_a_joint_at_rest_holds_as_long_as_friction_carries_the_load():
 
 def drawn_parameters(data: st.DataObject) -> dict[str, float]:
     """Motor and friction parameters anywhere within their search bounds."""
-    values = {name: data.draw(st.floats(k.lower, k.upper), label=name) for name, k in FRICTION_PARAMETERS.items()}
+    values = {
+        name: data.draw(st.floats(k.lower, k.upper), label=name) for name, k in FRICTION_PARAMETERS.items()
+    }
     values["kt"] = data.draw(st.floats(0.1, 3.0), label="kt")
     values["R"] = data.draw(st.floats(2.0, 5.0), label="R")
     values["armature"] = data.draw(st.floats(0.0, 0.05), label="armature")
@@ -98,7 +101,9 @@ def test_friction_never_reverses_or_speeds_up_a_motion(data):
     """The new velocity is 0, or has the sign of v + dt (tau_m + tau_e + tau_0) / J and is not larger."""
     values = drawn_parameters(data)
     terms = {"asymmetric": data.draw(st.booleans()), "offset": data.draw(st.booleans())}
-    load = Pendulum(data.draw(st.floats(0.01, 3.0)), data.draw(st.floats(0.02, 0.5)), data.draw(st.floats(0.0, 0.5)))
+    load = Pendulum(
+        data.draw(st.floats(0.01, 3.0)), data.draw(st.floats(0.02, 0.5)), data.draw(st.floats(0.0, 0.5))
+    )
     joint = plant(data.draw(st.sampled_from(list(LAWS))), load=load, **terms)
     slow = st.floats(-1e-3, 1e-3)
     velocity = data.draw(st.one_of(st.just(0.0), slow, st.floats(-20.0, 20.0)), label="velocity")
@@ -114,7 +119,7 @@ def test_friction_never_reverses_or_speeds_up_a_motion(data):
 
     # Where v and its change cancel, the sign of their sum is one of rounding.
     rounding = 1e-14 * (abs(velocity) + abs(change))
-    assert after == 0.0 or after * free > 0.0 or abs(free) <= rounding
+    assert after == 0.0 or np.sign(after) == np.sign(free) or abs(free) <= rounding
     assert abs(after) <= abs(free) + rounding
     # A stop is no decision of rounding either: friction had to be strong enough for it.
     if after == 0.0:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from helpers import refusal
 from stribeck.core.trajectories import TRAJECTORIES, cubic, trajectory_named
 
@@ -53,9 +54,7 @@ def test_the_goal_is_what_the_formula_gives_by_hand(name, time, goal):
     assert found[0] == pytest.approx(goal, abs=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("name", "ends"), [("up_and_down", (0.0, 3.0, 6.0)), ("lift_and_drop", (0.0, 2.0))]
-)
+@pytest.mark.parametrize(("name", "ends"), [("up_and_down", (0.0, 3.0, 6.0)), ("lift_and_drop", (0.0, 2.0))])
 def test_cubics_begin_and_end_at_rest(name, ends):
     """One-sided slopes at the ends of each stretch vanish with the width, as a parabola's do."""
     trajectory = trajectory_named(name)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from helpers import SETUP, driven, published
 from stribeck.core.friction import LAWS
 from stribeck.core.log import batch_of

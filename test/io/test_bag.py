@@ -7,6 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+from rosbags.highlevel import AnyReader
+from rosbags.interfaces import QosDurability
+from rosbags.typesys import Stores, get_typestore
+
 from helpers import (
     STS3250,
     XL330,
@@ -19,10 +25,6 @@ from helpers import (
     refusal,
     write_json,
 )
-from mcap_ros2.reader import read_ros2_messages
-from rosbags.highlevel import AnyReader
-from rosbags.interfaces import QosDurability
-from rosbags.typesys import Stores, get_typestore
 from stribeck.core.log import Log
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import read_bag, write_bag
@@ -30,7 +32,12 @@ from stribeck.io.bam_json import raw_pwm, read_bam_json
 from stribeck.io.recordings import fingerprint
 
 STORAGES = ("mcap", "sqlite3")
-TELEMETRY = {"pwm": "pwm", "voltage": "supply_voltage", "temperature": "temperature", "torque_enable": "torque_enable"}
+TELEMETRY = {
+    "pwm": "pwm",
+    "voltage": "supply_voltage",
+    "temperature": "temperature",
+    "torque_enable": "torque_enable",
+}
 
 
 def round_trip(log: Log, folder: Path, storage: str = "mcap") -> Log:
@@ -63,7 +70,12 @@ def test_a_synthetic_recording_goes_from_json_to_a_bag_and_back(tmp_path):
     log = read_bam_json(write_json(tmp_path / "run.json", content))
     found = round_trip(log, tmp_path)
     assert_same_log(found, log)
-    for key, name in (("position", "position"), ("speed", "velocity"), ("goal_position", "goal"), ("temp", "temperature")):
+    for key, name in (
+        ("position", "position"),
+        ("speed", "velocity"),
+        ("goal_position", "goal"),
+        ("temp", "temperature"),
+    ):
         assert getattr(found, name).value.tolist() == [entry[key] for entry in content["entries"]]
     raw = raw_pwm(found.pwm.value, load_actuator("xl330").pwm_register)
     loads = [entry["load"] for entry in content["entries"]]
@@ -106,7 +118,9 @@ def test_runs_may_begin_before_zero_or_decades_after(tmp_path, time):
     moved = log_of(log.position.time + time, np.sin(log.position.time), name="moved")
     found = round_trip(moved, tmp_path)
     # Seconds since 1970 have no more than 2.4e-7 s of a float64's resolution to begin with.
-    np.testing.assert_allclose(found.position.time, moved.position.time, rtol=0.0, atol=1e-9 if time < 1 else 2.4e-7)
+    np.testing.assert_allclose(
+        found.position.time, moved.position.time, rtol=0.0, atol=1e-9 if time < 1 else 2.4e-7
+    )
     assert np.array_equal(found.position.value, moved.position.value)
 
 
@@ -166,9 +180,11 @@ def test_the_bag_is_what_the_contract_says_read_with_mcap_ros2(tmp_path):
     (file,) = (tmp_path / "bag").glob("*.mcap")
     found: dict[str, list] = {}
     types = {}
-    for entry in read_ros2_messages(str(file)):
-        found.setdefault(entry.channel.topic, []).append(entry.ros_msg)
-        types[entry.channel.topic] = entry.schema.name
+    with file.open("rb") as stream:
+        reader = make_reader(stream, validate_crcs=True, decoder_factories=[DecoderFactory()])
+        for schema, channel, _, decoded in reader.iter_decoded_messages():
+            found.setdefault(channel.topic, []).append(decoded)
+            types[channel.topic] = schema.name
     assert types == {
         "/bench": "std_msgs/msg/String",
         "/joint_states": "sensor_msgs/msg/JointState",
@@ -231,4 +247,6 @@ def test_values_are_stored_as_doubles_not_as_text(tmp_path):
     """A subnormal, a negative zero and a third come back bit by bit."""
     values = np.array([5e-324, -0.0, 1 / 3, np.nextafter(1.0, 2.0), -1.7e300] + [0.0] * 30)
     found = round_trip(log_of(0.05 * np.arange(35), values), tmp_path)
-    assert [struct.pack("<d", value) for value in found.position.value] == [struct.pack("<d", v) for v in values]
+    assert [struct.pack("<d", value) for value in found.position.value] == [
+        struct.pack("<d", v) for v in values
+    ]

@@ -155,6 +155,14 @@ def test_the_legend_lies_outside_the_panels_and_inside_the_picture() -> None:
         assert all(legend.y1 < outline(panel).y0 + 1.0 for panel in figure.axes)
 
 
+def test_overview_without_simulations_still_names_the_runs() -> None:
+    """Recordings can be looked at before anything is fitted."""
+    figure = draw_overview([drawing("first", ()), drawing("second", ())])
+    legends = [panel.get_legend() for panel in figure.axes]
+    assert [legend.get_title().get_text() for legend in legends if legend] == ["first", "second"]
+    assert pixels(figure).size
+
+
 @pytest.mark.parametrize("count", [1, 3, 5, 12])
 def test_overview_has_a_panel_for_each_run(count: int) -> None:
     """Up to four panels in a row, each with its name and errors; times are shared."""
@@ -220,6 +228,19 @@ def test_faster_boundaries_are_paler() -> None:
     opacities = [line.get_alpha() or 0.0 for line in lines[::2]]
     assert opacities[0] == 1.0
     assert np.all(np.diff(opacities) < 0.0)
+
+
+def test_the_static_zone_belongs_to_rest_whatever_the_order_of_speeds() -> None:
+    """The zone of a joint in motion is not where it stays at rest."""
+    motor = np.linspace(0.0, 1.0, 21)
+
+    def zones(*speeds: float) -> list[float]:
+        curve = diagram_curve("m1", law_named("m1"), COULOMB, motor, speeds)
+        panel = draw_diagram([curve], max_torque=1.0, title="").axes[0]
+        return [float(np.max(np.asarray(zone.get_paths()[0].vertices)[:, 1])) for zone in panel.collections]
+
+    assert zones(2.0, 0.0) == zones(0.0, 2.0) == [pytest.approx(1.02)]
+    assert zones(1.0, 2.0) == []
 
 
 def test_nothing_to_draw_is_refused() -> None:

@@ -25,7 +25,17 @@ def run(arguments: argparse.Namespace) -> int:
     folder = shared_directory("bags") / RECORDINGS
     fitted = arguments.output / f"{LAW}.json"
     check_writable(fitted)
-    command = ["fit", "--model", LAW, "--logdir", str(folder), "--output", str(fitted), "--seed", str(arguments.seed)]
+    command = [
+        "fit",
+        "--model",
+        LAW,
+        "--logdir",
+        str(folder),
+        "--output",
+        str(fitted),
+        "--seed",
+        str(arguments.seed),
+    ]
     print(f"stribeck {' '.join(command)}", flush=True)
     code = main(command)
     if code != 0:
@@ -45,5 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     logs = read_recordings(folder)
     pictures = plot.draw(arguments.output / "plots", logs, [(fitted, found)], dt=0.005, reset_period=None)
     diagram.draw(arguments.output / "diagram.png", [(fitted, found)], MAX_TORQUE)
-    print(f"\nparameter file  {fitted}\nall runs        {pictures[0]}\ndiagram         {arguments.output / 'diagram.png'}")
+    print(
+        f"\nparameter file  {fitted}\nall runs        {pictures[0]}\ndiagram         {arguments.output / 'diagram.png'}"
+    )
     return 0

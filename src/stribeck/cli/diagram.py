@@ -31,7 +31,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def draw(
-    output: Path, files: Sequence[tuple[Path, ParameterFile]], max_torque: float, speeds: Sequence[float] = SPEEDS
+    output: Path,
+    files: Sequence[tuple[Path, ParameterFile]],
+    max_torque: float,
+    speeds: Sequence[float] = SPEEDS,
 ) -> None:
     """Draw the diagrams of parameter files."""
     paths = [path for path, _ in files]

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stribeck.cli.inputs import check_actuators, display_name, parameter_files_of, recordings_of, warn_of_supply
+from stribeck.cli.inputs import (
+    check_actuators,
+    display_name,
+    parameter_files_of,
+    recordings_of,
+    warn_of_supply,
+)
 from stribeck.cli.table import print_table
 from stribeck.core.log import Log, batch_of
 from stribeck.core.step import simulate
@@ -26,9 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     logs = recordings_of(arguments)
     check_actuators(logs, files)
     warn_of_supply(logs, files[0][1].actuator)
-    results = [
-        evaluation(path, file, logs, arguments.dt, arguments.reset_period) for path, file in files
-    ]
+    results = [evaluation(path, file, logs, arguments.dt, arguments.reset_period) for path, file in files]
     print_errors([path for path, _ in files], results)
     if arguments.json is not None:
         write_atomically(arguments.json, json.dumps({"schema": SCHEMA, "results": results}, indent=1) + "\n")

@@ -63,7 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
     names = list(LAWS) if arguments.model == "all" else [arguments.model]
     terms = {term: term in arguments.terms for term in ("asymmetric", "offset")}
     tasks = [
-        task_for(split, actuator, law_named(name).with_terms(**terms), settings, fixed=fixed, freed=arguments.free)
+        task_for(
+            split, actuator, law_named(name).with_terms(**terms), settings, fixed=fixed, freed=arguments.free
+        )
         for name in names
     ]
     if arguments.output is None:
@@ -198,7 +200,9 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     logs = recordings_of(arguments)
     check_actuators(logs, [(arguments.output, file)])
     warn_of_supply(logs, file.actuator)
-    print_errors([arguments.output], [evaluation(arguments.output, file, logs, arguments.dt, arguments.reset_period)])
+    print_errors(
+        [arguments.output], [evaluation(arguments.output, file, logs, arguments.dt, arguments.reset_period)]
+    )
     return DONE
 
 
@@ -227,10 +231,10 @@ def print_result(result: FitResult) -> None:
             if parameter.name in uncertainty.intervals:
                 lower, upper = uncertainty.intervals[parameter.name]
                 interval = f"± {0.5 * (upper - lower):.2g}"
-            elif parameter.name in uncertainty.at_bounds:
+            if parameter.name in uncertainty.at_bounds:
                 note = f"at its {uncertainty.at_bounds[parameter.name]} bound"
-            else:
-                note = "not determined"
+            elif parameter.name in uncertainty.not_determined:
+                note = "loosely" if interval else "not determined"
         rows.append([parameter.name, parameter.unit, f"{parameter.value:.5g}", interval, note])
     print_table(["parameter", "unit", "value", "95 %", ""], rows, left=2)
     if uncertainty is not None:

@@ -21,7 +21,10 @@ def run(arguments: argparse.Namespace) -> int:
         if target.exists():
             raise OutputError(f"{target} exists already; choose another --output or move it away")
         check_writable(target)
-    logs = {path: read_bam_json(path, actuator=arguments.actuator, arm_mass=arguments.arm_mass) for path in targets}
+    logs = {
+        path: read_bam_json(path, actuator=arguments.actuator, arm_mass=arguments.arm_mass)
+        for path in targets
+    }
     for name in sorted({log.actuator for log in logs.values()}):
         warn_of_supply([log for log in logs.values() if log.actuator == name], load_actuator(name))
     for path, log in logs.items():

@@ -37,7 +37,12 @@ def bench_of(text: str, joint: str | None) -> BenchDescription:
     :raises ConfigError: for text that is not ``key=value`` pairs, or missing or unknown keys.
     """
     words = assignments(text.split(","), "--bench")
-    content: dict[str, object] = {"run_id": "run", "trajectory": "unknown", "joint": joint or "joint", **words}
+    content: dict[str, object] = {
+        "run_id": "run",
+        "trajectory": "unknown",
+        "joint": joint or "joint",
+        **words,
+    }
     for key in BENCH_NUMBERS:
         if key in words:
             content[key] = as_number(words[key], f"--bench {key}")
@@ -85,7 +90,9 @@ def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFi
     for path, file in files:
         others = sorted({log.actuator for log in logs} - {file.actuator.name})
         if others:
-            raise ConfigError(f"{path} is of {file.actuator.name!r}, the recordings are of {', '.join(map(repr, others))}")
+            raise ConfigError(
+                f"{path} is of {file.actuator.name!r}, the recordings are of {', '.join(map(repr, others))}"
+            )
 
 
 def warn(message: str) -> None:

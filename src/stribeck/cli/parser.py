@@ -17,7 +17,9 @@ TERMS = ("asymmetric", "offset")
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
-        prog="stribeck", description="Identify the friction of robot joints from recordings.", allow_abbrev=False
+        prog="stribeck",
+        description="Identify the friction of robot joints from recordings.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"stribeck {stribeck.__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -30,8 +32,12 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, module: str, text: str) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
+def _verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, module: str, text: str
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+    )
     parser.set_defaults(module=module)
     return parser
 
@@ -39,59 +45,118 @@ def _verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str,
 def _recordings(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("recordings")
     group.add_argument(
-        "--logdir", type=Path, required=True, metavar="BAGS", help="folder with bags or BAM JSON recordings, or one of them"
+        "--logdir",
+        type=Path,
+        required=True,
+        metavar="BAGS",
+        help="folder with bags or BAM JSON recordings, or one of them",
     )
     group.add_argument("--joint", help="the joint to use, of bags with several")
-    group.add_argument("--signals", type=Path, metavar="YAML", help="table of signals to topics, for bags of other robots")
-    group.add_argument("--bench", metavar="KEY=VALUE,…", help="describe a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…")
-    group.add_argument("--arm-mass", type=float, metavar="KG", help="rod mass for JSON recordings that give none")
+    group.add_argument(
+        "--signals", type=Path, metavar="YAML", help="table of signals to topics, for bags of other robots"
+    )
+    group.add_argument(
+        "--bench",
+        metavar="KEY=VALUE,…",
+        help="describe a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
+    )
+    group.add_argument(
+        "--arm-mass", type=float, metavar="KG", help="rod mass for JSON recordings that give none"
+    )
 
 
 def _simulation(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("simulation")
     group.add_argument("--dt", type=positive, default=0.005, metavar="S", help="time step (default: 0.005)")
-    group.add_argument("--reset-period", type=positive, metavar="S", help="put simulations back on the measurement every so often")
+    group.add_argument(
+        "--reset-period",
+        type=positive,
+        metavar="S",
+        help="put simulations back on the measurement every so often",
+    )
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("logs", type=Path, nargs="+", metavar="LOG.json")
-    parser.add_argument("--output", type=Path, required=True, metavar="BAGS", help="folder for the bags, one per recording")
-    parser.add_argument("--arm-mass", type=float, metavar="KG", help="rod mass, for recordings that give none")
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="BAGS", help="folder for the bags, one per recording"
+    )
+    parser.add_argument(
+        "--arm-mass", type=float, metavar="KG", help="rod mass, for recordings that give none"
+    )
     parser.add_argument("--actuator", help="the servo, where the recordings name another")
     parser.add_argument("--joint", default="joint", help="name of the joint in the bags (default: joint)")
-    parser.add_argument("--storage", choices=STORAGES, default="mcap", help="storage of the bags (default: mcap)")
+    parser.add_argument(
+        "--storage", choices=STORAGES, default="mcap", help="storage of the bags (default: mcap)"
+    )
 
 
 def _fit(parser: argparse.ArgumentParser) -> None:
     _recordings(parser)
     law = parser.add_argument_group("what to fit")
     law.add_argument("--actuator", help="servo by name, or a YAML file (default: the recordings')")
-    law.add_argument("--model", default="m6", choices=(*LAWS, "all"), type=str.lower, help="friction law (default: m6)")
-    law.add_argument("--terms", type=choices_of(TERMS), default=(), metavar="LIST", help=f"terms to add to the law: {','.join(TERMS)}")
     law.add_argument(
-        "--effects", type=choices_of(EFFECTS), default=(), metavar="LIST", help=f"effects beyond the paper: {','.join(EFFECTS)}"
+        "--model", default="m6", choices=(*LAWS, "all"), type=str.lower, help="friction law (default: m6)"
     )
-    law.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="keep a parameter at a value")
     law.add_argument(
-        "--free", action="append", default=[], metavar="NAME", help="identify an effect's parameter too, if that pays at gains left out"
+        "--terms",
+        type=choices_of(TERMS),
+        default=(),
+        metavar="LIST",
+        help=f"terms to add to the law: {','.join(TERMS)}",
+    )
+    law.add_argument(
+        "--effects",
+        type=choices_of(EFFECTS),
+        default=(),
+        metavar="LIST",
+        help=f"effects beyond the paper: {','.join(EFFECTS)}",
+    )
+    law.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="keep a parameter at a value"
+    )
+    law.add_argument(
+        "--free",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="identify an effect's parameter too, if that pays at gains left out",
     )
     law.add_argument("--validation-kp", type=float, metavar="K", help="hold out the runs of one gain")
     law.add_argument("--validation-fraction", type=float, metavar="F", help="hold out a share of the runs")
     search = parser.add_argument_group("search")
     search.add_argument("--method", choices=METHODS, default="hybrid", help="(default: hybrid)")
-    search.add_argument("--trials", type=count, default=40_000, metavar="N", help="evaluations per law at most (default: 40000)")
-    search.add_argument("--workers", type=count, default=1, metavar="N", help="processes that search side by side (default: 1)")
+    search.add_argument(
+        "--trials",
+        type=count,
+        default=40_000,
+        metavar="N",
+        help="evaluations per law at most (default: 40000)",
+    )
+    search.add_argument(
+        "--workers",
+        type=count,
+        default=1,
+        metavar="N",
+        help="processes that search side by side (default: 1)",
+    )
     search.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
-    search.add_argument("--study", metavar="URL", help="Optuna storage: sqlite:///FILE, journal:FILE or a database")
+    search.add_argument(
+        "--study", metavar="URL", help="Optuna storage: sqlite:///FILE, journal:FILE or a database"
+    )
     search.add_argument("--resume", action="store_true", help="go on with what the study holds")
     search.add_argument("--load-study", metavar="URL", help="the same as --study URL --resume")
     search.add_argument("--float64", action="store_true", help="search in double precision")
     _simulation(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--output", type=Path, metavar="FILE", help="parameter file; with --model all a folder")
+    output.add_argument(
+        "--output", type=Path, metavar="FILE", help="parameter file; with --model all a folder"
+    )
     output.add_argument("--json", type=Path, metavar="FILE", help="summary for scripts")
     output.add_argument("--quiet", action="store_true", help="no progress bar")
-    output.add_argument("--eval", action="store_true", help="do not fit: evaluate the parameter file of --output")
+    output.add_argument(
+        "--eval", action="store_true", help="do not fit: evaluate the parameter file of --output"
+    )
 
 
 def _evaluate(parser: argparse.ArgumentParser) -> None:
@@ -111,18 +176,42 @@ def _plot(parser: argparse.ArgumentParser) -> None:
 
 def _diagram(parser: argparse.ArgumentParser) -> None:
     _parameter_files(parser)
-    parser.add_argument("--max-torque", type=positive, required=True, metavar="T", help="largest motor torque to draw [N m]")
-    parser.add_argument("--speeds", type=numbers, default=(0.0, 1.0, 2.0, 3.0), metavar="LIST", help="rad/s (default: 0,1,2,3)")
-    parser.add_argument("--output", type=Path, required=True, metavar="F.png", help="picture: .png, .svg or .pdf")
+    parser.add_argument(
+        "--max-torque", type=positive, required=True, metavar="T", help="largest motor torque to draw [N m]"
+    )
+    parser.add_argument(
+        "--speeds",
+        type=numbers,
+        default=(0.0, 1.0, 2.0, 3.0),
+        metavar="LIST",
+        help="rad/s (default: 0,1,2,3)",
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="F.png", help="picture: .png, .svg or .pdf"
+    )
 
 
 def _demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", type=Path, default=Path("stribeck-demo"), metavar="DIR", help="folder for the results (default: stribeck-demo)")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("stribeck-demo"),
+        metavar="DIR",
+        help="folder for the results (default: stribeck-demo)",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
 
 
 def _parameter_files(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    parser.add_argument("--params", type=Path, nargs="+", default=[], required=required, metavar="FILE", help="parameter files")
+    parser.add_argument(
+        "--params",
+        type=Path,
+        nargs="+",
+        default=[],
+        required=required,
+        metavar="FILE",
+        help="parameter files",
+    )
     parser.add_argument("--actuator", help="YAML file of a servo that is not among ours")
 
 

@@ -42,7 +42,9 @@ def draw(
     motions, errors = {}, {}
     for path, file in files:
         label = display_name(path, paths)
-        motions[label] = simulate(batch, file.actuator, file.law, file.values, reset_period=reset_period).position
+        motions[label] = simulate(
+            batch, file.actuator, file.law, file.values, reset_period=reset_period
+        ).position
         errors[label] = batch.mean_absolute_errors(motions[label])
     drawings = []
     for r, log in enumerate(logs):

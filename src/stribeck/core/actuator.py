@@ -222,13 +222,17 @@ class Actuator:
                     f"known for it: {', '.join(self.known_effects)}. Add it under effects: in its YAML file"
                 )
             if effect == "supply" and self.control.kind == "torque":
-                raise ConfigError(f"effect 'supply' means nothing for {self.name}: its torque needs no voltage")
+                raise ConfigError(
+                    f"effect 'supply' means nothing for {self.name}: its torque needs no voltage"
+                )
         return replace(self, active_effects=chosen)
 
     @property
     def known_effects(self) -> tuple[str, ...]:
         """The effects that can be switched on for this servo."""
-        return tuple(e for e in EFFECTS if e in self.effects or (e == "supply" and self.control.kind != "torque"))
+        return tuple(
+            e for e in EFFECTS if e in self.effects or (e == "supply" and self.control.kind != "torque")
+        )
 
     def parameters(self, law: FrictionLaw) -> ParameterSet:
         """Motor, bench, friction and effect parameters with units and search bounds.

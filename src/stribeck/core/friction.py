@@ -62,7 +62,7 @@ LOAD_TERMS = tuple(name for name in FRICTION_PARAMETERS if name.startswith("load
 
 @dataclass(frozen=True)
 class FrictionLaw:
-    """Which terms a friction budget has.
+    r"""Which terms a friction budget has.
 
     :param name: key in parameter files and on the command line, ``"m1"`` .. ``"m6"``.
     :param title: the law's name in words.
@@ -70,7 +70,7 @@ class FrictionLaw:
     :param load: how the budget grows with the torques on the transmission.
     :param quadratic: the quadratic term of M6; needs ``stribeck`` and a directional load.
     :param asymmetric: Coulomb and viscous friction of their own for negative motion.
-    :param offset: a constant torque :math:`\\tau_0` beside motor and external torque. Where Coulomb
+    :param offset: a constant torque :math:`\tau_0` beside motor and external torque. Where Coulomb
         friction alone is asymmetric the two differ only by convention: fix one of them to zero.
     """
 

@@ -181,8 +181,8 @@ class Log:
         :param start: begin at this time instead [s].
         """
         begin = self.start if start is None else start
-        count = int(math.floor((float(self.position.time[-1]) - begin) / dt + 1e-6)) + 1
-        time = begin + dt * np.arange(count)
+        count = math.floor((float(self.position.time[-1]) - begin) / dt + 1e-6) + 1
+        time = begin + dt * np.arange(count, dtype=np.float64)
         nominal = np.full(count, self.setup.supply_voltage)
         goal = self.goal.at(time, interpolate=interpolate_commands or None)
         enable = self.torque_enable.at(time, interpolate=interpolate_commands or None)
@@ -280,9 +280,7 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
     runs = len(samples)
 
     def stacked(name: str) -> FloatArray:
-        columns = [
-            np.pad(getattr(run, name), (0, length - len(run.time)), mode="edge") for run in samples
-        ]
+        columns = [np.pad(getattr(run, name), (0, length - len(run.time)), mode="edge") for run in samples]
         return np.stack(columns, axis=1).astype(np.float64)
 
     valid = np.zeros((length, runs))
@@ -296,7 +294,7 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
     return Batch(
         logs=tuple(run.log for run in samples),
         dt=samples[0].dt,
-        time=samples[0].dt * np.arange(length),
+        time=samples[0].dt * np.arange(length, dtype=np.float64),
         position=stacked("position"),
         velocity=stacked("velocity"),
         goal=stacked("goal"),

@@ -87,9 +87,7 @@ def torques(
 ) -> tuple[Torques, ControlState]:
     """Motor and external torque and the friction budget in ``state``, and the firmware's next state."""
     position, velocity, control = state
-    motor, control = motor_torque(
-        plant.actuator, p, plant.gains, control, command, position, velocity, dt
-    )
+    motor, control = motor_torque(plant.actuator, p, plant.gains, control, command, position, velocity, dt)
     external = gravity_torque(plant.pendulum, position, p["q_offset"])
     budget = friction_budget(plant.law, p, motor, external, velocity)
     return Torques(motor, external, budget), control
@@ -163,12 +161,12 @@ def plant_of(
     """
     control = actuator.control
     if isinstance(control, VoltageControl):
-        unused: dict[str, None] = {}
-        if not np.any(batch.gains.ki):
-            unused["integral_gain"] = None
-        if not np.any(batch.gains.kd):
-            unused["derivative_gain"] = None
-        actuator = replace(actuator, control=replace(control, **unused))
+        used = replace(
+            control,
+            integral_gain=control.integral_gain if np.any(batch.gains.ki) else None,
+            derivative_gain=control.derivative_gain if np.any(batch.gains.kd) else None,
+        )
+        actuator = replace(actuator, control=used)
     return Plant(actuator, law, batch.pendulum, batch.gains, integrator)
 
 
@@ -191,9 +189,7 @@ def simulate(
     supply = batch.supply(actuator.uses_measured_supply)
     resets = batch.reset_indices(reset_period)
     delay = p.get("command_delay")
-    state = State(
-        batch.position[0], batch.velocity[0], initial_control_state(plant.actuator, batch.goal[0])
-    )
+    state = State(batch.position[0], batch.velocity[0], initial_control_state(plant.actuator, batch.goal[0]))
     position, velocity = np.empty_like(batch.position), np.empty_like(batch.velocity)
     for k in range(len(batch.time)):
         if k in resets:

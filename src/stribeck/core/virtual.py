@@ -84,7 +84,7 @@ def _rounded(values: FloatArray, resolution: float) -> FloatArray:
 
 def _commanded(actuator: Actuator, setup: Setup, trajectory: Trajectory, dt: float) -> Samples:
     """A run of which only the commands are known yet, the joint at rest at 0 rad."""
-    time = dt * np.arange(round(trajectory.duration / dt) + 1)
+    time = dt * np.arange(round(trajectory.duration / dt) + 1, dtype=np.float64)
     at_rest = Series(time, np.zeros_like(time), held=False)
     log = Log(
         name=f"kp{setup.kp:g}_m{setup.mass:g}_l{setup.length:g}_{trajectory.name}",

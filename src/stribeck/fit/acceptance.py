@@ -43,7 +43,11 @@ def check_freed(
             f"have one gain ({gains[0]:g}); record more gains"
         )
     settings = replace(task.settings, study=None, resume=False, workers=1)
-    datasheet = {parameter.name: parameter.value for parameter in task.actuator.parameters(task.law) if parameter.name in names}
+    datasheet = {
+        parameter.name: parameter.value
+        for parameter in task.actuator.parameters(task.law)
+        if parameter.name in names
+    }
     found = []
     for kp in gains:
         split = split_runs(logs, validation_kp=kp)
@@ -56,7 +60,8 @@ def check_freed(
     worse = [figure for figure in found if figure.free >= figure.fixed]
     if worse:
         figures = "; ".join(
-            f"gain {figure.kp:g}: {1e3 * figure.fixed:.1f} mrad fixed, {1e3 * figure.free:.1f} mrad free" for figure in found
+            f"gain {figure.kp:g}: {1e3 * figure.fixed:.1f} mrad fixed, {1e3 * figure.free:.1f} mrad free"
+            for figure in found
         )
         values = ", ".join(f"{name} = {value:g}" for name, value in datasheet.items())
         raise ConfigError(

@@ -103,7 +103,9 @@ def task_for(
     logs = (*split.train, *split.validation)
     found = common_value(logs, "actuator")
     if found != actuator.name:
-        raise ConfigError(f"the recordings are of {found!r}, not of {actuator.name!r}: say --actuator {found}")
+        raise ConfigError(
+            f"the recordings are of {found!r}, not of {actuator.name!r}: say --actuator {found}"
+        )
     parameters = actuator.parameters(law)
     fixed, freed = dict(fixed or {}), tuple(freed)
     for name, value in fixed.items():
@@ -150,7 +152,9 @@ def identify(
     if incumbent.unit is None:
         if interrupted:
             raise KeyboardInterrupt
-        raise StribeckError("no simulation of these recordings stays finite: are masses, lengths and gains right?")
+        raise StribeckError(
+            "no simulation of these recordings stays finite: are masses, lengths and gains right?"
+        )
     outcome: Outcome = "converged" if incumbent.converged else "budget spent"
     if interrupted:
         outcome = "interrupted"
@@ -196,7 +200,9 @@ def _result(task: Task, unit: FloatArray, outcome: Outcome, evaluations: int) ->
     settings = task.settings
 
     def errors(logs: Sequence[Log]) -> Errors:
-        return errors_of(logs, task.actuator, task.law, parameters.values(), settings.dt, settings.reset_period)
+        return errors_of(
+            logs, task.actuator, task.law, parameters.values(), settings.dt, settings.reset_period
+        )
 
     return FitResult(
         actuator=task.actuator,
@@ -221,13 +227,17 @@ def _checked(rollout: Rollout, incumbent: Incumbent) -> tuple[FloatArray, FloatA
     Sticking and slipping make some points knife-edges, where rounding decides the motion.
     """
     batch = rollout.batch
-    assert incumbent.unit is not None
+    points = incumbent.best_points
     found = []
-    reference = rollout.losses(np.stack([incumbent.unit, *list(incumbent.runners_up)[::-1]]))
-    for point, loss in zip([incumbent.unit, *list(incumbent.runners_up)[::-1]], reference, strict=True):
+    for point, loss in zip(points, rollout.losses(points), strict=True):
         values = rollout.parameters.with_vector(rollout.parameters.from_unit(point)).values()
         motion = simulate(
-            batch, rollout.actuator, rollout.law, values, integrator=rollout.integrator, reset_period=rollout.reset_period
+            batch,
+            rollout.actuator,
+            rollout.law,
+            values,
+            integrator=rollout.integrator,
+            reset_period=rollout.reset_period,
         )
         residual = motion.position - batch.position
         confirmed = float(np.sum(batch.weight * smooth_absolute(residual)))
@@ -254,7 +264,11 @@ def _searched(
         if settings.workers > 1:
             incumbent, compile_seconds = _in_processes(task, remember)
             return incumbent, compile_seconds, False
-        return search(task, rollout, settings.seed, settings.trials, remember), rollout.meter.compile_seconds, False
+        return (
+            search(task, rollout, settings.seed, settings.trials, remember),
+            rollout.meter.compile_seconds,
+            False,
+        )
     except KeyboardInterrupt:
         return latest, rollout.meter.compile_seconds, True
 
@@ -336,7 +350,12 @@ def _in_processes(task: Task, on_progress: Callable[[Incumbent], None]) -> tuple
     with studies.shared_storage(settings.study, settings.method not in SEARCHES) as url:
         if url is not None:
             studies.open_study(
-                url, task.study_name, task.study_signature, settings.method, settings.seed, resume=settings.resume
+                url,
+                task.study_name,
+                task.study_signature,
+                settings.method,
+                settings.seed,
+                resume=settings.resume,
             )
         shared = replace(task, settings=replace(settings, study=url))
         job = partial(_worker_search, shared)

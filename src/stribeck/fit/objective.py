@@ -74,7 +74,9 @@ def split_runs(
         at once.
     """
     if validation_kp is not None and validation_fraction is not None:
-        raise ConfigError("hold out a gain (--validation-kp) or a share of the runs (--validation-fraction), not both")
+        raise ConfigError(
+            "hold out a gain (--validation-kp) or a share of the runs (--validation-fraction), not both"
+        )
     if validation_kp is not None:
         gains = sorted({log.setup.kp for log in logs})
         if validation_kp not in gains:

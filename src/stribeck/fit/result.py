@@ -149,7 +149,8 @@ class FitResult:
             },
             effects=tuple(sorted(self.actuator.active_effects)),
             supply_voltage=_spread(
-                [log.setup.supply_voltage for log in logs], [v for log in logs for v in _values(log, "supply_voltage")]
+                [log.setup.supply_voltage for log in logs],
+                [v for log in logs for v in _values(log, "supply_voltage")],
             ),
             temperature=_spread([], [v for log in logs for v in _values(log, "temperature")]),
             data={"fingerprint": fingerprint((*logs, *self.split.validation)), "runs": len(logs)},
@@ -166,7 +167,9 @@ class FitResult:
         return ParameterFile(self.actuator, self.law, self.parameters.values(), provenance)
 
 
-NO_UNCERTAINTY = Uncertainty({}, {}, {}, ("The fit was not finished: how sure the values are is not known.",), "none")
+NO_UNCERTAINTY = Uncertainty(
+    {}, {}, {}, ("The fit was not finished: how sure the values are is not known.",), "none"
+)
 
 
 def versions() -> dict[str, str]:
@@ -181,7 +184,11 @@ def versions() -> dict[str, str]:
 
 def _values(log: Log, name: Literal["supply_voltage", "temperature"]) -> list[float]:
     series = getattr(log, name)
-    return [] if series is None else [float(v) for v in (series.value.min(), series.value.mean(), series.value.max())]
+    return (
+        []
+        if series is None
+        else [float(v) for v in (series.value.min(), series.value.mean(), series.value.max())]
+    )
 
 
 def _spread(nominal: list[float], measured: list[float]) -> dict[str, float] | None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -124,9 +124,7 @@ class Rollout:
         losses = np.concatenate(found)[: len(points)]
         return np.where(np.isfinite(losses), losses, np.inf)
 
-    def normal_equations(
-        self, unit: npt.ArrayLike, measured: npt.ArrayLike | None = None
-    ) -> NormalEquations:
+    def normal_equations(self, unit: npt.ArrayLike, measured: npt.ArrayLike | None = None) -> NormalEquations:
         """Loss, gradient and Gauss-Newton matrix at each of (S, n) points, by forward derivatives.
 
         Points are evaluated :data:`TANGENT_LANES` at a time, padded like candidates.
@@ -141,7 +139,9 @@ class Rollout:
         ]
         self.meter.evaluations += len(points) * (self.dimension + 1)
         loss, gradient, hessian = (
-            np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[..., : len(points)]
+            np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[
+                ..., : len(points)
+            ]
             for parts in zip(*found, strict=True)
         )
         return NormalEquations(loss, gradient.T, np.moveaxis(hessian, 2, 0))
@@ -161,7 +161,9 @@ class Rollout:
         ]
         self.meter.evaluations += len(points) * (self.dimension + 1)
         gradient, curvature = (
-            np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[..., : len(points)]
+            np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[
+                ..., : len(points)
+            ]
             for parts in zip(*found, strict=True)
         )
         # (B, n, R, S) and (B, n, n, R, S) as the scan leaves them.
@@ -189,7 +191,7 @@ class Rollout:
                 self._compiled[key] = traced.lower(lanes, inputs).compile()
                 self.meter.compile_seconds += time.perf_counter() - begin
             begin = time.perf_counter()
-            result = jax.block_until_ready(self._compiled[key](lanes, inputs))
+            result = jax.block_until_ready(self._compiled[key](lanes, inputs))  # type: ignore[no-untyped-call]
             self.meter.simulation_seconds += time.perf_counter() - begin
         return result
 
@@ -276,7 +278,7 @@ class Rollout:
         for _ in state:  # what a step reads widens what it writes, at most once per part of the state
             shapes, _ = jax.eval_shape(self._advance(unit), state, first)
             state = jax.tree.map(lambda leaf, shape: jnp.broadcast_to(leaf, shape.shape), state, shapes)
-        return state
+        return cast(State, state)
 
     def _losses(self, unit: jax.Array, inputs: Inputs) -> jax.Array:
         advance = self._advance(unit)
@@ -305,7 +307,9 @@ class Rollout:
             def along(tangent: State, direction: jax.Array) -> Any:
                 return jax.jvp(rollout, (state, unit), (tangent, direction))
 
-            (state, residual), (tangents, jacobian) = jax.vmap(along, out_axes=(None, 0))(tangents, directions)
+            (state, residual), (tangents, jacobian) = jax.vmap(along, out_axes=(None, 0))(
+                tangents, directions
+            )
             return (state, tangents), (residual, jacobian)
 
         return stretch

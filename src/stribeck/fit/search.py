@@ -117,6 +117,13 @@ class Incumbent:
         """Evaluations left."""
         return self.budget - self.evaluations()
 
+    @property
+    def best_points(self) -> FloatArray:
+        """The best point and those before it, the latest first (S, n)."""
+        if self.unit is None:
+            raise ValueError("nothing has been evaluated yet")
+        return np.stack([self.unit, *reversed(self.runners_up)])
+
     def offer(self, points: FloatArray, losses: FloatArray) -> None:
         """Take notice of evaluated points (C, n)."""
         best = int(np.argmin(losses))
@@ -246,7 +253,9 @@ def _damped_steps(equations: Equations, points: FloatArray, damping: FloatArray)
     scaling = np.maximum(diagonal, floor)
     matrices = hessian[:, None] + damping[:, :, None, None] * (scaling[:, None, :, None] * np.eye(n))
     matrices = matrices + (floor[:, None, :, None] + held[:, None, :, None]) * np.eye(n)
-    return -np.linalg.solve(matrices, np.broadcast_to(gradient[:, None, :, None], (*damping.shape, n, 1)))[..., 0]
+    return -np.linalg.solve(matrices, np.broadcast_to(gradient[:, None, :, None], (*damping.shape, n, 1)))[
+        ..., 0
+    ]
 
 
 class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
@@ -322,7 +331,9 @@ class Restart:
         self._whole = problem
         self._short_generations = min(SHORT_GENERATIONS, budget // (3 * population))
         self.problem = problem.with_reset_period(SHORT_HORIZON)
-        self.search = PopulationCMA(rng.random(problem.dimension), sigma, population, int(rng.integers(2**31)))
+        self.search = PopulationCMA(
+            rng.random(problem.dimension), sigma, population, int(rng.integers(2**31))
+        )
 
     @property
     def population(self) -> int:
@@ -375,7 +386,7 @@ def hybrid(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> 
     Two searches of different kinds that end in one minimum are better evidence than two of the same.
     """
     found: list[float] = []
-    while not _agreed(found) and (not found or incumbent.loss > incumbent.floor):
+    while not _done(incumbent, found):
         if len(found) % 2 == 0:
             found.append(_refined(problem, incumbent, descend(problem, incumbent, rng), rng))
         else:
@@ -426,15 +437,18 @@ def _floored(covariance: FloatArray, floor: float) -> FloatArray:
     return cast(FloatArray, (axes * np.maximum(width, floor) ** 2) @ axes.T)
 
 
-def _agreed(losses: list[float], times: int = 2) -> bool:
-    """Whether the best of several independent results was found so many times."""
-    return sum(loss <= min(losses) * (1.0 + AGREEMENT) for loss in losses) >= times
+def _done(incumbent: Incumbent, found: list[float]) -> bool:
+    """Whether two independent searches ended at the best point there is, or one where nothing is left
+    to explain.
+    """
+    best = sum(loss <= incumbent.loss * (1.0 + AGREEMENT) for loss in found)
+    return best >= 2 or (bool(found) and incumbent.loss <= incumbent.floor)
 
 
 def multi_start(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> None:
     """Levenberg-Marquardt from many starts, again and again until two rounds agree."""
     found: list[float] = []
-    while not _agreed(found) and (not found or incumbent.loss > incumbent.floor):
+    while not _done(incumbent, found):
         best = descend(problem, incumbent, rng)
         found.append(float(levenberg_marquardt(problem, incumbent, best, iterations=30).losses[0]))
     incumbent.converged = True
@@ -444,23 +458,25 @@ def bipop_cmaes(problem: Problem, incumbent: Incumbent, rng: np.random.Generator
     """CMA-ES restarted with growing populations, and many small ones beside it, until the best minimum
     was found twice or the budget is spent.
 
-    The regime that has used fewer evaluations goes on. Small populations of different restarts
-    advance together, so that a batch fills the machine.
+    Two restarts of the first population begin together. After them the regime that has used fewer
+    evaluations goes on; small populations of different restarts advance together. So a batch fills
+    the machine.
     """
     population = POPULATION
-    large = Restart(problem, population, 0.3, rng, incumbent.budget)
+    large = [Restart(problem, population, 0.3, rng, incumbent.budget) for _ in range(2)]
     small: list[Restart] = []
     found: list[float] = []
     spent_large = spent_small = 0
-    while not _agreed(found) and (not found or incumbent.loss > incumbent.floor):
-        # The first restart goes all the way before small ones begin.
-        if not found or spent_large <= spent_small:
-            advance(incumbent, [large])
-            spent_large += large.population
-            if large.stopped:
-                found.append(large.search.best_loss)
+    while not _done(incumbent, found):
+        # The first restarts go all the way before small ones begin.
+        if len(found) < 2 or spent_large <= spent_small:
+            advance(incumbent, large)
+            spent_large += sum(restart.population for restart in large)
+            found += [restart.search.best_loss for restart in large if restart.stopped]
+            large = [restart for restart in large if not restart.stopped]
+            if not large:
                 population *= 2
-                large = Restart(problem, population, 0.3, rng, incumbent.budget)
+                large = [Restart(problem, population, 0.3, rng, incumbent.budget)]
             continue
         while sum(restart.population for restart in small) < 2 * POPULATION:
             # Hansen 2009: a population between the smallest and half the large one, and a step

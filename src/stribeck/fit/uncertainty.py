@@ -22,9 +22,8 @@ cluster-robust variance estimation", JBES 36 (2018).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -46,12 +45,15 @@ RUNS_PER_PARAMETER = 3
 SHORTEST_BLOCK = 1.0
 """Blocks are at least this long [s]."""
 
-DETERMINED = 0.25
-"""A parameter is determined if its interval's half-width is at most this share of its scale: of its
-value, or of a twentieth of its search range where the value is smaller than that."""
+DETERMINED = 0.10
+"""A parameter is called determined if its interval's half-width is at most this share of its scale: of
+its value, or of a twentieth of its search range where the value is smaller than that."""
 
 AT_BOUND = 1e-3
 """A parameter closer to a search bound than this share of the range sits at it."""
+
+HELD_BEYOND = 2.0
+"""A parameter at a bound counts as fixed if it would go beyond it by so many standard deviations."""
 
 RANKLESS = 1e-7
 """Directions whose scaled curvature is below this share of the largest one have no rank."""
@@ -61,8 +63,9 @@ RANKLESS = 1e-7
 class Uncertainty:
     """What is known about identified parameters.
 
-    :param intervals: confidence interval of each parameter that the data determine.
-    :param not_determined: every other free parameter within its bounds, and why.
+    :param intervals: confidence interval of each parameter that has one, wide ones included.
+    :param not_determined: free parameters within their bounds that are known loosely or not at all, and
+        why.
     :param at_bounds: parameters at a search bound: ``lower`` or ``upper``.
     :param statements: what these data cannot tell, in words.
     :param clusters: what was taken as independent, in words.
@@ -103,18 +106,47 @@ def estimate_uncertainty(
     :param unit: the optimum in the unit cube of the free parameters (n,).
     :param residual: simulated minus measured position there (T, R) [rad].
     """
+    length = _cluster_length(rollout, unit, residual)
+    return _estimated(rollout, unit, rollout.scores(unit[None], length), 0, length, confidence)
+
+
+def estimate_at_points(
+    rollout: Rollout, points: FloatArray, measured: FloatArray, confidence: float = CONFIDENCE
+) -> list[Uncertainty]:
+    """Uncertainties of many fits to recordings of the same commands, side by side.
+
+    :param points: the optima (S, n).
+    :param measured: the measured positions of each (S, T, R) [rad].
+    """
+    length = _cluster_length(rollout, points[0], measured[0] - np.mean(measured, axis=0))
+    scores = rollout.scores(points, length, measured)
+    return [_estimated(rollout, point, scores, k, length, confidence) for k, point in enumerate(points)]
+
+
+def _by_run(rollout: Rollout, unit: FloatArray) -> bool:
+    free = len(unit) - len(found_at_bounds(rollout.parameters, unit))
+    return len(rollout.batch.logs) >= RUNS_PER_PARAMETER * free
+
+
+def _cluster_length(rollout: Rollout, unit: FloatArray, residual: FloatArray) -> float:
+    """Length of the clusters [s]: whole runs where there are enough of them."""
+    batch = rollout.batch
+    if _by_run(rollout, unit):
+        return len(batch.time) * batch.dt
+    half = 0.5 * len(batch.time) * batch.dt
+    return min(max(SHORTEST_BLOCK, correlation_time(residual, batch.dt)), half)
+
+
+def _estimated(
+    rollout: Rollout, unit: FloatArray, scores: Scores, point: int, length: float, confidence: float
+) -> Uncertainty:
     parameters, batch = rollout.parameters, rollout.batch
     at_bounds = found_at_bounds(parameters, unit)
-    inner = np.array([name not in at_bounds for name in parameters.free_names])
-    count, runs = int(np.sum(inner)), len(batch.logs)
-    by_run = runs >= RUNS_PER_PARAMETER * count
-    duration = len(batch.time) * batch.dt
-    length = duration if by_run else max(SHORTEST_BLOCK, correlation_time(residual, batch.dt))
-    scores = clusters_of(rollout.scores(unit[None], length), 0, inner)
-    covariance = bias_reduced(*scores) if by_run else leave_one_out(*scores)
-    widths = np.zeros(len(unit))
-    widths[inner] = covariance.half_widths(confidence)
-    clusters = f"{runs} runs" if by_run else f"{len(scores[0])} blocks of {length:.2f} s of {runs} runs"
+    runs = len(batch.logs)
+    by_run = length >= len(batch.time) * batch.dt
+    clusters = f"{runs} runs" if by_run else f"blocks of {length:.2f} s of {runs} runs"
+    bounded = np.array([name in at_bounds for name in parameters.free_names])
+    widths = _half_widths(scores, point, bounded, bias_reduced if by_run else leave_one_out, confidence)
     intervals, not_determined = _sorted(parameters, unit, widths, at_bounds, _one_load(batch), clusters)
     return Uncertainty(
         intervals=intervals,
@@ -123,6 +155,31 @@ def estimate_uncertainty(
         statements=_statements(batch, parameters, not_determined, at_bounds),
         clusters=clusters,
     )
+
+
+def _half_widths(
+    scores: Scores,
+    point: int,
+    bounded: npt.NDArray[np.bool_],
+    covariance_of: Callable[[FloatArray, FloatArray], Covariance],
+    confidence: float,
+) -> FloatArray:
+    """Half-widths in the unit cube (n,), zero for parameters that the data hold at a bound.
+
+    Of the parameters at a bound only those are held that would go beyond it by more than
+    :data:`HELD_BEYOND` standard deviations. Chance alone may have put the others there; the intervals
+    of all others then have to allow for it.
+    """
+    inner = np.ones(len(bounded), dtype=bool)
+    gradient, curvature = clusters_of(scores, point, inner)
+    covariance = covariance_of(gradient, curvature)
+    if np.any(bounded):
+        beyond = np.abs(np.linalg.pinv(np.sum(curvature, axis=0)) @ np.sum(gradient, axis=0))
+        inner = ~(bounded & (beyond > HELD_BEYOND * np.sqrt(np.diag(covariance.matrix))))
+        covariance = covariance_of(*clusters_of(scores, point, inner)) if np.any(inner) else covariance
+    widths = np.zeros(len(bounded))
+    widths[inner] = covariance.half_widths(confidence)[: int(np.sum(inner))]
+    return widths
 
 
 def found_at_bounds(parameters: ParameterSet, unit: FloatArray) -> dict[str, str]:
@@ -209,7 +266,7 @@ class _Whitening:
         return cls(forward, leverage, rankless)
 
     def scores(self, scores: FloatArray) -> FloatArray:
-        return cast(FloatArray, scores @ self.forward.T)
+        return scores @ self.forward.T
 
     @property
     def contrasts(self) -> FloatArray:
@@ -218,7 +275,7 @@ class _Whitening:
 
     def back(self, matrix: FloatArray) -> FloatArray:
         """A covariance in the parameters' own coordinates (n, n)."""
-        return cast(FloatArray, self.forward.T @ matrix @ self.forward)
+        return self.forward.T @ matrix @ self.forward
 
 
 def _kept(leverage: FloatArray) -> FloatArray:
@@ -253,7 +310,7 @@ def _sorted(
     one_load: bool,
     clusters: str,
 ) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:
-    """Intervals of the parameters that are determined, and why the others are not."""
+    """Intervals, and the parameters that are not determined with the reasons."""
     split = {name for name in parameters.free_names if name in (*CONSTANT_TERMS, *LOAD_TERMS)}
     unsplit = one_load and not split.isdisjoint(LOAD_TERMS)
     intervals, reasons = {}, {}
@@ -266,10 +323,10 @@ def _sorted(
             reasons[parameter.name] = "one load only: constant and load-dependent friction are not told apart"
         elif not np.isfinite(half):
             reasons[parameter.name] = f"a direction of it leaves the motion unchanged ({clusters})"
-        elif half > DETERMINED * scale:
-            reasons[parameter.name] = _wide(parameter, float(value), half)
         else:
             intervals[parameter.name] = (float(value) - half, float(value) + half)
+            if half > DETERMINED * scale:
+                reasons[parameter.name] = _wide(parameter, float(value), half)
     return intervals, reasons
 
 
@@ -277,7 +334,7 @@ def _wide(parameter: Parameter, value: float, half: float) -> str:
     lower, upper = max(value - half, parameter.lower), min(value + half, parameter.upper)
     if (lower, upper) == (parameter.lower, parameter.upper):
         return "could be anything within its search bounds"
-    return f"between {lower:.3g} and {upper:.3g} {parameter.unit}"
+    return f"loosely, between {lower:.3g} and {upper:.3g} {parameter.unit}"
 
 
 def _statements(

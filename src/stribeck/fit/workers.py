@@ -22,7 +22,9 @@ Job = Callable[[int, Callable[[Incumbent], None]], tuple[Incumbent, float]]
 It has to be picklable."""
 
 
-def search_in_processes(job: Job, count: int, budget: int, on_progress: Callable[[Incumbent], None]) -> tuple[Incumbent, float]:
+def search_in_processes(
+    job: Job, count: int, budget: int, on_progress: Callable[[Incumbent], None]
+) -> tuple[Incumbent, float]:
     """Run ``job`` in so many fresh processes, and keep the best point.
 
     A worker that dies is missed, not fatal, as long as one of them finishes.
@@ -48,7 +50,9 @@ def search_in_processes(job: Job, count: int, budget: int, on_progress: Callable
                 # What a process sent before it ended has been read by now.
                 dead = {k for k in waiting if processes[k].exitcode is not None}
                 if dead and not failure:
-                    failure = f"a worker process ended unexpectedly (exit code {processes[min(dead)].exitcode})"
+                    failure = (
+                        f"a worker process ended unexpectedly (exit code {processes[min(dead)].exitcode})"
+                    )
                 waiting -= dead
                 continue
             if kind == "error":

@@ -56,7 +56,9 @@ def read_actuator(path: Path) -> Actuator:
 
     :raises ConfigError: for a file that is not valid.
     """
-    data = strict.mapping(strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError), str(path), ConfigError)
+    data = strict.mapping(
+        strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError), str(path), ConfigError
+    )
     strict.check_keys(
         data,
         ("name", "title", "units", "control", "supply", "resolution", "bounds"),
@@ -70,7 +72,9 @@ def read_actuator(path: Path) -> Actuator:
     control = _control(data["control"], f"{path}: control")
     bounds = _ranges(data["bounds"], f"{path}: bounds")
     known = {*control.motor_parameters, "q_offset", *FRICTION_PARAMETERS}
-    strict.check_keys(bounds, (*control.required_parameters, "q_offset"), known, f"{path}: bounds", ConfigError)
+    strict.check_keys(
+        bounds, (*control.required_parameters, "q_offset"), known, f"{path}: bounds", ConfigError
+    )
     return Actuator(
         name=strict.text(data["name"], f"{path}: name", ConfigError),
         title=strict.text(data["title"], f"{path}: title", ConfigError),
@@ -84,7 +88,9 @@ def read_actuator(path: Path) -> Actuator:
         datasheet=_numbers(data.get("datasheet", {}), f"{path}: datasheet"),
         published={
             law: _numbers(values, f"{path}: published: {law}")
-            for law, values in strict.mapping(data.get("published", {}), f"{path}: published", ConfigError).items()
+            for law, values in strict.mapping(
+                data.get("published", {}), f"{path}: published", ConfigError
+            ).items()
         },
         pwm_register=_pwm_register(data.get("pwm_register"), f"{path}: pwm_register"),
     )
@@ -98,11 +104,15 @@ def _control(value: Any, what: str) -> Control:
     chosen = CONTROLS[kind]
     names = [field.name for field in fields(chosen)]
     optional = ("integral_gain", "derivative_gain", "goal_speed", "bridge")
-    strict.check_keys(data, [n for n in names if n not in optional], [n for n in names if n in optional], what, ConfigError)
+    strict.check_keys(
+        data, [n for n in names if n not in optional], [n for n in names if n in optional], what, ConfigError
+    )
     bridge = data.pop("bridge", "brake")
     if bridge not in ("brake", "coast"):
         raise ConfigError(f"{what}: bridge must be brake or coast, found {bridge!r}")
-    arguments: dict[str, Any] = {key: strict.number(item, f"{what}: {key}", ConfigError) for key, item in data.items()}
+    arguments: dict[str, Any] = {
+        key: strict.number(item, f"{what}: {key}", ConfigError) for key, item in data.items()
+    }
     return chosen(**arguments, bridge=bridge) if chosen is VoltageControl else chosen(**arguments)
 
 
@@ -146,6 +156,3 @@ def _pwm_register(value: Any, what: str) -> PwmRegister | None:
         return None
     numbers = _numbers(value, what, ("full_scale", "bits"))
     return PwmRegister(full_scale=int(numbers["full_scale"]), bits=int(numbers["bits"]))
-
-
-

@@ -56,7 +56,17 @@ TELEMETRY = {
 HELD_SIGNALS = ("goal", "torque_enable", "pwm")
 
 SETUP_KEYS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
-BENCH_REQUIRED = ("run_id", "joint", "actuator", "mass", "length", "arm_mass", "supply_voltage", "kp", "trajectory")
+BENCH_REQUIRED = (
+    "run_id",
+    "joint",
+    "actuator",
+    "mass",
+    "length",
+    "arm_mass",
+    "supply_voltage",
+    "kp",
+    "trajectory",
+)
 BENCH_OPTIONAL = ("ki", "kd", "software")
 
 
@@ -95,7 +105,9 @@ class BenchDescription:
             for key in ("run_id", "joint", "actuator", "trajectory")
         }
         numbers = {
-            key: strict.number(data[key], f"{what}: {key}", RecordingError) for key in SETUP_KEYS if key in data
+            key: strict.number(data[key], f"{what}: {key}", RecordingError)
+            for key in SETUP_KEYS
+            if key in data
         }
         try:
             return cls(setup=Setup(**numbers), **words)
@@ -150,11 +162,15 @@ def read_bag(
     runs = _collect(path, messages, typestore, _chosen(path, signals, present), bench)
     joints = sorted({run.bench.joint for run in runs})
     if joint is None and len(joints) > 1:
-        raise RecordingError(f"{path} has runs of several joints ({', '.join(joints)}): choose one with --joint")
+        raise RecordingError(
+            f"{path} has runs of several joints ({', '.join(joints)}): choose one with --joint"
+        )
     if joint is not None:
         runs = [run for run in runs if run.bench.joint == joint]
         if not runs:
-            raise RecordingError(f"{path} has no run of joint {joint!r}; it has: {', '.join(joints) or 'none'}")
+            raise RecordingError(
+                f"{path} has no run of joint {joint!r}; it has: {', '.join(joints) or 'none'}"
+            )
     if not runs:
         raise RecordingError(f"{path} holds no run")
     return [_log(path, run) for run in runs]
@@ -183,7 +199,9 @@ def _run_messages(typestore: Typestore, log: Log, joint: str) -> Iterator[RawMes
         return RawMessage(topic, stamp, bytes(typestore.serialize_cdr(message, topic.type)))
 
     yield raw(BENCH, first, text(data=bench.to_json()))
-    for time, position, velocity in zip(log.position.time, log.position.value, log.velocity.value, strict=True):
+    for time, position, velocity in zip(
+        log.position.time, log.position.value, log.velocity.value, strict=True
+    ):
         stamp = _nanoseconds(time)
         yield raw(JOINT_STATES, stamp, _joint_state(typestore, stamp, joint, position, velocity))
     for time, goal in zip(log.goal.time, log.goal.value, strict=True):
@@ -228,7 +246,9 @@ def _joint_state(
     )
 
 
-def _dynamic_joint_state(typestore: Typestore, stamp: int, joint: str, interfaces: Mapping[str, float]) -> Any:
+def _dynamic_joint_state(
+    typestore: Typestore, stamp: int, joint: str, interfaces: Mapping[str, float]
+) -> Any:
     values = typestore.types["control_msgs/msg/InterfaceValue"](
         interface_names=list(interfaces), values=np.array(list(interfaces.values()))
     )
@@ -341,9 +361,7 @@ def _log(path: Path, run: _Run) -> Log:
         raise RecordingError(f"{what} has no {', '.join(missing)} of joint {run.bench.joint!r}")
     try:
         found = {
-            signal: Series(
-                np.array(times), np.array(run.values[signal]), held=signal in HELD_SIGNALS
-            )
+            signal: Series(np.array(times), np.array(run.values[signal]), held=signal in HELD_SIGNALS)
             for signal, times in run.times.items()
             if times and not (signal not in REQUIRED_SIGNALS and np.all(np.isnan(run.values[signal])))
         }

@@ -45,7 +45,9 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
         make no run.
     """
     data = strict.mapping(
-        strict.parse_json(strict.read_text(path, RecordingError), path, RecordingError), str(path), RecordingError
+        strict.parse_json(strict.read_text(path, RecordingError), path, RecordingError),
+        str(path),
+        RecordingError,
     )
     strict.check_keys(data, HEAD_REQUIRED, HEAD_OPTIONAL, str(path), RecordingError)
     servo = load_actuator(actuator or strict.text(data["motor"], f"{path}: motor", RecordingError))
@@ -86,7 +88,9 @@ def _columns(entries: Any, path: Path) -> dict[str, FloatArray]:
             value = entry[key]
             if key == "torque_enable":
                 if value not in (0, 1):
-                    raise RecordingError(f"{path}: entry {k}: torque_enable must be true or false, found {value!r}")
+                    raise RecordingError(
+                        f"{path}: entry {k}: torque_enable must be true or false, found {value!r}"
+                    )
             elif isinstance(value, bool) or not isinstance(value, int | float):
                 raise RecordingError(f"{path}: entry {k}: {key}: expected a number, found {value!r}")
             columns[key][k] = value
@@ -156,7 +160,9 @@ def _check_units(columns: Mapping[str, FloatArray], path: Path) -> None:
     for key in ("position", "goal_position"):
         largest = float(np.max(np.abs(columns[key])))
         if largest > LARGEST_POSITION:
-            raise RecordingError(f"{path}: {key} reaches {largest:.1f} rad; is it in degrees? Radians are expected")
+            raise RecordingError(
+                f"{path}: {key} reaches {largest:.1f} rad; is it in degrees? Radians are expected"
+            )
     interval = float(np.median(np.diff(columns["timestamp"]))) if len(columns["timestamp"]) > 1 else 0.0
     if interval > 0.2:
         raise RecordingError(

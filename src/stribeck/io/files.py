@@ -24,7 +24,9 @@ def shared_directory(name: str) -> Path:
             return installed
         if (ancestor / "package.xml").is_file() and (ancestor / name).is_dir():
             return ancestor / name
-    raise ConfigError(f"this installation of stribeck has no folder {name!r}: reinstall it, or use a source tree")
+    raise ConfigError(
+        f"this installation of stribeck has no folder {name!r}: reinstall it, or use a source tree"
+    )
 
 
 def check_writable(path: Path) -> None:

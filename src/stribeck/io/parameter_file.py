@@ -35,9 +35,9 @@ class Provenance:
     :param units: unit of each parameter.
     :param bounds: search bounds of each free parameter.
     :param fixed: parameters that were not identified.
-    :param intervals: confidence interval of each parameter that the data determine.
+    :param intervals: confidence interval of each parameter that has one, wide ones included.
     :param confidence: level of the intervals.
-    :param not_determined: parameters that the data do not determine, and why.
+    :param not_determined: parameters known loosely or not at all, and why.
     :param at_bounds: parameters at a search bound: ``lower`` or ``upper``.
     :param statements: what these data cannot tell, in words.
     :param loss: the loss that was minimised, and errors in rad.
@@ -138,7 +138,9 @@ def _values(flat: Mapping[str, Any], actuator: Actuator, law: FrictionLaw, what:
     optional = [name for name in (*control.motor_parameters, "q_offset") if name not in required]
     effects = [EFFECT_PARAMETERS[e] for e in sorted(actuator.active_effects) if e in EFFECT_PARAMETERS]
     strict.check_keys(flat, (*required, *effects), optional, what, ParameterFileError)
-    values = {name: strict.number(value, f"{what}: {name}", ParameterFileError) for name, value in flat.items()}
+    values = {
+        name: strict.number(value, f"{what}: {name}", ParameterFileError) for name, value in flat.items()
+    }
     for name, value in values.items():
         check_possible(name, value, what)
     return {"q_offset": 0.0, **values}
@@ -154,7 +156,9 @@ def check_possible(name: str, value: float, what: str) -> None:
     if name not in _SIGNED and value < 0.0:
         raise ParameterFileError(f"{what}: {name} must not be negative, found {value:g}")
     if name == "q_offset" and abs(value) > math.pi:
-        raise ParameterFileError(f"{what}: q_offset must be within ±pi rad, found {value:g}; is it in degrees?")
+        raise ParameterFileError(
+            f"{what}: q_offset must be within ±pi rad, found {value:g}; is it in degrees?"
+        )
     if name not in FRICTION_PARAMETERS and abs(value) > 1e6:
         raise ParameterFileError(f"{what}: {name} is impossibly large, found {value:g}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -87,9 +87,10 @@ def _source(value: Any, what: str) -> Source:
     order = data.pop("order", [])
     if not isinstance(order, list) or not all(isinstance(name, str) for name in order):
         raise ConfigError(f"{what}: order must be a list of joint names")
-    return Source(
-        order=tuple(order), **{key: strict.text(item, f"{what}: {key}", ConfigError) for key, item in data.items()}
-    )
+    texts: dict[str, Any] = {
+        key: strict.text(item, f"{what}: {key}", ConfigError) for key, item in data.items()
+    }
+    return replace(Source(order=tuple(order)), **texts)
 
 
 def _field(message: Any, path: str) -> Any:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from rosbags.highlevel import AnyReaderError
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
@@ -26,7 +26,7 @@ from stribeck.errors import OutputError, RecordingError
 Storage = Literal["mcap", "sqlite3"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
 
-JAZZY_BAG_VERSION = 9
+JAZZY_BAG_VERSION: Final = 9
 
 # Message types that ROS's core does not ship, as control_msgs 5 defines them.
 _CONTROL_MESSAGES = {

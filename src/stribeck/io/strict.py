@@ -96,7 +96,9 @@ def check_keys(
         raise error(f"{what}: {', '.join(missing)} missing")
     unknown = [key for key in found if key not in required and key not in optional]
     if unknown:
-        raise error(f"{what}: unknown key {', '.join(map(repr, unknown))}; valid: {', '.join((*required, *optional))}")
+        raise error(
+            f"{what}: unknown key {', '.join(map(repr, unknown))}; valid: {', '.join((*required, *optional))}"
+        )
 
 
 def number(value: Any, what: str, error: type[StribeckError]) -> float:

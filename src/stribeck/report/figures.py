@@ -109,9 +109,8 @@ class RunDrawing:
     def legend_entry(self, label: str, longest: int) -> str:
         """Give the label of a simulation, shortened to so many characters, and its error."""
         entry = f"{_shortened(label, longest)}: {1e3 * self.errors[label]:.1f} mrad"
-        return (
-            f" {entry}" if entry.startswith("_") else entry
-        )  # matplotlib hides entries with an underscore first
+        # Matplotlib leaves out entries that begin with an underscore.
+        return f" {entry}" if entry.startswith("_") else entry
 
 
 def draw_run(
@@ -355,7 +354,7 @@ def _legend_below(figure: Figure, handles: list[Artist], title: str | None = Non
 
 def _top_of_diagram(curves: Sequence[DiagramCurve], max_torque: float) -> float:
     """End of the axis of the external torque: the backdrive boundary at the lowest speed, if that is near."""
-    shown = [curve.backdrive[0][curve.motor_torque <= max_torque] for curve in curves]
+    shown = [curve.backdrive[np.argmin(curve.speeds), curve.motor_torque <= max_torque] for curve in curves]
     highest = max((float(np.max(line, initial=0.0, where=np.isfinite(line))) for line in shown), default=0.0)
     return 1.05 * float(np.clip(highest, max_torque, 2.0 * max_torque))
 
@@ -363,9 +362,10 @@ def _top_of_diagram(curves: Sequence[DiagramCurve], max_torque: float) -> float:
 def _draw_boundaries(
     panel: Axes, curve: DiagramCurve, opacity: Mapping[float, float], max_torque: float, top: float
 ) -> None:
-    if curve.speeds[0] == 0.0:
-        lower = np.nan_to_num(curve.drive[0], nan=0.0)
-        upper = np.nan_to_num(curve.backdrive[0], nan=math.inf)
+    slowest = int(np.argmin(curve.speeds))
+    if curve.speeds[slowest] == 0.0:
+        lower = np.nan_to_num(curve.drive[slowest], nan=0.0)
+        upper = np.nan_to_num(curve.backdrive[slowest], nan=math.inf)
         panel.fill_between(
             curve.motor_torque, lower, np.minimum(upper, top), color=STATIC_COLOUR, linewidth=0.0
         )
@@ -374,5 +374,6 @@ def _draw_boundaries(
         panel.plot(curve.motor_torque, drive, color=DRIVE_COLOUR, alpha=opacity[float(speed)])
         panel.plot(curve.motor_torque, backdrive, color=BACKDRIVE_COLOUR, alpha=opacity[float(speed)])
     locked = bool(np.all(np.isnan(curve.backdrive)))
-    title = _shortened(curve.label, 30) + (" (self-locking)" if locked else "")
+    note = " (self-locking)" if locked else ""
+    title = _shortened(curve.label, 44 - len(note)) + note
     panel.set(xlim=(0.0, max_torque), ylim=(0.0, top), title=title)

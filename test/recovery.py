@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stribeck.core import Batch, ParameterSet, Setup, batch_of, law_named, simulate, trajectory_named
+from stribeck.core import Batch, Log, ParameterSet, Setup, Trajectory, batch_of, law_named, trajectory_named
 from stribeck.core.virtual import Encoder, record
 from stribeck.fit.rollout import Rollout
-from stribeck.fit.uncertainty import RUNS_PER_PARAMETER, bias_reduced, clusters_of, leave_one_out
 from stribeck.io.actuators import load_actuator
 
 TRAJECTORIES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")
@@ -29,7 +29,8 @@ class Bench:
     gains: tuple[float, ...]
     supply_voltage: float
 
-    def plays(self):
+    def plays(self) -> Iterator[tuple[Setup, Trajectory]]:
+        """Every load at every gain on every trajectory."""
         for mass, kp, trajectory in product(self.masses, self.gains, TRAJECTORIES):
             yield (
                 Setup(mass, self.length, self.arm_mass, self.supply_voltage, kp),
@@ -50,12 +51,16 @@ def truth_of(bench: Bench, law_name: str) -> ParameterSet:
     return parameters.with_vector(parameters.from_unit(np.clip(unit, 0.05, 0.95)))
 
 
-def virtual_runs(bench: Bench, truth: ParameterSet, law_name: str, noise: float) -> Batch:
-    """One campaign, recorded with white noise before a 12-bit encoder."""
+def virtual_logs(bench: Bench, truth: ParameterSet, law_name: str, encoder: Encoder) -> list[Log]:
+    """One campaign as a servo with this encoder records it."""
     actuator, law = load_actuator(bench.actuator), law_named(law_name)
     rng = np.random.default_rng(0)
-    logs = record(actuator, law, truth.values(), list(bench.plays()), Encoder(0.0, 0.0), rng)
-    return batch_of([log.resample(0.005) for log in logs])
+    return record(actuator, law, truth.values(), list(bench.plays()), encoder, rng)
+
+
+def virtual_runs(bench: Bench, truth: ParameterSet, law_name: str) -> Batch:
+    """One campaign without noise."""
+    return batch_of([log.resample(0.005) for log in virtual_logs(bench, truth, law_name, Encoder(0.0))])
 
 
 def measurements(
@@ -76,7 +81,9 @@ def measurements(
     return np.round(noisy / STEP_12_BITS) * STEP_12_BITS
 
 
-def refit(rollout: Rollout, start: NDArray[np.float64], measured: NDArray[np.float64], iterations: int = 12):
+def refit(
+    rollout: Rollout, start: NDArray[np.float64], measured: NDArray[np.float64], iterations: int = 12
+) -> NDArray[np.float64]:
     """Levenberg-Marquardt from one point for every set of measurements (S, T, R) side by side."""
     points = np.repeat(start[None], len(measured), axis=0)
     best = rollout.normal_equations(points, measured)

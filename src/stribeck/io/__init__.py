@@ -1,0 +1,1 @@
+"""Recordings, parameter files and servo descriptions in and out: the only place that touches files."""
