@@ -8,7 +8,7 @@ import pytest
 from helpers import XL330, needs_xl330
 from recovery import MX106, Bench, truth_of, virtual_logs
 from stribeck.core import law_named
-from stribeck.core.virtual import Encoder
+from stribeck.core.virtual import Encoder, record
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.fit.acceptance import check_freed
 from stribeck.fit.identify import errors_of, identify, snapshot, task_for
@@ -99,8 +99,6 @@ def test_asymmetric_friction_is_told_from_symmetric(servo):
         "friction_base_negative": 0.16,
         "friction_viscous_negative": 0.08,
     }
-    from stribeck.core.virtual import record
-
     runs = record(servo, law, truth, list(SMALL.plays()), Encoder(STEP, STEP), np.random.default_rng(0))
     result = identify(task_for(split_runs(runs), servo, law, Settings(trials=30_000)))
     for name in ("friction_base", "friction_base_negative", "friction_viscous", "friction_viscous_negative"):
@@ -169,7 +167,7 @@ def test_splits():
     share = split_runs(logs, validation_fraction=0.25, seed=1)
     assert (len(share.train), len(share.validation)) == (12, 4)
     assert share.validation == split_runs(logs, validation_fraction=0.25, seed=1).validation
-    with pytest.raises(ConfigError, match="no run has gain 99 .* the gains are 8, 32"):
+    with pytest.raises(ConfigError, match=r"no run has gain 99 .* the gains are 8, 32"):
         split_runs(logs, validation_kp=99)
     with pytest.raises(ConfigError, match="not both"):
         split_runs(logs, validation_kp=8, validation_fraction=0.5)
@@ -192,8 +190,6 @@ def test_freeing_an_effect_needs_more_than_one_gain():
 def test_a_real_delay_may_be_freed_and_a_missing_one_is_refused(servo):
     """A delay that is there lowers the error at every gain left out; free where there is none, it does not."""
     law, actuator = law_named("m1"), servo.with_effects(["delay"])
-    from stribeck.core.virtual import record
-
     truth = truth_of(SMALL, "m1").values()
     plays = list(SMALL.plays())
     settings = Settings(trials=4_000)

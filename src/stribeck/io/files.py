@@ -39,8 +39,14 @@ def check_writable(path: Path) -> None:
         existing = existing.parent
     if not existing.is_dir():
         raise OutputError(f"cannot write {path}: {existing} is not a folder")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise OutputError(f"cannot write {path}: no permission in {existing}")
+    try:
+        # Permissions alone do not tell of read-only and special file systems.
+        handle, probe = tempfile.mkstemp(prefix=f".{path.name}.", dir=existing)
+        os.close(handle)
+        os.unlink(probe)
+    except OSError as error:
+        reason = "no permission" if isinstance(error, PermissionError) else error.strerror
+        raise OutputError(f"cannot write {path}: {reason} in {existing}") from None
     if path.exists() and not os.access(path, os.W_OK):
         raise OutputError(f"cannot write {path}: the file is write-protected")
 

@@ -1,0 +1,409 @@
+"""The command line as a user meets it: verbs, exit codes, files, and one line for every mistake."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import XL330, needs_xl330
+from recovery import Bench, truth_of, virtual_logs
+from stribeck.cli.main import main
+from stribeck.core.virtual import Encoder
+from stribeck.io.actuators import load_actuator
+from stribeck.io.bag import write_bag
+from stribeck.io.parameter_file import read_parameter_file
+
+SMALL = Bench("mx106", (0.5, 1.5), 0.15, 0.05, (8.0, 32.0), 15.0)
+STEP = 2.0 * np.pi / 4096.0
+
+
+@pytest.fixture(scope="module")
+def bags(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bags")
+    logs = virtual_logs(SMALL, truth_of(SMALL, "m1"), "m1", Encoder(STEP, STEP))
+    write_bag(folder / "campaign", logs)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(bags, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fitted") / "m1.json"
+    assert (
+        main(
+            [
+                "fit",
+                "--model",
+                "m1",
+                "--logdir",
+                str(bags),
+                "--output",
+                str(path),
+                "--trials",
+                "6000",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
+    return path
+
+
+def refused(capsys, *argv):
+    """Run a command that has to fail, and give its one line."""
+    capsys.readouterr()
+    assert main([str(argument) for argument in argv]) == 1
+    captured = capsys.readouterr()
+    lines = [line for line in captured.err.splitlines() if "warning" not in line]
+    assert len(lines) == 1, captured.err
+    assert lines[0].startswith("stribeck: ")
+    assert "Traceback" not in captured.err
+    return lines[0]
+
+
+def test_fit_writes_file_and_summary(bags, tmp_path, capsys):
+    """One law: one object with the stable keys; errors in rad, times in s."""
+    code = main(
+        [
+            "fit",
+            "--actuator",
+            "mx106",
+            "--model",
+            "m1",
+            "--logdir",
+            str(bags),
+            "--trials",
+            "6000",
+            "--seed",
+            "3",
+            "--validation_kp",
+            "32",
+            "--output",
+            str(tmp_path / "m1.json"),
+            "--json",
+            str(tmp_path / "s.json"),
+            "--quiet",
+        ]
+    )
+    assert code == 0
+    summary = json.loads((tmp_path / "s.json").read_text())
+    for key in ("model", "actuator", "method", "seed", "evaluations", "compile_seconds", "search_seconds"):
+        assert key in summary
+    assert summary["schema"] == 1
+    assert summary["seed"] == 3
+    assert summary["evaluations"] <= 6000
+    assert 0 < summary["train_mae"] < 0.01
+    assert 0 < summary["validation_mae"] < 0.01
+    assert summary["wall_seconds"] > summary["search_seconds"]
+    assert set(summary["intervals"]) <= set(summary["parameters"])
+    file = read_parameter_file(tmp_path / "m1.json")
+    assert file.values == summary["parameters"]
+    printed = capsys.readouterr().out
+    assert "M1 (Coulomb-viscous)" in printed
+    assert "friction_viscous" in printed
+
+
+def test_all_laws_go_into_a_folder(bags, tmp_path, capsys):
+    """--model all: one file per law, one summary with all, and a comparison."""
+    folder = tmp_path / "laws"
+    code = main(
+        [
+            "fit",
+            "--model",
+            "all",
+            "--logdir",
+            str(bags),
+            "--trials",
+            "400",
+            "--quiet",
+            "--output",
+            str(folder),
+            "--json",
+            str(tmp_path / "s.json"),
+        ]
+    )
+    assert code == 0
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert summary["schema"] == 1
+    assert [fit["model"] for fit in summary["fits"]] == ["m1", "m2", "m3", "m4", "m5", "m6"]
+    assert sorted(path.name for path in folder.iterdir()) == [f"m{k}.json" for k in range(1, 7)]
+    assert "held out" not in capsys.readouterr().out
+
+
+def test_evaluate_gives_errors_by_run(bags, fitted, tmp_path, capsys):
+    """The evaluation of a fit on its own runs is its training error."""
+    target = tmp_path / "e.json"
+    assert (
+        main(["evaluate", "--params", str(fitted), str(fitted), "--logdir", str(bags), "--json", str(target)])
+        == 0
+    )
+    results = json.loads(target.read_text())["results"]
+    assert len(results) == 2
+    assert results[0]["params"] == str(fitted)
+    assert results[0]["model"] == "m1"
+    assert set(results[0]["per_log"][0]) == {"log", "kp", "trajectory", "mae"}
+    assert results[0]["mae"] == pytest.approx(np.mean([entry["mae"] for entry in results[0]["per_log"]]))
+    assert results[0]["mae"] == pytest.approx(read_parameter_file(fitted).provenance.loss["train_mae"])
+    assert "mean of all runs" in capsys.readouterr().out
+
+
+def test_a_file_in_the_reference_format_is_evaluated(bags, tmp_path):
+    """Flat keys only, as other programs of the method write them."""
+    flat = tmp_path / "flat.json"
+    flat.write_text(
+        json.dumps({**load_actuator("mx106").published["m4"], "model": "m4", "actuator": "mx106"})
+    )
+    assert main(["evaluate", "--params", str(flat), "--logdir", str(bags)]) == 0
+
+
+def test_eval_evaluates_the_file_of_output(bags, fitted, capsys):
+    """--eval, which users of the method know, does not fit and does not write."""
+    before = fitted.read_bytes()
+    assert main(["fit", "--eval", "--logdir", str(bags), "--output", str(fitted)]) == 0
+    assert fitted.read_bytes() == before
+    assert "mean of all runs" in capsys.readouterr().out
+
+
+def test_plot_and_diagram_write_pictures(bags, fitted, tmp_path):
+    """One picture per run, one of all, and the diagram."""
+    command = [
+        "plot",
+        "--logdir",
+        str(bags),
+        "--params",
+        str(fitted),
+        "--sim",
+        "--output",
+        str(tmp_path / "plots"),
+    ]
+    assert main(command) == 0
+    pictures = list((tmp_path / "plots").iterdir())
+    assert len(pictures) == 17
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+    diagram = tmp_path / "diagram.png"
+    assert main(["diagram", "--params", str(fitted), "--max-torque", "3", "--output", str(diagram)]) == 0
+    assert diagram.read_bytes().startswith(b"\x89PNG")
+
+
+def test_spellings_with_underscores_are_known(bags, tmp_path):
+    """--validation_kp, --reset_period and --load-study work like ours."""
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    common = [
+        "fit",
+        "--model",
+        "m1",
+        "--logdir",
+        str(bags),
+        "--trials",
+        "64",
+        "--method",
+        "random",
+        "--quiet",
+    ]
+    assert main([*common, "--validation_kp=8", "--reset_period", "1.5", "--study", url]) == 0
+    assert main([*common, "--validation_kp", "8", "--reset_period=1.5", "--load-study", url]) == 0
+
+
+def test_wrong_usage_is_exit_2(capsys):
+    """Unknown verbs and options are usage errors."""
+    for argv in (
+        ["frobnicate"],
+        ["fit"],
+        ["fit", "--logdir", "x", "--method", "magic"],
+        ["fit", "--logdir", "x", "--trials", "0"],
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(argv)
+        assert left.value.code == 2
+    assert "invalid choice" in capsys.readouterr().err
+
+
+def test_bad_input_is_one_line(bags, fitted, tmp_path, capsys):
+    """Every mistake: what was found, what is valid, exit 1, nothing written."""
+    output = tmp_path / "m1.json"
+    fit = ("fit", "--model", "m1", "--logdir", bags, "--output", output, "--quiet")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "holds no recordings" in refused(capsys, "fit", "--logdir", empty)
+    assert "no such file" in refused(capsys, "fit", "--logdir", tmp_path / "missing")
+    assert "unknown actuator 'xl999'; valid: erob80_100" in refused(capsys, *fit, "--actuator", "xl999")
+    assert "recordings are of 'mx106'" in refused(capsys, *fit, "--actuator", "xl330")
+    assert "the gains are 8, 32" in refused(capsys, *fit, "--validation-kp", "99")
+    assert "no datasheet value" in refused(capsys, *fit, "--effects", "current-limit")
+    assert "expected name=value" in refused(capsys, *fit, "--set", "kt")
+    assert "expected a number, found 'many'" in refused(capsys, *fit, "--set", "kt=many")
+    assert "unknown parameter" in refused(capsys, *fit, "--set", "ktt=1")
+    assert "add --study" in refused(capsys, *fit, "--resume")
+    assert "measured supply voltage" in refused(capsys, *fit, "--effects", "supply")
+    assert "--free" in refused(capsys, *fit, "--free", "kt")
+    assert "is a folder" in refused(capsys, "fit", "--logdir", bags, "--output", tmp_path)
+    assert "is not a folder" in refused(capsys, "fit", "--logdir", bags, "--output", fitted / "x.json")
+    assert "with --model all name a folder" in refused(
+        capsys, "fit", "--model", "all", "--logdir", bags, "--output", fitted
+    )
+    assert "unknown picture format" in refused(
+        capsys, "diagram", "--params", fitted, "--max-torque", 1, "--output", tmp_path / "d.jpg"
+    )
+    assert "--sim draws" in refused(capsys, "plot", "--logdir", bags, "--sim", "--output", tmp_path / "p")
+    assert "no such file" in refused(capsys, "evaluate", "--params", tmp_path / "none.json", "--logdir", bags)
+    broken = tmp_path / "broken.json"
+    broken.write_text(fitted.read_text()[:200])
+    assert "not valid JSON" in refused(capsys, "evaluate", "--params", broken, "--logdir", bags)
+    broken.write_text(fitted.read_text().replace('"kt"', '"ktt"', 1))
+    assert "missing" in refused(capsys, "evaluate", "--params", broken, "--logdir", bags)
+    assert not output.exists()
+
+
+def test_a_failed_fit_leaves_the_old_file(bags, fitted, tmp_path, capsys):
+    """What was there before a mistake is there after it."""
+    kept = tmp_path / "kept.json"
+    kept.write_bytes(fitted.read_bytes())
+    refused(capsys, "fit", "--logdir", bags, "--output", kept, "--validation-kp", "99")
+    assert kept.read_bytes() == fitted.read_bytes()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_output_is_known_before_the_fit(bags, tmp_path, capsys):
+    """The permission is checked before the recordings are even read."""
+    tmp_path.chmod(0o500)
+    assert "no permission" in refused(
+        capsys, "fit", "--logdir", tmp_path / "missing", "--output", tmp_path / "m.json"
+    )
+
+
+def test_a_special_file_system_is_known_before_the_fit(capsys):
+    """Where even root cannot write, the error comes before the recordings are read."""
+    line = refused(capsys, "fit", "--logdir", "missing", "--output", "/proc/m.json")
+    assert "cannot write /proc/m.json" in line
+
+
+def test_import_reads_all_before_it_writes(tmp_path, capsys):
+    """A bad recording among good ones leaves no bag behind; a missing rod mass is never assumed."""
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    entries = [
+        {"timestamp": 0.01 * k, "position": 0.1, "speed": 0.0, "goal_position": 0.1, "torque_enable": True}
+        for k in range(200)
+    ]
+    content = {
+        "mass": 0.5,
+        "length": 0.1,
+        "kp": 100,
+        "vin": 5.0,
+        "motor": "xl330",
+        "trajectory": "nothing",
+        "entries": entries,
+    }
+    good.write_text(json.dumps({**content, "arm_mass": 0.0}))
+    bad.write_text(json.dumps(content))
+    output = tmp_path / "bags"
+    assert "--arm-mass" in refused(capsys, "import", good, bad, "--output", output)
+    assert not output.exists()
+    assert main(["import", str(good), str(bad), "--arm-mass", "0", "--output", str(output)]) == 0
+    assert "exists already" in refused(capsys, "import", good, "--output", output)
+
+
+def test_a_supply_above_the_rating_is_a_warning(tmp_path, capsys):
+    """Exit 0, one warning with both voltages."""
+    bench = Bench("xl330", (0.3,), 0.1, 0.0, (200.0,), 7.4)
+    logs = virtual_logs(bench, truth_of(bench, "m1"), "m1", Encoder(STEP))
+    write_bag(tmp_path / "bag", logs)
+    flat = tmp_path / "flat.json"
+    flat.write_text(
+        json.dumps({**load_actuator("xl330").published["m1"], "model": "m1", "actuator": "xl330"})
+    )
+    assert main(["evaluate", "--params", str(flat), "--logdir", str(tmp_path / "bag")]) == 0
+    assert "warning: recorded at 7.4 V, above the rated 6 V" in capsys.readouterr().err
+
+
+def test_an_interrupted_fit_exits_130_and_keeps_the_best(bags, tmp_path):
+    """Ctrl-C while searching: the best point is in the file, which says that the fit was interrupted."""
+    output = tmp_path / "m6.json"
+    command = [
+        sys.executable,
+        "-m",
+        "stribeck",
+        "fit",
+        "--model",
+        "m6",
+        "--logdir",
+        str(bags),
+        "--output",
+        str(output),
+    ]
+    process = subprocess.Popen(
+        [*command, "--trials", "100000000", "--method", "random"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        # The best-so-far file appears while the search goes on.
+        while not output.exists():
+            assert process.poll() is None, process.communicate()
+            try:
+                process.wait(timeout=0.2)
+            except subprocess.TimeoutExpired:
+                continue
+        assert read_parameter_file(output).provenance.search["outcome"] == "running"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert read_parameter_file(output).provenance.search["outcome"] == "interrupted"
+
+
+def test_demo_finds_the_truth(tmp_path, capsys):
+    """The bundled recordings are fitted, drawn and compared with the parameters they were simulated with."""
+    assert main(["demo", "--output", str(tmp_path / "demo")]) == 0
+    printed = capsys.readouterr().out
+    assert "the truth is known" in printed
+    found = read_parameter_file(tmp_path / "demo" / "m6.json")
+    truth = load_actuator("xl330").published["m6"]
+    for name in ("kt", "R", "armature", "friction_viscous", "friction_base"):
+        assert found.values[name] == pytest.approx(truth[name], rel=0.03)
+    assert (tmp_path / "demo" / "diagram.png").exists()
+    assert (tmp_path / "demo" / "plots" / "overview.png").exists()
+
+
+@needs_xl330
+def test_real_recordings_are_imported_and_evaluated(tmp_path, capsys):
+    """The real runs as bags give the same errors as the JSON recordings, to the last bit."""
+    files = [str(path) for path in sorted(XL330.glob("*.json"))]
+    assert main(["import", *files, "--arm-mass", "0", "--output", str(tmp_path / "bags")]) == 0
+    flat = tmp_path / "flat.json"
+    flat.write_text(
+        json.dumps({**load_actuator("xl330").published["m6"], "model": "m6", "actuator": "xl330"})
+    )
+    errors = []
+    for source in (tmp_path / "bags", XL330):
+        target = tmp_path / "e.json"
+        command = [
+            "evaluate",
+            "--params",
+            str(flat),
+            "--logdir",
+            str(source),
+            "--arm-mass",
+            "0",
+            "--json",
+            str(target),
+        ]
+        assert main(command) == 0
+        errors.append(json.loads(target.read_text())["results"][0]["mae"])
+    assert errors[0] == pytest.approx(errors[1], rel=1e-6)
+    assert "above the rated 6 V" in capsys.readouterr().err
+
+
+def test_module_and_script_agree():
+    """python -m stribeck is the same program."""
+    shown = subprocess.run(
+        [sys.executable, "-m", "stribeck", "--version"], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.startswith("stribeck 0.")
+    assert Path(sys.executable).exists()
