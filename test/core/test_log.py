@@ -171,6 +171,12 @@ def test_the_grid_never_passes_the_last_measurement():
     assert len(log_of(np.linspace(0.0, 6.0, 601)).resample(0.005).time) == 1201
 
 
+def test_rounding_does_not_cost_the_last_sample():
+    """(1.4 - 0.1) / 0.1 is a rounding below 13, and the grid of 14 samples still ends at the last one."""
+    assert (1.4 - 0.1) / 0.1 < 13.0
+    assert len(log_of([0.1, 1.0, 1.4]).resample(0.1).time) == 14
+
+
 def test_the_grid_begins_at_the_first_complete_sample_or_where_it_is_told():
     """Also before the recording, where the first samples hold, as the paper's program does."""
     log = replace(irregular(), goal=held([0.01], [3.0]))

@@ -67,13 +67,31 @@ def test_checking_does_not_touch_anything(tmp_path):
     assert (tmp_path / "old").read_text() == "mine"
 
 
-def test_places_without_permission_are_refused_before_the_work_begins(tmp_path, monkeypatch):
-    """What the system says of permissions is what counts (a superuser has them all, so it is told)."""
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        (PermissionError(13, "Permission denied"), "no permission"),
+        (OSError(30, "Read-only file system"), "Read-only file system"),
+    ],
+)
+def test_places_that_cannot_be_written_are_refused_before_the_work_begins(
+    tmp_path, monkeypatch, problem, reason
+):
+    """What the system says when a file is tried beside is what counts (a superuser may write anywhere)."""
+
+    def refuse(**_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr(files.tempfile, "mkstemp", refuse)
+    refusal(lambda: check_writable(tmp_path / "new"), tmp_path / "new", reason)
+
+
+def test_a_write_protected_file_is_refused_before_the_work_begins(tmp_path, monkeypatch):
+    """Renaming over it would succeed, but its owner said no."""
     (tmp_path / "old").write_text("mine")
     monkeypatch.setattr(files.os, "access", lambda path, mode: Path(path) != tmp_path / "old")
     refusal(lambda: check_writable(tmp_path / "old"), tmp_path / "old", "write-protected")
-    monkeypatch.setattr(files.os, "access", lambda path, mode: False)
-    refusal(lambda: check_writable(tmp_path / "new"), tmp_path / "new", "no permission")
+    assert (tmp_path / "old").read_text() == "mine"
 
 
 def test_the_folders_of_the_project_are_found_in_a_source_tree():
