@@ -7,6 +7,10 @@ Every message is one line and says what was found, what is valid, and what to do
 class StribeckError(Exception):
     """Base of all errors that the command line reports in one line, with exit code 1."""
 
+    def __str__(self) -> str:
+        """The message in one line, also where a name found in a file has line breaks."""
+        return " ".join(super().__str__().splitlines())
+
 
 class RecordingError(StribeckError):
     """A recording (bag or JSON) is missing, damaged, or says something impossible."""

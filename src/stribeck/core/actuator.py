@@ -181,6 +181,8 @@ class Actuator:
     :param datasheet_bounds: bounds that replace the search bounds of motor parameters while the
         current limit is on: without them a limit fixed at its datasheet value is compensated by
         motor constants that no datasheet allows.
+    :param datasheet_prior: mean and standard deviation ``(mean, deviation)`` of motor parameters by the
+        datasheet, used while the current limit is on.
     :param datasheet: the manufacturer's figures, for reports and priors.
     :param published: identified parameters that were published, by law.
     :param pwm_register: how the servo reports its duty, where recordings hold the raw integer.
@@ -196,6 +198,7 @@ class Actuator:
     bounds: Mapping[str, tuple[float, float]]
     effects: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     datasheet_bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    datasheet_prior: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     datasheet: Mapping[str, float] = field(default_factory=dict)
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     pwm_register: PwmRegister | None = None

@@ -285,6 +285,10 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
 
     valid = np.zeros((length, runs))
     for r, run in enumerate(samples):
+        if not np.any(run.valid):
+            raise RecordingError(
+                f"run {run.log.name!r} has no measurement closer than {LONGEST_GAP:g} s to another: nothing to compare with"
+            )
         valid[: len(run.time), r] = run.valid
     setups = [run.log.setup for run in samples]
 

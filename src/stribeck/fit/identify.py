@@ -20,9 +20,10 @@ from stribeck.core.step import simulate
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.fit import study as studies
 from stribeck.fit.objective import Split, smooth_absolute
+from stribeck.fit.prior import WithPrior, prior_for
 from stribeck.fit.result import Errors, FitResult, Outcome, Settings
 from stribeck.fit.rollout import Rollout
-from stribeck.fit.search import SEARCHES, BudgetSpentError, Incumbent, evaluate, polish
+from stribeck.fit.search import SEARCHES, BudgetSpentError, Incumbent, Problem, evaluate, polish
 from stribeck.fit.uncertainty import estimate_uncertainty
 from stribeck.fit.workers import search_in_processes
 from stribeck.io.parameter_file import check_possible
@@ -303,18 +304,20 @@ def search(
         )
         known = studies.best_of(opened, parameters)
         seed += len(opened.get_trials(deepcopy=False))
+    prior = prior_for(task.actuator, parameters, len(task.split.train))
+    problem: Problem = rollout if prior is None else WithPrior(rollout, prior)
     try:
         if opened is not None and known is not None:
             if sampled:
-                evaluate(rollout, incumbent, known[None])
+                evaluate(problem, incumbent, known[None])
             else:
-                polish(rollout, incumbent, known)
+                polish(problem, incumbent, known)
         if opened is not None and sampled:
-            studies.sample(rollout, incumbent, opened, parameters)
+            studies.sample(problem, incumbent, opened, parameters)
         else:
             if opened is not None:
                 incumbent.on_progress = _keeping_best(opened, parameters, on_progress)
-            SEARCHES[settings.method](rollout, incumbent, np.random.default_rng(seed))
+            SEARCHES[settings.method](problem, incumbent, np.random.default_rng(seed))
     except BudgetSpentError:
         pass
     finally:
@@ -322,9 +325,9 @@ def search(
             studies.keep_best(opened, parameters, incumbent.unit, incumbent.loss)
     if incumbent.unit is None:
         # Too small a budget for the method: some points at random are better than nothing.
-        points = qmc.Sobol(rollout.dimension, rng=np.random.default_rng(seed)).random_base2(6)
+        points = qmc.Sobol(problem.dimension, rng=np.random.default_rng(seed)).random_base2(6)
         incumbent.budget = incumbent.evaluations() + len(points)
-        evaluate(rollout, incumbent, points)
+        evaluate(problem, incumbent, points)
     return incumbent
 
 

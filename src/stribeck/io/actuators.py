@@ -62,7 +62,7 @@ def read_actuator(path: Path) -> Actuator:
     strict.check_keys(
         data,
         ("name", "title", "units", "control", "supply", "resolution", "bounds"),
-        ("effects", "datasheet_bounds", "datasheet", "published", "pwm_register"),
+        ("effects", "datasheet_bounds", "datasheet_prior", "datasheet", "published", "pwm_register"),
         str(path),
         ConfigError,
     )
@@ -85,6 +85,7 @@ def read_actuator(path: Path) -> Actuator:
         bounds=bounds,
         effects=_effects(data.get("effects", {}), f"{path}: effects"),
         datasheet_bounds=_ranges(data.get("datasheet_bounds", {}), f"{path}: datasheet_bounds"),
+        datasheet_prior=_normals(data.get("datasheet_prior", {}), f"{path}: datasheet_prior"),
         datasheet=_numbers(data.get("datasheet", {}), f"{path}: datasheet"),
         published={
             law: _numbers(values, f"{path}: published: {law}")
@@ -99,7 +100,7 @@ def read_actuator(path: Path) -> Actuator:
 def _control(value: Any, what: str) -> Control:
     data = dict(strict.mapping(value, what, ConfigError))
     kind = data.pop("kind", None)
-    if kind not in CONTROLS:
+    if not isinstance(kind, str) or kind not in CONTROLS:
         raise ConfigError(f"{what}: kind must be one of {', '.join(CONTROLS)}, found {kind!r}")
     chosen = CONTROLS[kind]
     names = [field.name for field in fields(chosen)]
@@ -138,6 +139,15 @@ def _ranges(value: Any, what: str) -> dict[str, tuple[float, float]]:
         if not lower < upper:
             raise ConfigError(f"{what}: {key}: lower bound {lower:g} is not below upper bound {upper:g}")
         found[key] = (lower, upper)
+    return found
+
+
+def _normals(value: Any, what: str) -> dict[str, tuple[float, float]]:
+    found = {}
+    for key, (mean, deviation) in _triples(value, what, 2).items():
+        if not deviation > 0.0:
+            raise ConfigError(f"{what}: {key}: the standard deviation must be positive, found {deviation:g}")
+        found[key] = (mean, deviation)
     return found
 
 

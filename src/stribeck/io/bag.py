@@ -302,8 +302,8 @@ def _collect(
         elif message.topic.name in by_topic and active:
             decoded = _decode(path, message, typestore)
             for signal, source in by_topic[message.topic.name]:
-                time = message.log_time * 1e-9 if source.order else _stamp(decoded)
-                for joint, value in source.samples(decoded):
+                time, samples = _samples(path, message, source, decoded, signal)
+                for joint, value in samples:
                     if joint in active:
                         active[joint].times[signal].append(time)
                         active[joint].values[signal].append(value)
@@ -312,6 +312,23 @@ def _collect(
             if source.constant is not None and run.times["position"]:
                 run.times[signal], run.values[signal] = [run.times["position"][0]], [source.constant]
     return [*finished, *active.values()]
+
+
+def _samples(
+    path: Path, message: RawMessage, source: Source, decoded: Any, signal: str
+) -> tuple[float, list[tuple[str, float]]]:
+    """Time and samples of one signal in a message.
+
+    :raises RecordingError: for a message that has not the fields the table of signals names.
+    """
+    try:
+        time = message.log_time * 1e-9 if source.order else _stamp(decoded)
+        return time, list(source.samples(decoded))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise RecordingError(
+            f"{path}: messages on {message.topic.name} ({message.topic.type}) do not hold {signal} where the table of "
+            f"signals says: {error}"
+        ) from None
 
 
 def _rank(message: RawMessage, typestore: Typestore) -> int:
@@ -366,7 +383,9 @@ def _log(path: Path, run: _Run) -> Log:
             if times and not (signal not in REQUIRED_SIGNALS and np.all(np.isnan(run.values[signal])))
         }
         position = found["position"]
-        if "velocity" not in found and len(position.time) > 1:
+        if len(position.time) < 2:
+            raise RecordingError("a single sample is no run")
+        if "velocity" not in found:
             slope = np.gradient(position.value, position.time)
             found["velocity"] = Series(position.time, slope, held=False)
         return Log(

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from stribeck.core.actuator import Actuator, PwmRegister
 from stribeck.core.log import Log, Series, Setup
-from stribeck.errors import RecordingError
+from stribeck.errors import ConfigError, RecordingError
 from stribeck.io import strict
 from stribeck.io.actuators import load_actuator
 
@@ -50,27 +50,37 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
         RecordingError,
     )
     strict.check_keys(data, HEAD_REQUIRED, HEAD_OPTIONAL, str(path), RecordingError)
-    servo = load_actuator(actuator or strict.text(data["motor"], f"{path}: motor", RecordingError))
+    servo = load_actuator(actuator) if actuator else _servo(data["motor"], path)
     columns = _columns(data["entries"], path)
     time = columns["timestamp"]
     _check_units(columns, path)
     resampled = "dt" in data
+    setup = _setup(data, servo, arm_mass, path)
+    trajectory = strict.text(data["trajectory"], f"{path}: trajectory", RecordingError)
     try:
         return Log(
             name=path.stem,
             actuator=servo.name,
-            trajectory=strict.text(data["trajectory"], f"{path}: trajectory", RecordingError),
-            setup=_setup(data, servo, arm_mass, path),
+            trajectory=trajectory,
+            setup=setup,
             position=Series(time, columns["position"], held=False),
             velocity=Series(time, _velocity(columns), held=False),
             goal=Series(time, columns["goal_position"], held=True),
             torque_enable=Series(time, columns["torque_enable"], held=True),
             supply_voltage=_measured(columns, "input_volts"),
             temperature=_measured(columns, "temp"),
-            pwm=None if resampled else _pwm(columns, servo.pwm_register, path),
+            pwm=None if resampled else _pwm(columns, servo.pwm_register),
         )
     except RecordingError as error:
         raise RecordingError(f"{path}: {error}") from None
+
+
+def _servo(motor: Any, path: Path) -> Actuator:
+    name = strict.text(motor, f"{path}: motor", RecordingError)
+    try:
+        return load_actuator(name)
+    except ConfigError as error:
+        raise RecordingError(f"{path}: motor: {error}") from None
 
 
 def _columns(entries: Any, path: Path) -> dict[str, FloatArray]:
@@ -93,7 +103,10 @@ def _columns(entries: Any, path: Path) -> dict[str, FloatArray]:
                     )
             elif isinstance(value, bool) or not isinstance(value, int | float):
                 raise RecordingError(f"{path}: entry {k}: {key}: expected a number, found {value!r}")
-            columns[key][k] = value
+            try:
+                columns[key][k] = value
+            except OverflowError:
+                raise RecordingError(f"{path}: entry {k}: {key}: expected a finite number") from None
     return columns
 
 
@@ -114,21 +127,22 @@ def _setup(data: Mapping[str, Any], servo: Actuator, arm_mass: float | None, pat
             f"{path}: recorded with damping {data['damping']}, but the control law of {servo.name} has {damping}: "
             "give a copy of its YAML file with that damping as --actuator"
         )
-    return Setup(
-        mass=optional("mass", 0.0),
-        length=optional("length", 0.0),
-        arm_mass=arm_mass,
-        supply_voltage=optional("vin", servo.supply.nominal),
-        kp=optional("kp", 0.0),
-        ki=optional("ki", 0.0),
-        kd=optional("kd", 0.0),
-    )
+    numbers = {key: optional(key, 0.0) for key in ("mass", "length", "kp", "ki", "kd")}
+    supply = optional("vin", servo.supply.nominal)
+    try:
+        return Setup(arm_mass=arm_mass, supply_voltage=supply, **numbers)
+    except RecordingError as error:
+        raise RecordingError(f"{path}: {error}") from None
 
 
 def _velocity(columns: Mapping[str, FloatArray]) -> FloatArray:
     """Measured velocity; where the servo told none, the slope of the position."""
     if "speed" in columns:
         return columns["speed"]
+    if len(columns["timestamp"]) < 2:
+        raise RecordingError("a single entry is no run")
+    if np.any(np.diff(columns["timestamp"]) <= 0.0):
+        return np.zeros_like(columns["position"])  # refused by Series, which says where
     return np.gradient(columns["position"], columns["timestamp"])
 
 
@@ -136,7 +150,7 @@ def _measured(columns: Mapping[str, FloatArray], key: str) -> Series | None:
     return Series(columns["timestamp"], columns[key], held=False) if key in columns else None
 
 
-def _pwm(columns: Mapping[str, FloatArray], register: PwmRegister | None, path: Path) -> Series | None:
+def _pwm(columns: Mapping[str, FloatArray], register: PwmRegister | None) -> Series | None:
     """The duty in [-1, 1] from an unsigned register that wraps around."""
     if register is None or "load" not in columns:
         return None
@@ -144,13 +158,13 @@ def _pwm(columns: Mapping[str, FloatArray], register: PwmRegister | None, path: 
     modulus = 1 << register.bits
     if np.any((raw != np.round(raw)) | (raw < 0) | (raw >= modulus)):
         raise RecordingError(
-            f"{path}: load is not an unsigned {register.bits}-bit integer throughout: was this file resampled? "
+            f"load is not an unsigned {register.bits}-bit integer throughout: was this file resampled? "
             "Import the raw recording"
         )
     signed = np.where(raw >= modulus // 2, raw - modulus, raw)
     if np.max(np.abs(signed)) > register.full_scale:
         raise RecordingError(
-            f"{path}: load reaches {np.max(np.abs(signed)):g}, beyond full duty ({register.full_scale})"
+            f"load reaches {np.max(np.abs(signed)):g}, beyond full duty ({register.full_scale})"
         )
     return Series(columns["timestamp"], signed / register.full_scale, held=True)
 

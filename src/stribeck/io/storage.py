@@ -15,9 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from rosbags.highlevel import AnyReaderError
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
-from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, ReaderError, StoragePlugin, Writer
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
@@ -93,11 +92,11 @@ def read_messages(path: Path) -> BagContent:
         definitions: dict[str, str] = {}
         messages = sorted(read(path, definitions), key=lambda message: message.log_time)
         return BagContent(messages, _types_with(definitions))
-    except (ReaderError, AnyReaderError, OSError, RuntimeError) as error:
-        raise RecordingError(f"{path} is not a readable bag (damaged or cut off?): {_line(error)}") from error
-    except (AssertionError, KeyError, ValueError, TypeError, IndexError, EOFError, ArithmeticError) as error:
-        # The readers trust what they parse: a damaged file surfaces as any of these.
-        raise RecordingError(f"{path} is damaged: {type(error).__name__} {_line(error)}".rstrip()) from error
+    except Exception as error:
+        # The readers trust what they parse: a damaged file surfaces as any error of theirs, of the
+        # database, of the decompressor, or as MemoryError from a damaged length.
+        reason = _line(error) or type(error).__name__
+        raise RecordingError(f"{path} is not a readable bag (damaged or cut off?): {reason}") from error
 
 
 def write_messages(

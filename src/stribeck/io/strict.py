@@ -28,6 +28,8 @@ def read_text(path: Path, error: type[StribeckError]) -> str:
         raise error(f"{path} is not a text file") from None
     except OSError as problem:
         raise error(f"cannot read {path}: {problem.strerror}") from problem
+    except ValueError:
+        raise error(f"{str(path)!r} is no name that a file can have") from None
 
 
 def parse_json(text: str, source: Path, error: type[StribeckError]) -> Any:
@@ -53,6 +55,8 @@ def parse_json(text: str, source: Path, error: type[StribeckError]) -> Any:
         ) from None
     except RecursionError:
         raise error(f"{source} is nested too deeply to be a file of ours") from None
+    except ValueError:
+        raise error(f"{source} holds an integer of thousands of digits") from None
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -71,6 +75,12 @@ def parse_yaml(text: str, source: Path, error: type[StribeckError]) -> Any:
     try:
         return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as problem:
+        reason = " ".join(str(problem).split())
+        raise error(f"{source} is not valid YAML: {reason}") from None
+    except RecursionError:
+        raise error(f"{source} is nested too deeply to be a file of ours") from None
+    except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as problem:
+        # PyYAML's constructors trust the values of dates, tagged numbers and tagged collections.
         reason = " ".join(str(problem).split())
         raise error(f"{source} is not valid YAML: {reason}") from None
 

@@ -1,0 +1,117 @@
+r"""What is known before the data, weighed against what the data really say.
+
+With the current limit on, a fit is meant to hold at gains that nobody recorded, and a law with many
+load terms can trade them against the motor constants without a trace in the gains at hand. Two
+things are known before any recording: the motor constants of the datasheet, and that a gearbox is
+nearly as lossy in one direction as in the other. Both enter as normal distributions,
+
+.. math:: L\,\exp\Big(\frac{1}{2 n} \sum_i \big((a_i^T\theta - \mu_i)/\sigma_i\big)^2\Big),
+
+the posterior mode of errors with a Laplace distribution of unknown scale and n independent samples. n
+counts a few samples per run, because what is left of the error is smooth model error: with every
+sample counted as independent the prior would mean nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.actuator import Actuator
+from stribeck.core.parameters import ParameterSet
+from stribeck.fit.rollout import NormalEquations, Rollout
+
+FloatArray = npt.NDArray[np.float64]
+
+SAMPLES_PER_RUN = 4.0
+"""Independent samples in a run: a run of 6 s by the residual's correlation time of a second or two."""
+
+DIRECTIONS = (
+    ("load_friction_motor", "load_friction_external"),
+    ("load_friction_motor_stribeck", "load_friction_external_stribeck"),
+)
+"""Load terms by the torque that they multiply."""
+
+DIRECTION_SPREAD = 0.1
+"""Standard deviation of the difference of two such terms: published servos differ by 0 to 0.25."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    r"""Normal distributions of linear combinations of the free parameters, in the unit cube.
+
+    :param rows: :math:`a_i/\sigma_i` (m, n).
+    :param offsets: :math:`-\mu_i/\sigma_i` (m,).
+    :param samples: n, independent samples in the data.
+    """
+
+    rows: FloatArray
+    offsets: FloatArray
+    samples: float
+
+    def exponent(self, unit: FloatArray) -> FloatArray:
+        """Exponent of the factor on the loss, at points (S, n) -> (S,)."""
+        distance = unit @ self.rows.T + self.offsets
+        return np.asarray(0.5 * np.sum(distance**2, axis=1) / self.samples)
+
+    def gradient(self, unit: FloatArray) -> FloatArray:
+        """Gradient of :meth:`exponent` (S, n)."""
+        return np.asarray((unit @ self.rows.T + self.offsets) @ self.rows / self.samples)
+
+    @property
+    def hessian(self) -> FloatArray:
+        """Second derivative of :meth:`exponent` (n, n)."""
+        return self.rows.T @ self.rows / self.samples
+
+
+def prior_for(actuator: Actuator, parameters: ParameterSet, runs: int) -> Prior | None:
+    """The prior of a fit: none unless the current limit is on."""
+    if "current-limit" not in actuator.active_effects:
+        return None
+    terms: list[tuple[dict[str, float], float, float]] = [
+        ({name: 1.0}, mean, spread) for name, (mean, spread) in actuator.datasheet_prior.items()
+    ]
+    terms += [({motor: 1.0, external: -1.0}, 0.0, DIRECTION_SPREAD) for motor, external in DIRECTIONS]
+    rows, offsets = [], []
+    for weights, mean, spread in terms:
+        if not all(name in parameters.free_names for name in weights):
+            continue
+        row = np.array([weights.get(name, 0.0) for name in parameters.free_names])
+        rows.append(row * (parameters.upper - parameters.lower) / spread)
+        offsets.append((row @ parameters.lower - mean) / spread)
+    if not rows:
+        return None
+    return Prior(np.stack(rows), np.array(offsets), SAMPLES_PER_RUN * runs)
+
+
+@dataclass(frozen=True, eq=False)
+class WithPrior:
+    """A rollout whose losses are weighed with a prior; a problem for a search."""
+
+    rollout: Rollout
+    prior: Prior
+
+    @property
+    def dimension(self) -> int:
+        """Number of free parameters."""
+        return self.rollout.dimension
+
+    def with_reset_period(self, reset_period: float | None) -> WithPrior:
+        """The problem with another reset period."""
+        return WithPrior(self.rollout.with_reset_period(reset_period), self.prior)
+
+    def losses(self, unit: npt.ArrayLike) -> FloatArray:
+        """Weighed losses of points (C, n) -> (C,)."""
+        points = np.asarray(unit, dtype=np.float64)
+        return self.rollout.losses(points) * np.exp(self.prior.exponent(points))
+
+    def normal_equations(self, unit: npt.ArrayLike) -> NormalEquations:
+        """Local least squares around points (S, n)."""
+        points = np.asarray(unit, dtype=np.float64)
+        loss, gradient, hessian = self.rollout.normal_equations(points)
+        factor = np.exp(self.prior.exponent(points))
+        gradient = gradient + loss[:, None] * self.prior.gradient(points)
+        hessian = hessian + loss[:, None, None] * self.prior.hessian
+        return NormalEquations(loss * factor, gradient * factor[:, None], hessian * factor[:, None, None])
