@@ -37,33 +37,32 @@ def test_without_the_current_limit_there_is_no_prior():
 
 
 def test_the_exponent_at_a_hand_computed_point():
-    """Motor constants one deviation off, one direction two deviations apart: (1 + 1 + 4)/2 over 4 samples a run."""
+    """The motor constant one deviation off, one direction two deviations apart: (1 + 4)/2 over 3 samples a run."""
     actuator, parameters = xl330()
     prior = prior_for(actuator, parameters, runs=3)
     values = {
         "kt": 0.35 + 0.035,
-        "R": 3.4 - 0.34,
         "load_friction_motor": 0.3,
         "load_friction_external": 0.3 - 2.0 * DIRECTION_SPREAD,
         "load_friction_motor_stribeck": 0.2,
         "load_friction_external_stribeck": 0.2,
     }
     unit = parameters.to_unit(parameters.with_values(values).vector())
-    assert prior.exponent(unit[None])[0] == pytest.approx(0.5 * 6.0 / 12.0)
+    assert prior.exponent(unit[None])[0] == pytest.approx(0.5 * 5.0 / 9.0)
 
 
 def test_a_fixed_parameter_has_no_prior():
     """--set takes a parameter out, and a contrast of which one part is fixed."""
     actuator, parameters = xl330()
     fixed = parameters.fixed({"kt": 0.4, "load_friction_motor": 0.2})
-    assert len(prior_for(actuator, fixed, 3).rows) == 2
+    assert len(prior_for(actuator, fixed, 3).rows) == 1
     assert prior_for(actuator, parameters.fixed(parameters.values()).freed(["alpha"]), 3) is None
 
 
-def test_laws_without_directions_keep_the_motor_constants():
+def test_laws_without_directions_keep_the_motor_constant():
     """M4 has no directional terms."""
     actuator, parameters = xl330(law="m4")
-    assert len(prior_for(actuator, parameters, 3).rows) == 2
+    assert len(prior_for(actuator, parameters, 3).rows) == 1
 
 
 def test_derivatives_are_those_of_finite_differences():

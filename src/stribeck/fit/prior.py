@@ -25,8 +25,8 @@ from stribeck.fit.rollout import NormalEquations, Rollout
 
 FloatArray = npt.NDArray[np.float64]
 
-SAMPLES_PER_RUN = 4.0
-"""Independent samples in a run: a run of 6 s by the residual's correlation time of a second or two."""
+SAMPLES_PER_RUN = 3.0
+"""Independent samples in a run: 6 s over a correlation time of the residual of about two seconds."""
 
 DIRECTIONS = (
     ("load_friction_motor", "load_friction_external"),
