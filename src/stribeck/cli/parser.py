@@ -129,9 +129,9 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     search.add_argument(
         "--trials",
         type=count,
-        default=100_000,
+        default=60_000,
         metavar="N",
-        help="evaluations per law at most (default: 100000)",
+        help="evaluations per law at most (default: 60000)",
     )
     search.add_argument(
         "--workers",

@@ -41,7 +41,7 @@ class Settings:
     """
 
     method: str = "hybrid"
-    trials: int = 100_000
+    trials: int = 60_000
     seed: int = 0
     workers: int = 1
     study: str | None = None
