@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -36,6 +37,9 @@ FLOAT32_TOLERANCE = 1e-3
 
 UNEXPLAINED_STEPS = 1.5
 """Errors of so many steps of the encoder are noise: a search that gets there is done."""
+
+POLISHING = 50
+"""Evaluations per free parameter kept back for the last steps of a search."""
 
 KEEP_BEST_EVERY = 1.0
 """A search of our own adds its best point to a study at most this often [s]."""
@@ -317,7 +321,7 @@ def search(
         else:
             if opened is not None:
                 incumbent.on_progress = _keeping_best(opened, parameters, on_progress)
-            SEARCHES[settings.method](problem, incumbent, np.random.default_rng(seed))
+            _search_and_polish(settings.method, problem, incumbent, np.random.default_rng(seed))
     except BudgetSpentError:
         pass
     finally:
@@ -329,6 +333,20 @@ def search(
         incumbent.budget = incumbent.evaluations() + len(points)
         evaluate(problem, incumbent, points)
     return incumbent
+
+
+def _search_and_polish(method: str, problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> None:
+    """A search of our own, then derivatives from its best point, for which a little budget is kept back.
+
+    Intervals belong to the very minimum; a search may stop beside it along a flat direction.
+    """
+    whole = incumbent.budget
+    incumbent.budget -= min(POLISHING * problem.dimension, whole // 8)
+    with suppress(BudgetSpentError):
+        SEARCHES[method](problem, incumbent, rng)
+    incumbent.budget = whole
+    if incumbent.unit is not None:
+        polish(problem, incumbent, incumbent.unit)
 
 
 def _keeping_best(

@@ -240,22 +240,23 @@ def levenberg_marquardt(
 
 
 def _damped_steps(equations: Equations, points: FloatArray, damping: FloatArray) -> FloatArray:
-    """Steps (S, D, n) of the damped normal equations, parameters pushed against a bound held."""
+    """Steps (S, D, n) of the damped normal equations, parameters pushed against a bound held.
+
+    They are solved in coordinates in which every curvature is 1, so that a direction that is a million
+    times flatter than another is followed as well.
+    """
     n = points.shape[1]
     gradient = np.where(np.isfinite(equations.gradient), equations.gradient, 0.0)
     hessian = np.where(np.isfinite(equations.hessian), equations.hessian, 0.0)
     held = ((points <= 0.0) & (gradient > 0.0)) | ((points >= 1.0) & (gradient < 0.0))
-    free = (~held).astype(np.float64)
+    diagonal = np.einsum("sii->si", hessian)
+    scale = np.sqrt(np.maximum(diagonal, 1e-14 * np.max(diagonal, axis=1, keepdims=True) + 1e-30))
+    free = ~held / scale
     gradient = gradient * free
     hessian = hessian * free[:, :, None] * free[:, None, :]
-    diagonal = np.einsum("sii->si", hessian)
-    floor = 1e-6 * np.max(diagonal, axis=1, keepdims=True) + 1e-12
-    scaling = np.maximum(diagonal, floor)
-    matrices = hessian[:, None] + damping[:, :, None, None] * (scaling[:, None, :, None] * np.eye(n))
-    matrices = matrices + (floor[:, None, :, None] + held[:, None, :, None]) * np.eye(n)
-    return -np.linalg.solve(matrices, np.broadcast_to(gradient[:, None, :, None], (*damping.shape, n, 1)))[
-        ..., 0
-    ]
+    matrices = hessian[:, None] + (damping[:, :, None, None] + held[:, None, :, None] + 1e-9) * np.eye(n)
+    steps = np.linalg.solve(matrices, np.broadcast_to(gradient[:, None, :, None], (*damping.shape, n, 1)))
+    return -steps[..., 0] * free[:, None, :]
 
 
 class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
