@@ -256,7 +256,7 @@ def _damped_steps(equations: Equations, points: FloatArray, damping: FloatArray)
     hessian = hessian * free[:, :, None] * free[:, None, :]
     matrices = hessian[:, None] + (damping[:, :, None, None] + held[:, None, :, None] + 1e-9) * np.eye(n)
     steps = np.linalg.solve(matrices, np.broadcast_to(gradient[:, None, :, None], (*damping.shape, n, 1)))
-    return -steps[..., 0] * free[:, None, :]
+    return np.asarray(-steps[..., 0] * free[:, None, :])
 
 
 class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
