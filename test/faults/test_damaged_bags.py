@@ -10,6 +10,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 
 from bags import BENCH, STORE, Bag, dynamic_joint_state, joint_state, message, one_run
 from helpers import full_log, refusal
+from stribeck.errors import RecordingError
 from stribeck.io.bag import read_bag, write_bag
 
 STORAGES = {"mcap": "mcap", "sqlite3": "db3"}
@@ -194,3 +195,21 @@ def test_messages_that_cannot_be_decoded_are_refused(tmp_path):
             connection = writer.add_connection(topic, kind, typestore=STORE)
             writer.write(connection, 1, b"\x00\x01\x00\x00\xff\xff\xff")
     refusal(lambda: read_bag(tmp_path / "bag"), tmp_path / "bag", "decoded")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_damaged_bytes_never_read_back_as_other_numbers(written, tmp_path, storage):
+    """Eight bytes of garbage anywhere: the bag is refused, or what is read is what was written."""
+    expected = [log.position.value.tobytes() for log in read_bag(written / storage)]
+    bag, file = copied(written, storage, tmp_path)
+    whole = file.read_bytes()
+    refused_bags = 0
+    for start in range(100, len(whole) - 8, len(whole) // 40):
+        file.write_bytes(whole[:start] + b"\x5a\xa5\x5a\xa5\x00\xff\x13\x37" + whole[start + 8 :])
+        try:
+            found = [log.position.value.tobytes() for log in read_bag(bag)]
+        except RecordingError:
+            refused_bags += 1
+        else:
+            assert found == expected, start
+    assert refused_bags > 5

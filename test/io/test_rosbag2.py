@@ -64,15 +64,36 @@ class SequentialWriter:
         assert topic.serialization_format == "cdr"
         assert topic.id == len(self.topics)
         self.topics[topic.name] = topic.type
+        self.latched = [*getattr(self, "latched", []), *(topic.name for _ in topic.offered_qos_profiles)]
 
     def write(self, topic: str, data: bytes, time: int) -> None:
         assert topic in self.topics
         self.messages.append((topic, base64.b64encode(data).decode(), time))
 
     def close(self) -> None:
-        content = {"storage": self.storage_id, "topics": self.topics, "messages": self.messages}
+        content = {
+            "storage": self.storage_id,
+            "topics": self.topics,
+            "messages": self.messages,
+            "latched": self.latched,
+        }
         (self.folder / STORE).write_text(json.dumps(content))
         (self.folder / "metadata.yaml").write_text("rosbag2_bagfile_information: {}\n")
+
+
+class QoS:
+    """A profile as rosbag2_py._storage has it."""
+
+    def __init__(self, depth: int) -> None:
+        self.settings = [depth]
+
+    def reliable(self) -> "QoS":
+        self.settings.append("reliable")
+        return self
+
+    def transient_local(self) -> "QoS":
+        self.settings.append("transient_local")
+        return self
 
 
 class SequentialReader:
@@ -131,6 +152,8 @@ def rosbag2(request, monkeypatch) -> ModuleType:
     for part in (StorageOptions, ConverterOptions, TopicMetadata, SequentialWriter):
         setattr(module, part.__name__, part)
     module.SequentialReader = request.param
+    if request.param is DefiningReader:
+        module._storage = SimpleNamespace(QoS=QoS)
     monkeypatch.setitem(sys.modules, "rosbag2_py", module)
     return module
 
@@ -203,3 +226,10 @@ def test_without_rosbag2_py_the_other_library_is_used(tmp_path):
     write_bag(tmp_path / "bag", [full_log()])
     (file,) = (tmp_path / "bag").glob("*.mcap")
     assert file.read_bytes().startswith(b"\x89MCAP0\r\n")
+
+
+def test_the_bench_is_latched_where_rosbag2_can_say_so(tmp_path, rosbag2):
+    """A subscriber that comes late still learns which run it sees."""
+    write_bag(tmp_path / "bag", [full_log()])
+    latched = json.loads((tmp_path / "bag" / STORE).read_text())["latched"]
+    assert latched == (["/bench"] if hasattr(rosbag2, "_storage") else [])

@@ -29,9 +29,9 @@ class Source:
     constant: float | None = None
 
     def samples(self, message: Any) -> Iterator[tuple[str, float]]:
-        """Joint names and values in a message; what a message leaves out or has as NaN is skipped."""
+        """Joint names and values in a message; telemetry that a driver does not know yet, NaN, is skipped."""
         if self.interface:
-            yield from self._interface_samples(message)
+            yield from ((name, value) for name, value in self._interface_samples(message) if value == value)
             return
         names = self.order or _field(message, self.names)
         values = _field(message, self.values)

@@ -6,6 +6,7 @@ is the same. Messages pass as CDR bytes; their types come from the bag itself wh
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
 import shutil
@@ -26,6 +27,9 @@ Storage = Literal["mcap", "sqlite3"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
 
 JAZZY_BAG_VERSION: Final = 9
+
+DIGEST_KEY = "stribeck_digest"
+"""Key in a bag's metadata."""
 
 # Message types that ROS's core does not ship, as control_msgs 5 defines them.
 _CONTROL_MESSAGES = {
@@ -90,7 +94,9 @@ def read_messages(path: Path) -> BagContent:
     read = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_with_rosbags
     try:
         definitions: dict[str, str] = {}
-        messages = sorted(read(path, definitions), key=lambda message: message.log_time)
+        messages = list(read(path, definitions))
+        _check_digest(path, messages)
+        messages.sort(key=lambda message: message.log_time)
         return BagContent(messages, _types_with(definitions))
     except Exception as error:
         # The readers trust what they parse: a damaged file surfaces as any error of theirs, of the
@@ -118,6 +124,28 @@ def write_messages(
             shutil.move(unfinished, path)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or _line(error)}") from error
+
+
+def _check_digest(path: Path, messages: Iterable[RawMessage]) -> None:
+    """Compare messages with the digest in the metadata, where there is one.
+
+    Compressed chunks carry no checksum of their own: damaged bytes may decompress to wrong numbers.
+    """
+    metadata = path / "metadata.yaml"
+    if not metadata.is_file():
+        return
+    expected = re.search(rf"{DIGEST_KEY}:[ \t]*['\"]?x([0-9a-f]+)", metadata.read_text(encoding="utf-8"))
+    if expected is not None and expected.group(1) != _digest(messages):
+        raise RecordingError("its messages are not those that were written")
+
+
+def _digest(messages: Iterable[RawMessage]) -> str:
+    """A digest that does not depend on the order of messages."""
+    total = 0
+    for message in messages:
+        head = f"{message.topic.name} {message.log_time} ".encode()
+        total += int.from_bytes(hashlib.blake2b(head + message.data, digest_size=16).digest())
+    return f"{total % (1 << 128):032x}"
 
 
 def _has_rosbag2_py() -> bool:
@@ -195,8 +223,10 @@ def _write_with_rosbags(
             )
             for topic in topics
         }
-        for message in messages:
+        written = list(messages)
+        for message in written:
             writer.write(connections[message.topic.name], message.log_time, message.data)
+        writer.set_custom_data(DIGEST_KEY, f"x{_digest(written)}")
 
 
 def _read_with_rosbag2_py(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
@@ -221,9 +251,18 @@ def _write_with_rosbag2_py(
 
     writer = rosbag2_py.SequentialWriter()
     writer.open(rosbag2_py.StorageOptions(uri=str(path), storage_id=storage), _cdr(rosbag2_py))
+    # Jazzy does not re-export the profile that TopicMetadata expects; older ones have none.
+    profile = getattr(getattr(rosbag2_py, "_storage", None), "QoS", None)
+    latched = [] if profile is None else [profile(1).reliable().transient_local()]
     for number, topic in enumerate(topics):
         writer.create_topic(
-            rosbag2_py.TopicMetadata(id=number, name=topic.name, type=topic.type, serialization_format="cdr")
+            rosbag2_py.TopicMetadata(
+                id=number,
+                name=topic.name,
+                type=topic.type,
+                serialization_format="cdr",
+                offered_qos_profiles=latched if topic.latched else [],
+            )
         )
     for message in messages:
         writer.write(message.topic.name, message.data, message.log_time)
