@@ -104,3 +104,14 @@ def test_the_real_recordings_are_twelve_runs():
         for name in ("sin_sin", "sin_time_square", "lift_and_drop", "up_and_down")
     }
     assert fingerprint(logs) == fingerprint([read_bam_json(p, arm_mass=0.0) for p in XL330.glob("*.json")])
+
+
+def test_results_beside_the_recordings_are_no_recordings(tmp_path):
+    """A parameter file or a summary written into the folder of the recordings does not stop the next fit."""
+    write_bag(tmp_path / "bag", [full_log("one")])
+    (tmp_path / "m1.json").write_text('{"kt": 1.0, "model": "m1", "actuator": "xl330"}')
+    (tmp_path / "all.json").write_text('{"schema": 1, "fits": []}')
+    (tmp_path / "errors.json").write_text('{"schema": 1, "results": []}')
+    assert [log.name for log in read_recordings(tmp_path)] == ["one"]
+    (tmp_path / "damaged.json").write_text('{"model": "m1", "act')
+    refusal(lambda: read_recordings(tmp_path), tmp_path / "damaged.json", "not valid JSON")

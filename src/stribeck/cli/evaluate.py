@@ -28,7 +28,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Simulate every run with every file, as the file says, and compare."""
     if arguments.json is not None:
         check_writable(arguments.json)
-    files = parameter_files_of(arguments)
+    evaluate_files(parameter_files_of(arguments), arguments)
+    return 0
+
+
+def evaluate_files(files: Sequence[tuple[Path, ParameterFile]], arguments: argparse.Namespace) -> None:
+    """Print the errors of parameter files on the recordings that the options name, and write them."""
     logs = recordings_of(arguments)
     check_actuators(logs, files)
     warn_of_supply(logs, files[0][1].actuator)
@@ -36,7 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
     print_errors([path for path, _ in files], results)
     if arguments.json is not None:
         write_atomically(arguments.json, json.dumps({"schema": SCHEMA, "results": results}, indent=1) + "\n")
-    return 0
 
 
 def evaluation(

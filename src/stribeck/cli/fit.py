@@ -11,11 +11,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from stribeck.cli.evaluate import evaluation, print_errors
+from stribeck.cli.evaluate import evaluate_files
 from stribeck.cli.inputs import (
     as_number,
     assignments,
-    check_actuators,
     recordings_of,
     warn,
     warn_of_supply,
@@ -196,13 +195,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if arguments.output is None:
         raise ConfigError("--eval evaluates the parameter file of --output: add --output FILE")
     servo = None if arguments.actuator is None else load_actuator(arguments.actuator)
-    file = read_parameter_file(arguments.output, servo)
-    logs = recordings_of(arguments)
-    check_actuators(logs, [(arguments.output, file)])
-    warn_of_supply(logs, file.actuator)
-    print_errors(
-        [arguments.output], [evaluation(arguments.output, file, logs, arguments.dt, arguments.reset_period)]
-    )
+    evaluate_files([(arguments.output, read_parameter_file(arguments.output, servo))], arguments)
     return DONE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from stribeck.io.bag import SETUP_KEYS, BenchDescription, read_bag
 from stribeck.io.bam_json import read_bam_json
 from stribeck.io.signals import SignalTable
 from stribeck.io.storage import is_bag
+
+LARGEST_RESULT = 1 << 20
+"""A JSON file larger than this [bytes] is a recording."""
 
 
 def read_recordings(
@@ -36,6 +40,8 @@ def read_recordings(
     logs: list[Log] = []
     for path in _recordings_below(folder):
         if path.suffix == ".json":
+            if path != folder and _is_parameter_file(path):
+                continue
             logs.append(read_bam_json(path, arm_mass=arm_mass))
         else:
             logs += read_bag(path, signals=signals, joint=joint, bench=bench)
@@ -65,6 +71,18 @@ def _recordings_below(path: Path) -> list[Path]:
         elif entry.suffix == ".json" or is_bag(entry):
             found.append(entry)
     return found
+
+
+def _is_parameter_file(path: Path) -> bool:
+    """Whether a JSON file is a result that lies beside the recordings. Results are small."""
+    if path.stat().st_size > LARGEST_RESULT:
+        return False
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError:
+        return False
+    known = isinstance(content, dict) and "entries" not in content
+    return known and ("model" in content or "fits" in content or "results" in content)
 
 
 def fingerprint(logs: Sequence[Log]) -> str:
