@@ -45,7 +45,7 @@ RUNS_PER_PARAMETER = 3
 SHORTEST_BLOCK = 1.0
 """Blocks are at least this long [s]."""
 
-DETERMINED = 0.10
+DETERMINED = 0.05
 """A parameter is called determined if its interval's half-width is at most this share of its scale: of
 its value, or of a twentieth of its search range where the value is smaller than that."""
 
