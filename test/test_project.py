@@ -35,8 +35,7 @@ def test_versions_agree():
     root = ElementTree.parse(REPOSITORY / "package.xml").getroot()
     assert root.findtext("version") == stribeck.__version__
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    assert project["project"]["dynamic"] == ["version"]
-    assert project["tool"]["setuptools"]["dynamic"]["version"]["attr"] == "stribeck.__version__"
+    assert project["project"]["version"] == stribeck.__version__
     changelog = (REPOSITORY / "CHANGELOG.md").read_text()
     assert re.search(rf"^## \[?{re.escape(stribeck.__version__)}", changelog, re.MULTILINE)
 
