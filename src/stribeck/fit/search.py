@@ -399,8 +399,8 @@ def hybrid(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> 
 
 
 def _refined(problem: Problem, incumbent: Incumbent, minima: Minima, rng: np.random.Generator) -> float:
-    """Two CMA-ES around the best minimum, until both have stopped or one is clearly behind: a narrow
-    one shaped by the curvature, and a wide round one that leaves a wrong minimum.
+    """Three CMA-ES around the best minimum, until they have stopped or are clearly behind: a narrow one
+    shaped by the curvature, and two wide round ones that leave a wrong minimum.
 
     Derivatives mislead at the kinks that sticking and slipping leave in the loss, and stop short of
     the minimum.
@@ -410,10 +410,10 @@ def _refined(problem: Problem, incumbent: Incumbent, minima: Minima, rng: np.ran
     hessian = problem.normal_equations(minima.points[:1]).hessian[0]
     curvature, axes = np.linalg.eigh(np.where(np.isfinite(hessian), hessian, 0.0))
     covariance = (axes / np.maximum(curvature, 1e-12 + 1e-9 * curvature[-1])) @ axes.T
-    narrow, wide = (int(seed) for seed in rng.integers(2**31, size=2))
+    narrow, *wide = (int(seed) for seed in rng.integers(2**31, size=3))
     searches = [
-        PopulationCMA(minima.points[0], 0.05, 48, narrow, _floored(covariance, 0.03)),
-        PopulationCMA(minima.points[0], 0.2, 48, wide),
+        PopulationCMA(minima.points[0], 0.05, 32, narrow, _floored(covariance, 0.03)),
+        *(PopulationCMA(minima.points[0], 0.2, 48, seed) for seed in wide),
     ]
     running = searches
     while running:
