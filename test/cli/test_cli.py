@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers import XL330, needs_xl330
+from helpers import REPOSITORY, XL330, needs_xl330
 from recovery import Bench, truth_of, virtual_logs
 from stribeck.cli.main import main
 from stribeck.core.virtual import Encoder
@@ -279,6 +279,74 @@ def test_a_special_file_system_is_known_before_the_fit(capsys):
     """Where even root cannot write, the error comes before the recordings are read."""
     line = refused(capsys, "fit", "--logdir", "missing", "--output", "/proc/m.json")
     assert "cannot write /proc/m.json" in line
+
+
+def test_an_output_replaces_nothing_that_the_command_needs(bags, fitted, tmp_path, capsys):
+    """Not another output, not a parameter file that is read, not a recording, not a device."""
+    same = tmp_path / "same.json"
+    assert "another output" in refused(capsys, "fit", "--logdir", bags, "--output", same, "--json", same)
+    line = refused(capsys, "evaluate", "--params", fitted, "--logdir", bags, "--json", fitted)
+    assert "an input" in line
+    (recording,) = (bags / "campaign").glob("*.mcap")
+    before = recording.read_bytes()
+    assert "recording" in refused(capsys, "fit", "--logdir", bags, "--output", recording)
+    assert recording.read_bytes() == before
+    assert "device" in refused(
+        capsys, "evaluate", "--params", fitted, "--logdir", bags, "--json", "/dev/null"
+    )
+    assert Path("/dev/null").is_char_device()
+
+
+def test_evaluate_uses_the_time_step_of_the_fit(bags, tmp_path):
+    """A file fitted with another time step and reset period is evaluated with them."""
+    output, errors = tmp_path / "m1.json", tmp_path / "e.json"
+    options = [
+        "--model",
+        "m1",
+        "--logdir",
+        str(bags),
+        "--trials",
+        "500",
+        "--dt",
+        "0.01",
+        "--reset-period",
+        "1",
+    ]
+    assert main(["fit", *options, "--output", str(output), "--quiet"]) == 0
+    assert main(["evaluate", "--params", str(output), "--logdir", str(bags), "--json", str(errors)]) == 0
+    mae = json.loads(errors.read_text())["results"][0]["mae"]
+    assert mae == pytest.approx(read_parameter_file(output).provenance.loss["train_mae"])
+
+
+def test_a_servo_of_ones_own_is_imported_fitted_and_evaluated(tmp_path):
+    """Its YAML file is given by its path, everywhere."""
+    servo = tmp_path / "my_servo.yaml"
+    text = (REPOSITORY / "config" / "actuators" / "mx106.yaml").read_text()
+    servo.write_text(text.replace("name: mx106", "name: my_servo"))
+    time = 0.01 * np.arange(300)
+    entries = [
+        {"timestamp": t, "position": 0.3 * np.sin(t), "goal_position": 0.4 * np.sin(t), "torque_enable": True}
+        for t in time.tolist()
+    ]
+    head = {
+        "mass": 0.5,
+        "length": 0.1,
+        "arm_mass": 0,
+        "kp": 8,
+        "vin": 15.0,
+        "motor": "x",
+        "trajectory": "sine",
+    }
+    log = tmp_path / "logs" / "a.json"
+    log.parent.mkdir()
+    log.write_text(json.dumps({**head, "entries": entries}))
+    own = ["--actuator", str(servo)]
+    assert main(["import", str(log), *own, "--output", str(tmp_path / "bags")]) == 0
+    output = str(tmp_path / "m1.json")
+    common = [*own, "--model", "m1", "--trials", "64", "--quiet", "--output", output]
+    for folder in ("bags", "logs"):
+        assert main(["fit", "--logdir", str(tmp_path / folder), *common]) == 0
+        assert main(["evaluate", "--params", output, "--logdir", str(tmp_path / folder), *own]) == 0
 
 
 def test_import_reads_all_before_it_writes(tmp_path, capsys):

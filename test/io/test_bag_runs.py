@@ -203,10 +203,18 @@ def test_a_bag_without_bench_messages_is_one_run_if_the_user_describes_it(tmp_pa
     assert set(log.velocity.value) == {2.0}
 
 
-def test_the_users_description_goes_before_what_the_bag_says(tmp_path):
-    """Then the bench messages of the bag do not count, and all of it is one run."""
-    (log,) = read_bag(one_run().write(tmp_path / "bag"), bench=TOLD)
-    assert (log.name, log.setup.mass) == ("told", 1.0)
+def test_a_bag_that_describes_itself_is_not_described_again(tmp_path):
+    """Two truths about one recording: neither is taken silently."""
+    path = one_run().write(tmp_path / "bag")
+    refusal(lambda: read_bag(path, bench=TOLD), path, "/bench", "leave --bench out")
+
+
+def test_only_the_end_event_ends_a_run(tmp_path):
+    """Another event of the run is no end."""
+    bag = one_run()
+    bag.text(0.5, json.dumps({"run_id": "first", "event": "note"}))
+    (log,) = read_bag(bag.write(tmp_path / "bag"))
+    assert len(log.position.time) == 30
 
 
 @pytest.mark.parametrize(

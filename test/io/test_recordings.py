@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bags import one_run
+from bags import Bag, one_run
 from helpers import SETUP, XL330, bam_recording, full_log, log_of, needs_xl330, refusal, write_json
 from stribeck.core.log import Setup
 from stribeck.io.bag import BenchDescription, write_bag
@@ -52,9 +52,12 @@ def test_what_bags_and_json_need_is_passed_on(tmp_path):
     (log,) = read_recordings(tmp_path / "json", arm_mass=0.125)
     assert log.setup.arm_mass == 0.125
     told = BenchDescription("told", "shoulder", "xl330", "unknown", Setup(1.0, 0.2, 0.1, 7.4, 100.0))
-    one_run().write(tmp_path / "bag")
-    (log,) = read_recordings(tmp_path / "bag", bench=told)
+    plain = Bag()
+    plain.samples(0.0, 1.5)
+    plain.write(tmp_path / "plain")
+    (log,) = read_recordings(tmp_path / "plain", bench=told)
     assert log.name == "told"
+    one_run().write(tmp_path / "bag")
     refusal(lambda: read_recordings(tmp_path / "bag", joint="wrist"), tmp_path / "bag", "'wrist'")
 
 

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from stribeck.cli.inputs import (
     check_actuators,
+    check_distinct,
     display_name,
     parameter_files_of,
     recordings_of,
@@ -18,14 +21,19 @@ from stribeck.cli.inputs import (
 from stribeck.cli.table import print_table
 from stribeck.core.log import Log, batch_of
 from stribeck.core.step import simulate
+from stribeck.errors import ParameterFileError
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile
 
 SCHEMA = 1
 
+DEFAULT_STEP = 0.005
+"""Time step [s] where neither the command nor the parameter file says one."""
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate every run with every file, as the file says, and compare."""
+    check_distinct([arguments.json], arguments.params, arguments.logdir)
     if arguments.json is not None:
         check_writable(arguments.json)
     evaluate_files(parameter_files_of(arguments), arguments)
@@ -44,12 +52,22 @@ def evaluate_files(files: Sequence[tuple[Path, ParameterFile]], arguments: argpa
 
 
 def evaluation(
-    path: Path, file: ParameterFile, logs: Sequence[Log], dt: float, reset_period: float | None
+    path: Path, file: ParameterFile, logs: Sequence[Log], dt: float | None, reset_period: float | None
 ) -> dict[str, Any]:
-    """Errors of one parameter file, run by run [rad]."""
-    batch = batch_of([log.resample(dt) for log in logs])
-    motion = simulate(batch, file.actuator, file.law, file.values, reset_period=reset_period)
+    """Errors of one parameter file, run by run [rad].
+
+    :param dt, reset_period: as the file was fitted, if they are not given.
+    """
+    stated = file.provenance.simulation if file.provenance is not None else {}
+    batch = batch_of([log.resample(float(dt or stated.get("dt") or DEFAULT_STEP)) for log in logs])
+    reset_period = reset_period or stated.get("reset_period")
+    with np.errstate(all="ignore"):
+        motion = simulate(batch, file.actuator, file.law, file.values, reset_period=reset_period)
     errors = batch.mean_absolute_errors(motion.position).tolist()
+    if not np.all(np.isfinite(errors)):
+        raise ParameterFileError(
+            f"{path}: a simulation with these values leaves all bounds; are they in SI units?"
+        )
     return {
         "params": str(path),
         "model": file.law.name,

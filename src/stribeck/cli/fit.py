@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tqdm import tqdm
@@ -15,6 +18,7 @@ from stribeck.cli.evaluate import evaluate_files
 from stribeck.cli.inputs import (
     as_number,
     assignments,
+    check_distinct,
     recordings_of,
     warn,
     warn_of_supply,
@@ -36,6 +40,8 @@ from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 
 SCHEMA = 1
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 REFRESH_EVERY = 3.0
 """The parameter file is refreshed with the best point so far every so often [s] ..."""
 
@@ -48,6 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
     _check_outputs(arguments)
     if arguments.eval:
         return _evaluate(arguments)
+    with StopRequest.on_signals() as stop:
+        return _fit_all(arguments, stop)
+
+
+def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
     settings = _settings(arguments)
     logs = recordings_of(arguments)
     actuator = _actuator(arguments, logs)
@@ -73,20 +84,56 @@ def run(arguments: argparse.Namespace) -> int:
     for task in tasks:
         started = time.perf_counter() if results else STARTED
         if arguments.free:
-            check_freed(task, arguments.free, _print_left_out)
-        result = _fit(task, _output_of(arguments, task), arguments.quiet, started)
+            check_freed(task, arguments.free, _print_left_out, stop)
+        result = _fit(task, _output_of(arguments, task), arguments.quiet, started, stop)
         results.append(result)
         _write_json(arguments, results)
         print_result(result)
-        if result.outcome == "interrupted":
+        if stop():
             break
     if len(results) > 1:
         print_comparison(results)
-    return INTERRUPTED if results[-1].outcome == "interrupted" else DONE
+    return INTERRUPTED if stop() else DONE
+
+
+class StopRequest:
+    """Ctrl-C, or a request to end, noted until a moment at which nothing breaks.
+
+    In the middle of a compilation an exception of Python's would take the process down with it. The
+    second request ends at once.
+    """
+
+    def __init__(self) -> None:
+        self._requested = False
+
+    def __call__(self) -> bool:
+        """Whether to stop."""
+        return self._requested
+
+    @classmethod
+    @contextmanager
+    def on_signals(cls) -> Iterator[StopRequest]:
+        """A request that the usual signals make, for as long as the context lasts."""
+        stop = cls()
+        if threading.current_thread() is not threading.main_thread():
+            yield stop
+            return
+        before = {name: signal.signal(name, stop._note) for name in STOP_SIGNALS}
+        try:
+            yield stop
+        finally:
+            for name, handler in before.items():
+                signal.signal(name, handler)
+
+    def _note(self, number: int, frame: object) -> None:
+        if self._requested:
+            raise KeyboardInterrupt
+        self._requested = True
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Know before the fit whether its results can be written."""
+    """Know before the fit whether its results can be written, and that they replace nothing else."""
+    check_distinct([arguments.output, arguments.json], [arguments.signals], arguments.logdir)
     if arguments.json is not None:
         check_writable(arguments.json)
     if arguments.output is None:
@@ -108,8 +155,6 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         study, resume = arguments.load_study, True
     if resume and study is None:
         raise StudyError("--resume needs the study to go on with: add --study URL")
-    if arguments.seed < 0:
-        raise ConfigError(f"--seed must be zero or positive, found {arguments.seed}")
     return Settings(
         method=arguments.method,
         trials=arguments.trials,
@@ -151,7 +196,7 @@ def _output_of(arguments: argparse.Namespace, task: Task) -> Path | None:
     return output / f"{task.law.name}.json"
 
 
-def _fit(task: Task, output: Path | None, quiet: bool, started: float) -> FitResult:
+def _fit(task: Task, output: Path | None, quiet: bool, started: float, stop: Callable[[], bool]) -> FitResult:
     """Fit with a progress bar, refreshing the parameter file with the best point so far."""
     next_refresh = time.perf_counter() + REFRESH_EVERY
     with tqdm(
@@ -176,7 +221,7 @@ def _fit(task: Task, output: Path | None, quiet: bool, started: float) -> FitRes
                 cost = time.perf_counter() - begin
                 next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
 
-        result = identify(task, progress, started=started)
+        result = identify(task, progress, started=started, stop=stop)
     if output is not None:
         write_parameter_file(output, result.parameter_file())
     return result

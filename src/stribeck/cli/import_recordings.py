@@ -26,7 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
         for path in targets
     }
     for name in sorted({log.actuator for log in logs.values()}):
-        warn_of_supply([log for log in logs.values() if log.actuator == name], load_actuator(name))
+        servo = load_actuator(arguments.actuator or name)
+        warn_of_supply([log for log in logs.values() if log.actuator == name], servo)
     for path, log in logs.items():
         write_bag(targets[path], [log], joint=arguments.joint, storage=arguments.storage)
         print(f"{path} -> {targets[path]} ({log.duration:.2f} s, {len(log.position.time)} samples)")

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from stribeck.core.actuator import Actuator
 from stribeck.core.log import Log
-from stribeck.errors import ConfigError, RecordingError
+from stribeck.errors import ConfigError, OutputError, RecordingError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import BenchDescription
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
 from stribeck.io.signals import load_signals
+from stribeck.io.storage import is_bag
 from stribeck.io.strict import number
 
 BENCH_NUMBERS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
@@ -28,6 +29,7 @@ def recordings_of(arguments: argparse.Namespace) -> list[Log]:
         joint=arguments.joint,
         bench=None if arguments.bench is None else bench_of(arguments.bench, arguments.joint),
         arm_mass=arguments.arm_mass,
+        actuator=arguments.actuator,
     )
 
 
@@ -82,7 +84,11 @@ def as_number(text: str, what: str) -> float:
 def parameter_files_of(arguments: argparse.Namespace) -> list[tuple[Path, ParameterFile]]:
     """The parameter files that ``--params`` names."""
     servo = None if arguments.actuator is None else load_actuator(arguments.actuator)
-    return [(path, read_parameter_file(path, servo)) for path in arguments.params]
+    files = [(path, read_parameter_file(path, servo)) for path in arguments.params]
+    for path, file in files:
+        if servo is not None and file.actuator.name != servo.name:
+            raise ConfigError(f"{path} is of {file.actuator.name!r}, --actuator is {servo.name!r}")
+    return files
 
 
 def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFile]]) -> None:
@@ -93,6 +99,23 @@ def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFi
             raise ConfigError(
                 f"{path} is of {file.actuator.name!r}, the recordings are of {', '.join(map(repr, others))}"
             )
+
+
+def check_distinct(outputs: Sequence[Path | None], inputs: Sequence[Path | None], logdir: Path) -> None:
+    """Refuse outputs that would replace each other, an input, or a part of a recording.
+
+    :raises OutputError: for the first of them.
+    """
+    taken = {path.resolve(): "an input" for path in inputs if path is not None}
+    for output in (path for path in outputs if path is not None):
+        found = output.resolve()
+        if found in taken:
+            raise OutputError(f"{output} is {taken[found]} of this command; name another file")
+        if is_bag(found) or is_bag(found.parent):
+            raise OutputError(f"{output} is a recording, or would lie in one; name another file")
+        if found.is_file() and found == logdir.resolve():
+            raise OutputError(f"{output} is the recording; name another file")
+        taken[found] = "another output"
 
 
 def warn(message: str) -> None:

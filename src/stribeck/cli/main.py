@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from stribeck.cli.parser import build_parser
-from stribeck.errors import StribeckError
+from stribeck.errors import MissingDependencyError, StribeckError
 
 STARTED = time.perf_counter()
 """When the program started: wall times count from here."""
@@ -32,12 +32,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StribeckError as error:
         print(f"stribeck: {' '.join(str(error).split())}", file=sys.stderr)
         return FAILED
-    except KeyboardInterrupt:
-        print("stribeck: interrupted", file=sys.stderr)
-        return INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        print(f"stribeck: {named}{error.strerror or error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("stribeck: interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -47,7 +51,7 @@ def _run(arguments: argparse.Namespace) -> int:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        raise StribeckError(
+        raise MissingDependencyError(
             f"stribeck {arguments.verb} needs {error.name}: pip install 'stribeck[{extra}]'"
         ) from None
     code: int = verb.run(arguments)

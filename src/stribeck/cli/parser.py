@@ -8,9 +8,9 @@ from pathlib import Path
 import stribeck
 from stribeck.core.actuator import EFFECTS
 from stribeck.core.friction import LAWS
+from stribeck.fit import METHODS
 from stribeck.io.storage import STORAGES
 
-METHODS = ("hybrid", "cmaes", "lm", "random", "nsgaii", "tpe")
 TERMS = ("asymmetric", "offset")
 
 
@@ -65,9 +65,15 @@ def _recordings(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _simulation(parser: argparse.ArgumentParser) -> None:
+def _simulation(parser: argparse.ArgumentParser, default: float | None = 0.005) -> None:
     group = parser.add_argument_group("simulation")
-    group.add_argument("--dt", type=positive, default=0.005, metavar="S", help="time step (default: 0.005)")
+    group.add_argument(
+        "--dt",
+        type=time_step,
+        default=default,
+        metavar="S",
+        help="time step (default: 0.005, or the parameter file's)",
+    )
     group.add_argument(
         "--reset-period",
         type=positive,
@@ -140,7 +146,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes that search side by side (default: 1)",
     )
-    search.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
+    search.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
     search.add_argument(
         "--study", metavar="URL", help="Optuna storage: sqlite:///FILE, journal:FILE or a database"
     )
@@ -162,7 +168,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
 def _evaluate(parser: argparse.ArgumentParser) -> None:
     _parameter_files(parser)
     _recordings(parser)
-    _simulation(parser)
+    _simulation(parser, default=None)
     parser.add_argument("--json", type=Path, metavar="FILE", help="errors for scripts")
 
 
@@ -199,7 +205,7 @@ def _demo(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for the results (default: stribeck-demo)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
 
 
 def _parameter_files(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -220,6 +226,22 @@ def positive(text: str) -> float:
     value = float(text)
     if not 0.0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"must be positive, found {text}")
+    return value
+
+
+def time_step(text: str) -> float:
+    """A time step that a joint can be simulated with."""
+    value = float(text)
+    if not 1e-5 <= value <= 0.05:
+        raise argparse.ArgumentTypeError(f"must be between 1e-5 and 0.05 s, found {text}")
+    return value
+
+
+def seed(text: str) -> int:
+    """A seed of random numbers."""
+    value = int(text)
+    if not 0 <= value < 2**31:
+        raise argparse.ArgumentTypeError(f"must be between 0 and {2**31 - 1}, found {text}")
     return value
 
 

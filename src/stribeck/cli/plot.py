@@ -63,6 +63,7 @@ def draw(
     written = [folder / "overview.png"]
     save(draw_overview(drawings), written[0])
     for drawing in drawings:
-        written.append(folder / f"{drawing.title.replace('/', '_')}.png")
+        name = "".join(c if c.isprintable() and c != "/" else "_" for c in drawing.title)
+        written.append(folder / f"{'run_' * (name == 'overview')}{name}.png")
         save(draw_run(**vars(drawing)), written[-1])
     return written

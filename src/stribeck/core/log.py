@@ -23,6 +23,10 @@ LONGEST_GAP = 0.1
 """Measurements further apart than this [s] are not interpolated: the samples between do not count."""
 
 
+MOST_SAMPLES = 5_000_000
+"""More steps than this are no run of a bench."""
+
+
 @dataclass(frozen=True, eq=False)
 class Series:
     """A sampled signal.
@@ -182,6 +186,10 @@ class Log:
         """
         begin = self.start if start is None else start
         count = math.floor((float(self.position.time[-1]) - begin) / dt + 1e-6) + 1
+        if count > MOST_SAMPLES:
+            raise RecordingError(
+                f"run {self.name!r} of {self.duration:.6g} s has too many steps of {dt:g} s; are its times in seconds?"
+            )
         time = begin + dt * np.arange(count, dtype=np.float64)
         nominal = np.full(count, self.setup.supply_voltage)
         goal = self.goal.at(time, interpolate=interpolate_commands or None)
@@ -250,7 +258,7 @@ class Batch:
         """Steps at which a simulation is put back on the measurement; none without a period."""
         if reset_period is None:
             return frozenset()
-        every = max(1, round(reset_period / self.dt))
+        every = max(1, round(min(reset_period, len(self.time) * self.dt) / self.dt))
         return frozenset(range(every, len(self.time), every))
 
     def mean_absolute_errors(self, position: FloatArray) -> FloatArray:

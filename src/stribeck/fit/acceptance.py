@@ -24,13 +24,18 @@ class LeftOutGain:
 
 
 def check_freed(
-    task: Task, names: Sequence[str], on_figure: Callable[[LeftOutGain], None] = lambda figure: None
+    task: Task,
+    names: Sequence[str],
+    on_figure: Callable[[LeftOutGain], None] = lambda figure: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> list[LeftOutGain]:
     """Refuse free effect parameters unless they lower the error at every gain left out.
 
     :param task: with the parameters freed.
     :param names: the freed parameters.
     :param on_figure: called with the figures of each gain as they come.
+    :param stop: see :func:`stribeck.fit.identify.identify`.
+    :raises KeyboardInterrupt: if it was interrupted.
     :raises ConfigError: with the figures of the first gain that refuses them, or if there is only one
         gain.
     """
@@ -53,7 +58,7 @@ def check_freed(
         split = split_runs(logs, validation_kp=kp)
         free = replace(task, split=split, settings=settings)
         fixed = replace(free, parameters=task.parameters.fixed(datasheet))
-        errors = [result.validation.mean for result in map(identify, (fixed, free)) if result.validation]
+        errors = [_left_out_error(part, stop) for part in (fixed, free)]
         figure = LeftOutGain(kp, *errors)
         on_figure(figure)
         found.append(figure)
@@ -70,3 +75,11 @@ def check_freed(
             f"The free value makes up for something else; leave it at the datasheet's ({values})"
         )
     return found
+
+
+def _left_out_error(task: Task, stop: Callable[[], bool]) -> float:
+    """Error of a fit on the runs held out [rad]."""
+    result = identify(task, stop=stop)
+    if result.outcome == "interrupted" or result.validation is None:
+        raise KeyboardInterrupt
+    return result.validation.mean

@@ -85,6 +85,7 @@ class Task:
             "fixed": {p.name: p.value for p in self.parameters if not p.free},
             "effects": sorted(self.actuator.active_effects),
             "reset_period": self.settings.reset_period,
+            "dt": self.settings.dt,
         }
 
 
@@ -127,6 +128,11 @@ def task_for(
         if name in fixed:
             raise ConfigError(f"{name} is both fixed (--set) and freed (--free)")
     parameters = parameters.fixed(fixed).freed(freed)
+    if settings.reset_period is not None and settings.reset_period < 10.0 * settings.dt:
+        raise ConfigError(
+            f"--reset-period {settings.reset_period:g} s leaves nothing to simulate: at least ten time steps "
+            f"({10.0 * settings.dt:g} s)"
+        )
     if not parameters.free:
         raise ConfigError("every parameter is fixed: nothing is left to identify")
     return Task(split, actuator, law, parameters, settings)
@@ -137,6 +143,7 @@ def identify(
     on_progress: Callable[[Incumbent], None] = lambda incumbent: None,
     *,
     started: float | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> FitResult:
     """Fit a law, check it in float64, and say how sure it is.
 
@@ -145,13 +152,15 @@ def identify(
 
     :param on_progress: called after every batch of evaluations.
     :param started: the ``time.perf_counter()`` from which on the wall time counts.
+    :param stop: says whether to end as if interrupted; asked between batches, where nothing breaks.
     :raises KeyboardInterrupt: if it was interrupted before there was anything to keep.
     :raises StribeckError: if no simulation stays finite.
     """
     started = time.perf_counter() if started is None else started
     rollout = task.rollout()
     begin = time.perf_counter()
-    incumbent, compile_seconds, interrupted = _searched(task, rollout, on_progress)
+    incumbent, compile_seconds, interrupted = _searched(task, rollout, _stopping(on_progress, stop))
+    interrupted = interrupted or stop()
     search_seconds = time.perf_counter() - begin - compile_seconds
     evaluations = incumbent.evaluations()
     if incumbent.unit is None:
@@ -175,6 +184,17 @@ def identify(
         search_seconds=search_seconds,
         wall_seconds=time.perf_counter() - started,
     )
+
+
+def _stopping(
+    on_progress: Callable[[Incumbent], None], stop: Callable[[], bool]
+) -> Callable[[Incumbent], None]:
+    def progress(incumbent: Incumbent) -> None:
+        on_progress(incumbent)
+        if stop():
+            raise KeyboardInterrupt
+
+    return progress
 
 
 def snapshot(task: Task, incumbent: Incumbent, started: float) -> FitResult | None:
@@ -262,7 +282,7 @@ def _searched(
 
     def remember(incumbent: Incumbent) -> None:
         nonlocal latest
-        latest = incumbent
+        latest = incumbent  # also if what follows raises
         on_progress(incumbent)
 
     try:

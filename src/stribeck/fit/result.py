@@ -29,7 +29,7 @@ Outcome = Literal["converged", "budget spent", "interrupted", "running"]
 class Settings:
     """How a law is fitted.
 
-    :param method: see :data:`stribeck.fit.search.METHODS`.
+    :param method: see :data:`stribeck.fit.METHODS`.
     :param trials: evaluations allowed; a derivative column counts as one.
     :param seed: of everything random.
     :param workers: processes that search side by side.

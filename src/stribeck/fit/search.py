@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol, cast, get_args
+from typing import NamedTuple, Protocol, cast
 
 import cmaes
 import numpy as np
@@ -22,9 +22,6 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 FloatArray = npt.NDArray[np.float64]
-
-Method = Literal["hybrid", "cmaes", "lm", "random", "nsgaii", "tpe"]
-METHODS: tuple[Method, ...] = get_args(Method)
 
 SHORT_HORIZON = 0.5
 """Time over which the first phase of a search simulates at a stretch [s]."""

@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +59,18 @@ def storage_for(url: str | None) -> BaseStorage:
     """
     if url is None:
         return InMemoryStorage()
-    kind, _, rest = url.partition(":")
-    path = Path(rest.removeprefix("///") if kind == "sqlite" else rest.removeprefix("//"))
-    if kind in ("sqlite", "journal"):
-        if not rest or path.is_dir():
-            raise StudyError(
-                f"study {url!r} names no file; expected {kind}:{'///' if kind == 'sqlite' else ''}FILE"
-            )
-        _check_study_file(path, kind)
-    with _translated(url):
-        if kind == "journal":
+    if url.startswith("journal:"):
+        path = Path(url.removeprefix("journal:").removeprefix("//"))
+        _check_study_file(path, "journal", url)
+        with _translated(url):
             return JournalStorage(JournalFileBackend(str(path)))
-        if kind == "sqlite":
+    with _translated(url):
+        parsed = sqlalchemy.make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        _check_study_file(Path(parsed.database or ""), "sqlite", url)
+        with _translated(url):
             return _sqlite_storage(url)
+    with _translated(url):
         return RDBStorage(url)
 
 
@@ -90,8 +89,11 @@ def _sqlite_storage(url: str) -> RDBStorage:
     return storage
 
 
-def _check_study_file(path: Path, kind: str) -> None:
+def _check_study_file(path: Path, kind: str, url: str) -> None:
     """Refuse a file that cannot be written, or that is not a study, before anything touches it."""
+    if path.name in ("", ":memory:") or path.is_dir():
+        expected = "sqlite:///FILE" if kind == "sqlite" else "journal:FILE"
+        raise StudyError(f"study {url!r} names no file; expected {expected}")
     try:
         check_writable(path)
     except OutputError as error:
@@ -108,7 +110,7 @@ def _check_study_file(path: Path, kind: str) -> None:
                 }
         except sqlite3.Error as error:
             raise StudyError(f"study: {path} is not an SQLite database ({error})") from None
-        if tables and "studies" not in tables:
+        if tables and not {"studies", "version_info"} <= tables:
             raise StudyError(
                 f"study: {path} is a database of something else (tables {', '.join(sorted(tables)[:4])}); name another file"
             )
@@ -182,17 +184,22 @@ def sample(problem: Problem, incumbent: Incumbent, study: optuna.Study, paramete
     """Spend the budget on what the study's sampler asks for, batch by batch."""
     distributions = _distributions(parameters)
     while incumbent.remaining > 0:
-        trials = [study.ask(distributions) for _ in range(min(BATCH, incumbent.remaining))]
-        asked = [[trial.params[name] for name in parameters.free_names] for trial in trials]
+        trials: list[optuna.Trial] = []
         told = 0
         try:
+            with _translated(study.study_name):
+                for _ in range(min(BATCH, incumbent.remaining)):
+                    trials.append(study.ask(distributions))
+            asked = [[trial.params[name] for name in parameters.free_names] for trial in trials]
             losses = evaluate(problem, incumbent, np.clip(parameters.to_unit(asked), 0.0, 1.0))
-            for trial, loss in zip(trials, losses.tolist(), strict=True):
-                study.tell(trial, loss)
-                told += 1
+            with _translated(study.study_name):
+                for trial, loss in zip(trials, losses.tolist(), strict=True):
+                    study.tell(trial, loss)
+                    told += 1
         finally:
-            for trial in trials[told:]:
-                study.tell(trial, state=TrialState.FAIL)
+            with suppress(Exception):  # a storage that is full or gone has been told of already
+                for trial in trials[told:]:
+                    study.tell(trial, state=TrialState.FAIL)
     raise BudgetSpentError
 
 
@@ -208,7 +215,9 @@ def keep_best(study: optuna.Study, parameters: ParameterSet, unit: FloatArray, l
     """Add a best point of a search of our own (n,) to a study."""
     inside = np.clip(parameters.from_unit(unit), parameters.lower, parameters.upper)
     values = dict(zip(parameters.free_names, inside.tolist(), strict=True))
-    study.add_trial(optuna.create_trial(params=values, distributions=_distributions(parameters), value=loss))
+    trial = optuna.create_trial(params=values, distributions=_distributions(parameters), value=loss)
+    with _translated(study.study_name):
+        study.add_trial(trial)
 
 
 def _distributions(parameters: ParameterSet) -> dict[str, BaseDistribution]:

@@ -208,13 +208,14 @@ def leave_one_out(scores: FloatArray, curvatures: FloatArray) -> Covariance:
     :param curvatures: B (G, n, n).
     """
     groups, size = scores.shape
+    if groups <= size:
+        return Covariance(np.zeros((size, size)), np.ones(size), np.ones(size, dtype=bool))
     whitening = _Whitening.of(curvatures)
     variance, axes = np.linalg.eigh(whitening.leverage)
     moved = np.einsum("gij,gj,gkj,gk->gi", axes, _kept(variance) ** -1.0, axes, whitening.scores(scores))
     matrix = (groups - 1) / groups * moved.T @ moved
     freedom = np.full(size, float(groups - size))
-    lost = whitening.rankless if groups > size else np.ones(size, dtype=bool)
-    return Covariance(whitening.back(matrix), np.maximum(freedom, 1.0), lost)
+    return Covariance(whitening.back(matrix), np.maximum(freedom, 1.0), whitening.rankless)
 
 
 def bias_reduced(scores: FloatArray, curvatures: FloatArray) -> Covariance:

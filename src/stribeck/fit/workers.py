@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing as mp
+import os
 import queue
 import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +29,7 @@ def search_in_processes(
 ) -> tuple[Incumbent, float]:
     """Run ``job`` in so many fresh processes, and keep the best point.
 
-    A worker that dies is missed, not fatal, as long as one of them finishes.
+    A worker that dies is missed, not fatal, as long as one of them has found something.
 
     :returns: the incumbent of all, and the longest time a worker spent compiling [s].
     :raises StribeckError: the first worker's error, if none finished.
@@ -37,8 +39,13 @@ def search_in_processes(
     processes = [context.Process(target=_work, args=(job, k, reports), daemon=True) for k in range(count)]
     evaluations = [0] * count
     incumbent = Incumbent(budget, lambda: sum(evaluations), on_progress)
-    for process in processes:
-        process.start()
+    # Processes inherit what is blocked: Ctrl-C is the parent's business, from their first moment on.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        for process in processes:
+            process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     waiting = set(range(count))
     finished: list[bool] = []
     compile_seconds, failure = 0.0, ""
@@ -54,6 +61,7 @@ def search_in_processes(
                         f"a worker process ended unexpectedly (exit code {processes[min(dead)].exitcode})"
                     )
                 waiting -= dead
+                on_progress(incumbent)
                 continue
             if kind == "error":
                 waiting.discard(worker)
@@ -71,15 +79,15 @@ def search_in_processes(
             process.terminate()
         for process in processes:
             process.join()
-    if not finished:
+    if not finished and incumbent.unit is None:
         raise StribeckError(failure or "no worker finished")
-    incumbent.converged = all(finished)
+    incumbent.converged = len(finished) == count and all(finished)
     return incumbent, compile_seconds
 
 
 def _work(job: Job, worker: int, reports: Any) -> None:
-    """One process: Ctrl-C is the parent's business, which ends its workers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """One process, which ends with its parent however that ends."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     last = 0.0
 
     def report(incumbent: Incumbent) -> None:
@@ -93,6 +101,13 @@ def _work(job: Job, worker: int, reports: Any) -> None:
         reports.put(("done", worker, (*_state(incumbent), incumbent.converged, compile_seconds)))
     except StribeckError as error:
         reports.put(("error", worker, str(error)))
+
+
+def _end_with_parent() -> None:
+    parent = mp.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _state(incumbent: Incumbent) -> tuple[int, Any, Any]:

@@ -159,6 +159,8 @@ def read_bag(
             f"{path} has no {BENCH.name} topic, so its loads and gains are not known: describe it with --bench "
             "mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME,joint=NAME"
         )
+    if bench is not None and BENCH.name in present:
+        raise RecordingError(f"{path} describes its runs itself on {BENCH.name}: leave --bench out")
     runs = _collect(path, messages, typestore, _chosen(path, signals, present), bench)
     joints = sorted({run.bench.joint for run in runs})
     if joint is None and len(joints) > 1:
@@ -344,8 +346,9 @@ def _bench_event(
     content = _decode(path, message, typestore).data
     data = strict.mapping(strict.parse_json(content, path, RecordingError), what, RecordingError)
     if "event" in data:
-        ended = [joint for joint, run in active.items() if run.bench.run_id == data.get("run_id")]
-        finished += [active.pop(joint) for joint in ended]
+        if data["event"] == "end":
+            ended = [joint for joint, run in active.items() if run.bench.run_id == data.get("run_id")]
+            finished += [active.pop(joint) for joint in ended]
         return
     bench = BenchDescription.from_mapping(data, what)
     if bench.joint in active:

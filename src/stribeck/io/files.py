@@ -31,8 +31,11 @@ def shared_directory(name: str) -> Path:
 
 def check_writable(path: Path) -> None:
     """Raise :class:`OutputError` unless a file could be written at ``path``, which stays untouched."""
+    path = path.resolve()
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path} is a device or a pipe, not a file; name a file")
     folder = path.parent
     existing = folder
     while not existing.exists() and existing != existing.parent:
@@ -56,6 +59,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
     :raises OutputError: if the file cannot be written.
     """
+    path = path.resolve()  # what a link names is replaced, not the link
     data = content.encode() if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

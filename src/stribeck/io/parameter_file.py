@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
-from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, law_named
+from stribeck.core.friction import FrictionLaw, law_named
 from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.io import strict
 from stribeck.io.actuators import load_actuator
@@ -159,7 +159,7 @@ def check_possible(name: str, value: float, what: str) -> None:
         raise ParameterFileError(
             f"{what}: q_offset must be within ±pi rad, found {value:g}; is it in degrees?"
         )
-    if name not in FRICTION_PARAMETERS and abs(value) > 1e6:
+    if abs(value) > 1e6:
         raise ParameterFileError(f"{what}: {name} is impossibly large, found {value:g}")
 
 

@@ -25,6 +25,7 @@ def read_recordings(
     joint: str | None = None,
     bench: BenchDescription | None = None,
     arm_mass: float | None = None,
+    actuator: str | None = None,
 ) -> list[Log]:
     """Every run found in ``folder`` and below: bags, and recordings in the BAM JSON format.
 
@@ -32,17 +33,19 @@ def read_recordings(
 
     :param signals, joint, bench: for bags, see :func:`stribeck.io.bag.read_bag`.
     :param arm_mass: rod mass for JSON recordings that give none [kg].
+    :param actuator: path of the YAML file of the servo of JSON recordings, if it is not among ours.
     :raises RecordingError: for an empty or missing folder, a damaged recording, or two runs of one
         name.
     """
     if not folder.exists():
         raise RecordingError(f"{folder}: no such file or folder")
+    own = actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None
     logs: list[Log] = []
     for path in _recordings_below(folder):
         if path.suffix == ".json":
             if path != folder and _is_parameter_file(path):
                 continue
-            logs.append(read_bam_json(path, arm_mass=arm_mass))
+            logs.append(read_bam_json(path, actuator=own, arm_mass=arm_mass))
         else:
             logs += read_bag(path, signals=signals, joint=joint, bench=bench)
     if not logs:
