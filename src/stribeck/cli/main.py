@@ -17,7 +17,15 @@ STARTED = time.perf_counter()
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 
-EXTRAS = {"jax": "fit", "scipy": "fit", "cmaes": "fit", "optuna": "fit", "tqdm": "fit", "matplotlib": "fit"}
+EXTRAS = {
+    "jax": "fit",
+    "scipy": "fit",
+    "cmaes": "fit",
+    "optuna": "fit",
+    "sqlalchemy": "fit",
+    "tqdm": "fit",
+    "matplotlib": "fit",
+}
 """Libraries that a verb may need beyond the base installation, and the extra that brings them."""
 
 

@@ -272,7 +272,6 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
     ) -> None:
         super().__init__(mean=mean, sigma=sigma, population_size=population, seed=seed, cov=cov)
         self.best_loss = np.inf
-        self.best_unit = fold(mean)
         self._last_gain = 0
 
     def ask_population(self) -> FloatArray:
@@ -289,7 +288,7 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
         if losses[best] < self.best_loss:
             if losses[best] < self.best_loss * (1.0 - WORTHWHILE):
                 self._last_gain = self.generation
-            self.best_loss, self.best_unit = float(losses[best]), fold(points[best])
+            self.best_loss = float(losses[best])
 
     @property
     def covariance(self) -> FloatArray:
