@@ -99,14 +99,25 @@ def step(plant: Plant, p: Values, state: State, command: Command, dt: float) -> 
     :param p: parameter values by name, floats or arrays that broadcast with the state.
     :param command: the command valid at the beginning of the step.
     :param dt: :math:`\Delta t` [s].
+    """
+    acting, control = torques(plant, p, state, command, dt)
+    return advance(plant, p, state, acting, control, dt)
+
+
+def advance(
+    plant: Plant, p: Values, state: State, acting: Torques, control: ControlState, dt: float
+) -> State:
+    r"""The state one time step later, under given torques.
+
+    :param acting: motor and external torque and the friction budget during the step.
+    :param control: the firmware's state after the step.
 
     When :math:`\tau_{stop}` lies within the budget the new velocity is *set* to 0. Otherwise it is
     :math:`\Delta t/J\,(\tau_f - \tau_{stop})`, which equals
     :math:`\dot\theta + \ddot\theta\Delta t` and cannot change its sign by rounding.
     """
-    acting, control = torques(plant, p, state, command, dt)
     position, velocity, _ = state
-    xp = array_namespace(position, velocity, *p.values())
+    xp = array_namespace(position, velocity, acting.motor, *p.values())
     net = acting.motor + acting.external
     if plant.law.offset:
         net = net + p["torque_offset"]
