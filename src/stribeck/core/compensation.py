@@ -1,0 +1,283 @@
+r"""A fitted law to feed-forward torque: what cancels the friction of joints, live.
+
+The feed-forward torque of a joint is :math:`\tau_{ff} = g\,\left(d\,\tau_f^{m\pm} - |d|\,\tau_0\right)`:
+gain g, direction :math:`d \in [-1, 1]` of the motion that is or is intended
+(:func:`intended_direction`), and the budget of the law against motion in that direction. All arrays
+are (n,), one number per joint, in the coordinates of the joints' parameter files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.actuator import (
+    Actuator,
+    Command,
+    ControlState,
+    CurrentControl,
+    Gains,
+    VoltageControl,
+    motor_torque,
+)
+from stribeck.core.friction import FrictionLaw, friction_budget
+from stribeck.errors import ConfigError
+
+FloatArray = npt.NDArray[np.float64]
+
+EffortMeaning = Literal["motor", "link", "none"]
+EFFORT_MEANINGS: tuple[EffortMeaning, ...] = get_args(EffortMeaning)
+
+LARGEST_FEEDBACK = 0.9
+"""The feed-forward loads the transmission, which adds friction: this share of itself at most."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    r"""How feed-forward treats rest and reversals.
+
+    :param deadband: position error below which a joint at rest intends nothing [rad].
+    :param error_width: error beyond the dead-band at which the intention is full [rad].
+    :param command_velocity: commanded velocity at which the intention is full [rad/s].
+    :param moving_velocity: measured velocity :math:`v_h` from which the motion itself decides [rad/s].
+    :param away: share of the feed-forward that is left when a joint moves away from a goal that
+        rests. Below :math:`(2 - g)/g` a joint whose friction is overestimated loses energy in every
+        swing about the goal, so it cannot keep swinging.
+    """
+
+    deadband: float = 0.0046
+    error_width: float = 0.012
+    command_velocity: float = 0.1
+    moving_velocity: float = 0.3
+    away: float = 0.3
+
+
+def smooth_step(x: Any) -> Any:
+    """Odd and smooth from -1 at -1 to 1 at 1: :math:`(3x - x^3)/2`, constant outside."""
+    x = np.clip(x, -1.0, 1.0)
+    return 1.5 * x - 0.5 * x * x * x
+
+
+def intended_direction(
+    velocity: FloatArray, error: FloatArray, command_velocity: FloatArray, tuning: Tuning
+) -> FloatArray:
+    r"""Direction of the motion that is or is intended, in [-1, 1], smooth through zero.
+
+    :param velocity: measured velocity :math:`\dot\theta` [rad/s].
+    :param error: goal minus position e [rad]; 0 where no goal is known.
+    :param command_velocity: :math:`\dot\theta_d` [rad/s]; 0 where it is not known.
+
+    At rest the intention :math:`i = S(z(e)/e_w + \dot\theta_d/v_c)` decides, with the error beyond
+    the dead-band z and the step S of :func:`smooth_step`; in motion its sign; between them a share
+    :math:`a = u^2(3 - 2u)`, :math:`u = |\dot\theta|/v_h`: :math:`d = a\,sign(\dot\theta) + (1-a)\,i`.
+    Away from a goal at rest d is smaller (see :class:`Tuning`).
+    """
+    beyond = np.sign(error) * np.maximum(np.abs(error) - tuning.deadband, 0.0)
+    commanded = command_velocity / tuning.command_velocity
+    intention = smooth_step(beyond / tuning.error_width + commanded)
+    u = np.minimum(np.abs(velocity) / tuning.moving_velocity, 1.0)
+    share = u * u * (3.0 - 2.0 * u)
+    direction = share * np.sign(velocity) + (1.0 - share) * intention
+    led = np.minimum(np.abs(commanded), 1.0)
+    away = led + (1.0 - led) * (1.0 - (1.0 - tuning.away) * share)
+    return np.asarray(np.where(velocity * error < 0.0, away * direction, direction))
+
+
+def load_feedback(law: FrictionLaw, p: Mapping[str, float], torque_max: float) -> float:
+    r"""Largest growth of the budget with motor torque at rest, :math:`\partial\tau_f^m/\partial\tau_m` [1].
+
+    M3, M4: :math:`K_l + K_l^s`; M5: :math:`K_m + K_m^s`; M6: also :math:`2 K_m^q \tau_{max}`.
+
+    :param torque_max: largest motor torque [N m].
+    """
+    terms = ["load_friction_base", "load_friction_stribeck"]
+    if law.load == "directional":
+        terms = ["load_friction_motor", "load_friction_motor_stribeck"]
+    slope = sum(abs(p[name]) for name in terms if name in law.parameter_names)
+    if law.quadratic:
+        slope += 2.0 * p["load_friction_motor_quad"] * torque_max
+    return slope
+
+
+def goal_offset(actuator: Actuator, p: Mapping[str, Any], kp: Any, supply_voltage: Any, torque: Any) -> Any:
+    r"""Offset of the goal position that makes the firmware add a torque [rad].
+
+    Voltage law: :math:`\Delta\theta_d = \tau R / (k_t V g K_p)`; current law:
+    :math:`\tau / (k_t g K_p)`; torque law: :math:`\tau / (\rho g K_p)` (see the control laws of
+    :mod:`stribeck.core.actuator`), as long as nothing saturates.
+
+    :param kp: firmware gain, in firmware units.
+    :param supply_voltage: V [V].
+    """
+    control = actuator.control
+    if isinstance(control, VoltageControl):
+        return torque * p["R"] / (p["kt"] * supply_voltage * control.gain * kp)
+    factor = p["kt"] if isinstance(control, CurrentControl) else p["ratio"]
+    return torque / (factor * control.gain * kp)
+
+
+def current_of(p: Mapping[str, Any], torque: Any) -> Any:
+    r"""Motor current of a torque, :math:`I = \tau / k_t` [A]."""
+    return torque / p["kt"]
+
+
+@dataclass(frozen=True)
+class JointModel:
+    """One joint as its parameter file describes it.
+
+    :param name: name of the joint in messages.
+    :param actuator: the servo.
+    :param law: friction law.
+    :param values: parameter values by name.
+    :param max_torque: the feed-forward stays within ± this, in the file's coordinates [N m].
+    :param source: where the values come from, for messages.
+    """
+
+    name: str
+    actuator: Actuator
+    law: FrictionLaw
+    values: Mapping[str, float]
+    max_torque: float
+    source: str = ""
+
+
+def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: EffortMeaning) -> None:
+    """Refuse a gain with which feed-forward would feed on the friction that it causes itself.
+
+    :raises ConfigError: if the gain is no number in [0, 2], or gain times :func:`load_feedback`
+        reaches :data:`LARGEST_FEEDBACK`.
+    """
+    if not (math.isfinite(gain) and 0.0 <= gain <= 2.0):
+        raise ConfigError(f"gain must be between 0 and 2, found {gain:g}")
+    if effort_meaning == "none":
+        return
+    for joint in joints:
+        slope = load_feedback(joint.law, joint.values, joint.max_torque)
+        if gain * slope >= LARGEST_FEEDBACK:
+            raise ConfigError(
+                f"joint {joint.name!r}{' of ' + joint.source if joint.source else ''}: friction grows by {slope:.2f} "
+                f"of the motor torque, times gain {gain:g} that is {gain * slope:.2f}, at least "
+                f"{LARGEST_FEEDBACK}: the compensation would feed on itself; choose a gain below "
+                f"{LARGEST_FEEDBACK / slope:.2f}, or effort_meaning none"
+            )
+
+
+class FrictionModel:
+    """The budgets and firmware torques of several joints, which may follow different laws.
+
+    Joints that share a law are evaluated together.
+    """
+
+    def __init__(self, joints: Sequence[JointModel]) -> None:
+        self.joints = tuple(joints)
+        self.limit: FloatArray = np.array([joint.max_torque for joint in joints], dtype=np.float64)
+        self.offset: FloatArray = np.array(
+            [joint.values["torque_offset"] if joint.law.offset else 0.0 for joint in joints], dtype=np.float64
+        )
+        self.load_dependent = any(joint.law.load != "none" for joint in joints)
+        laws = list(dict.fromkeys(joint.law for joint in joints))
+        self._groups: list[tuple[FrictionLaw, Any, dict[str, FloatArray]]] = []
+        for law in laws:
+            members = [k for k, joint in enumerate(joints) if joint.law == law]
+            values = {
+                name: np.array([joints[k].values[name] for k in members], dtype=np.float64)
+                for name in law.parameter_names
+            }
+            index: Any = slice(None) if len(laws) == 1 else np.array(members)
+            self._groups.append((law, index, values))
+
+    def budget(
+        self, motor: FloatArray, external: FloatArray, velocity: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Budgets against positive and negative motion [N m] (:func:`~stribeck.core.friction.friction_budget`)."""
+        if len(self._groups) == 1:
+            law, _, values = self._groups[0]
+            return friction_budget(law, values, motor, external, velocity)
+        positive, negative = np.empty_like(velocity), np.empty_like(velocity)
+        for law, index, values in self._groups:
+            found = friction_budget(law, values, motor[index], external[index], velocity[index])
+            positive[index], negative[index] = found
+        return positive, negative
+
+    def firmware_torque(
+        self, goal: FloatArray, position: FloatArray, velocity: FloatArray, kp: FloatArray, supply: FloatArray
+    ) -> FloatArray:
+        """Motor torque with which position-controlled servos follow a goal [N m], NaN without one."""
+        found = np.full(len(self.joints), np.nan)
+        rest = ControlState(0.0, 0.0)
+        for k, joint in enumerate(self.joints):
+            if math.isfinite(goal[k]) and kp[k] > 0.0:
+                gains = Gains(float(kp[k]), 0.0, 0.0)
+                command = Command(float(goal[k]), 1.0, float(supply[k]))
+                state = ControlState(float(goal[k]), 0.0) if _ramps(joint.actuator) else rest
+                at, speed = float(position[k]), float(velocity[k])
+                found[k], _ = motor_torque(
+                    joint.actuator, joint.values, gains, state, command, at, speed, 0.0
+                )
+        return found
+
+    def offsets(self, torque: FloatArray, kp: FloatArray, supply: FloatArray) -> FloatArray:
+        """Goal offsets that make the firmware add ``torque`` (:func:`goal_offset`) [rad], 0 without gain."""
+        return np.array(
+            [
+                goal_offset(joint.actuator, joint.values, kp[k], supply[k], torque[k]) if kp[k] > 0.0 else 0.0
+                for k, joint in enumerate(self.joints)
+            ]
+        )
+
+    def currents(self, torque: FloatArray) -> FloatArray:
+        """Motor currents of torques (:func:`current_of`) [A]."""
+        return np.array([current_of(joint.values, torque[k]) for k, joint in enumerate(self.joints)])
+
+    def feed_forward(
+        self,
+        gain: float,
+        direction: FloatArray,
+        velocity: FloatArray,
+        motor: FloatArray,
+        external: FloatArray,
+        guess: FloatArray | None = None,
+    ) -> FloatArray:
+        r"""Feed-forward torque within the limits [N m].
+
+        :param motor: motor torque :math:`\tau_m`; with a ``guess`` that of the controller alone, to
+            which the feed-forward itself is added.
+        :param external: external torque :math:`\tau_e` [N m].
+        :param guess: the feed-forward torque of the cycle before, from which one round leads to the
+            fixed point :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`:
+            two evaluations and Aitken's extrapolation, exact where the budget is linear in the torque
+            (M3, M4, M5 but for the change of sign of a load term, M6 nearly).
+        """
+
+        def wanted(added: FloatArray | float) -> FloatArray:
+            positive, negative = self.budget(motor + added, external, velocity)
+            against = positive if positive is negative else np.where(direction > 0.0, positive, negative)
+            return gain * (direction * against - np.abs(direction) * self.offset)
+
+        if guess is None or not self.load_dependent:
+            torque = wanted(0.0)
+        else:
+            first = wanted(guess)
+            second = wanted(first)
+            torque = second + (second - first) * _further(first - guess, second - first)
+        return np.asarray(np.clip(torque, -self.limit, self.limit))
+
+
+def _ramps(actuator: Actuator) -> bool:
+    return isinstance(actuator.control, VoltageControl) and actuator.control.goal_speed is not None
+
+
+def _further(change: FloatArray, next_change: FloatArray) -> FloatArray:
+    r"""Share :math:`\rho/(1 - \rho)` of the last change that is still to come, :math:`\rho` its ratio to the one before.
+
+    The ratio is kept below what :func:`check_gain` admits.
+    """
+    still = np.abs(change) < 1e-15
+    ratio = np.where(still, 0.0, next_change) / np.where(still, 1.0, change)
+    ratio = np.clip(ratio, -LARGEST_FEEDBACK, LARGEST_FEEDBACK)
+    return np.asarray(ratio / (1.0 - ratio))
