@@ -1,0 +1,266 @@
+"""The parameters of all nodes, as tables: declaration, checks and ``config/*.yaml`` follow them.
+
+No ROS here, so that the command line reads the same YAML files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from stribeck.core.compensation import EFFORT_MEANINGS
+from stribeck.core.compensator import OUTPUT_MODES
+from stribeck.errors import ConfigError
+from stribeck.io import strict
+
+Kind = Literal["bool", "int", "float", "text", "floats", "texts"]
+Value = bool | int | float | str | list[float] | list[str]
+
+INFINITY = math.inf
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One parameter of a node.
+
+    :param name: its name; dots make groups.
+    :param kind: its type.
+    :param default: value if nothing is said.
+    :param description: what it does, with the unit.
+    :param lower: smallest number, or length of a list.
+    :param upper: largest number, or length of a list.
+    :param choices: valid texts; all if empty.
+    :param live: whether it may change while the node is configured.
+    """
+
+    name: str
+    kind: Kind
+    default: Value
+    description: str
+    lower: float = -INFINITY
+    upper: float = INFINITY
+    choices: tuple[str, ...] = ()
+    live: bool = False
+
+    def check(self, value: Any, what: str | None = None) -> Value:
+        """``value`` in the parameter's type.
+
+        :raises ConfigError: for another type or a value out of range.
+        """
+        what = what or self.name
+        if self.kind in ("floats", "texts"):
+            if not isinstance(value, (list, tuple)):
+                raise ConfigError(f"{what}: expected a list, found {value!r}")
+            self._check_range(len(value), f"{what}: length")
+            if self.kind == "floats":
+                return [strict.number(part, what, ConfigError) for part in value]
+            return [strict.text(part, what, ConfigError) for part in value]
+        if self.kind == "text":
+            found = strict.text(value, what, ConfigError)
+            if self.choices and found not in self.choices:
+                raise ConfigError(f"{what} must be one of {', '.join(self.choices)}, found {found!r}")
+            return found
+        if self.kind == "bool":
+            if not isinstance(value, bool):
+                raise ConfigError(f"{what}: expected true or false, found {value!r}")
+            return value
+        number = strict.number(value, what, ConfigError)
+        self._check_range(number, what)
+        if self.kind == "float":
+            return number
+        if number != int(number):
+            raise ConfigError(f"{what}: expected a whole number, found {value!r}")
+        return int(number)
+
+    def _check_range(self, number: float, what: str) -> None:
+        if not self.lower <= number <= self.upper:
+            raise ConfigError(f"{what} must be between {self.lower:g} and {self.upper:g}, found {number:g}")
+
+
+Table = tuple[Spec, ...]
+
+_RATE = Spec("rate", "float", 200.0, "cycles per second [Hz]", 1.0, 2000.0)
+
+JOINT_MAP: Table = (
+    Spec(
+        "sign", "float", 1.0, "1 or -1: direction of the joint against its parameter file or servo", -1.0, 1.0
+    ),
+    Spec("ratio", "float", 1.0, "turns of the servo per turn of the joint", 1e-4, 1e4),
+    Spec("offset", "float", 0.0, "position of the joint where the servo stands at 0 [rad]", -1e3, 1e3),
+)
+
+COMPENSATED_JOINT: Table = (
+    Spec("parameter_file", "text", "", "parameter file of the joint, as `stribeck fit` writes it"),
+    *JOINT_MAP,
+    Spec(
+        "max_torque",
+        "float",
+        0.0,
+        "the friction torque stays within ± this [N m, at the servo]; 0: half the stall torque of the datasheet",
+        0.0,
+        1e4,
+    ),
+    Spec(
+        "p_gain",
+        "float",
+        0.0,
+        "goal_offset: firmware gain, in firmware units; 0: what telemetry says",
+        0.0,
+        1e6,
+    ),
+    Spec(
+        "supply_voltage",
+        "float",
+        0.0,
+        "goal_offset: supply [V]; 0: what telemetry says, until then the servo's nominal one",
+        0.0,
+        1e3,
+    ),
+)
+"""Parameters of each joint of the compensation, under ``<joint>.``."""
+
+_COMPENSATION_COMMON: Table = (
+    Spec("joints", "texts", [], "joints to compensate; each has a group of parameters of its own"),
+    Spec(
+        "output_mode",
+        "text",
+        "friction_only",
+        "friction_only: friction torque alone; sum: controller's effort + friction; goal_offset: goal of a "
+        "position-controlled servo, offset so that its firmware produces the torque; current: friction current",
+        choices=OUTPUT_MODES,
+    ),
+    Spec(
+        "output_type",
+        "text",
+        "array",
+        "array: std_msgs/Float64MultiArray in the order of joints; joint_state: sensor_msgs/JointState",
+        choices=("array", "joint_state"),
+    ),
+    Spec(
+        "command_type",
+        "text",
+        "joint_state",
+        "type of the controller's commands: joint_state, or array (efforts for sum, goals else, in the order of joints)",
+        choices=("joint_state", "array"),
+    ),
+    Spec(
+        "effort_meaning",
+        "text",
+        "",
+        "what effort in /joint_states is: motor (torque of the motor), link (torque at the link), none. No default: "
+        "load-dependent laws need to know",
+        choices=("", *EFFORT_MEANINGS),
+    ),
+    Spec("command_timeout", "float", 0.1, "commands older than this are not passed on [s]", 0.005, 10.0),
+)
+
+COMPENSATION: Table = (
+    *_COMPENSATION_COMMON,
+    Spec("gain", "float", 0.8, "share of the friction that is cancelled", 0.0, 2.0, live=True),
+    Spec("state_timeout", "float", 0.04, "states older than this: zero torque [s]", 0.005, 10.0),
+    Spec("ramp_time", "float", 0.5, "from zero to full torque after a start or a doubt [s]", 0.0, 60.0),
+    Spec(
+        "slew_limit",
+        "float",
+        0.0,
+        "largest change of torque [N m/s]; 0: 50 times the limit per second",
+        0.0,
+        1e6,
+    ),
+    Spec(
+        "other_joints",
+        "text",
+        "refuse",
+        "states with joints that are not listed: zero torque, or ignored",
+        choices=("refuse", "ignore"),
+    ),
+    Spec("deadband", "float", 0.0046, "position error that a joint at rest may keep [rad]", 0.0, 1.0),
+    Spec("error_width", "float", 0.012, "error beyond the dead-band for full torque [rad]", 1e-5, 1.0),
+    Spec("command_velocity", "float", 0.1, "commanded velocity for full torque at rest [rad/s]", 1e-4, 100.0),
+    Spec(
+        "moving_velocity",
+        "float",
+        0.3,
+        "measured velocity from which motion itself decides [rad/s]",
+        1e-4,
+        100.0,
+    ),
+    Spec(
+        "temperature_margin",
+        "float",
+        15.0,
+        "warn if the servo is this much warmer or colder than at the fit [K]",
+        0.0,
+        200.0,
+    ),
+    Spec("enabled", "bool", True, "compensate as soon as the node is active; else wait for ~/enable"),
+)
+"""Parameters of the compensation node."""
+
+GUARD: Table = (
+    *_COMPENSATION_COMMON,
+    Spec("lease", "float", 0.05, "liveliness lease of the compensation node [s]", 0.01, 1.0),
+    Spec(
+        "slew_limit",
+        "float",
+        0.0,
+        "goal_offset: how fast the offset is taken back [N m/s]; 0: 50 times the limit per second",
+        0.0,
+        1e6,
+    ),
+)
+"""Parameters of the guard."""
+
+
+def joint_table(table: Table, joint: str) -> Table:
+    """A table of one joint under its prefix."""
+    return tuple(
+        Spec(f"{joint}.{s.name}", s.kind, s.default, s.description, s.lower, s.upper, s.choices, s.live)
+        for s in table
+    )
+
+
+def complete(table: Iterable[Spec], given: Mapping[str, Any], what: str) -> dict[str, Value]:
+    """All values of a table: those given, checked, and defaults.
+
+    :raises ConfigError: for unknown names or values that do not fit.
+    """
+    specs = {spec.name: spec for spec in table}
+    strict.check_keys(given, (), specs, what, ConfigError)
+    return {
+        name: spec.check(given[name], f"{what}: {name}") if name in given else spec.default
+        for name, spec in specs.items()
+    }
+
+
+def read_yaml(path: Path, node: str, table: Table, per_joint: Table = ()) -> dict[str, Value]:
+    """Values for a node from a ROS parameter file, flat, with those of each joint under ``<joint>.``.
+
+    :raises ConfigError: for a file that is no parameter file, or values that do not fit.
+    """
+    content = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
+    top = strict.mapping(content, str(path), ConfigError)
+    for key in (node, f"/{node}", "/**"):
+        if key in top:
+            group = strict.mapping(top[key], f"{path}: {key}", ConfigError)
+            break
+    else:
+        raise ConfigError(f"{path}: no parameters for the node {node!r}; found {', '.join(top) or 'nothing'}")
+    strict.check_keys(group, ("ros__parameters",), (), f"{path}: {key}", ConfigError)
+    given = dict(_flat(strict.mapping(group["ros__parameters"], f"{path}: {key}", ConfigError)))
+    names = given.get("joints", [])
+    joints = names if isinstance(names, list) else []
+    full = (*table, *(spec for joint in joints for spec in joint_table(per_joint, str(joint))))
+    given.pop("use_sim_time", None)
+    return complete(full, given, str(path))
+
+
+def _flat(group: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for name, value in group.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
