@@ -30,6 +30,7 @@ def recordings_of(arguments: argparse.Namespace) -> list[Log]:
         bench=None if arguments.bench is None else bench_of(arguments.bench, arguments.joint),
         arm_mass=arguments.arm_mass,
         actuator=arguments.actuator,
+        note=warn,
     )
 
 

@@ -19,7 +19,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +30,19 @@ import stribeck
 from stribeck.core.log import Log, Series, Setup
 from stribeck.errors import RecordingError
 from stribeck.io import strict
-from stribeck.io.signals import REQUIRED_SIGNALS, SignalTable, Source, load_signals
-from stribeck.io.storage import (
+from stribeck.io.messages import (
+    BENCH,
+    DYNAMIC_JOINT_STATES,
+    JOINT_COMMANDS,
+    JOINT_STATES,
     RawMessage,
-    Storage,
-    Topic,
-    contract_types,
-    read_messages,
-    write_messages,
+    dynamic_joint_state,
+    joint_state,
+    text,
 )
-
-JOINT_STATES = Topic("/joint_states", "sensor_msgs/msg/JointState")
-JOINT_COMMANDS = Topic("/joint_commands", "sensor_msgs/msg/JointState")
-DYNAMIC_JOINT_STATES = Topic("/dynamic_joint_states", "control_msgs/msg/DynamicJointState")
-BENCH = Topic("/bench", "std_msgs/msg/String", latched=True)
+from stribeck.io.recovery import CutOffError, Note
+from stribeck.io.signals import REQUIRED_SIGNALS, SignalTable, Source, load_signals
+from stribeck.io.storage import Storage, read_messages, write_messages
 
 TELEMETRY = {
     "pwm": "pwm",
@@ -117,9 +116,13 @@ class BenchDescription:
 
 @dataclass
 class _Run:
-    """Samples of one run while a bag is read: signal to times and values."""
+    """Samples of one run while a bag is read: signal to times and values.
+
+    :param ended: by its event, or by the next run; otherwise the bag ended first.
+    """
 
     bench: BenchDescription
+    ended: bool = False
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -134,7 +137,7 @@ def write_bag(path: Path, logs: Sequence[Log], *, joint: str = "joint", storage:
     :raises OutputError: if the bag exists or cannot be written.
     """
     topics = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
-    write_messages(path, topics, _log_messages(contract_types(), logs, joint), storage)
+    write_messages(path, topics, _log_messages(logs, joint), storage)
 
 
 def read_bag(
@@ -143,16 +146,22 @@ def read_bag(
     signals: SignalTable | None = None,
     joint: str | None = None,
     bench: BenchDescription | None = None,
+    note: Note | None = None,
 ) -> list[Log]:
     """Read the runs of a bag.
+
+    A bag that a crash cut off is read as far as it goes. The run it was in then counts until its last
+    sample, with "(cut off)" behind its name; if that is less than a run, it is left out with a note.
 
     :param signals: where the bag holds the signals; by default as the contract says.
     :param joint: the joint to read; needed if the bag has runs of several.
     :param bench: describes a bag without ``/bench``, which then is one run; its ``joint`` counts.
+    :param note: is told, in one line each, what a user should know of a bag that was cut off.
     :raises RecordingError: for a bag that is damaged, has no runs, or has runs that make no log.
+    :raises CutOffError: for a bag that was cut off before there was a run.
     """
     signals = signals or load_signals()
-    messages, typestore = read_messages(path)
+    messages, typestore, cut_off = read_messages(path, note)
     present = {message.topic.name for message in messages}
     if bench is None and BENCH.name not in present:
         raise RecordingError(
@@ -161,7 +170,13 @@ def read_bag(
         )
     if bench is not None and BENCH.name in present:
         raise RecordingError(f"{path} describes its runs itself on {BENCH.name}: leave --bench out")
-    runs = _collect(path, messages, typestore, _chosen(path, signals, present), bench)
+    try:
+        chosen = _chosen(path, signals, present)
+    except RecordingError as error:
+        raise (
+            CutOffError(f"{path} was cut off before its first run: {error}") if cut_off else error
+        ) from None
+    runs = _collect(path, messages, typestore, chosen, bench)
     joints = sorted({run.bench.joint for run in runs})
     if joint is None and len(joints) > 1:
         raise RecordingError(
@@ -175,43 +190,43 @@ def read_bag(
             )
     if not runs:
         raise RecordingError(f"{path} holds no run")
-    return [_log(path, run) for run in runs]
+    if not cut_off:
+        return [_log(path, run) for run in runs]
+    return _logs_of_cut_off_bag(path, runs, note or (lambda _: None))
 
 
-def _log_messages(typestore: Typestore, logs: Sequence[Log], joint: str) -> Iterator[RawMessage]:
+def _log_messages(logs: Sequence[Log], joint: str) -> Iterator[RawMessage]:
     offset = 0
     for log in logs:
-        messages = sorted(_run_messages(typestore, log, joint), key=lambda message: message.log_time)
+        messages = sorted(_run_messages(log, joint), key=lambda message: message.log_time)
         shift = max(0, offset - messages[0].log_time)
         for message in messages:
             yield message._replace(log_time=message.log_time + shift)
         offset = messages[-1].log_time + shift + 1
 
 
-def _run_messages(typestore: Typestore, log: Log, joint: str) -> Iterator[RawMessage]:
+def _run_messages(log: Log, joint: str) -> Iterator[RawMessage]:
     if not np.array_equal(log.position.time, log.velocity.time):
         raise RecordingError(f"run {log.name!r}: velocity was not sampled together with the position")
-    text = typestore.types[BENCH.type]
     series = [log.position, log.goal, *(getattr(log, name) for name in TELEMETRY)]
     first = min(_nanoseconds(found.time[0]) for found in series if found is not None)
     last = max(_nanoseconds(found.time[-1]) for found in series if found is not None)
     bench = BenchDescription(log.name, joint, log.actuator, log.trajectory, log.setup)
 
-    def raw(topic: Topic, stamp: int, message: Any) -> RawMessage:
-        return RawMessage(topic, stamp, bytes(typestore.serialize_cdr(message, topic.type)))
-
-    yield raw(BENCH, first, text(data=bench.to_json()))
+    yield RawMessage(BENCH, first, text(bench.to_json()))
     for time, position, velocity in zip(
         log.position.time, log.position.value, log.velocity.value, strict=True
     ):
         stamp = _nanoseconds(time)
-        yield raw(JOINT_STATES, stamp, _joint_state(typestore, stamp, joint, position, velocity))
+        # The servo tells no effort.
+        state = joint_state(stamp, [joint], [position], [velocity], [math.nan])
+        yield RawMessage(JOINT_STATES, stamp, state)
     for time, goal in zip(log.goal.time, log.goal.value, strict=True):
         stamp = _nanoseconds(time)
-        yield raw(JOINT_COMMANDS, stamp, _joint_state(typestore, stamp, joint, goal))
+        yield RawMessage(JOINT_COMMANDS, stamp, joint_state(stamp, [joint], [goal]))
     for stamp, interfaces in _telemetry(log):
-        yield raw(DYNAMIC_JOINT_STATES, stamp, _dynamic_joint_state(typestore, stamp, joint, interfaces))
-    yield raw(BENCH, last, text(data=json.dumps({"run_id": log.name, "event": "end"})))
+        yield RawMessage(DYNAMIC_JOINT_STATES, stamp, dynamic_joint_state(stamp, {joint: interfaces}))
+    yield RawMessage(BENCH, last, text(json.dumps({"run_id": log.name, "event": "end"})))
 
 
 def _telemetry(log: Log) -> Iterator[tuple[int, dict[str, float]]]:
@@ -227,36 +242,6 @@ def _telemetry(log: Log) -> Iterator[tuple[int, dict[str, float]]]:
 
 def _nanoseconds(time: float) -> int:
     return round(time * 1e9)
-
-
-def _header(typestore: Typestore, stamp: int) -> Any:
-    time = typestore.types["builtin_interfaces/msg/Time"](*divmod(stamp, 1_000_000_000))
-    return typestore.types["std_msgs/msg/Header"](stamp=time, frame_id="")
-
-
-def _joint_state(
-    typestore: Typestore, stamp: int, joint: str, position: float, velocity: float | None = None
-) -> Any:
-    # A measurement has a velocity, and an effort of NaN where the servo tells none; a command has neither.
-    measured = velocity is not None
-    return typestore.types[JOINT_STATES.type](
-        header=_header(typestore, stamp),
-        name=[joint],
-        position=np.array([position]),
-        velocity=np.array([velocity] if measured else [], dtype=np.float64),
-        effort=np.array([math.nan] if measured else [], dtype=np.float64),
-    )
-
-
-def _dynamic_joint_state(
-    typestore: Typestore, stamp: int, joint: str, interfaces: Mapping[str, float]
-) -> Any:
-    values = typestore.types["control_msgs/msg/InterfaceValue"](
-        interface_names=list(interfaces), values=np.array(list(interfaces.values()))
-    )
-    return typestore.types[DYNAMIC_JOINT_STATES.type](
-        header=_header(typestore, stamp), joint_names=[joint], interface_values=[values]
-    )
 
 
 def _chosen(path: Path, signals: SignalTable, present: Iterable[str]) -> dict[str, Source]:
@@ -309,6 +294,8 @@ def _collect(
                     if joint in active:
                         active[joint].times[signal].append(time)
                         active[joint].values[signal].append(value)
+    for run in finished:
+        run.ended = True
     for run in (*finished, *active.values()):
         for signal, source in sources.items():
             if source.constant is not None and run.times["position"]:
@@ -372,6 +359,21 @@ def _decode(path: Path, message: RawMessage, typestore: Typestore) -> Any:
 def _stamp(message: Any) -> float:
     stamp = message.header.stamp
     return float(stamp.sec + stamp.nanosec * 1e-9)
+
+
+def _logs_of_cut_off_bag(path: Path, runs: Sequence[_Run], note: Note) -> list[Log]:
+    logs = []
+    for run in runs:
+        try:
+            log = _log(path, run)
+            logs.append(log if run.ended else replace(log, name=f"{log.name} (cut off)"))
+        except RecordingError as error:
+            if run.ended:
+                raise
+            note(f"{error}; this run was cut off, and is left out")
+    if not logs:
+        raise CutOffError(f"{path} was cut off before it held a run that can be used")
+    return logs
 
 
 def _log(path: Path, run: _Run) -> Log:

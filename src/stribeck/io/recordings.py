@@ -11,6 +11,13 @@ from stribeck.core.log import Log, Series
 from stribeck.errors import RecordingError
 from stribeck.io.bag import SETUP_KEYS, BenchDescription, read_bag
 from stribeck.io.bam_json import read_bam_json
+from stribeck.io.recovery import (
+    BeingRecordedError,
+    CutOffError,
+    Note,
+    original_digest,
+    unfinished_file,
+)
 from stribeck.io.signals import SignalTable
 from stribeck.io.storage import is_bag
 
@@ -26,28 +33,38 @@ def read_recordings(
     bench: BenchDescription | None = None,
     arm_mass: float | None = None,
     actuator: str | None = None,
+    note: Note | None = None,
 ) -> list[Log]:
     """Every run found in ``folder`` and below: bags, and recordings in the BAM JSON format.
 
-    ``folder`` may also be one bag or one file. Runs are in the order of their paths.
+    ``folder`` may also be one bag or one file. Runs are in the order of their paths. Of a bag that a
+    crash cut off and its finished copy one is read. Bags of a folder that are being recorded right now,
+    or were cut off before they held a run, are left out with a note.
 
     :param signals, joint, bench: for bags, see :func:`stribeck.io.bag.read_bag`.
     :param arm_mass: rod mass for JSON recordings that give none [kg].
     :param actuator: path of the YAML file of the servo of JSON recordings, if it is not among ours.
+    :param note: is told, in one line each, what a user should know of bags that are not finished.
     :raises RecordingError: for an empty or missing folder, a damaged recording, or two runs of one
         name.
     """
     if not folder.exists():
         raise RecordingError(f"{folder}: no such file or folder")
+    note = note or (lambda _: None)
     own = actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None
     logs: list[Log] = []
-    for path in _recordings_below(folder):
+    for path in _without_doubles(_recordings_below(folder)):
         if path.suffix == ".json":
             if path != folder and _is_parameter_file(path):
                 continue
             logs.append(read_bam_json(path, actuator=own, arm_mass=arm_mass))
         else:
-            logs += read_bag(path, signals=signals, joint=joint, bench=bench)
+            try:
+                logs += read_bag(path, signals=signals, joint=joint, bench=bench, note=note)
+            except (BeingRecordedError, CutOffError) as error:
+                if path == folder:
+                    raise
+                note(f"left out: {error}")
     if not logs:
         raise RecordingError(
             f"{folder} holds no recordings: expected bags (folders with metadata.yaml, .mcap, .db3) or "
@@ -74,6 +91,15 @@ def _recordings_below(path: Path) -> list[Path]:
         elif entry.suffix == ".json" or is_bag(entry):
             found.append(entry)
     return found
+
+
+def _without_doubles(paths: Sequence[Path]) -> list[Path]:
+    """The recordings less the unfinished bags of which a finished copy is among them."""
+    unfinished = [path for path in paths if unfinished_file(path) is not None]
+    if not unfinished:
+        return list(paths)
+    copied = {original_digest(path) for path in paths if path not in unfinished}
+    return [path for path in paths if path not in unfinished or original_digest(path) not in copied]
 
 
 def _is_parameter_file(path: Path) -> bool:

@@ -6,98 +6,68 @@ is the same. Messages pass as CDR bytes; their types come from the bag itself wh
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from stribeck.errors import OutputError, RecordingError
+from stribeck.io.mcap_bag import DIGEST_KEY, JAZZY_BAG_VERSION, custom_value
+from stribeck.io.messages import Digest, RawMessage, Topic, contract_types, types_with
+from stribeck.io.recovery import BeingRecordedError, CutOffError, Note, is_recovered, recover, unfinished_file
 
 Storage = Literal["mcap", "sqlite3"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
 
-JAZZY_BAG_VERSION: Final = 9
-
-DIGEST_KEY = "stribeck_digest"
-"""Key in a bag's metadata."""
-
-# Message types that ROS's core does not ship, as control_msgs 5 defines them.
-_CONTROL_MESSAGES = {
-    "control_msgs/msg/InterfaceValue": "string[] interface_names\nfloat64[] values\n",
-    "control_msgs/msg/DynamicJointState": (
-        "std_msgs/Header header\nstring[] joint_names\ncontrol_msgs/InterfaceValue[] interface_values\n"
-    ),
-}
-
-
-class Topic(NamedTuple):
-    """A topic of a bag. ``latched`` topics reach subscribers that come late."""
-
-    name: str
-    type: str
-    latched: bool = False
-
-
-class RawMessage(NamedTuple):
-    """A message as it lies in a bag.
-
-    :param topic: its topic.
-    :param log_time: when it was recorded [ns]; it orders messages, nothing more.
-    :param data: CDR bytes.
-    """
-
-    topic: Topic
-    log_time: int
-    data: bytes
-
-
-@cache
-def contract_types() -> Typestore:
-    """The message types of ROS 2 Jazzy and those of control_msgs that the bag contract needs."""
-    return _new_typestore()
-
-
-def _new_typestore() -> Typestore:
-    store = get_typestore(Stores.ROS2_JAZZY)
-    for name, definition in _CONTROL_MESSAGES.items():
-        store.register(get_types_from_msg(definition, name))
-    return store
-
 
 def is_bag(path: Path) -> bool:
-    """Whether ``path`` is a bag: a folder with metadata.yaml, or a lone storage file."""
-    return path.suffix in (".mcap", ".db3") or (path / "metadata.yaml").is_file()
+    """Whether ``path`` is a bag: a folder with metadata.yaml, an unfinished bag, or a lone storage file."""
+    known = path.suffix in (".mcap", ".db3") or (path / "metadata.yaml").is_file()
+    return known or unfinished_file(path) is not None
 
 
 class BagContent(NamedTuple):
-    """The messages of a bag in the order of their log time, and the types to decode them with."""
+    """The messages of a bag in the order of their log time, and the types to decode them with.
+
+    :param cut_off: whether the recording was cut off, so that what it recorded last is not whole.
+    """
 
     messages: list[RawMessage]
     typestore: Typestore
+    cut_off: bool = False
 
 
-def read_messages(path: Path) -> BagContent:
+def read_messages(path: Path, note: Note | None = None) -> BagContent:
     """All messages of a bag. Types that only the bag defines are taken from it.
 
-    :raises RecordingError: for a bag that is missing, damaged, or cut off.
+    A bag that a crash left unfinished is finished in a copy beside it, see :mod:`stribeck.io.recovery`.
+
+    :param note: is told, in one line, if the bag was unfinished.
+    :raises RecordingError: for a bag that is missing, damaged, or being recorded right now.
     """
-    read = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_with_rosbags
     try:
+        unfinished = unfinished_file(path)
+        if unfinished is not None:
+            found = recover(unfinished, note or (lambda _: None))
+            if not isinstance(found, Path):
+                messages = sorted(found.messages, key=lambda message: message.log_time)
+                return BagContent(messages, types_with(found.definitions), cut_off=True)
+            path = found
+        read = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_with_rosbags
         definitions: dict[str, str] = {}
         messages = list(read(path, definitions))
         _check_digest(path, messages)
         messages.sort(key=lambda message: message.log_time)
-        return BagContent(messages, _types_with(definitions))
+        return BagContent(messages, types_with(definitions), is_recovered(path))
+    except (CutOffError, BeingRecordedError):
+        raise
     except Exception as error:
         # The readers trust what they parse: a damaged file surfaces as any error of theirs, of the
         # database, of the decompressor, or as MemoryError from a damaged length.
@@ -131,21 +101,16 @@ def _check_digest(path: Path, messages: Iterable[RawMessage]) -> None:
 
     Compressed chunks carry no checksum of their own: damaged bytes may decompress to wrong numbers.
     """
-    metadata = path / "metadata.yaml"
-    if not metadata.is_file():
-        return
-    expected = re.search(rf"{DIGEST_KEY}:[ \t]*['\"]?x([0-9a-f]+)", metadata.read_text(encoding="utf-8"))
-    if expected is not None and expected.group(1) != _digest(messages):
+    expected = custom_value(path, DIGEST_KEY)
+    if expected is not None and expected != _digest(messages):
         raise RecordingError("its messages are not those that were written")
 
 
 def _digest(messages: Iterable[RawMessage]) -> str:
-    """A digest that does not depend on the order of messages."""
-    total = 0
+    digest = Digest()
     for message in messages:
-        head = f"{message.topic.name} {message.log_time} ".encode()
-        total += int.from_bytes(hashlib.blake2b(head + message.data, digest_size=16).digest())
-    return f"{total % (1 << 128):032x}"
+        digest.add(message.topic.name, message.log_time, message.data)
+    return str(digest)
 
 
 def _has_rosbag2_py() -> bool:
@@ -154,17 +119,6 @@ def _has_rosbag2_py() -> bool:
 
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]
-
-
-def _types_with(definitions: Mapping[str, str]) -> Typestore:
-    """The contract's types, and in a store of their own those that only a bag knows."""
-    unknown = {name: text for name, text in definitions.items() if name not in contract_types().types}
-    if not unknown:
-        return contract_types()
-    store = _new_typestore()
-    for name, text in unknown.items():
-        store.register(get_types_from_msg(text, name))
-    return store
 
 
 def _storage_file(path: Path) -> Path:

@@ -1,0 +1,165 @@
+"""The messages of the bag contract: topics, types, and CDR bytes made without ROS.
+
+Stamps are whole nanoseconds, everything else is SI and in joint coordinates, see :mod:`stribeck.io.bag`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+# Message types that ROS's core does not ship, as control_msgs 5 defines them.
+_CONTROL_MESSAGES = {
+    "control_msgs/msg/InterfaceValue": "string[] interface_names\nfloat64[] values\n",
+    "control_msgs/msg/DynamicJointState": (
+        "std_msgs/Header header\nstring[] joint_names\ncontrol_msgs/InterfaceValue[] interface_values\n"
+    ),
+}
+
+
+class Topic(NamedTuple):
+    """A topic of a bag. ``latched`` topics reach subscribers that come late."""
+
+    name: str
+    type: str
+    latched: bool = False
+
+
+class RawMessage(NamedTuple):
+    """A message as it lies in a bag.
+
+    :param topic: its topic.
+    :param log_time: when it was recorded [ns]; it orders messages, nothing more.
+    :param data: CDR bytes.
+    """
+
+    topic: Topic
+    log_time: int
+    data: bytes
+
+
+JOINT_STATES = Topic("/joint_states", "sensor_msgs/msg/JointState")
+JOINT_COMMANDS = Topic("/joint_commands", "sensor_msgs/msg/JointState")
+DYNAMIC_JOINT_STATES = Topic("/dynamic_joint_states", "control_msgs/msg/DynamicJointState")
+SERVO_STATUS = Topic("/servo_status", "diagnostic_msgs/msg/DiagnosticArray")
+BENCH = Topic("/bench", "std_msgs/msg/String", latched=True)
+
+
+class Digest:
+    """A digest of messages that does not depend on their order."""
+
+    def __init__(self) -> None:
+        self._total = 0
+
+    def add(self, topic: str, log_time: int, data: bytes | memoryview) -> None:
+        """Take in a message."""
+        found = hashlib.blake2b(f"{topic} {log_time} ".encode(), digest_size=16)
+        found.update(data)
+        self._total += int.from_bytes(found.digest())
+
+    def __str__(self) -> str:
+        return f"{self._total % (1 << 128):032x}"
+
+
+@cache
+def contract_types() -> Typestore:
+    """The message types of ROS 2 Jazzy and those of control_msgs that the bag contract needs."""
+    return _new_typestore()
+
+
+def types_with(definitions: Mapping[str, str]) -> Typestore:
+    """The contract's types, and in a store of their own those that only ``definitions`` know.
+
+    :param definitions: definition texts (ros2msg) by type name.
+    """
+    unknown = {name: text for name, text in definitions.items() if name not in contract_types().types}
+    if not unknown:
+        return contract_types()
+    store = _new_typestore()
+    for name, text in unknown.items():
+        store.register(get_types_from_msg(text, name))
+    return store
+
+
+def joint_state(
+    stamp: int,
+    names: Sequence[str],
+    position: npt.ArrayLike,
+    velocity: npt.ArrayLike = (),
+    effort: npt.ArrayLike = (),
+) -> bytes:
+    """A sensor_msgs/JointState: positions [rad], velocities [rad/s] and efforts [N m] of joints, (n,).
+
+    A measurement has all three, with NaN for an effort that the servo does not tell; a command has a
+    position, and an effort where one is fed forward.
+    """
+    return _serialised(
+        JOINT_STATES.type,
+        header=_header(stamp),
+        name=list(names),
+        position=np.asarray(position, dtype=np.float64),
+        velocity=np.asarray(velocity, dtype=np.float64),
+        effort=np.asarray(effort, dtype=np.float64),
+    )
+
+
+def dynamic_joint_state(stamp: int, telemetry: Mapping[str, Mapping[str, float]]) -> bytes:
+    """A control_msgs/DynamicJointState: values by interface name (``pwm``, ``voltage`` …) by joint."""
+    interface_value = contract_types().types["control_msgs/msg/InterfaceValue"]
+    values = [
+        interface_value(interface_names=list(found), values=np.array(list(found.values()), dtype=np.float64))
+        for found in telemetry.values()
+    ]
+    return _serialised(
+        DYNAMIC_JOINT_STATES.type,
+        header=_header(stamp),
+        joint_names=list(telemetry),
+        interface_values=values,
+    )
+
+
+def diagnostic_array(stamp: int, telemetry: Mapping[str, Mapping[str, float]]) -> bytes:
+    """The same as a diagnostic_msgs/DiagnosticArray, numbers by ``repr``, where control_msgs is missing."""
+    types = contract_types().types
+    pair, status = types["diagnostic_msgs/msg/KeyValue"], types["diagnostic_msgs/msg/DiagnosticStatus"]
+    statuses = [
+        status(
+            level=0,
+            name=joint,
+            message="",
+            hardware_id="",
+            values=[pair(key=key, value=repr(float(value))) for key, value in found.items()],
+        )
+        for joint, found in telemetry.items()
+    ]
+    return _serialised(SERVO_STATUS.type, header=_header(stamp), status=statuses)
+
+
+def text(data: str) -> bytes:
+    """A std_msgs/String, as ``/bench`` has it."""
+    return _serialised(BENCH.type, data=data)
+
+
+def _new_typestore() -> Typestore:
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name, definition in _CONTROL_MESSAGES.items():
+        store.register(get_types_from_msg(definition, name))
+    return store
+
+
+def _header(stamp: int) -> Any:
+    types = contract_types().types
+    time = types["builtin_interfaces/msg/Time"](*divmod(stamp, 1_000_000_000))
+    return types["std_msgs/msg/Header"](stamp=time, frame_id="")
+
+
+def _serialised(kind: str, **fields: Any) -> bytes:
+    store = contract_types()
+    return bytes(store.serialize_cdr(store.types[kind](**fields), kind))

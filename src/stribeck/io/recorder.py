@@ -1,0 +1,251 @@
+"""A streaming recorder of bags: what was written is on disk within half a second, whatever happens then.
+
+rosbag2's own recorder is not used, also where it is installed: its chunks are closed by size only, so
+that a crash takes many seconds of slow topics with it.
+
+While it grows, a bag is a folder with its final name, one MCAP file in it and no ``metadata.yaml``,
+which appears last. The file is locked (``flock``) while its recorder lives; :mod:`stribeck.io.recovery`
+finishes what a dead one left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from stribeck.errors import ConfigError, OutputError
+from stribeck.io.files import write_atomically
+from stribeck.io.mcap_bag import McapBag
+from stribeck.io.messages import Topic
+
+FLUSH_PERIOD: Final = 0.2
+"""Chunks are closed and written this often [s]; with the time a disk takes it stays below 0.5 s."""
+
+MEMORY_LIMIT: Final = 64 << 20
+"""What may wait for a disk that does not answer [bytes]: minutes of slow topics."""
+
+CLOSE_TIMEOUT: Final = 30.0
+"""How long closing waits for the disk [s]."""
+
+
+class BagRecorder:
+    """Records messages of some topics into a new bag, from any thread, at a few µs a message.
+
+    :meth:`write` only appends to memory; a thread of its own writes to disk and syncs every
+    :data:`FLUSH_PERIOD`, so that a slow or stalled disk never delays the caller.
+
+    :param path: folder of the new bag; folders above it are made.
+    :param topics: all topics of the bag.
+    :param definitions: texts of message types (ros2msg, as a bag's schema) that
+        :func:`~stribeck.io.messages.contract_types` does not know.
+    :param memory_limit: what may wait for the disk [bytes].
+    :raises OutputError: if something is at ``path`` already, or nothing can be written there.
+    :raises ConfigError: for a message type that nobody defines.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        topics: Iterable[Topic],
+        *,
+        definitions: Mapping[str, str] | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        self.path = Path(os.path.abspath(path))
+        self._bag = McapBag(self.path.name, topics, definitions=definitions)
+        self._memory_limit = memory_limit
+        self._lock = threading.Lock()  # guards all that is below, and the bag
+        self._writing = 0  # bytes on their way to the disk
+        # Steady times [s] at which the oldest message came of those on their way, and of those in memory.
+        self._writing_since: float | None = None
+        self._waiting_since: float | None = None
+        self._failure = ""
+        self._told = False
+        self._ending = threading.Event()
+        self._file = _new_file(self.path)
+        self._thread = threading.Thread(target=self._run, name="bag recorder", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def numbered(
+        cls,
+        folder: Path,
+        prefix: str,
+        topics: Iterable[Topic],
+        *,
+        definitions: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Record into a new bag ``<prefix>_<number>`` of ``folder``, after all that are there."""
+        if Path(prefix).name != prefix:
+            raise ConfigError(f"bags cannot be named {prefix!r}: give a name without slashes")
+        topics = tuple(topics)
+        while True:
+            path = next_path(folder, prefix)
+            try:
+                return cls(path, topics, definitions=definitions)
+            except OutputError:
+                if not path.exists():
+                    raise  # otherwise another recorder took this number just now
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Messages so far, by topic."""
+        return self._bag.counts
+
+    @property
+    def lag(self) -> float:
+        """Age of the oldest message that is not yet on disk [s]: what a crash would take now."""
+        since = self._writing_since or self._waiting_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def write(self, topic: str, data: bytes | memoryview, log_time_ns: int) -> None:
+        """Record a message, as CDR bytes.
+
+        :param log_time_ns: when it came [ns]; it orders messages, their time is their header stamp.
+        :raises OutputError: if the disk is full or gone, or more waits for it than memory may hold;
+            this and all further messages are then not recorded.
+        :raises ConfigError: for a topic that the bag has not.
+        """
+        with self._lock:
+            if self._ending.is_set():
+                raise OutputError(f"{self.path} is closed; nothing more can be recorded into it")
+            if not self._failure and self._bag.pending + self._writing > self._memory_limit:
+                self._failure = self._overflow()
+            if self._failure:
+                self._told = True
+                raise OutputError(self._failure)
+            if self._waiting_since is None:
+                self._waiting_since = time.monotonic()
+            self._bag.add(topic, data, log_time_ns)
+
+    def close(self) -> None:
+        """Write what is left, and finish the bag with its index and ``metadata.yaml``.
+
+        :raises OutputError: if the disk is full, gone or does not answer; what is on it can be
+            recovered. A failure that :meth:`write` has told of is not told again.
+        """
+        if self._ending.is_set():
+            return
+        self._ending.set()
+        self._thread.join(CLOSE_TIMEOUT)
+        if self._thread.is_alive():
+            raise OutputError(
+                f"cannot finish {self.path}: the disk does not answer for {CLOSE_TIMEOUT:g} s; what is on it "
+                "is recovered when the bag is read"
+            )
+        os.close(self._file)
+        if self._failure and not self._told:
+            self._told = True
+            raise OutputError(self._failure)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # An error on its way out says more than what follows from it.
+        with contextlib.suppress(OutputError) if kind is not None else contextlib.nullcontext():
+            self.close()
+
+    def _run(self) -> None:
+        """What the recorder's thread does until the bag is finished, or the disk fails."""
+        try:
+            while not self._ending.wait(FLUSH_PERIOD):
+                self._store()
+            self._store()
+            if not self._failure:  # messages were refused: a bag that looks whole would hide it
+                self._finish()
+        except OSError as error:
+            self._fail(error.strerror or type(error).__name__)
+        except OutputError as error:
+            self._fail(str(error))
+
+    def _store(self) -> None:
+        """Close the chunk in progress, and bring everything to the disk."""
+        with self._lock:
+            self._bag.close_chunk()
+            data = self._bag.take()
+            self._writing = len(data)
+            self._writing_since, self._waiting_since = self._waiting_since, None
+        _append(self._file, data)
+        with self._lock:
+            self._writing, self._writing_since = 0, None
+
+    def _finish(self) -> None:
+        metadata = self._bag.finish()
+        _append(self._file, self._bag.take())
+        write_atomically(self.path / "metadata.yaml", metadata)
+        _sync_folder(self.path)
+
+    def _fail(self, reason: str) -> None:
+        with self._lock:
+            self._failure = self._failure or (
+                f"recording into {self.path} has stopped: {reason}; what is on the disk is recovered when "
+                "the bag is read"
+            )
+
+    def _overflow(self) -> str:
+        return (
+            f"recording into {self.path} has stopped: the disk has not answered for {self.lag:.1f} s and "
+            f"{self._memory_limit / (1 << 20):.3g} MiB wait for it; record to a faster disk, or fewer topics"
+        )
+
+
+def next_path(folder: Path, prefix: str) -> Path:
+    """A path ``<prefix>_<number>`` in ``folder``, with a number above all that are there, also unfinished."""
+    numbered = re.compile(re.escape(prefix) + r"_(\d+)(_recovered.*)?", re.DOTALL)
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    numbers = [int(found.group(1)) for name in names if (found := numbered.fullmatch(name))]
+    return folder / f"{prefix}_{max(numbers, default=0) + 1:03d}"
+
+
+def _new_file(path: Path) -> int:
+    """An open, locked, empty MCAP file in a new folder, which has its lock from the moment it has its name."""
+    try:
+        if os.path.lexists(path):
+            raise OutputError(f"{path} exists already; choose another name or move it away")
+        path.mkdir(parents=True)
+    except OSError as error:
+        raise OutputError(f"cannot record into {path}: {error.strerror}") from error
+    hidden, file = path / f".{path.name}.mcap", -1
+    try:
+        file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with contextlib.suppress(OSError):  # a file system without locks: nobody can tell who is alive
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(hidden, path / f"{path.name}.mcap")
+        _sync_folder(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        if file >= 0:
+            os.close(file)
+        shutil.rmtree(path, ignore_errors=True)
+        raise OutputError(f"cannot record into {path}: {error.strerror}") from error
+    return file
+
+
+def _append(file: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(file, left) :]
+    if data:
+        os.fdatasync(file)
+
+
+def _sync_folder(path: Path) -> None:
+    """Bring names to the disk, where the file system can."""
+    with contextlib.suppress(OSError):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -1,0 +1,298 @@
+"""Bags that a killed recorder or a power cut left unfinished: read up to the last whole chunk, and finished.
+
+An unfinished bag is a folder without ``metadata.yaml`` that holds one MCAP file of its own name, without
+an index or of our recorder. It stays as it is. A finished copy, ``<name>_recovered``, is made
+beside it when it is first read, and knows by a digest which file it was made of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from mcap.data_stream import ReadDataStream
+from mcap.exceptions import McapError
+from mcap.opcode import Opcode
+from mcap.records import Channel, Chunk, Header, Schema
+from mcap.stream_reader import get_chunk_data_stream
+
+from stribeck.errors import RecordingError, StribeckError
+from stribeck.io.files import write_atomically
+from stribeck.io.mcap_bag import MAGIC, McapBag, custom_value
+from stribeck.io.messages import RawMessage, Topic, contract_types
+
+ORIGINAL_KEY = "stribeck_original"
+"""Key in the metadata of a finished copy: digest of the unfinished file."""
+
+Note = Callable[[str], None]
+"""Takes a line of text that a user should read."""
+
+STILL_WRITTEN: Final = 10.0
+"""A file of a recorder that takes no lock is taken for growing if it changed within this time [s]."""
+
+_HEADER = struct.Struct("<BQ")
+_MESSAGE = struct.Struct("<HIQQ")
+_FOOTER_START = b"\x02\x14\x00\x00\x00\x00\x00\x00\x00"
+_ENDING = 37
+"""Length of footer and closing magic [bytes]."""
+
+
+class CutOffError(RecordingError):
+    """A bag was cut off before it held anything that could be used."""
+
+
+class BeingRecordedError(RecordingError):
+    """A bag is still being recorded."""
+
+
+@dataclass
+class Salvage:
+    """What can be read of an unfinished bag.
+
+    :param definitions: texts of message types (ros2msg), by name.
+    :param damaged: chunks whose checksum is wrong, or that hold nonsense; they are left out.
+    """
+
+    topics: dict[int, Topic] = field(default_factory=dict)
+    messages: list[RawMessage] = field(default_factory=list)
+    definitions: dict[str, str] = field(default_factory=dict)
+    damaged: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Time between the first message and the last [s]."""
+        times = [message.log_time for message in self.messages]
+        return (max(times) - min(times)) * 1e-9 if times else 0.0
+
+
+def unfinished_file(path: Path) -> Path | None:
+    """The MCAP file of an unfinished bag; ``path`` is its folder, or the file itself."""
+    folder = path.resolve()
+    if path.suffix == ".mcap" and path.is_file():
+        folder = folder.parent
+    elif not path.is_dir():
+        return None
+    if (folder / "metadata.yaml").exists():
+        return None
+    files = [file for file in folder.glob("*.mcap") if not file.name.startswith(".")]
+    if len(files) != 1 or files[0].stem not in (folder.name, f"{folder.name}_0"):
+        return None
+    (file,) = files
+    return None if _has_index(file) and not _is_ours(file) else file
+
+
+def is_recovered(bag: Path) -> bool:
+    """Whether a bag is the finished copy of one that was cut off."""
+    return custom_value(bag, ORIGINAL_KEY) is not None
+
+
+def original_digest(path: Path) -> str | None:
+    """What tells an unfinished bag, and finished copies of it, from all others; nothing for other bags."""
+    file = unfinished_file(path)
+    return custom_value(path, ORIGINAL_KEY) if file is None else _digest(file.read_bytes())
+
+
+def is_being_recorded(file: Path) -> bool:
+    """Whether the recorder of an unfinished bag is alive.
+
+    Ours holds a lock. Others do not, so there it is told by the age of the file.
+    """
+    with file.open("rb") as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return _is_fresh(file)
+    return not _is_ours(file) and _is_fresh(file)
+
+
+def recover(file: Path, note: Note) -> Path | Salvage:
+    """The finished copy of an unfinished bag, which is made if there is none yet.
+
+    Where none can be made, because the folder is read-only or the disk full, what can be read.
+
+    :param note: is told what happened, in one line.
+    :raises BeingRecordedError: for a bag whose recorder is alive.
+    :raises CutOffError: for a bag without a single message.
+    """
+    folder = file.parent
+    if is_being_recorded(file):
+        raise BeingRecordedError(f"{folder} is being recorded right now; wait until the recording has ended")
+    content = file.read_bytes()
+    digest = _digest(content)
+    copy = _copy_of(folder, digest)
+    if copy is not None:
+        note(f"{folder} was cut off; its finished copy {copy.name} is read instead")
+        return copy
+    salvage = salvaged(content)
+    if not salvage.messages:
+        raise CutOffError(
+            f"{folder} was cut off before a message was on the disk: there is nothing to recover"
+        )
+    what = f"{folder} was cut off: its recorder was killed, or power or disk failed; {_amount(salvage)}"
+    try:
+        copy = _finished_copy(folder, digest, salvage)
+    except (OSError, StribeckError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        note(f"{what} and are read as they are, no finished copy can be made: {reason}")
+        return salvage
+    note(f"{what} and are in the finished copy {copy.name}")
+    return copy
+
+
+def salvaged(content: bytes) -> Salvage:
+    """All that is whole in an MCAP file, whatever it was cut off or damaged by."""
+    found = Salvage()
+    schemas: dict[int, str] = {}
+    if not content.startswith(MAGIC):
+        return found
+    chunked = False
+    for opcode, payload in _records(memoryview(content)[len(MAGIC) :]):
+        if opcode in (Opcode.DATA_END, Opcode.FOOTER):
+            break  # what follows is an index
+        # Beside chunks only a damaged length leads to records that no checksum guards.
+        chunked = chunked or opcode == Opcode.CHUNK
+        try:
+            records = _chunk_records(payload) if opcode == Opcode.CHUNK else [(opcode, payload)]
+            if opcode == Opcode.CHUNK or not chunked:
+                for inner, data in records:
+                    _take_record(found, schemas, inner, data)
+        except Exception:  # the decompressors and parsers raise whatever damaged bytes make them raise
+            found.damaged += 1
+    return found
+
+
+def _records(data: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Whole records, up to the first that is cut off or is none, as the zeros a file system may leave."""
+    offset = 0
+    while offset + _HEADER.size <= len(data):
+        opcode, length = _HEADER.unpack_from(data, offset)
+        offset += _HEADER.size
+        if opcode == 0 or length > len(data) - offset:
+            return
+        yield opcode, data[offset : offset + length]
+        offset += length
+
+
+def _chunk_records(payload: memoryview) -> list[tuple[int, memoryview]]:
+    """The records of a chunk, whose checksum is right where it has one."""
+    chunk = Chunk.read(ReadDataStream(BytesIO(payload)))
+    stream, length = get_chunk_data_stream(chunk, validate_crc=True)
+    data = stream.read(length)
+    if len(data) != chunk.uncompressed_size:
+        raise ValueError("a chunk has another size than it says")
+    return list(_records(memoryview(data)))
+
+
+def _take_record(found: Salvage, schemas: dict[int, str], opcode: int, data: memoryview) -> None:
+    if opcode == Opcode.SCHEMA:
+        schema = Schema.read(ReadDataStream(BytesIO(data)))
+        schemas[schema.id] = schema.name
+        if schema.encoding == "ros2msg":
+            found.definitions[schema.name] = schema.data.decode()
+    elif opcode == Opcode.CHANNEL:
+        channel = Channel.read(ReadDataStream(BytesIO(data)))
+        latched = "transient_local" in channel.metadata.get("offered_qos_profiles", "")
+        found.topics[channel.id] = Topic(channel.topic, schemas[channel.schema_id], latched)
+    elif opcode == Opcode.MESSAGE:
+        channel_id, _, log_time, _ = _MESSAGE.unpack_from(data)
+        found.messages.append(RawMessage(found.topics[channel_id], log_time, bytes(data[_MESSAGE.size :])))
+
+
+def _amount(salvage: Salvage) -> str:
+    amount = f"{len(salvage.messages)} messages of {salvage.seconds:.1f} s came back"
+    return amount if not salvage.damaged else f"{amount}, {salvage.damaged} damaged parts are left out,"
+
+
+def _copy_of(folder: Path, digest: str) -> Path | None:
+    for beside in sorted(folder.parent.iterdir()):
+        if beside.is_dir() and custom_value(beside, ORIGINAL_KEY) == digest:
+            return beside
+    return None
+
+
+def _finished_copy(folder: Path, digest: str, salvage: Salvage) -> Path:
+    """Write the copy beside and rename it: it appears at once and whole."""
+    known = contract_types()
+    own = {
+        name: text
+        for name, text in salvage.definitions.items()
+        if name not in known.types or text != known.generate_msgdef(name, ros_version=2)[0]
+    }
+    copy = _free_name(folder, digest)
+    if copy.exists():
+        return copy  # made by another reader at the same time
+    beside = Path(tempfile.mkdtemp(prefix=f".{copy.name}.", dir=folder.parent))
+    try:
+        bag = McapBag(
+            copy.name, salvage.topics.values(), definitions=own, custom={ORIGINAL_KEY: f"x{digest}"}
+        )
+        for message in salvage.messages:
+            bag.add(message.topic.name, message.data, message.log_time)
+        metadata = bag.finish()
+        unfinished = beside / copy.name
+        write_atomically(unfinished / f"{copy.name}.mcap", bag.take())
+        write_atomically(unfinished / "metadata.yaml", metadata)
+        _place(unfinished, copy, digest)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return copy
+
+
+def _place(unfinished: Path, copy: Path, digest: str) -> None:
+    try:
+        os.rename(unfinished, copy)
+    except OSError:
+        if custom_value(copy, ORIGINAL_KEY) != digest:  # otherwise another reader was faster
+            raise
+
+
+def _free_name(folder: Path, digest: str) -> Path:
+    """A name for the copy that nothing has, but this copy."""
+    number, copy = 1, folder.with_name(f"{folder.name}_recovered")
+    while copy.exists() and custom_value(copy, ORIGINAL_KEY) != digest:
+        number += 1
+        copy = folder.with_name(f"{folder.name}_recovered_{number}")
+    return copy
+
+
+def _has_index(file: Path) -> bool:
+    """Whether an MCAP file ends as it should."""
+    with file.open("rb") as opened, contextlib.suppress(OSError):
+        opened.seek(-_ENDING, os.SEEK_END)
+        ending = opened.read()
+        return ending.startswith(_FOOTER_START) and ending.endswith(MAGIC)
+    return False
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether our recorder wrote the file, by its header; also one whose header a crash damaged."""
+    with file.open("rb") as opened:
+        start = memoryview(opened.read(len(MAGIC) + 200))
+    for opcode, payload in _records(start[len(MAGIC) :]):
+        if opcode == Opcode.HEADER:
+            with contextlib.suppress(ValueError, struct.error, McapError):
+                library = Header.read(ReadDataStream(BytesIO(payload))).library
+                return library.startswith("stribeck") or not library or not library.isprintable()
+        break
+    return True
+
+
+def _is_fresh(file: Path) -> bool:
+    return time.time() - file.stat().st_mtime < STILL_WRITTEN
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
