@@ -28,6 +28,10 @@ class StudyError(StribeckError):
     """A study database cannot be used as asked."""
 
 
+class ServoError(StribeckError):
+    """A servo or its bus does not answer, is not what was expected, or reports an error."""
+
+
 class OutputError(StribeckError):
     """A result cannot be written where it was asked for."""
 

@@ -2,7 +2,6 @@
 
 import copy
 import math
-from pathlib import Path
 
 import pytest
 import yaml
@@ -116,12 +115,3 @@ ELBOW = ["joints", "elbow"]
 def test_what_is_not_valid_is_refused_with_its_place(path, value, parts):
     """Missing, unknown and impossible values, one line each."""
     refusal(lambda: read(changed(path, value)), *parts)
-
-
-@pytest.mark.parametrize("name", ["record.yaml", "record_xl330.yaml"])
-def test_every_key_of_the_examples_is_explained(name):
-    """Each line with a value has a comment, or says by its name what it is, in the file or in record.yaml."""
-    lines = (Path(__file__).resolve().parents[2] / "config" / name).read_text().splitlines()
-    assert all(len(line) <= 120 for line in lines)
-    content = yaml.safe_load("\n".join(lines))
-    session_config(content["joints"], content["plays"], content.get("soft_start", {}), name)

@@ -10,6 +10,7 @@ from stribeck.core.actuator import EFFECTS
 from stribeck.core.friction import LAWS
 from stribeck.fit import METHODS
 from stribeck.io.storage import STORAGES
+from stribeck.servo.tables import MODELS
 
 TERMS = ("asymmetric", "offset")
 
@@ -23,6 +24,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"stribeck {stribeck.__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    _emulate(_verb(verbs, "emulate", "emulate", "servos that are not there, behind a pseudo-terminal"))
+    _record(_verb(verbs, "record", "record", "play trajectories on servos at a serial port, and record them"))
     _import(_verb(verbs, "import", "import_recordings", "recordings in the BAM JSON format to rosbag2 bags"))
     _fit(_verb(verbs, "fit", "fit", "identify a friction law from recordings"))
     _evaluate(_verb(verbs, "evaluate", "evaluate", "errors of parameter files on recordings"))
@@ -80,6 +83,77 @@ def _simulation(parser: argparse.ArgumentParser, default: float | None = 0.005) 
         metavar="S",
         help="put simulations back on the measurement every so often",
     )
+
+
+def _emulate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--link", type=Path, required=True, metavar="PATH", help="symbolic link to make to the port"
+    )
+    servo = parser.add_argument_group("servos: what is given once is for all of --id, or give it for each")
+    servo.add_argument(
+        "--servo",
+        nargs="+",
+        default=["xl330"],
+        choices=tuple(MODELS),
+        metavar="MODEL",
+        help=f"{', '.join(MODELS)} (default: xl330)",
+    )
+    servo.add_argument("--id", type=int, nargs="+", default=[1], metavar="N", help="IDs (default: 1)")
+    servo.add_argument(
+        "--params",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="parameter files (default: the published M6 values, without mounting offset)",
+    )
+    servo.add_argument("--actuator", help="YAML file of a servo of --params that is not among ours")
+    servo.add_argument(
+        "--bench",
+        action="append",
+        default=[],
+        metavar="mass=KG,length=M[,arm_mass=KG]",
+        help="load; repeat it for several servos (default: none)",
+    )
+    servo.add_argument(
+        "--position-offset", type=float, metavar="RAD", help="mounting offset (default: the parameter file's)"
+    )
+    servo.add_argument("--noise", type=zero_or_more, default=0.3, metavar="COUNTS", help="(default: 0.3)")
+    servo.add_argument("--temperature", type=float, default=25.0, metavar="°C", help="(default: 25)")
+    servo.add_argument(
+        "--register",
+        action="append",
+        default=[],
+        metavar="NAME=COUNTS",
+        help="a register that differs from the factory's, for example shutdown=52",
+    )
+    supply = parser.add_argument_group("supply and bus")
+    supply.add_argument("--voltage", type=positive, metavar="V", help="(default: nominal, 5 for an XL330)")
+    supply.add_argument(
+        "--supply-resistance", type=zero_or_more, default=0.1, metavar="OHM", help="(default: 0.1)"
+    )
+    supply.add_argument("--baud", type=count, metavar="RATE", help="the only rate they hear (default: any)")
+    supply.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="KIND:KEY=VALUE,…",
+        help="what goes wrong: lost:p=0.05, silence:every=2,for=0.05, push:after=3,torque=0.05,for=0.1, …",
+    )
+    supply.add_argument("--dt", type=time_step, default=0.001, metavar="S", help="time step (default: 0.001)")
+    supply.add_argument("--seed", type=seed, default=0, metavar="N", help="of noise and faults (default: 0)")
+
+
+def _record(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", type=Path, required=True, metavar="YAML", help="what to record, see config/record.yaml"
+    )
+    parser.add_argument("--port", help="serial port (default: the file's)")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="folder for the bags (default: the file's)")
+    parser.add_argument("--rate", type=positive, metavar="HZ", help="cycles in a second (default: the file's)")
+    parser.add_argument(
+        "--allow-overvoltage", action="store_true", help="record above the servos' rated supply"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress, only bags and what goes wrong")
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
@@ -226,6 +300,14 @@ def positive(text: str) -> float:
     value = float(text)
     if not 0.0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"must be positive, found {text}")
+    return value
+
+
+def zero_or_more(text: str) -> float:
+    """A number from zero on."""
+    value = float(text)
+    if not 0.0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be zero or positive, found {text}")
     return value
 
 

@@ -209,6 +209,16 @@ class Actuator:
         """Whether the measured supply voltage drives the motor instead of the run's nominal one."""
         return "supply" in self.active_effects
 
+    @property
+    def datasheet_torque_constant(self) -> float | None:
+        r"""Torque constant :math:`k_t = \tau_{stall} / I_{stall}` by the datasheet [N m/A], where it is known.
+
+        It includes the losses of the gearbox at stall, so torque from a measured current is good to some
+        20 %; the fit has a k_t of its own.
+        """
+        torque, current = self.datasheet.get("stall_torque"), self.datasheet.get("stall_current")
+        return torque / current if torque and current else None
+
     def with_effects(self, effects: Iterable[str]) -> Actuator:
         """The actuator with effects beyond the paper switched on.
 

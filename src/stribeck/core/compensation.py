@@ -59,7 +59,7 @@ class Tuning:
 
 def smooth_step(x: Any) -> Any:
     """Odd and smooth from -1 at -1 to 1 at 1: :math:`(3x - x^3)/2`, constant outside."""
-    x = np.clip(x, -1.0, 1.0)
+    x = np.minimum(np.maximum(x, -1.0), 1.0)
     return 1.5 * x - 0.5 * x * x * x
 
 
@@ -75,7 +75,8 @@ def intended_direction(
     At rest the intention :math:`i = S(z(e)/e_w + \dot\theta_d/v_c)` decides, with the error beyond
     the dead-band z and the step S of :func:`smooth_step`; in motion its sign; between them a share
     :math:`a = u^2(3 - 2u)`, :math:`u = |\dot\theta|/v_h`: :math:`d = a\,sign(\dot\theta) + (1-a)\,i`.
-    Away from a goal at rest d is smaller (see :class:`Tuning`).
+    Away from a goal at rest d is smaller (see :class:`Tuning`), the more the further the joint is
+    beyond the goal, fully so at the edge of the dead-band. d is odd: with all signs turned it turns.
     """
     beyond = np.sign(error) * np.maximum(np.abs(error) - tuning.deadband, 0.0)
     commanded = command_velocity / tuning.command_velocity
@@ -84,8 +85,9 @@ def intended_direction(
     share = u * u * (3.0 - 2.0 * u)
     direction = share * np.sign(velocity) + (1.0 - share) * intention
     led = np.minimum(np.abs(commanded), 1.0)
-    away = led + (1.0 - led) * (1.0 - (1.0 - tuning.away) * share)
-    return np.asarray(np.where(velocity * error < 0.0, away * direction, direction))
+    retreat = -np.sign(velocity) * error / max(tuning.deadband, 1e-9)
+    beyond_goal = np.minimum(np.maximum(retreat, 0.0), 1.0)
+    return np.asarray(direction * (1.0 - (1.0 - led) * (1.0 - tuning.away) * share * beyond_goal))
 
 
 def load_feedback(law: FrictionLaw, p: Mapping[str, float], torque_max: float) -> float:
@@ -119,6 +121,16 @@ def goal_offset(actuator: Actuator, p: Mapping[str, Any], kp: Any, supply_voltag
         return torque * p["R"] / (p["kt"] * supply_voltage * control.gain * kp)
     factor = p["kt"] if isinstance(control, CurrentControl) else p["ratio"]
     return torque / (factor * control.gain * kp)
+
+
+def stall_torque(actuator: Actuator, p: Mapping[str, Any]) -> float:
+    """Torque of the standing motor at full output and the highest rated supply [N m].
+
+    It is what :func:`~stribeck.core.actuator.motor_torque` gives for a goal that is far away.
+    """
+    far = 1e9
+    command, reached = Command(far, 1.0, actuator.supply.rated_max), ControlState(far, 0.0)
+    return float(motor_torque(actuator, p, Gains(1.0, 0.0, 0.0), reached, command, 0.0, 0.0, 0.0)[0])
 
 
 def current_of(p: Mapping[str, Any], torque: Any) -> Any:
@@ -179,6 +191,9 @@ class FrictionModel:
         self.offset: FloatArray = np.array(
             [joint.values["torque_offset"] if joint.law.offset else 0.0 for joint in joints], dtype=np.float64
         )
+        self.stall: FloatArray = np.array(
+            [stall_torque(joint.actuator, joint.values) for joint in joints], dtype=np.float64
+        )
         self.load_dependent = any(joint.law.load != "none" for joint in joints)
         laws = list(dict.fromkeys(joint.law for joint in joints))
         self._groups: list[tuple[FrictionLaw, Any, dict[str, FloatArray]]] = []
@@ -222,10 +237,16 @@ class FrictionModel:
         return found
 
     def offsets(self, torque: FloatArray, kp: FloatArray, supply: FloatArray) -> FloatArray:
-        """Goal offsets that make the firmware add ``torque`` (:func:`goal_offset`) [rad], 0 without gain."""
+        """Goal offsets that make the firmware add ``torque`` (:func:`goal_offset`) [rad], 0 without gain.
+
+        Torques beyond what the motors can are cut off.
+        """
+        possible = np.clip(torque, -self.stall, self.stall)
         return np.array(
             [
-                goal_offset(joint.actuator, joint.values, kp[k], supply[k], torque[k]) if kp[k] > 0.0 else 0.0
+                goal_offset(joint.actuator, joint.values, kp[k], supply[k], possible[k])
+                if kp[k] > 0.0
+                else 0.0
                 for k, joint in enumerate(self.joints)
             ]
         )
@@ -265,7 +286,7 @@ class FrictionModel:
             first = wanted(guess)
             second = wanted(first)
             torque = second + (second - first) * _further(first - guess, second - first)
-        return np.asarray(np.clip(torque, -self.limit, self.limit))
+        return np.asarray(np.minimum(np.maximum(torque, -self.limit), self.limit))
 
 
 def _ramps(actuator: Actuator) -> bool:
@@ -279,5 +300,5 @@ def _further(change: FloatArray, next_change: FloatArray) -> FloatArray:
     """
     still = np.abs(change) < 1e-15
     ratio = np.where(still, 0.0, next_change) / np.where(still, 1.0, change)
-    ratio = np.clip(ratio, -LARGEST_FEEDBACK, LARGEST_FEEDBACK)
+    ratio = np.minimum(np.maximum(ratio, -LARGEST_FEEDBACK), LARGEST_FEEDBACK)
     return np.asarray(ratio / (1.0 - ratio))

@@ -2,8 +2,9 @@
 
 Two clocks. What is stale is decided by arrival on a steady clock. The law's own time (ramp-in, slew
 limit, filters) is the difference of header stamps, clipped to [0, :data:`LONGEST_STEP`], and stamps
-give order; so a recording played at any rate gives the same torque. Arrays are (n,), one number per
-joint, in the robot's coordinates where they come in and go out.
+give order: of what comes in, a state sees what is stamped before it, however close to it that arrives.
+So a recording played at any rate gives the same torque. Arrays are (n,), one number per joint, in the
+robot's coordinates where they come in and go out.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from stribeck.core.compensation import (
     check_gain,
     intended_direction,
 )
+from stribeck.core.incoming import Command, Commands, JointOrder, Order, picked
 from stribeck.core.joint_map import JointMap
 from stribeck.errors import ConfigError
 
@@ -37,9 +39,6 @@ OUTPUT_MODES: tuple[OutputMode, ...] = get_args(OutputMode)
 LONGEST_STEP = 0.05
 """Longest time that the law sees pass between two states [s]."""
 
-COMMAND_FILTER = 0.02
-"""Time constant of the commanded velocity, where it is the slope of the goals [s]."""
-
 VELOCITY_FILTER = 0.02
 """Time constant of the measured velocity, where it is the slope of the positions [s]."""
 
@@ -50,22 +49,21 @@ A share :math:`\delta` of delay leaves at most :math:`\delta / T` of the own tor
 so that even with 20 ms of delay the loop through the robot stays a contraction.
 """
 
-KEPT_COMMANDS = 16
+WAITING_TELEMETRY = 128
+"""Telemetry per joint that may wait for states stamped after it."""
+
+LARGEST_EFFORT = 10.0
+"""Efforts beyond this many times the stall torque of the motor are no measurement."""
+
+LOWEST_SUPPLY = 0.5
+"""Supply voltages below this are no measurement of a servo that answers [V]."""
 
 TIMES_TO_FULL_TORQUE = 50.0
 """Default slew limit: the torque limit this many times per second."""
 
 
-class Command(NamedTuple):
-    """What a controller wants, (n,) each, NaN where it does not say.
-
-    Beside a goal position, an effort is the controller's own feed-forward (gravity, say): in the mode
-    ``goal_offset`` it becomes part of the offset. The goal itself must be where the joint is meant to go.
-    """
-
-    position: FloatArray
-    velocity: FloatArray
-    effort: FloatArray
+class _DoubtError(Exception):
+    """Why a state cannot be trusted."""
 
 
 class Output(NamedTuple):
@@ -88,7 +86,8 @@ class Settings:
         or nothing that can be used, in which case load terms are zero.
     :param gain: share of the friction that is cancelled [1].
     :param state_timeout: age of the last state from which the torque is zero [s].
-    :param command_timeout: age of the last command from which it is not passed on [s].
+    :param command_timeout: age of the last command from which it is not passed on, and says nothing of
+        the intended motion any more [s]. The first is decided by arrival, the second by stamps.
     :param ramp_time: from zero to full torque after a start or a doubt [s].
     :param slew: largest change of torque [N m/s] in the coordinates of the parameter files; 0 for
         :data:`TIMES_TO_FULL_TORQUE` times each joint's limit.
@@ -140,6 +139,12 @@ class Compensator:
         if len(set(names)) != len(names):
             raise ConfigError(f"joint names must differ, found {', '.join(names)}")
         check_gain(joints, settings.gain, settings.effort_meaning)
+        for joint in joints:
+            if settings.mode == "current" and "kt" not in joint.values:
+                raise ConfigError(
+                    f"joint {joint.name!r}: {joint.actuator.title} has no torque constant, so output_mode current "
+                    "is not possible; choose another mode"
+                )
         self.names = tuple(names)
         self.settings = settings
         self.model = FrictionModel(joints)
@@ -150,11 +155,12 @@ class Compensator:
         self.torque: FloatArray = np.zeros(len(names))
         self.kp: FloatArray = np.full(len(names), np.nan)
         self.supply: FloatArray = np.array([joint.actuator.supply.nominal for joint in joints])
+        self._largest_effort = LARGEST_EFFORT * self.model.stall
         slew = np.full(len(names), settings.slew)
         self._slew = np.where(slew > 0.0, slew, TIMES_TO_FULL_TORQUE * self.model.limit)
-        self._orders: dict[tuple[str, ...], tuple[npt.NDArray[np.intp] | None, str]] = {}
-        self._commands: deque[tuple[float | None, Command, FloatArray]] = deque(maxlen=KEPT_COMMANDS)
-        self._command_arrival = -math.inf
+        self._order = JointOrder(self.names)
+        self._commands = Commands(len(names))
+        self._telemetry: deque[tuple[float, str, float, float]] = deque()
         self._state_arrival = -math.inf
         self._stamp: float | None = None
         self._ramp = 0.0
@@ -167,6 +173,8 @@ class Compensator:
     def enable(self) -> None:
         """Start, with the ramp."""
         self.enabled = True
+        while self._telemetry:
+            self._take_telemetry()
         self._stamp = None
         self._fall_to_zero("no valid states yet")
 
@@ -186,14 +194,30 @@ class Compensator:
 
     # -- what comes in
 
-    def on_telemetry(self, joint: str, *, kp: float = math.nan, supply_voltage: float = math.nan) -> None:
-        """Firmware gain and supply voltage of a joint, where they are known and possible."""
-        if joint in self.names:
-            k = self.names.index(joint)
-            if math.isfinite(kp) and kp >= 0.0:
-                self.kp[k] = kp
-            if math.isfinite(supply_voltage) and supply_voltage > 0.5:
-                self.supply[k] = supply_voltage
+    def on_telemetry(
+        self,
+        joint: str,
+        *,
+        kp: float = math.nan,
+        supply_voltage: float = math.nan,
+        stamp: float | None = None,
+    ) -> None:
+        """Firmware gain and supply voltage of a joint, where they are known and possible.
+
+        With a ``stamp`` they count for the states that are stamped after it.
+        """
+        if joint not in self.names:
+            return
+        if stamp is None or not math.isfinite(stamp):
+            self._set_telemetry(joint, kp, supply_voltage)
+            return
+        if self._telemetry and stamp < self._telemetry[-1][0]:
+            self._telemetry.clear()  # time jumped back
+        self._telemetry.append((stamp, joint, kp, supply_voltage))
+        while self._telemetry and (
+            len(self._telemetry) > WAITING_TELEMETRY * len(self.names) or not self.enabled
+        ):
+            self._take_telemetry()
 
     def on_command(
         self,
@@ -207,15 +231,12 @@ class Compensator:
         """A controller's command; fields may be empty. Without ``names`` in the order of the joints.
 
         A command counts for the states that are stamped after it, or that arrive after it where it has
-        no stamp.
+        no stamp. One that does not name every joint does not count.
         """
-        order, _ = self._order_of(self.names if names is None else tuple(names), strict=False)
-        if order is None:
-            return
-        command = Command(*(_picked(values, order) for values in (position, velocity, effort)))
-        rate = self._command_velocity(stamp, arrival, command)
-        self._commands.append((stamp, command, rate))
-        self._command_arrival = arrival
+        order, _ = self._order.of(self.names if names is None else tuple(names), strict=False)
+        if order is not None:
+            command = Command(*(picked(values, order) for values in (position, velocity, effort)))
+            self._commands.add(arrival, stamp, command)
 
     def on_state(
         self,
@@ -235,39 +256,11 @@ class Compensator:
         """
         if not self.enabled:
             return self.torque
-        before, self._stamp = self._stamp, stamp
-        order, problem = self._order_of(tuple(names), strict=self.settings.other_joints == "refuse")
-        if order is None:
-            return self._fall_to_zero(problem)
-        if before is not None and stamp <= before:
-            return self._fall_to_zero(
-                "time jumped back" if stamp < before else "time stands still: a state came twice"
-            )
-        at, speed, load = (_picked(values, order) for values in (position, velocity, effort))
-        if not np.isfinite(at).all() or (len(velocity) and not np.isfinite(speed).all()):
-            return self._fall_to_zero("position or velocity is not a number")
-        elapsed = 0.0 if before is None else stamp - before
-        if elapsed > self.settings.state_timeout:
-            self._restart()
-        dt = min(elapsed, LONGEST_STEP)
-        at = self.map.servo_position(at)
-        speed = self.map.servo_velocity(speed) if len(velocity) else self._slope_of(at, dt)
-        load = self.map.servo_torque(load)
-        command, rate = self._command_for(stamp, arrival)
-        with np.errstate(all="ignore"):  # what is absurd ends at the limits, or as no number, below
-            wanted = self._wanted(at, speed, load, command, rate, dt)
-        if wanted is None:
-            return self._fall_to_zero(
-                f"effort is not a number, but effort_meaning is {self.settings.effort_meaning}"
-            )
-        if not np.isfinite(wanted).all():
-            return self._fall_to_zero("position, velocity or effort is out of all proportion")
-        self._state_arrival, self.doubt = arrival, None
-        self._ramp = min(1.0, self._ramp + dt / self.settings.ramp_time) if self.settings.ramp_time else 1.0
-        reach = self._slew * dt
-        self._applied = np.clip(self._ramp * wanted, self._applied - reach, self._applied + reach)
-        self.torque = self.map.torque(self._applied)
-        return self.torque
+        try:
+            with np.errstate(all="ignore"):  # what is absurd ends at the limits, or in doubt
+                return self._follow(arrival, stamp, names, position, velocity, effort)
+        except _DoubtError as doubt:
+            return self._fall_to_zero(str(doubt))
 
     def expire(self, now: float) -> bool:
         """Fall to zero if the states are stale at ``now`` [s]; whether that happened just now."""
@@ -275,6 +268,16 @@ class Compensator:
             return False
         self._fall_to_zero(f"no states for {1e3 * (now - self._state_arrival):.0f} ms")
         return True
+
+    def fade(self, torque: FloatArray, dt: float) -> FloatArray:
+        """Somebody else's friction torque, (n,) [N m], taken back towards zero at the slew limit during ``dt`` [s].
+
+        For whoever takes over from a compensator; it becomes :attr:`torque` of this one.
+        """
+        start, reach = self.map.servo_torque(torque), self._slew * dt
+        self._applied = np.sign(start) * np.maximum(np.abs(start) - reach, 0.0)
+        self.torque = np.asarray(self.map.torque(self._applied))
+        return self.torque
 
     # -- what goes out
 
@@ -285,19 +288,90 @@ class Compensator:
             return Output(self.torque, self.torque)
         if mode == "current":
             return Output(self.map.sign * self.model.currents(self._applied), self.torque)
-        if not self._commands or now - self._command_arrival > self.settings.command_timeout:
+        command = self._commands.latest(now, self.settings.command_timeout)
+        if command is None:
             return None
-        command = self._commands[-1][1]
         own = command.effort if mode == "sum" else command.position
         if not np.isfinite(own).all():
             return None
         if mode == "sum":
             return Output(own + self.torque, self.torque)
-        torque = self._applied + self._own_feed_forward(command)
-        offset = self.model.offsets(torque, self.kp, self.supply)
-        return Output(own + self.map.velocity(offset), self.torque)
+        with np.errstate(all="ignore"):  # a firmware gain next to nothing asks for any offset
+            torque = self._applied + self._own_feed_forward(command)
+            goal = own + self.map.velocity(self.model.offsets(torque, self.kp, self.supply))
+        return Output(goal, self.torque) if np.isfinite(goal).all() else None
 
     # -- inside
+
+    def _follow(
+        self,
+        arrival: float,
+        stamp: float,
+        names: Sequence[str],
+        position: Sequence[float],
+        velocity: Sequence[float],
+        effort: Sequence[float],
+    ) -> FloatArray:
+        """:meth:`on_state` of an enabled compensator.
+
+        :raises _DoubtError: if the state says nothing that can be trusted.
+        """
+        order, before, gap = self._placed(tuple(names), stamp)
+        if gap is not None:
+            self._fall_to_zero(gap)
+        dt = 0.0 if before is None else min(stamp - before, LONGEST_STEP)
+        at, speed, load = (picked(values, order) for values in (position, velocity, effort))
+        if not np.isfinite(at).all() or (len(velocity) and not np.isfinite(speed).all()):
+            raise _DoubtError("position or velocity is not a number")
+        while self._telemetry and self._telemetry[0][0] < stamp:
+            self._take_telemetry()
+        if self.settings.mode == "goal_offset" and not (self.kp > 0.0).all():
+            raise _DoubtError("the firmware gain is not known: no telemetry yet, and no p_gain is set")
+        at = self.map.servo_position(at)
+        speed = self.map.servo_velocity(speed) if len(velocity) else self._slope_of(at, dt)
+        command, rate = self._commands.before(stamp, arrival, self.settings.command_timeout)
+        wanted = self._wanted(at, speed, self.map.servo_torque(load), command, rate, dt)
+        if not np.isfinite(wanted).all():
+            raise _DoubtError("position, velocity or effort is out of all proportion")
+        self._state_arrival, self.doubt = arrival, gap
+        self._ramp = min(1.0, self._ramp + dt / self.settings.ramp_time) if self.settings.ramp_time else 1.0
+        reach = self._slew * dt
+        least, most = self._applied - reach, self._applied + reach
+        self._applied = np.minimum(np.maximum(self._ramp * wanted, least), most)
+        self.torque = self.map.torque(self._applied)
+        return self.torque
+
+    def _placed(self, names: tuple[str, ...], stamp: float) -> tuple[Order, float | None, str | None]:
+        """Order of the joints in a state, stamp of the state before it, and why it is a first one again.
+
+        :raises _DoubtError: if the joints are not ours, or time stands still.
+        """
+        before, self._stamp = self._stamp, stamp if math.isfinite(stamp) else None
+        order, problem = self._order.of(names, strict=self.settings.other_joints == "refuse")
+        if order is None:
+            raise _DoubtError(problem)
+        if self._stamp is None:
+            raise _DoubtError("a stamp is not a number")
+        if before is None:
+            return order, None, None
+        if stamp == before:
+            raise _DoubtError("time stands still: a state came twice")
+        if stamp < before:
+            return order, None, "time jumped back"
+        if stamp - before > self.settings.state_timeout:
+            return order, None, f"no states for {1e3 * (stamp - before):.0f} ms"
+        return order, before, None
+
+    def _set_telemetry(self, joint: str, kp: float, supply_voltage: float) -> None:
+        k = self.names.index(joint)
+        if math.isfinite(kp) and kp >= 0.0:
+            self.kp[k] = kp
+        if math.isfinite(supply_voltage) and supply_voltage > LOWEST_SUPPLY:
+            self.supply[k] = supply_voltage
+
+    def _take_telemetry(self) -> None:
+        """Take over the oldest telemetry that waits for a later state."""
+        self._set_telemetry(*self._telemetry.popleft()[1:])
 
     def _fall_to_zero(self, reason: str) -> FloatArray:
         self.doubt = reason
@@ -315,56 +389,6 @@ class Compensator:
         self._slope = zero
         self._load = None
 
-    def _order_of(self, names: tuple[str, ...], *, strict: bool) -> tuple[npt.NDArray[np.intp] | None, str]:
-        """Where each joint stands in a message, or why that cannot be said."""
-        found = self._orders.get(names)
-        if found is None:
-            found = self._find_order(names)
-            if len(self._orders) < 64:
-                self._orders[names] = found
-        order, problem = found
-        if strict and order is not None and len(names) != len(self.names):
-            unknown = sorted(set(names) - set(self.names))
-            return None, f"unknown joint {', '.join(unknown)} (other_joints: ignore lets it pass)"
-        return order, problem
-
-    def _find_order(self, names: tuple[str, ...]) -> tuple[npt.NDArray[np.intp] | None, str]:
-        doubled = sorted({name for name in self.names if names.count(name) > 1})
-        missing = [name for name in self.names if name not in names]
-        if doubled:
-            return None, f"joint {', '.join(doubled)} stands twice in one message"
-        if missing:
-            return None, f"joint {', '.join(missing)} missing"
-        return np.array([names.index(name) for name in self.names]), ""
-
-    def _command_velocity(self, stamp: float | None, arrival: float, command: Command) -> FloatArray:
-        """Commanded velocity: as said, else the filtered slope of the goals."""
-        time = arrival if stamp is None else stamp
-        zero = np.zeros(len(self.names))
-        slope = zero
-        if self._commands:
-            last_stamp, last, rate = self._commands[-1]
-            elapsed = time - (self._command_arrival if last_stamp is None else last_stamp)
-            if elapsed < 0.0:
-                self._commands.clear()
-            elif elapsed > LONGEST_STEP:
-                slope = zero
-            elif elapsed > 0.0:
-                share = min(1.0, elapsed / COMMAND_FILTER)
-                slope = rate + share * ((command.position - last.position) / elapsed - rate)
-            else:
-                slope = rate
-        said = np.where(np.isfinite(command.velocity), command.velocity, slope)
-        return np.asarray(np.where(np.isfinite(said), said, 0.0))
-
-    def _command_for(self, stamp: float, arrival: float) -> tuple[Command | None, FloatArray]:
-        """The last command before a state, with its velocity; none if it is stale."""
-        if arrival - self._command_arrival <= self.settings.command_timeout:
-            for given, command, rate in reversed(self._commands):
-                if given is None or given < stamp:
-                    return command, rate
-        return None, np.zeros(len(self.names))
-
     def _slope_of(self, at: FloatArray, dt: float) -> FloatArray:
         if self._last_position is not None and dt > 0.0:
             share = min(1.0, dt / VELOCITY_FILTER)
@@ -380,8 +404,11 @@ class Compensator:
         command: Command | None,
         rate: FloatArray,
         dt: float,
-    ) -> FloatArray | None:
-        """Feed-forward torque of the law, (n,), before ramp and slew; ``None`` without a needed effort."""
+    ) -> FloatArray:
+        """Feed-forward torque of the law, (n,), before ramp and slew.
+
+        :raises _DoubtError: for an effort that is needed and cannot be.
+        """
         error, gain = np.zeros_like(at), self.gain
         goal = np.full_like(at, np.nan)
         if command is not None:
@@ -397,15 +424,15 @@ class Compensator:
         if self.settings.effort_meaning == "none" or not self.model.load_dependent:
             return self.model.feed_forward(gain, direction, speed, zero, zero)
         motor = self._controller_torque(at, speed, goal, command)
-        measured = self._own_share_removed(effort, dt) if motor is None else None
         if self.settings.effort_meaning == "link":
-            external = -effort
-            motor = effort if motor is None else motor
+            external = -self._possible(effort)
+            motor = -external if motor is None else self._possible(motor)
+        elif motor is None:
+            motor = self._own_share_removed(self._possible(effort), dt)
+            external = -motor
         else:
-            motor = measured if motor is None and measured is not None else motor
-            external = zero if motor is None else -motor
-        if motor is None or not (np.isfinite(motor).all() and np.isfinite(external).all()):
-            return None
+            self._load = None
+            external = -self._possible(motor)
         self._solution = self.model.feed_forward(gain, direction, speed, motor, external, self._solution)
         return self._solution
 
@@ -423,6 +450,17 @@ class Compensator:
             found = self.model.firmware_torque(goal + offset, at, speed, self.kp, self.supply)
         return found if found is not None and np.isfinite(found).all() else None
 
+    def _possible(self, torque: FloatArray) -> FloatArray:
+        """A torque of the servos, if they can have it.
+
+        :raises _DoubtError: if not.
+        """
+        if (np.abs(torque) <= self._largest_effort).all():
+            return torque
+        if not np.isfinite(torque).all():
+            raise _DoubtError(f"effort is not a number, but effort_meaning is {self.settings.effort_meaning}")
+        raise _DoubtError(f"an effort beyond {LARGEST_EFFORT:g} times the stall torque cannot be")
+
     def _own_feed_forward(self, command: Command) -> FloatArray:
         """Torque that a controller asks for beside its goal (gravity, say), 0 where it says nothing."""
         return np.asarray(np.where(np.isfinite(command.effort), self.map.servo_torque(command.effort), 0.0))
@@ -435,11 +473,3 @@ class Compensator:
         total, own = self._load
         self._load = (total + share * (effort - total), own + share * (self._applied - own))
         return self._load[0] - self._load[1]
-
-
-def _picked(values: Sequence[float], order: npt.NDArray[np.intp]) -> FloatArray:
-    """Values in the order of the joints, NaN for those that a message does not give."""
-    given = np.asarray(values, dtype=np.float64)
-    if len(given) <= int(order.max()):
-        given = np.concatenate([given, np.full(int(order.max()) + 1 - len(given), np.nan)])
-    return np.asarray(given[order])

@@ -59,6 +59,7 @@ class _Scalars:
 
 _SCALARS: Any = _Scalars()
 _FLOATS = frozenset((float, int, bool))
+_NUMPY = _FLOATS | {np.ndarray, np.float64}
 
 
 def array_namespace(*arrays: Any) -> ModuleType:
@@ -71,6 +72,8 @@ def array_namespace(*arrays: Any) -> ModuleType:
     if arrays and _FLOATS.issuperset(map(type, arrays)):
         scalars: ModuleType = _SCALARS
         return scalars
+    if _NUMPY.issuperset(map(type, arrays)):  # the loop below, without its cost
+        return np
     for array in arrays:
         namespace = getattr(array, "__array_namespace__", None)
         if namespace is not None and not isinstance(array, (np.ndarray, np.generic)):

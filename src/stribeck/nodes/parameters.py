@@ -196,6 +196,15 @@ COMPENSATION: Table = (
         0.0,
         200.0,
     ),
+    Spec(
+        "guarded",
+        "bool",
+        False,
+        "a guard runs beside this node: it passes commands on while this node is not enabled",
+    ),
+    Spec(
+        "latency_samples", "int", 2000, "cycles that the figures in diagnostics are taken from", 100, 1000000
+    ),
     Spec("enabled", "bool", True, "compensate as soon as the node is active; else wait for ~/enable"),
 )
 """Parameters of the compensation node."""

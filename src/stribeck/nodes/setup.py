@@ -22,6 +22,11 @@ class CompensatedJoint(NamedTuple):
     p_gain: float
     supply_voltage: float
 
+    @property
+    def temperature(self) -> float | None:
+        """Temperature at which the friction was identified [°C], where the file says."""
+        return getattr(self.file.provenance, "temperature", None)
+
 
 def compensated_joints(values: Mapping[str, Any], base: Path | None = None) -> list[CompensatedJoint]:
     """The joints of ``joints`` with their parameter files.

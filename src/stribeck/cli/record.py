@@ -1,0 +1,170 @@
+"""``stribeck record``: play trajectories on servos at a serial port, and record a bag of each run."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+from stribeck.cli.inputs import warn
+from stribeck.cli.main import DONE, INTERRUPTED
+from stribeck.core.directive import Directive
+from stribeck.core.log import MINIMUM_DURATION
+from stribeck.errors import ServoError
+from stribeck.io.files import check_writable
+from stribeck.servo.checks import Report
+from stribeck.servo.driver import Driver, Sample
+from stribeck.servo.record import Outcome, Recording, hanging_warnings
+from stribeck.servo.record_config import RecordConfig, read_record_config
+
+BAR = 30
+"""Width of the progress bar."""
+
+SHOW_PERIOD = 0.1
+"""Time between two looks of the progress bar [s]."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Connect, say what is there, play and record."""
+    config = read_record_config(arguments.config).with_changes(
+        port=arguments.port, rate=arguments.rate, output=arguments.output
+    )
+    check_writable(config.output / "bag")
+    driver = Driver(config.driver)
+    try:
+        report = driver.connect()
+        display = Display(config, arguments.quiet)
+        recording = Recording(config, driver, tell=display.say, show=display.show)
+        if not arguments.quiet:
+            _introduce(config, report, recording)
+        _warn_of(report, driver, recording.look())
+        _check_supply(report, allowed=arguments.allow_overvoltage)
+        with interrupts_to(recording):
+            outcome = recording.run()
+        display.close()
+        return _finish(outcome, driver, quiet=arguments.quiet)
+    finally:
+        driver.close()
+
+
+class Display:
+    """Progress in one line on a terminal, one line for each run elsewhere.
+
+    :param quiet: show neither; what goes wrong is said all the same.
+    """
+
+    def __init__(self, config: RecordConfig, quiet: bool) -> None:
+        self.plays = config.session.plays
+        self.quiet = quiet
+        self._live = sys.stderr.isatty() and not quiet
+        self._next = 0.0
+        self._play = -1
+        self._width = 0
+
+    def show(self, directive: Directive) -> None:
+        """Bring the display up to date."""
+        if self._live:
+            if time.monotonic() >= self._next:
+                self._next = time.monotonic() + SHOW_PERIOD
+                self._write(self._line(directive))
+        elif not self.quiet and directive.play != self._play:
+            self._play = directive.play
+            print(self._name(directive), file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.close()
+        warn(text)
+
+    def close(self) -> None:
+        """Leave the line as it is."""
+        if self._width:
+            print(file=sys.stderr, flush=True)
+            self._width = 0
+
+    def _name(self, directive: Directive) -> str:
+        play = self.plays[directive.play]
+        return f"run {directive.play + 1}/{len(self.plays)}  {play.trajectory.name}, gain {play.kp:g}"
+
+    def _line(self, directive: Directive) -> str:
+        full = round(BAR * directive.progress)
+        bar = "#" * full + "." * (BAR - full)
+        return (
+            f"[{bar}] {directive.progress:4.0%}  {self._name(directive)}, {directive.phase}  "
+            f"{directive.remaining:.0f} s left"
+        )
+
+    def _write(self, line: str) -> None:
+        print(f"\r{line:<{self._width}}", end="", file=sys.stderr, flush=True)
+        self._width = len(line)
+
+
+@contextlib.contextmanager
+def interrupts_to(recording: Recording) -> Iterator[None]:
+    """SIGINT and SIGTERM end a recording softly, a second one at once."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        recording.interrupt()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _introduce(config: RecordConfig, report: Report, recording: Recording) -> None:
+    """Who is there, and what is going to happen."""
+    sample = recording.look()
+    for j, joint in enumerate(config.driver.joints):
+        print(
+            f"{joint.name}: {joint.servo}, at {sample.position[j]:.3f} rad, {sample.voltage[j]:.1f} V, "
+            f"{sample.temperature[j]:.0f} °C"
+        )
+    for note in report.notes:
+        print(f"note: {note}")
+    count, minutes = len(config.session.plays), recording.session.duration / 60.0
+    print(f"{count} runs into {config.output}, about {minutes:.1f} min. Ctrl-C ends softly, twice at once")
+    sys.stdout.flush()
+
+
+def _warn_of(report: Report, driver: Driver, sample: Sample) -> None:
+    """What a user must know before anything moves."""
+    stays = [driver.stays_energised] if driver.stays_energised else []
+    for warning in (*report.warnings, *stays, *hanging_warnings(driver.joints, sample.position)):
+        warn(warning)
+
+
+def _check_supply(report: Report, *, allowed: bool) -> None:
+    if report.refuse_recording and not allowed:
+        raise ServoError(
+            f"{'; '.join(report.refuse_recording)}: lower the supply, or record all the same with "
+            "--allow-overvoltage"
+        )
+
+
+def _finish(outcome: Outcome, driver: Driver, *, quiet: bool) -> int:
+    """What was recorded, how well, and the exit code."""
+    for bag in outcome.bags:
+        print(bag)
+    if not quiet:
+        found = driver.counters
+        print(
+            f"bus: {found.answers} answers, {found.timeouts} late or lost, {found.corrupt} corrupt, "
+            f"{found.retries} asked again; longest gap {1e3 * found.longest_gap:.0f} ms"
+        )
+    if outcome.cut:
+        warn(
+            f"the run of {outcome.cut} was cut short; runs of less than {MINIMUM_DURATION:g} s are no use to a fit"
+        )
+    if outcome.end == "failed":
+        raise ServoError(outcome.reason)
+    if outcome.end == "interrupted":
+        print(f"stribeck: {outcome.reason}", file=sys.stderr)
+        return INTERRUPTED
+    return DONE

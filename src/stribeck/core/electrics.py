@@ -1,0 +1,53 @@
+r"""Electrical side of a servo with a voltage bridge: current, duty, what its supply gives.
+
+The motor equation itself is :func:`stribeck.core.actuator.voltage_torque`; these are what a servo
+measures of it, and its inverse. They hold for a drive/brake bridge, whose winding carries
+:math:`I = \tau_m / k_t = (d V - k_t\dot\theta) / R` at all times.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stribeck.core.friction import Values
+from stribeck.core.namespace import array_namespace
+
+
+def motor_current(p: Values, motor_torque: Any) -> Any:
+    r"""Winding current :math:`I = \tau_m / k_t` [A].
+
+    :param motor_torque: :math:`\tau_m` at the output shaft [N m].
+    """
+    return motor_torque / p["kt"]
+
+
+def duty_for_current(p: Values, current: Any, supply_voltage: Any, velocity: Any) -> Any:
+    r"""Duty :math:`d = (R I + k_t\dot\theta) / V` that drives a current through the winding [1].
+
+    It is clipped to what a bridge can do, :math:`\pm 1`; the current is then smaller.
+
+    :param current: I [A].
+    :param supply_voltage: V > 0 [V].
+    :param velocity: :math:`\dot\theta` [rad/s].
+    """
+    xp = array_namespace(current, supply_voltage, velocity, *p.values())
+    return xp.clip((p["R"] * current + p["kt"] * velocity) / supply_voltage, -1.0, 1.0)
+
+
+def supply_current(duty: Any, current: Any) -> Any:
+    r"""Current drawn from the supply [A]: power in is power out, :math:`V I_s = d V I`, so :math:`I_s = d I`.
+
+    It is negative while the motor brakes and gives energy back.
+    """
+    return duty * current
+
+
+def sagging_supply(open_voltage: Any, resistance: Any, drawn: Any) -> Any:
+    r"""Voltage at the servo :math:`V = V_0 - R_s \max(I_s, 0)` [V], never below 0.
+
+    :param open_voltage: :math:`V_0` without load [V].
+    :param resistance: :math:`R_s` of supply, cables and connectors [ohm].
+    :param drawn: :math:`I_s` of :func:`supply_current` [A]; a supply takes nothing back.
+    """
+    xp = array_namespace(open_voltage, resistance, drawn)
+    return xp.maximum(open_voltage - resistance * xp.maximum(drawn, 0.0), 0.0)

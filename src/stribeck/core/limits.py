@@ -1,0 +1,249 @@
+"""What a joint allows, and the check of a list of plays against it before torque goes on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.trajectories import Trajectory
+from stribeck.errors import ConfigError
+
+FloatArray = npt.NDArray[np.float64]
+
+GRID = 0.001
+"""Goals are examined at steps of this [s], or shorter ones."""
+
+JUMP_TIME = 1e-9
+"""A goal that changes within this time [s] as much as within a step of the grid jumps."""
+
+ROUNDING = 1e-6
+"""Share of a limit by which differences of goals may exceed it through rounding."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a joint allows. ``inf`` is no limit.
+
+    :param position_lower: lowest position [rad].
+    :param position_upper: highest position [rad].
+    :param velocity: largest speed of the goal [rad/s].
+    :param acceleration: largest acceleration of the goal [rad/s²].
+    :param following_error: distance of goal and position that stops a session if it lasts [rad].
+    :param temperature: temperature that stops a session [°C].
+    :raises ConfigError: for limits that leave no room.
+    """
+
+    position_lower: float
+    position_upper: float
+    velocity: float
+    acceleration: float
+    following_error: float = 1.2
+    temperature: float = 65.0
+
+    def __post_init__(self) -> None:
+        if not self.position_lower < self.position_upper:
+            raise ConfigError(
+                f"limits: the lower position {self.position_lower:g} rad is not below the upper one, "
+                f"{self.position_upper:g} rad"
+            )
+        for name in ("velocity", "acceleration", "following_error", "temperature"):
+            if not getattr(self, name) > 0.0:
+                raise ConfigError(f"limits: {name} must be positive, found {getattr(self, name):g}")
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint that takes part in a session.
+
+    :param name: its name in messages and recordings.
+    :param limits: what it allows.
+    :param center: where its trajectories have their zero [rad].
+    :param scale: factor on the amplitude of its trajectories.
+    :raises ConfigError: for a center or a scale that is no number, or a scale of zero.
+    """
+
+    name: str
+    limits: Limits
+    center: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.center):
+            raise ConfigError(f"joint {self.name!r}: center must be finite, found {self.center}")
+        if not math.isfinite(self.scale) or self.scale == 0.0:
+            raise ConfigError(f"joint {self.name!r}: scale must be finite and not zero, found {self.scale}")
+
+
+@dataclass(frozen=True)
+class Play:
+    """One run to make: every joint follows the trajectory with this firmware gain.
+
+    :param trajectory: goal over time.
+    :param kp: proportional gain, in firmware units.
+    :raises ConfigError: for a gain that is not positive and finite.
+    """
+
+    trajectory: Trajectory
+    kp: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.kp < math.inf:
+            raise ConfigError(f"a gain must be positive and finite, found {self.kp}")
+
+
+def plays_of(
+    trajectories: Sequence[Trajectory], gains: Sequence[float], repetitions: int = 1
+) -> tuple[Play, ...]:
+    """Every trajectory at every gain, all trajectories of one gain after each other.
+
+    :raises ConfigError: for empty lists or fewer repetitions than one.
+    """
+    for values, what in ((trajectories, "trajectory"), (gains, "gain")):
+        if not values:
+            raise ConfigError(f"nothing to play: name at least one {what}")
+    if repetitions < 1:
+        raise ConfigError(f"repetitions must be at least 1, found {repetitions}")
+    return tuple(Play(t, kp) for _ in range(repetitions) for kp in gains for t in trajectories)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How far and how fast a trajectory goes while torque is on.
+
+    :param lower: lowest goal [rad].
+    :param upper: highest goal [rad].
+    :param velocity: largest speed [rad/s].
+    :param acceleration: largest acceleration [rad/s²].
+    :param end: the last goal [rad].
+    :param end_velocity: velocity of the goal at the end, 0 if torque is off by then [rad/s].
+    """
+
+    lower: float
+    upper: float
+    velocity: float
+    acceleration: float
+    end: float
+    end_velocity: float
+
+
+def goal_velocity(trajectory: Trajectory, time: float) -> float:
+    """Velocity of the goal [rad/s] by the difference over 2 µs, one-sided at both ends."""
+    early, late = max(time - 1e-6, 0.0), min(time + 1e-6, trajectory.duration)
+    goals = trajectory.goal(np.array([early, late]))
+    return float((goals[1] - goals[0]) / (late - early))
+
+
+def extent(trajectory: Trajectory) -> Extent:
+    """Examine a trajectory on a grid of 1 ms or less, up to where torque goes off.
+
+    The start from rest does not count: a trajectory may begin with a velocity. A goal that jumps has
+    infinite velocity and acceleration.
+    """
+    until = min(trajectory.duration, trajectory.torque_until)
+    if until <= 0.0:
+        return Extent(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    steps = max(2, math.ceil(until / GRID))
+    time = np.linspace(0.0, until, steps + 1)
+    goal = trajectory.goal(time)
+    change = np.diff(goal)
+    dt = until / steps
+    velocity = float(np.max(np.abs(change))) / dt
+    acceleration = float(np.max(np.abs(np.diff(change)))) / dt**2
+    if _jumps(trajectory, time, int(np.argmax(np.abs(change)))):
+        velocity = acceleration = math.inf
+    end_velocity = 0.0 if until < trajectory.duration else goal_velocity(trajectory, until)
+    return Extent(float(goal.min()), float(goal.max()), velocity, acceleration, float(goal[-1]), end_velocity)
+
+
+def _jumps(trajectory: Trajectory, time: FloatArray, interval: int) -> bool:
+    """Whether the goal jumps within an interval of the grid: then one half of it has all the change."""
+    early, late = float(time[interval]), float(time[interval + 1])
+    first, last = trajectory.goal(np.array([early, late]))
+    whole = abs(last - first)
+    if whole == 0.0:
+        return False
+    while late - early > JUMP_TIME:
+        middle = 0.5 * (early + late)
+        between = float(trajectory.goal(np.array([middle]))[0])
+        if abs(between - first) >= abs(last - between):
+            late, last = middle, between
+        else:
+            early, first = middle, between
+    return bool(abs(last - first) > 0.5 * whole)
+
+
+def braking_distance(velocity: float, acceleration: float) -> float:
+    """Distance to rest at a constant deceleration: v|v| / 2a, with the sign of the velocity [rad]."""
+    return 0.0 if math.isinf(acceleration) else velocity * abs(velocity) / (2.0 * acceleration)
+
+
+def check_plays(plays: Sequence[Play], joints: Sequence[Joint], *, releases_torque: bool) -> None:
+    """Refuse a session that would not stay within the limits, before torque goes on.
+
+    Positions include the way to brake at the end of a run. The part of a trajectory after torque
+    goes off does not count.
+
+    :param releases_torque: whether torque may go off: a servo on a bench. Everything else refuses
+        trajectories with a part without torque.
+    :raises ConfigError: naming trajectory, joint, figure and limit.
+    """
+    if not plays or not joints:
+        raise ConfigError("a session needs at least one play and one joint")
+    names = [joint.name for joint in joints]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"joint {twice[0]!r} stands twice; name each joint once")
+    for joint in joints:
+        _check_rest(joint, releases_torque)
+    for trajectory in {id(play.trajectory): play.trajectory for play in plays}.values():
+        if trajectory.torque_until < trajectory.duration and not releases_torque:
+            raise ConfigError(
+                f"trajectory {trajectory.name!r} switches torque off, which only a servo on a bench may: leave it "
+                "out, or play it through the servo node"
+            )
+        found = extent(trajectory)
+        for joint in joints:
+            _check_extent(trajectory.name, found, joint)
+
+
+def rest_position(joint: Joint, releases_torque: bool) -> float:
+    """Where a joint waits [rad]: hanging where torque goes off at the end, otherwise at its center."""
+    return 0.0 if releases_torque else joint.center
+
+
+def _check_rest(joint: Joint, releases_torque: bool) -> None:
+    limits, rest = joint.limits, rest_position(joint, releases_torque)
+    if not limits.position_lower <= rest <= limits.position_upper:
+        raise ConfigError(
+            f"joint {joint.name!r} rests at {rest:g} rad, outside its limits of {limits.position_lower:g} to "
+            f"{limits.position_upper:g} rad: widen limits: position, or move "
+            + ("the zero of the joint (joint_map: offset)" if releases_torque else "center")
+        )
+
+
+def _check_extent(name: str, found: Extent, joint: Joint) -> None:
+    limits, scale = joint.limits, joint.scale
+    stop = found.end + braking_distance(scale * found.end_velocity, limits.acceleration) / scale
+    ends = [joint.center + scale * goal for goal in (found.lower, found.upper, stop)]
+    what = f"trajectory {name!r}: joint {joint.name!r}"
+    advice = "lower the joint's scale, leave the trajectory out, or raise"
+    if min(ends) < limits.position_lower or max(ends) > limits.position_upper:
+        raise ConfigError(
+            f"{what} would go from {min(ends):.4g} to {max(ends):.4g} rad, its limits are "
+            f"{limits.position_lower:g} to {limits.position_upper:g} rad: {advice} limits: position"
+        )
+    for figure, limit, key, unit in (
+        (found.velocity, limits.velocity, "velocity", "rad/s"),
+        (found.acceleration, limits.acceleration, "acceleration", "rad/s²"),
+    ):
+        reached = figure * abs(scale)
+        if reached > limit * (1.0 + ROUNDING):
+            jumps = " (its goal jumps: only a limit of .inf admits it)" if math.isinf(reached) else ""
+            raise ConfigError(
+                f"{what} would reach {reached:.4g} {unit}{jumps}, its limit is {limit:g} {unit}: {advice} "
+                f"limits: {key}"
+            )

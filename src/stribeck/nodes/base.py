@@ -1,0 +1,284 @@
+"""What all nodes share: parameters from a table, clear failures, diagnostics, one way to end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.clock import Clock, ClockType
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.signals import SignalHandlerOptions
+
+from stribeck.errors import ConfigError, StribeckError
+from stribeck.nodes.hot_loop import HotLoop
+from stribeck.nodes.parameters import Spec, Table
+
+DIAGNOSTICS_PERIOD = 1.0
+
+LEVELS = {"ok": DiagnosticStatus.OK, "warn": DiagnosticStatus.WARN, "error": DiagnosticStatus.ERROR}
+
+AUTOSTART = Spec("autostart", "bool", False, "configure and activate without being told")
+
+
+class ServiceNode(LifecycleNode):
+    """A lifecycle node that does one service to a robot.
+
+    A subclass gives :attr:`table` and fills ``_configure``, ``_activate``, ``_deactivate``, ``_release``
+    and ``_status``. Each of them may raise a :class:`StribeckError`: the transition then fails and the
+    reason is logged once. ``_deactivate`` and ``_release`` may be called at any time, twice too.
+    """
+
+    table: Table = ()
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        self._hot: tuple[Any, ...] = ()
+        self._loop: HotLoop | None = None
+        super().__init__(name, **kwargs)
+        self._specs: dict[str, Spec] = {}
+        self.declare((*self.table, AUTOSTART))
+        self.add_on_set_parameters_callback(self._on_set_parameters)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._last_level: bytes | None = None
+        self._active = False
+        self.steady_timer(DIAGNOSTICS_PERIOD, self.publish_diagnostics)
+        if self.get_parameter(AUTOSTART.name).value:
+            self._autostart = self.steady_timer(0.0, self._start)
+
+    def steady_timer(self, period: float, callback: Callable[[], None]) -> Any:
+        """A timer on the steady clock, which runs on when simulated time stands."""
+        return self.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    # -- parameters
+
+    def declare(self, table: Table) -> None:
+        """Declare parameters with types, ranges and descriptions; known ones are left alone."""
+        for spec in table:
+            if spec.name in self._specs:
+                continue
+            self._specs[spec.name] = spec
+            self.declare_parameter(spec.name, spec.default, _descriptor(spec))
+
+    def values(self) -> dict[str, Any]:
+        """All parameters, checked.
+
+        :raises ConfigError: for a value that its table does not allow.
+        """
+        return {
+            name: spec.check(_plain(self.get_parameter(name).value)) for name, spec in self._specs.items()
+        }
+
+    def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        try:
+            for parameter in parameters:
+                spec = self._specs.get(parameter.name)
+                if spec is None:
+                    continue
+                value = spec.check(_plain(parameter.value))
+                if self._configured and not spec.live:
+                    raise ConfigError(f"{spec.name} can change only while the node is not configured")
+                if self._configured:
+                    self._change(spec.name, value)
+        except StribeckError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def _change(self, name: str, value: Any) -> None:
+        """Take over a live parameter; a :class:`StribeckError` refuses it."""
+
+    # -- life cycle
+
+    _configured = False
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Read parameters and files; FAILURE with one line if they do not fit."""
+        try:
+            self._configure(self.values())
+        except StribeckError as error:
+            return self._failed("configure", error)
+        self._configured = True
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Start the work; FAILURE with one line if that cannot be."""
+        try:
+            self._activate()
+        except StribeckError as error:
+            self._deactivate()
+            return self._failed("activate", error, release=False)
+        self._active = True
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """End the work, in the safe state."""
+        self._end_work()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Give everything back."""
+        self._end()
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """End the work and give everything back, from any state."""
+        self._end()
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """After an exception in a transition: as if newly started."""
+        self._end()
+        return TransitionCallbackReturn.SUCCESS
+
+    def destroy_node(self) -> None:
+        """End safely, however the node was left."""
+        self._end()
+        super().destroy_node()
+
+    def _end_work(self) -> None:
+        self._active = False
+        self._deactivate()
+
+    def _end(self) -> None:
+        self._end_work()
+        self.stop_serving()
+        self._release()
+        self._configured = False
+
+    def _failed(self, what: str, error: StribeckError, release: bool = True) -> TransitionCallbackReturn:
+        self.get_logger().error(f"cannot {what}: {error}")
+        if release:
+            self.stop_serving()
+            self._release()
+        return TransitionCallbackReturn.FAILURE
+
+    def _start(self) -> None:
+        self._autostart.cancel()
+        if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
+            self.trigger_activate()
+
+    def _configure(self, values: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _activate(self) -> None:
+        raise NotImplementedError
+
+    def _deactivate(self) -> None:
+        raise NotImplementedError
+
+    def _release(self) -> None:
+        raise NotImplementedError
+
+    # -- diagnostics
+
+    def _status(self) -> tuple[str, str, Mapping[str, Any]]:
+        """Level (a key of :data:`LEVELS`), a sentence, and figures."""
+        raise NotImplementedError
+
+    def publish_diagnostics(self) -> None:
+        """Say how things are, now."""
+        level, message, figures = self._status() if self._active else ("ok", "not active", {})
+        array = DiagnosticArray()
+        array.header.stamp = self.get_clock().now().to_msg()
+        status = DiagnosticStatus(
+            level=LEVELS[level], name=self.get_fully_qualified_name().lstrip("/"), message=message
+        )
+        status.values = [KeyValue(key=key, value=_words(value)) for key, value in figures.items()]
+        array.status = [status]
+        self._diagnostics.publish(array)
+
+    # -- subscriptions served fast
+
+    @property
+    def subscriptions(self) -> Iterator[Any]:
+        """The subscriptions that an executor serves: all but those of the hot loop."""
+        for subscription in super().subscriptions:
+            if not any(subscription is hot for hot in self._hot):
+                yield subscription
+
+    def serve_fast(self, *subscriptions: Any) -> None:
+        """Serve subscriptions by a :class:`HotLoop`; they must be created with :func:`quiet_events`."""
+        self._hot = subscriptions
+        self._loop = HotLoop(self, subscriptions, self._on_callback_error)
+
+    def stop_serving(self) -> None:
+        """End the hot loop and its subscriptions."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.stop()
+        hot, self._hot = self._hot, ()
+        for subscription in hot:
+            self.destroy_subscription(subscription)
+
+    def _on_callback_error(self, error: Exception) -> None:
+        self.get_logger().error(f"{type(error).__name__}: {error}", throttle_duration_sec=5.0)
+
+
+def quiet_events() -> Any:
+    """Event callbacks for a subscription of a hot loop: none, whose conditions would wake the executor."""
+    from rclpy.event_handler import SubscriptionEventCallbacks
+
+    return SubscriptionEventCallbacks(use_default_callbacks=False)
+
+
+def _descriptor(spec: Spec) -> ParameterDescriptor:
+    text = spec.description + (f" ({', '.join(c for c in spec.choices if c)})" if spec.choices else "")
+    descriptor = ParameterDescriptor(name=spec.name, description=text)
+    descriptor.dynamic_typing = spec.kind in ("floats", "texts")  # an empty list tells no type
+    bounded = abs(spec.lower) != float("inf") and abs(spec.upper) != float("inf")
+    if spec.kind == "float" and bounded:
+        descriptor.floating_point_range = [FloatingPointRange(from_value=spec.lower, to_value=spec.upper)]
+    if spec.kind == "int" and bounded:
+        descriptor.integer_range = [IntegerRange(from_value=int(spec.lower), to_value=int(spec.upper))]
+    return descriptor
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if not isinstance(value, (bool, int, float, str)) and value is not None else value
+
+
+def _words(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
+    """Spin a node until SIGINT or SIGTERM, then end it safely.
+
+    :returns: exit code: 0, or 1 if the node could not be made.
+    """
+    stopping: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: stopping.append(received))
+    rclpy.init(args=argv, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = make()
+    except StribeckError as error:
+        sys.stderr.write(f"{error}\n")
+        rclpy.shutdown()
+        return 1
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        while not stopping and rclpy.ok():
+            executor.spin_once(timeout_sec=0.1)
+    finally:
+        node.destroy_node()
+        executor.shutdown()
+        rclpy.try_shutdown()
+    return 0
+
+
+def steady() -> float:
+    """Time on the steady clock [s]."""
+    return time.monotonic()

@@ -1,0 +1,275 @@
+"""The compensation node: joint states and commands in, friction torque out."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from rclpy.duration import Duration
+from rclpy.qos import LivelinessPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, Int64
+from std_srvs.srv import SetBool
+
+from stribeck.core.compensator import Compensator
+from stribeck.nodes.base import ServiceNode, quiet_events, run, steady
+from stribeck.nodes.messages import (
+    OutputMessage,
+    TelemetryTopic,
+    decoded,
+    seconds,
+    take_command,
+    telemetry_topics,
+)
+from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, joint_table
+from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of
+
+COMMAND_TYPES = {"joint_state": JointState, "array": Float64MultiArray}
+DEPTH = 50
+TICK = 0.01
+TELEMETRY_PERIOD = 0.2
+
+
+def alive_qos(lease: float) -> QoSProfile:
+    """Quality of the sign of life: lost as soon as it is not given for ``lease`` [s]."""
+    return QoSProfile(
+        depth=1,
+        liveliness=LivelinessPolicy.MANUAL_BY_TOPIC,
+        liveliness_lease_duration=Duration(seconds=lease),
+    )
+
+
+class CompensationNode(ServiceNode):
+    """Topics: ``joint_states``, ``controller_command`` in; ``compensated_command``, ``friction_torque`` out.
+
+    ``compensation_alive`` carries since when the node is enabled [ns], 0 while it is not, and is the sign
+    of life that the guard watches.
+    """
+
+    table = COMPENSATION
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__("compensation", **kwargs)
+        self._lock = threading.Lock()
+        self._compensator: Compensator | None = None
+        self._handles: list[Any] = []
+        self.create_service(SetBool, "~/enable", self._on_enable)
+
+    # -- life cycle
+
+    def _configure(self, values: Mapping[str, Any]) -> None:
+        for joint in values["joints"]:
+            self.declare(joint_table(COMPENSATED_JOINT, joint))
+        values = self.values()
+        self._joints = compensated_joints(values)
+        compensator = compensator_of(values, self._joints)
+        self._guarded = values["guarded"]
+        self._enable_at_start = values["enabled"]
+        self._margin = values["temperature_margin"]
+        self._durations = np.zeros(values["latency_samples"])
+        self._count = 0
+        self._since = 0
+        self._muted = self._guarded
+        self._temperature_warning = ""
+        self._message = OutputMessage(values["output_type"], values["output_mode"], compensator.names)
+        self._friction = JointState(name=list(compensator.names))
+        self._on_each_state = values["output_mode"] in ("friction_only", "current")
+        self._output = self.create_publisher(self._message.type, "compensated_command", DEPTH)
+        self._torque = self.create_publisher(JointState, "friction_torque", DEPTH)
+        self._alive = self.create_publisher(Int64, "compensation_alive", alive_qos(0.05))
+        self._handles = [self._output, self._torque, self._alive]
+        self._compensator = compensator
+        self._last_tick = steady()
+        self._timer = self.steady_timer(TICK, self._tick)
+        self._read_at = 0.0
+        for topic in telemetry_topics():
+            subscription = self.create_subscription(
+                topic.type, topic.name, lambda data, topic=topic: self._on_telemetry(topic, data), 1, raw=True
+            )
+            self._handles.append(subscription)
+        command_type = COMMAND_TYPES[values["command_type"]]
+        quiet = {"event_callbacks": quiet_events()}
+        self.serve_fast(
+            self.create_subscription(command_type, "controller_command", self._on_command, DEPTH, **quiet),
+            self.create_subscription(JointState, "joint_states", self._on_state, DEPTH, **quiet),
+        )
+
+    def _activate(self) -> None:
+        if self._enable_at_start:
+            self._enable(True)
+
+    def _deactivate(self) -> None:
+        if self._compensator is not None:
+            self._enable(False)
+
+    def _release(self) -> None:
+        with self._lock:
+            compensator, self._compensator = self._compensator, None
+        if compensator is not None:
+            self.destroy_timer(self._timer)
+        handles, self._handles = self._handles, []
+        for handle in handles:
+            if hasattr(handle, "publish"):
+                self.destroy_publisher(handle)
+            else:
+                self.destroy_subscription(handle)
+
+    def _change(self, name: str, value: Any) -> None:
+        if name == "gain" and self._compensator is not None:
+            with self._lock:
+                self._compensator.set_gain(value)
+
+    # -- callbacks of the hot loop
+
+    def _on_state(self, message: JointState) -> None:
+        began = time.perf_counter()
+        with self._lock:
+            if (compensator := self._compensator) is None:
+                return
+            arrival, stamp = steady(), message.header.stamp
+            compensator.on_state(
+                arrival, seconds(stamp), message.name, message.position, message.velocity, message.effort
+            )
+            if self._on_each_state:
+                self._send(arrival, stamp)
+            self._friction.header.stamp = stamp
+            self._friction.effort = compensator.torque.tolist()
+            self._torque.publish(self._friction)
+            self._durations[self._count % len(self._durations)] = time.perf_counter() - began
+            self._count += 1
+
+    def _on_command(self, message: Any) -> None:
+        with self._lock:
+            if self._compensator is None:
+                return
+            arrival = steady()
+            take_command(self._compensator, message, arrival)
+            if not self._on_each_state:
+                self._send(arrival, getattr(getattr(message, "header", None), "stamp", None))
+
+    def _send(self, now: float, stamp: Any) -> None:
+        """Publish the output at ``now``, if there is one and nobody else is in charge of it."""
+        if self._muted or self._compensator is None:
+            return
+        output = self._compensator.output(now)
+        if output is not None:
+            stamp = self.get_clock().now().to_msg() if stamp is None else stamp
+            self._output.publish(self._message.filled(output.values, stamp))
+
+    # -- the rest
+
+    def _tick(self) -> None:
+        with self._lock:
+            if (compensator := self._compensator) is None:
+                return
+            now = steady()
+            away, self._last_tick = now - self._last_tick, now
+            if self._guarded and compensator.enabled and away > 0.05:
+                compensator.disable(f"stood still for {1e3 * away:.0f} ms, the guard took over: enable again")
+                self._since, self._muted = 0, True
+                self.get_logger().error(str(compensator.doubt))
+            elif compensator.expire(now):
+                self._send_zero()
+            self._alive.publish(Int64(data=self._since))
+
+    def _send_zero(self) -> None:
+        if self._on_each_state:
+            self._send(steady(), None)
+
+    def _enable(self, on: bool) -> None:
+        with self._lock:
+            compensator = self._compensator
+            if compensator is None or on == compensator.enabled:
+                return
+            self._last_tick = steady()
+            if on:
+                compensator.enable()
+                self._since, self._muted = time.time_ns(), False
+            else:
+                compensator.disable()
+                self._send_zero()
+                self._since, self._muted = 0, self._guarded
+            self._alive.publish(Int64(data=self._since))
+
+    def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        if request.data and not self._active:
+            response.success, response.message = False, "activate the node first"
+            return response
+        self._enable(request.data)
+        response.success = True
+        response.message = "compensating" if request.data else "friction torque is zero"
+        return response
+
+    def _on_telemetry(self, topic: TelemetryTopic, data: bytes) -> None:
+        now = steady()
+        if now - self._read_at < TELEMETRY_PERIOD:
+            return
+        self._read_at = now
+        for joint in decoded(topic, data):
+            with self._lock:
+                if self._compensator is None:
+                    return
+                self._take_telemetry(joint.joint, joint.values)
+
+    def _take_telemetry(self, name: str, values: Mapping[str, float]) -> None:
+        """Gain and supply of a joint, where its parameters do not fix them, and its temperature."""
+        joint = next((joint for joint in self._joints if joint.model.name == name), None)
+        if joint is None or self._compensator is None:
+            return
+        told = {}
+        if not joint.p_gain and "p_gain" in values:
+            told["kp"] = values["p_gain"]
+        if not joint.supply_voltage and "voltage" in values:
+            told["supply_voltage"] = values["voltage"]
+        self._compensator.on_telemetry(name, **told)
+        self._check_temperature(joint, values.get("temperature", float("nan")))
+
+    def _check_temperature(self, joint: CompensatedJoint, temperature: float) -> None:
+        fitted = joint.temperature
+        if fitted is None or not abs(temperature - fitted) > self._margin:
+            return
+        self._temperature_warning = (
+            f"{joint.model.name} is at {temperature:.0f} °C, its friction was identified at {fitted:.0f} °C: "
+            "identify it again at this temperature"
+        )
+        self.get_logger().warning(self._temperature_warning, throttle_duration_sec=60.0)
+
+    def _status(self) -> tuple[str, str, Mapping[str, Any]]:
+        with self._lock:
+            compensator = self._compensator
+            if compensator is None:
+                return "ok", "not configured", {}
+            durations = 1e6 * self._durations[: min(self._count, len(self._durations))]
+            figures: dict[str, Any] = {
+                "enabled": compensator.enabled,
+                "gain": compensator.gain,
+                "states": self._count,
+                **{
+                    f"torque/{n}": float(t)
+                    for n, t in zip(compensator.names, compensator.torque, strict=True)
+                },
+            }
+            doubt = compensator.doubt
+        if len(durations):
+            p50, p99, longest = np.percentile(durations, [50, 99, 100])
+            figures |= {"p50_us": float(p50), "p99_us": float(p99), "max_us": float(longest)}
+        if compensator.settings.effort_meaning == "none" and compensator.model.load_dependent:
+            figures["load terms"] = "zero: effort_meaning is none"
+        if doubt is not None and compensator.enabled:
+            return "warn", f"zero torque: {doubt}", figures
+        if self._temperature_warning:
+            return "warn", self._temperature_warning, figures
+        return "ok", doubt or "compensating", figures
+
+
+def main() -> int:
+    """Run the node until it is told to end."""
+    return run(CompensationNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+r"""What is checked and set before servos move: who is there, what they are set to, whether the bus is fast enough.
+
+Time of a cycle on the wire: one packet with all goals, one that asks, and an answer of each servo,
+
+.. math:: T = \frac{10}{baud}\Big(B_{write} + B_{ask} + \sum_i B_{answer,i}\Big) + \sum_i (t_{delay} + 50\,\mu s)
+
+with 10 bits to a byte and :math:`B` in bytes; :math:`t_{delay}` is the servos' return delay, which is set to 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stribeck.errors import ConfigError, ServoError
+from stribeck.servo.link import Block, Link
+from stribeck.servo.port import BITS_PER_BYTE
+from stribeck.servo.remote import RemoteServo, Servo
+from stribeck.servo.tables import MODELS
+
+TURNAROUND = 50e-6
+"""Time a servo takes to begin its answer [s]."""
+
+SHARE = 0.9
+"""Largest share of the time that the wire may be busy."""
+
+ANSWER_ALL = 2
+"""Status return level: a servo answers every instruction."""
+
+SIGNALS = {
+    "position": "present_position",
+    "velocity": "present_velocity",
+    "current": "present_current",
+    "load": "present_load",
+    "pwm": "present_pwm",
+    "voltage": "present_input_voltage",
+    "temperature": "present_temperature",
+}
+"""What is read in each cycle, as far as a servo has it, and the registers that hold it."""
+
+
+@dataclass
+class Report:
+    """What was found at connect.
+
+    :param warnings: what the user should know before anything moves.
+    :param notes: what was changed on the servos, and what the port cannot do.
+    :param refuse_recording: why a recording would not be worth its name; empty if it would.
+    :param without_watchdog: servos that stay energised when this program dies.
+    :param errors: hardware errors that servos report, in words, by ID.
+    :param low_latency: whether the port's driver accepted the low-latency setting.
+    :param cycle_time: time that reading all servos took [s], the median of a few.
+    """
+
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    refuse_recording: list[str] = field(default_factory=list)
+    without_watchdog: list[Servo] = field(default_factory=list)
+    errors: dict[int, str] = field(default_factory=dict)
+    low_latency: bool = False
+    cycle_time: float = 0.0
+
+
+def block_of(servo: Servo, names: Sequence[str]) -> Block:
+    """The shortest part of a control table that holds those of the registers that the servo has."""
+    registers = [servo.model.registers[name] for name in names if servo.has(name)]
+    start = min(register.address for register in registers)
+    return Block(start, max(register.address + register.size for register in registers) - start)
+
+
+def check_servos(servos: Sequence[Servo], baud_rate: int) -> None:
+    """Refuse servos that cannot be on one bus.
+
+    :raises ConfigError: for IDs that stand twice, protocols that mix, or a rate that a servo does not know.
+    """
+    if not servos:
+        raise ConfigError("a bus needs at least one servo")
+    identities = [servo.identity for servo in servos]
+    twice = sorted({identity for identity in identities if identities.count(identity) > 1})
+    if twice:
+        raise ConfigError(f"servo ID {twice[0]} stands twice; every servo on a bus needs its own")
+    if len({servo.model.protocol for servo in servos}) > 1:
+        found = ", ".join(f"{servo}: {servo.model.protocol}" for servo in servos)
+        raise ConfigError(f"servos of two protocols cannot share a bus, found {found}; use a port for each")
+    for servo in servos:
+        servo.model.baud_value(baud_rate)
+
+
+def cycle_bytes(servos: Sequence[Servo]) -> int:
+    """Bytes on the wire in one cycle: goals out, question out, answers in."""
+    count = len(servos)
+    blocks = [block_of(servo, list(SIGNALS.values())) for servo in servos]
+    goals = {
+        (register.address, register.size): 0
+        for register in (servo.model.register(servo.goal_register) for servo in servos)
+    }
+    for servo in servos:
+        register = servo.model.register(servo.goal_register)
+        goals[register.address, register.size] += 1 + register.size
+    if servos[0].model.protocol == 1.0:
+        write, ask, overhead = 8, 7 + 3 * count, 6
+    else:
+        write, ask, overhead = 14, (14 + count if len(set(blocks)) == 1 else 10 + 5 * count), 11
+    answers = sum(block.length + overhead for block in blocks)
+    return len(goals) * write + sum(goals.values()) + ask + answers
+
+
+def cycle_time(servos: Sequence[Servo], baud_rate: int, return_delay: float = 0.0) -> float:
+    """Time of one cycle on the wire [s] (see the module)."""
+    return cycle_bytes(servos) * BITS_PER_BYTE / baud_rate + len(servos) * (return_delay + TURNAROUND)
+
+
+def check_rate(servos: Sequence[Servo], baud_rate: int, rate: float) -> None:
+    """Refuse a baud rate that is too slow for a rate of cycles [Hz].
+
+    :raises ConfigError: saying which would do.
+    """
+    if not rate > 0.0:
+        raise ConfigError(f"the rate must be positive, found {rate:g} Hz")
+    needed = cycle_time(servos, baud_rate)
+    if needed * rate <= SHARE:
+        return
+    common = set.intersection(*(set(servo.model.baud_rates.values()) for servo in servos))
+    enough = [baud for baud in sorted(common) if cycle_time(servos, baud) * rate <= SHARE]
+    advice = f"{enough[0]} bit/s would do" if enough else "no baud rate of these servos would do"
+    raise ConfigError(
+        f"{baud_rate} bit/s is too slow for {rate:g} Hz: {len(servos)} servo{'s' if len(servos) > 1 else ''} "
+        f"need {1e3 * needed:.2f} ms on the wire in each cycle; {advice} (register baud_rate of every servo), or "
+        f"a rate of at most {int(SHARE / needed)} Hz"
+    )
+
+
+def check_presence(link: Link, servos: Sequence[Servo], baud_rate: int) -> None:
+    """Ping every servo.
+
+    :raises ServoError: listing who is missing, who is another model, who was expected and found.
+    """
+    found = {servo.identity: number for servo in servos if (number := link.ping(servo.identity)) is not None}
+    wrong = [s for s in servos if s.identity in found and found[s.identity] != s.model.model_number]
+    missing = [str(servo.identity) for servo in servos if servo.identity not in found]
+    if not wrong and not missing:
+        return
+    others = link.find_all() if link.protocol == 2.0 else {}
+    titles = {model.model_number: model.title for model in MODELS.values()}
+    everyone = {**others, **found}
+    seen = [f"{i} {titles.get(number, f'model {number}')}" for i, number in sorted(everyone.items())]
+    parts = [f"missing ID {', '.join(missing)}"] if missing else []
+    parts += [f"wrong model at ID {', '.join(str(servo.identity) for servo in wrong)}"] if wrong else []
+    raise ServoError(
+        f"{link.port.port_name} at {baud_rate} bit/s: {'; '.join(parts)}; "
+        f"expected: {', '.join(f'{s.identity} {s.model.title}' for s in servos)}; "
+        f"found: {', '.join(seen) or 'none'}. Check power, wiring, IDs and the servos' baud rate"
+    )
+
+
+def prepare(remote: RemoteServo, report: Report) -> None:
+    """Bring a servo, torque off, to the settings that a driver needs, and report what was found.
+
+    :raises ServoError: if it does not answer or cannot be set so.
+    """
+    servo = remote.servo
+    _make_talk(remote, report)
+    if remote.adjust("torque_enable", 0) is not None:
+        report.notes.append(f"{servo} was energised; its torque is off now")
+    watchdog = remote.adjust("bus_watchdog", 0)
+    if watchdog is not None and watchdog < 0:
+        report.notes.append(f"the bus watchdog of {servo} had run out; cleared")
+    delay = remote.adjust("return_delay_time", 0)
+    if delay is not None:
+        report.notes.append(f"return_delay_time of {servo} set from {delay} to 0")
+    _set_mode(remote, report)
+    _set_motion(remote)
+    _look_at_supply(remote, report)
+    errors = remote.hardware_errors()
+    if errors:
+        report.errors[servo.identity] = errors
+        report.warnings.append(f"{servo} reports: {errors}")
+    if not servo.model.has_watchdog:
+        report.without_watchdog.append(servo)
+
+
+def _make_talk(remote: RemoteServo, report: Report) -> None:
+    """Make a servo acknowledge what it is told, also one that answers nothing but a ping."""
+    servo, link = remote.servo, remote.link
+    register = servo.model.register("status_return_level")
+    answer = link.read(servo.identity, Block(register.address, register.size))
+    if answer is not None and answer.data[0] == ANSWER_ALL:
+        return
+    torque = servo.model.register("torque_enable")
+    link.write_many(torque.address, torque.size, {servo.identity: 0})
+    link.write_many(register.address, register.size, {servo.identity: ANSWER_ALL})
+    if remote.read("status_return_level") != ANSWER_ALL:
+        raise ServoError(f"{servo} keeps its status_return_level: set it to {ANSWER_ALL}")
+    report.notes.append(f"status_return_level of {servo} set to {ANSWER_ALL}; its torque is off now")
+
+
+def _set_mode(remote: RemoteServo, report: Report) -> None:
+    servo = remote.servo
+    before = remote.adjust(servo.model.mode_register, servo.model.modes[servo.mode])
+    if before is not None:
+        names = {number: name for name, number in servo.model.modes.items()}
+        report.notes.append(f"mode of {servo} set from {names.get(before, before)} to {servo.mode}")
+    limits = [remote.read(name) for name in ("min_position_limit", "max_position_limit")]
+    if servo.follows_position and limits == [0, 0]:
+        raise ServoError(
+            f"{servo} turns without end (both position limits are 0): set its position limits for {servo.mode}"
+        )
+
+
+def _set_motion(remote: RemoteServo) -> None:
+    """Gains other than P, and whatever else stands between a goal and the position law."""
+    servo = remote.servo
+    remote.adjust("position_i_gain", servo.i_gain)
+    remote.adjust("position_d_gain", servo.d_gain)
+    for name in (
+        "feedforward_1st_gain",
+        "feedforward_2nd_gain",
+        "profile_velocity",
+        "profile_acceleration",
+    ):
+        remote.adjust(name, 0)
+    if servo.has("torque_limit"):
+        remote.adjust("torque_limit", remote.read("max_torque"))
+    if servo.has("goal_pwm"):
+        remote.adjust("goal_pwm", remote.read("pwm_limit") if servo.mode != "pwm" else 0)
+    if servo.has("goal_current") and servo.has("current_limit"):
+        limit, register = remote.read("current_limit"), servo.model.register("goal_current")
+        if servo.mode == "current":
+            limit = 0
+        elif servo.goal_current is not None:
+            limit = min(limit, round(servo.goal_current / register.scale))
+        remote.adjust("goal_current", limit)
+
+
+def _look_at_supply(remote: RemoteServo, report: Report) -> None:
+    servo, voltage = remote.servo, remote.value("present_input_voltage")
+    if voltage > servo.model.rated_max:
+        report.warnings.append(
+            f"{servo} has {voltage:.1f} V, its rating is {servo.model.rated_min:g} to {servo.model.rated_max:g} V: "
+            "lower the supply"
+        )
+        report.refuse_recording.append(
+            f"{servo} has {voltage:.1f} V, above its rating of {servo.model.rated_max:g} V"
+        )
+    elif voltage < servo.model.rated_min:
+        report.warnings.append(
+            f"{servo} has {voltage:.1f} V, its rating is {servo.model.rated_min:g} to {servo.model.rated_max:g} V: "
+            "raise the supply"
+        )

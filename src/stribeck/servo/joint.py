@@ -1,0 +1,157 @@
+"""The physics behind an emulated servo: motor, friction and load, one core step at a time.
+
+Nothing is computed here that ``core`` does not define: a step is core's motor torque for what the
+firmware does, core's friction budget and core's advance, with an outside torque added to the load's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from stribeck.core.actuator import Command, ControlState, Gains, VoltageControl, duty_cycle, voltage_torque
+from stribeck.core.bench import Pendulum, gravity_torque
+from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
+from stribeck.core.friction import friction_budget, law_named
+from stribeck.core.step import Plant, State, Torques, advance
+from stribeck.errors import ConfigError
+from stribeck.io.actuators import actuator_names, load_actuator
+from stribeck.io.parameter_file import ParameterFile
+
+Drive = Literal["off", "position", "pwm", "current"]
+"""What the bridge does: stay open, or follow a position, a duty, a current."""
+
+BARE = Pendulum(0.0, 0.0, 0.0)
+"""Nothing mounted on the shaft."""
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """What the firmware is told to do, in SI.
+
+    :param drive: see :data:`Drive`.
+    :param goal: position [rad], duty [1] or current [A].
+    :param gains: position gains in firmware units.
+    :param duty_limit: largest duty [1].
+    :param current_limit: largest winding current [A], ``None`` without a limit.
+    :param goal_speed: speed at which the goal of a position is approached [rad/s], ``None`` at once.
+    """
+
+    drive: Drive
+    goal: float
+    gains: Gains
+    duty_limit: float = 1.0
+    current_limit: float | None = None
+    goal_speed: float | None = None
+
+
+OFF = Firmware("off", 0.0, Gains(0.0, 0.0, 0.0))
+
+
+def published_parameters(name: str, law: str = "m6") -> ParameterFile:
+    """Published parameters of a servo family, without the mounting offset: that belongs to the bench of
+    those who published them.
+
+    :raises ConfigError: for a servo that has none.
+    """
+    if name not in actuator_names() or law not in (actuator := load_actuator(name)).published:
+        known = [n for n in actuator_names() if law in load_actuator(n).published]
+        raise ConfigError(
+            f"no {law} parameters were published for {name}: give a parameter file; published for {', '.join(known)}"
+        )
+    values = {**actuator.published[law], "q_offset": 0.0}
+    return ParameterFile(actuator, law_named(law), values)
+
+
+class EmulatedJoint:
+    """A joint in time: its true state, and what its electrics do.
+
+    :param parameters: motor, friction law and their values.
+    :param pendulum: the load.
+    :param supply_resistance: of supply and cables [ohm].
+    :param dt: time step [s].
+    :raises ConfigError: for a servo that does not switch its supply onto the motor by a drive/brake bridge.
+
+    It begins at rest, hanging.
+    """
+
+    def __init__(
+        self, parameters: ParameterFile, pendulum: Pendulum, supply_resistance: float, dt: float
+    ) -> None:
+        control = parameters.actuator.control
+        if not isinstance(control, VoltageControl) or control.bridge != "brake":
+            raise ConfigError(
+                f"{parameters.actuator.title} cannot be emulated: a Dynamixel has a voltage law with a drive/brake "
+                "bridge"
+            )
+        self.law = parameters.law
+        self.pendulum = Pendulum(*(float(value) for value in pendulum))
+        self.dt = dt
+        self.supply_resistance = supply_resistance
+        self.values = {name: float(value) for name, value in parameters.values.items()}
+        self.state = State(-self.values["q_offset"], 0.0, ControlState(0.0, 0.0))
+        self.motor_torque = self.current = self.duty = self.voltage = 0.0
+        self._actuator = parameters.actuator
+        self._control = control
+        self._firmware: Firmware | None = None
+        self._adopt(OFF)
+
+    def _adopt(self, firmware: Firmware) -> None:
+        """Take over what does not change from step to step."""
+        before, self._firmware = self._firmware, firmware
+        gains = firmware.gains
+        self._law_of_control = replace(
+            self._control,
+            integral_gain=self._control.integral_gain if gains.ki else None,
+            derivative_gain=self._control.derivative_gain if gains.kd else None,
+            goal_speed=firmware.goal_speed,
+        )
+        actuator = replace(self._actuator, control=self._law_of_control)
+        self._plant = Plant(actuator, self.law, self.pendulum, gains)
+        self._p = {name: value for name, value in self.values.items() if name != "current_limit"}
+        if firmware.current_limit is not None:
+            self._p["current_limit"] = firmware.current_limit
+        if firmware.drive == "position" and (before is None or before.drive != "position"):
+            self.state = self.state._replace(control=ControlState(self.state.position, 0.0))
+
+    def step(self, firmware: Firmware, push: float, open_voltage: float) -> None:
+        """Go on by one time step.
+
+        :param push: outside torque beside gravity [N m].
+        :param open_voltage: of the supply, without load [V].
+        """
+        if firmware is not self._firmware:
+            self._adopt(firmware)
+        state, p = self.state, self._p
+        position, velocity, control = state
+        voltage = sagging_supply(
+            open_voltage, self.supply_resistance, supply_current(self.duty, self.current)
+        )
+        driven = firmware.drive != "off" and voltage > 0.0
+        duty = 0.0
+        if driven:
+            duty, control = self._duty(firmware, state, voltage)
+        command = Command(firmware.goal, 1.0 if driven else 0.0, voltage)
+        motor = voltage_torque(self._law_of_control, p, duty, command, velocity)
+        external = gravity_torque(self.pendulum, position, p["q_offset"]) + push
+        budget = friction_budget(self.law, p, motor, external, velocity)
+        self.state = advance(self._plant, p, state, Torques(motor, external, budget), control, self.dt)
+        self.voltage, self.motor_torque = voltage, motor
+        self.current = motor_current(p, motor)
+        # The duty that reaches the motor, after the current limit.
+        self.duty = duty_for_current(p, self.current, voltage, velocity) if driven else 0.0
+
+    def _duty(self, firmware: Firmware, state: State, voltage: float) -> tuple[float, ControlState]:
+        position, velocity, control = state
+        limit = firmware.duty_limit
+        if firmware.drive == "position":
+            duty, control = duty_cycle(
+                self._law_of_control, firmware.gains, control, firmware.goal, position, velocity, self.dt
+            )
+            if firmware.goal_speed is None:
+                control = ControlState(firmware.goal, control.integral)
+        elif firmware.drive == "current":
+            duty = duty_for_current(self._p, firmware.goal, voltage, velocity)
+        else:
+            duty = firmware.goal
+        return max(-limit, min(limit, duty)), control

@@ -1,0 +1,384 @@
+"""Packets to servos and back: dynamixel_sdk's packets, and what comes back sorted, counted and retried.
+
+The library's own group reads give up at the first servo that does not answer and lose the answers of
+the others; it knows no retries, and drops packets of foreign servos without a word. So packets are
+built, sent and parsed by the library, and collected here. Works with its versions 3 and 4, whose
+signatures differ.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dynamixel_sdk import GroupBulkRead, GroupSyncRead, PacketHandler
+from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS
+
+from stribeck.servo.port import SLOW_PATIENCE, Port
+
+ATTEMPTS = 20
+"""How often a packet to a single servo is tried: enough at 1 % corrupt bytes."""
+
+PINGS = 8
+"""How often a servo is pinged that may not be there."""
+
+SHORTEST_PATIENCE, LONGEST_PATIENCE = 8e-4, 4e-2
+"""Bounds of the patience with a lost packet while the servos move [s]."""
+
+GROWN_PATIENCE = 1.6e-2
+"""Bound of the patience while nobody answers [s]: a stall that ends is not outwaited by much."""
+
+PATIENCE_MARGIN = 5e-4
+"""How much longer than usual an answer may take [s]."""
+
+PADDING_AFTER = 8
+"""After so many attempts without an answer a servo may be waiting for the rest of a damaged packet."""
+
+PADDING = {1.0: 256, 2.0: 1031}
+"""Bytes that end every packet that a servo may wait for, by protocol."""
+
+PADDING_TIME = 0.015
+"""Longest time that these bytes may take on the wire [s]."""
+
+MEMORY = 64
+"""Answers from which the usual delay is learnt."""
+
+
+class Block(NamedTuple):
+    """A contiguous part of a servo's control table: first address and bytes."""
+
+    address: int
+    length: int
+
+
+class Answer(NamedTuple):
+    """What a servo said.
+
+    :param data: the bytes asked for; none for a packet that only acknowledges.
+    :param error: error byte of the packet.
+    :param time: best estimate of when the servo read its registers, steady clock [s].
+    """
+
+    data: bytes
+    error: int
+    time: float
+
+
+@dataclass
+class Counters:
+    """What happened on the bus since the port was opened first.
+
+    :param answers: good answers.
+    :param timeouts: answers that did not come.
+    :param corrupt: packets with a wrong check sum, or cut off.
+    :param foreign: packets of servos that were not asked, or a second answer of one that was.
+    :param wrong_length: packets with less or more data than asked for.
+    :param status_errors: answers that say the servo could not do as asked.
+    :param retries: packets sent again.
+    :param longest_gap: longest time between two good answers of one servo [s], while it was read.
+    """
+
+    answers: int = 0
+    timeouts: int = 0
+    corrupt: int = 0
+    foreign: int = 0
+    wrong_length: int = 0
+    status_errors: int = 0
+    retries: int = 0
+    longest_gap: float = 0.0
+
+
+class Latency:
+    """How long answers take beyond their time on the wire, learnt from those to first attempts.
+
+    A packet is given up half a millisecond after nine in ten answers would have come: a lost packet
+    costs little, and a slow adapter is not mistaken for a lost packet. When nothing at all comes for
+    many attempts the patience grows, in case the adapter has become slower.
+    """
+
+    def __init__(self) -> None:
+        self._known: deque[float] = deque(maxlen=MEMORY)
+        self._usual = SLOW_PATIENCE
+        self._failures = 0
+
+    def learn(self, latency: float) -> None:
+        """Take the delay of an answer to a first attempt into account [s]."""
+        self._known.append(latency)
+        ordered = sorted(self._known)
+        usual = ordered[(9 * len(ordered)) // 10] + PATIENCE_MARGIN
+        self._usual = min(max(usual, SHORTEST_PATIENCE), LONGEST_PATIENCE)
+
+    def tell(self, answered: bool) -> None:
+        """Take into account whether anybody answered an attempt."""
+        self._failures = 0 if answered else self._failures + 1
+
+    @property
+    def patience(self) -> float:
+        """How late an answer may be [s]."""
+        grown = PATIENCE_MARGIN * 2.0 ** min(self._failures - 10, 10)
+        return max(self._usual, min(grown, GROWN_PATIENCE))
+
+
+@dataclass
+class Link:
+    """A bus of servos of one protocol behind a port.
+
+    :param port: the port, not necessarily open yet.
+    :param protocol: 1.0 or 2.0.
+    """
+
+    port: Port
+    protocol: float
+    counters: Counters = field(default_factory=Counters)
+    latency: Latency = field(default_factory=Latency)
+
+    def __post_init__(self) -> None:
+        self._asked_before = 0.0
+        self._misses: dict[int, int] = {}
+        self._handler: Any = PacketHandler(self.protocol)
+        # From version 3.8 on, protocol 2 takes a flag for the "fast" instructions.
+        takes_flag = "fast_option" in inspect.signature(self._handler.rxPacket).parameters
+        self._receive: Callable[[], tuple[list[int], int]] = (
+            (lambda: self._handler.rxPacket(self.port, False))
+            if takes_flag
+            else (lambda: self._handler.rxPacket(self.port))
+        )
+
+    @property
+    def overhead(self) -> int:
+        """Bytes of a status packet beside its data."""
+        return 6 if self.protocol == 1.0 else 11
+
+    # One servo, while nothing moves.
+
+    def ping(self, identity: int, attempts: int = PINGS) -> int | None:
+        """Model number of a servo, ``None`` if it does not answer."""
+        for attempt in range(attempts):
+            self.port.patience = SLOW_PATIENCE
+            number, result, _ = self._handler.ping(self.port, identity)
+            if result == COMM_SUCCESS:
+                return int(number)
+            self._again(attempt, attempts)
+        return None
+
+    def find_all(self) -> dict[int, int]:
+        """Model numbers of all servos that answer a broadcast ping; none with protocol 1, which has none."""
+        found, _ = self._handler.broadcastPing(self.port)
+        self.port.is_using = False
+        return {identity: int(entry[0]) for identity, entry in (found or {}).items()}
+
+    def read(self, identity: int, block: Block, attempts: int = ATTEMPTS) -> Answer | None:
+        """A part of a servo's control table, ``None`` if it does not answer."""
+        for attempt in range(attempts):
+            self.port.patience = SLOW_PATIENCE if attempts > 1 else self.latency.patience
+            self._handler.readTx(self.port, identity, *block)
+            answer = self._collect({identity: block.length}).get(identity)
+            if answer is not None:
+                self._settle(attempt)
+                return answer
+            self._again(attempt, attempts)
+        return None
+
+    def write(
+        self, identity: int, address: int, raw: int, size: int, attempts: int = ATTEMPTS, patient: bool = True
+    ) -> Answer | None:
+        """Write a register and wait for the servo to acknowledge; ``None`` if it does not."""
+        data = list(raw.to_bytes(size, "little"))
+        for attempt in range(attempts):
+            self.port.patience = SLOW_PATIENCE if patient else self.latency.patience
+            self._handler.writeTxOnly(self.port, identity, address, size, data)
+            self.port.setPacketTimeout(self.overhead)
+            answer = self._collect({identity: 0}).get(identity)
+            if answer is not None and not self._arrived_damaged(answer.error):
+                self._settle(attempt)
+                return answer
+            self._again(attempt, attempts)
+        return None
+
+    def reboot(self, identity: int) -> None:
+        """Restart a servo (protocol 2). Whether it came back, a ping tells."""
+        self.port.patience = SLOW_PATIENCE
+        self._handler.reboot(self.port, identity)
+
+    # Many servos at once.
+
+    def write_many(self, address: int, size: int, values: Mapping[int, int]) -> None:
+        """Write one register of several servos in one packet, which nobody acknowledges."""
+        parameters: list[int] = []
+        for identity, raw in values.items():
+            parameters.append(identity)
+            parameters.extend(raw.to_bytes(size, "little"))
+        self._handler.syncWriteTxOnly(self.port, address, size, parameters, len(parameters))
+
+    def read_many(self, blocks: Mapping[int, Block], until: float) -> dict[int, Answer]:
+        """Parts of the control tables of several servos, in one packet and one answer each.
+
+        Who does not answer is asked again, without the others, as long as ``until`` [s] leaves time for
+        another attempt; at least one attempt is made. Who is missing may silence those after it, so
+        every attempt begins with another servo.
+
+        :return: the answers that came, by servo.
+        """
+        answers: dict[int, Answer] = {}
+        missing = dict(blocks)
+        first = True
+        while True:
+            size = sum(block.length + self.overhead for block in missing.values())
+            self.port.patience = self._patience(size, until)
+            self._ask(missing)
+            lengths = {identity: block.length for identity, block in missing.items()}
+            came = self._collect(lengths, first)
+            answers.update(came)
+            order = [identity for identity in missing if identity not in came]
+            if not order or time.monotonic() + self._shortest(blocks, order) > until:
+                return answers
+            self.counters.retries += 1
+            missing = {identity: blocks[identity] for identity in (*order[1:], order[0])}
+            first = False
+
+    def _shortest(self, blocks: Mapping[int, Block], order: Sequence[int]) -> float:
+        """The least time that another attempt takes [s]."""
+        size = sum(blocks[identity].length + self.overhead for identity in order)
+        return self.port.wire_time(size) + 0.5 * SHORTEST_PATIENCE
+
+    def _patience(self, size: int, until: float) -> float:
+        """How late answers of ``size`` bytes may be: as usual, or as long as there is time if it is the last attempt."""
+        usual = self.latency.patience
+        rest = until - time.monotonic() - self.port.wire_time(size)
+        return rest if usual < rest < 2.0 * usual else usual
+
+    def _ask(self, blocks: Mapping[int, Block]) -> None:
+        """Send the packet that reads ``blocks``: sync read where they are all the same, else bulk read."""
+        if self.protocol == 1.0:
+            # Not through GroupBulkRead: version 4 of the library passes protocol 1 one argument too many.
+            parameters: list[int] = []
+            for identity, block in blocks.items():
+                parameters += [block.length, identity, block.address]
+            self._handler.bulkReadTx(self.port, parameters, len(parameters))
+        elif len(set(blocks.values())) == 1:
+            group = GroupSyncRead(self.port, self._handler, *next(iter(blocks.values())))
+            for identity in blocks:
+                group.addParam(identity)
+            group.txPacket()
+        else:
+            group = GroupBulkRead(self.port, self._handler)
+            for identity, block in blocks.items():
+                group.addParam(identity, *block)
+            group.txPacket()
+        self.port.setPacketTimeout(sum(block.length + self.overhead for block in blocks.values()))
+
+    def _collect(self, lengths: Mapping[int, int], first: bool = True) -> dict[int, Answer]:
+        """Good answers of the servos asked, in whatever order, until all came or the bus is silent.
+
+        :param first: whether they were not asked the same just before.
+        """
+        port, counters = self.port, self.counters
+        awaited = dict(lengths)
+        answers: dict[int, Answer] = {}
+        sampled: float | None = None
+        damaged = False
+        while awaited:
+            packet, result = self._receive()
+            if result == COMM_RX_TIMEOUT:
+                counters.timeouts += len(awaited)
+                break
+            if result != COMM_SUCCESS:
+                counters.corrupt += 1
+                damaged = True
+                port.push_back(self._rest(packet))
+                if port.all_came or port.isPacketTimeout():
+                    break
+                continue
+            identity, error, data = self._parse(packet)
+            size = len(data) + self.overhead
+            if identity not in awaited:
+                counters.foreign += 1
+                port.expect_more(size)
+            elif len(data) == awaited[identity]:
+                del awaited[identity]
+                if sampled is None:
+                    sampled = self._sampled(first)
+                    if first:
+                        self.latency.learn(
+                            port.received_at - port.sent_at - port.wire_time(port.sent + port.received)
+                        )
+                answers[identity] = Answer(data, error, sampled)
+                counters.status_errors += self.is_refusal(error)
+            elif self.is_refusal(error):
+                del awaited[identity]
+                counters.status_errors += 1
+            else:
+                counters.wrong_length += 1
+                port.expect_more(size)
+        counters.answers += len(answers)
+        if answers or not damaged:
+            self._note(awaited, answers)
+        return answers
+
+    def _note(self, silent: Iterable[int], answered: Iterable[int]) -> None:
+        """Count who did not answer how often in a row, and do something about it once.
+
+        A packet whose length arrived damaged makes a servo wait for bytes that never come, and swallow
+        the packets that do (the manual of the AX-12 knows a time-out of 100 ms). So it gets them.
+        """
+        answers = dict.fromkeys(answered, 0)
+        misses = {identity: self._misses.get(identity, 0) + 1 for identity in silent}
+        self._misses |= answers | misses
+        self.latency.tell(bool(answers))
+        if PADDING_AFTER in misses.values():
+            size = min(PADDING[self.protocol], int(PADDING_TIME / self.port.wire_time(1)))
+            self.port.writePort(bytes(size))
+            time.sleep(self.port.wire_time(size))
+
+    def is_refusal(self, error: int) -> bool:
+        """Whether an error byte says that the packet was not obeyed (beside what ails the servo)."""
+        return bool(error & (0x7F if self.protocol == 2.0 else 0x5A))
+
+    def _arrived_damaged(self, error: int) -> bool:
+        """Whether an error byte says that our packet arrived with a wrong check sum."""
+        return bool(error & 0x10) if self.protocol == 1.0 else error & 0x7F == 3
+
+    def _rest(self, packet: Sequence[int]) -> bytes:
+        """What a damaged packet may have swallowed: everything from the next header on."""
+        data = bytes(packet)
+        start = data.find(b"\xff\xff" if self.protocol == 1.0 else b"\xff\xff\xfd", 1)
+        return b"" if start < 0 else data[start:]
+
+    def _parse(self, packet: Sequence[int]) -> tuple[int, int, bytes]:
+        """Servo, error byte and data of a status packet that the library found to be good."""
+        if self.protocol == 1.0:
+            return packet[2], packet[4], bytes(packet[5 : max(5, 3 + packet[3])])
+        length = packet[5] | packet[6] << 8
+        return packet[4], packet[8], bytes(packet[9 : max(9, 5 + length)])
+
+    def _sampled(self, first: bool) -> float:
+        """When the servos read their registers [s]: when they heard the packet that asks, all of them.
+
+        That is not before our packet ended on the wire, nor later than the first answer arrived less the
+        time on the wire of what arrived; the middle of the two is wrong by half their distance at most
+        (USB: some 0.5 ms). A servo that reads its registers only when its turn to answer comes is later
+        by the answers ahead of it, 0.3 ms each at 1 Mbit/s. An answer that is here before it can be
+        answers the attempt before this one.
+        """
+        port = self.port
+        came = port.received_at - port.wire_time(port.received)
+        asked = port.sent_at + port.wire_time(port.sent)
+        if came < asked and not first:
+            asked = self._asked_before
+        self._asked_before = asked
+        if came < asked:  # a pseudo-terminal may be faster than a wire
+            return port.sent_at + 0.5 * (port.received_at - port.sent_at)
+        return asked + 0.5 * (came - asked)
+
+    def _settle(self, attempt: int) -> None:
+        """After a retry, let answers to the attempts before pass: the next packet must not take them for its own."""
+        if attempt:
+            self.port.settle(self.latency.patience)
+
+    def _again(self, attempt: int, attempts: int) -> None:
+        self.port.is_using = False
+        self.counters.retries += attempt + 1 < attempts

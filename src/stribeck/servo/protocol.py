@@ -1,0 +1,216 @@
+r"""Packets of the Dynamixel protocols 1.0 and 2.0: bytes to packets and back.
+
+Pure functions and a stream parser; no I/O, no knowledge of servos. Protocol 1 protects a packet by the
+complement of a sum, protocol 2 by a CRC-16 of polynomial 0x8005 from 0, and stuffs a byte wherever the
+content would look like a header. Source: ROBOTIS e-manual, "Protocol 1.0", "Protocol 2.0", "CRC".
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+BROADCAST = 0xFE
+"""The ID that every servo listens to."""
+
+LONGEST = 1024
+"""Longest packet that a servo listens to, in bytes; a length above it is damage."""
+
+
+class Instruction(IntEnum):
+    """What a packet asks for; the same numbers in both protocols, where both have them."""
+
+    PING = 0x01
+    READ = 0x02
+    WRITE = 0x03
+    REG_WRITE = 0x04
+    ACTION = 0x05
+    FACTORY_RESET = 0x06
+    REBOOT = 0x08
+    CLEAR = 0x10
+    STATUS = 0x55
+    SYNC_READ = 0x82
+    SYNC_WRITE = 0x83
+    FAST_SYNC_READ = 0x8A
+    BULK_READ = 0x92
+    BULK_WRITE = 0x93
+    FAST_BULK_READ = 0x9A
+
+
+class Error1(IntEnum):
+    """Bits of the error byte of protocol 1 that say what was wrong with an instruction."""
+
+    ANGLE_LIMIT = 0x02
+    RANGE = 0x08
+    CHECKSUM = 0x10
+    INSTRUCTION = 0x40
+
+
+class Error2(IntEnum):
+    """Error numbers of protocol 2."""
+
+    RESULT_FAIL = 0x01
+    INSTRUCTION = 0x02
+    CRC = 0x03
+    DATA_RANGE = 0x04
+    DATA_LENGTH = 0x05
+    DATA_LIMIT = 0x06
+    ACCESS = 0x07
+
+
+ALERT = 0x80
+"""Bit of the error byte of protocol 2 that says that the servo has a hardware error."""
+
+
+class Packet(NamedTuple):
+    """One packet.
+
+    :param id: the servo that it is for, or that it comes from.
+    :param instruction: what it asks for; of a status packet of protocol 1, which has none, the error.
+    :param parameters: the rest, of a status packet of protocol 2 beginning with the error.
+    :param intact: whether the check at its end is right.
+    """
+
+    id: int
+    instruction: int
+    parameters: bytes = b""
+    intact: bool = True
+
+
+def _crc_table() -> tuple[int, ...]:
+    table = []
+    for byte in range(256):
+        value = byte << 8
+        for _ in range(8):
+            value = (value << 1) ^ 0x8005 if value & 0x8000 else value << 1
+        table.append(value & 0xFFFF)
+    return tuple(table)
+
+
+_CRC = _crc_table()
+
+
+def crc16(data: bytes, start: int = 0) -> int:
+    """CRC-16 of protocol 2 over ``data``, going on from ``start``."""
+    crc = start
+    for byte in data:
+        crc = ((crc << 8) & 0xFF00) ^ _CRC[(crc >> 8) ^ byte]
+    return crc
+
+
+def checksum(data: bytes) -> int:
+    """Checksum of protocol 1: complement of the sum, one byte."""
+    return ~sum(data) & 0xFF
+
+
+def encode(protocol: float, packet: Packet) -> bytes:
+    """A packet as bytes. Of protocol 1, a status packet has the error in place of the instruction."""
+    if protocol == 1.0:
+        body = bytes((packet.id, len(packet.parameters) + 2, packet.instruction)) + packet.parameters
+        return b"\xff\xff" + body + bytes((checksum(body),))
+    content = stuffed(bytes((packet.instruction,)) + packet.parameters)
+    head = b"\xff\xff\xfd\x00" + bytes((packet.id,)) + (len(content) + 2).to_bytes(2, "little")
+    return head + content + crc16(head + content).to_bytes(2, "little")
+
+
+def encode_status(protocol: float, servo: int, error: int, data: bytes = b"") -> bytes:
+    """A status packet as bytes."""
+    if protocol == 1.0:
+        return encode(1.0, Packet(servo, error, data))
+    return encode(2.0, Packet(servo, Instruction.STATUS, bytes((error,)) + data))
+
+
+def encode_fast_status(parts: list[tuple[int, int, bytes]]) -> bytes:
+    """The one status packet in which several servos answer a fast read.
+
+    Each servo appends its error, ID and data and the CRC of everything so far; nothing is stuffed.
+
+    :param parts: (servo, error, data) in the order of the request.
+    """
+    length = 1 + sum(4 + len(data) for _, _, data in parts)
+    packet = b"\xff\xff\xfd\x00" + bytes((BROADCAST,)) + length.to_bytes(2, "little")
+    packet += bytes((Instruction.STATUS,))
+    for servo, error, data in parts:
+        packet += bytes((error, servo)) + data
+        packet += crc16(packet).to_bytes(2, "little")
+    return packet
+
+
+def stuffed(content: bytes) -> bytes:
+    """Content with 0xFD added after each 0xFF 0xFF 0xFD, which would look like a header."""
+    return content.replace(b"\xff\xff\xfd", b"\xff\xff\xfd\xfd")
+
+
+def unstuffed(content: bytes) -> bytes:
+    """Content without what :func:`stuffed` added."""
+    return content.replace(b"\xff\xff\xfd\xfd", b"\xff\xff\xfd")
+
+
+class PacketParser:
+    """Finds packets in a stream of bytes, between noise and damage.
+
+    :param protocol: 1.0 or 2.0.
+
+    What does not begin like a packet is skipped; after a packet with a wrong check the search goes on
+    behind its header, so that damage costs one packet and not those after it.
+    """
+
+    def __init__(self, protocol: float) -> None:
+        self.protocol = protocol
+        self._header = b"\xff\xff" if protocol == 1.0 else b"\xff\xff\xfd"
+        self._waiting = b""
+
+    @property
+    def pending(self) -> bool:
+        """Whether the beginning of a packet waits for its end."""
+        return bool(self._waiting)
+
+    def feed(self, data: bytes) -> list[Packet]:
+        """The packets that ``data`` completes."""
+        self._waiting += data
+        found: list[Packet] = []
+        while True:
+            start = self._waiting.find(self._header)
+            if start < 0:
+                # The last bytes may be the beginning of a header.
+                self._waiting = self._waiting[-(len(self._header) - 1) :]
+                while self._waiting and not self._header.startswith(self._waiting):
+                    self._waiting = self._waiting[1:]
+                return found
+            self._waiting = self._waiting[start:]
+            size = self._size()
+            if size == 0:
+                self._waiting = self._waiting[1:]
+            elif size is None or len(self._waiting) < size:
+                return found
+            else:
+                packet = self._packet(self._waiting[:size])
+                self._waiting = self._waiting[size if packet.intact else len(self._header) :]
+                found.append(packet)
+
+    def give_up(self) -> list[Packet]:
+        """End the wait for the rest of a packet; the packets that stand behind its header."""
+        found: list[Packet] = []
+        while self._waiting:
+            waiting, self._waiting = self._waiting[1:], b""
+            found += self.feed(waiting)
+        return found
+
+    def _size(self) -> int | None:
+        """Bytes of the packet that begins here; ``None`` if not known yet, 0 if there is none."""
+        waiting = self._waiting
+        if self.protocol == 1.0:
+            if len(waiting) < 4:
+                return 0 if len(waiting) == 3 and waiting[2] == 0xFF else None
+            return waiting[3] + 4 if waiting[2] != 0xFF and waiting[3] >= 2 else 0
+        if len(waiting) < 7:
+            return 0 if len(waiting) > 3 and waiting[3] != 0x00 else None
+        length = waiting[5] + 256 * waiting[6]
+        return length + 7 if waiting[3] == 0x00 and 3 <= length <= LONGEST else 0
+
+    def _packet(self, data: bytes) -> Packet:
+        if self.protocol == 1.0:
+            return Packet(data[2], data[4], data[5:-1], checksum(data[2:-1]) == data[-1])
+        intact = crc16(data[:-2]).to_bytes(2, "little") == data[-2:]
+        content = unstuffed(data[7:-2])
+        return Packet(data[4], content[0], content[1:], intact)

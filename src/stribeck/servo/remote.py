@@ -1,0 +1,159 @@
+"""One servo as the driver's configuration names it, and its registers by name over the bus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stribeck.errors import ConfigError, ServoError
+from stribeck.servo.link import Block, Link
+from stribeck.servo.registers import ServoModel
+
+GOAL_REGISTERS = {
+    "position": "goal_position",
+    "extended_position": "goal_position",
+    "current_position": "goal_position",
+    "current": "goal_current",
+    "pwm": "goal_pwm",
+}
+"""The register that takes the goal, in the modes that a driver offers."""
+
+HIGHEST_ID = 252
+
+REFUSALS_2 = {
+    1: "it failed",
+    2: "unknown instruction",
+    3: "wrong check sum",
+    4: "data out of range",
+    5: "data too short",
+    6: "data beyond its limits",
+    7: "no access (read-only, EEPROM with torque on, or the watchdog ran out)",
+}
+"""Error numbers of protocol 2 in words."""
+
+REFUSALS_1 = {
+    0x02: "angle beyond its limits",
+    0x08: "data out of range",
+    0x10: "wrong check sum",
+    0x40: "unknown instruction",
+}
+"""Error bits of protocol 1 in words."""
+
+
+@dataclass(frozen=True)
+class Servo:
+    """A servo that is expected on the bus.
+
+    :param identity: ID on the bus.
+    :param model: what it is.
+    :param mode: one of :data:`GOAL_REGISTERS`, as far as the model has it.
+    :param goal_current: largest current in the mode ``current_position`` [A]; ``None`` for the servo's limit.
+    :param i_gain, d_gain: further position gains, in firmware units.
+    :raises ConfigError: for what the servo cannot be.
+    """
+
+    identity: int
+    model: ServoModel
+    mode: str = "position"
+    goal_current: float | None = None
+    i_gain: int = 0
+    d_gain: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.identity <= HIGHEST_ID:
+            raise ConfigError(f"servo ID {self.identity} does not exist; valid: 0 to {HIGHEST_ID}")
+        offered = [mode for mode in GOAL_REGISTERS if mode in self.model.modes]
+        if self.mode not in offered:
+            raise ConfigError(f"{self}: unknown mode {self.mode!r}; valid: {', '.join(offered)}")
+        if self.goal_current is not None and self.mode != "current_position":
+            raise ConfigError(
+                f"{self}: goal_current is for the mode current_position, found mode {self.mode!r}"
+            )
+
+    def __str__(self) -> str:
+        return f"servo {self.identity} ({self.model.title})"
+
+    @property
+    def goal_register(self) -> str:
+        """Name of the register that takes the goal."""
+        return GOAL_REGISTERS[self.mode]
+
+    @property
+    def follows_position(self) -> bool:
+        """Whether a goal is a position."""
+        return self.goal_register == "goal_position"
+
+    def has(self, register: str) -> bool:
+        """Whether the servo has a register."""
+        return register in self.model.registers
+
+
+@dataclass(frozen=True)
+class RemoteServo:
+    """Registers of a servo by name, as numbers of counts. For use while nothing moves: it waits and retries."""
+
+    link: Link
+    servo: Servo
+
+    def read(self, name: str) -> int:
+        """What a register holds.
+
+        :raises ServoError: if the servo does not answer.
+        """
+        register = self.servo.model.register(name)
+        answer = self.link.read(self.servo.identity, Block(register.address, register.size))
+        if answer is None:
+            raise self._silent(f"reading {name}")
+        return register.number(int.from_bytes(answer.data, "little"))
+
+    def value(self, name: str) -> float:
+        """What a register says, in SI."""
+        register = self.servo.model.register(name)
+        return (self.read(name) - register.zero) * register.scale
+
+    def write(self, name: str, number: int, patient: bool = True) -> None:
+        """Make a register hold a number.
+
+        :raises ServoError: if the servo does not answer, or refuses.
+        """
+        register = self.servo.model.register(name)
+        answer = self.link.write(
+            self.servo.identity, register.address, register.raw(number), register.size, patient=patient
+        )
+        if answer is None:
+            raise self._silent(f"writing {name}")
+        if self.link.is_refusal(answer.error):
+            raise ServoError(f"{self.servo} refused {name} = {number}: {self._refusal(answer.error)}")
+
+    def adjust(self, name: str, number: int) -> int | None:
+        """Make a register hold a number, and tell what it held before if that was another one."""
+        if not self.servo.has(name):
+            return None
+        before = self.read(name)
+        if before == number:
+            return None
+        self.write(name, number)
+        return before
+
+    def hardware_errors(self) -> str:
+        """Hardware errors that the servo reports, in words; empty for none, and where it has no register."""
+        if not self.servo.has("hardware_error_status"):
+            return ""
+        return error_words(self.servo.model, self.read("hardware_error_status"))
+
+    def _silent(self, doing: str) -> ServoError:
+        return ServoError(
+            f"{self.servo} on {self.link.port.port_name} does not answer any more ({doing}): check its power "
+            "and wiring"
+        )
+
+    def _refusal(self, error: int) -> str:
+        if self.link.protocol == 2.0:
+            return REFUSALS_2.get(error & 0x7F, f"error {error & 0x7F}")
+        return ", ".join(text for bit, text in REFUSALS_1.items() if error & bit)
+
+
+def error_words(model: ServoModel, bits: int) -> str:
+    """Hardware errors in words, ``"overload, input voltage"``; empty for none."""
+    found = [name.replace("_", " ") for name, bit in model.error_bits.items() if bits & bit]
+    unknown = bits & ~sum(model.error_bits.values())
+    return ", ".join([*found, *([f"error bits {unknown:#x}"] if unknown else [])])

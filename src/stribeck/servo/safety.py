@@ -1,0 +1,96 @@
+"""When to let go: what a driver watches in the samples while torque is on. No I/O, no clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+CONFIRM_TIME = 0.02
+"""A measurement must be wrong for about this time [s] (one to three samples) before it counts: protocol 1
+has a check sum of 8 bits, which lets one corrupt packet in 256 pass."""
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What is allowed, in joint coordinates, an entry for each joint.
+
+    :param names: the joints, for messages.
+    :param lower, upper: positions [rad], the margin included.
+    :param min_voltage: [V].
+    :param max_temperature: [°C].
+    :param silence: longest time without an answer [s].
+    """
+
+    names: Sequence[str]
+    lower: FloatArray
+    upper: FloatArray
+    min_voltage: FloatArray
+    max_temperature: FloatArray
+    silence: float
+
+
+class Watch:
+    """Looks at every sample; keeps count of how often in a row something was wrong.
+
+    :param rate: samples in a second [Hz].
+    """
+
+    def __init__(self, envelope: Envelope, rate: float) -> None:
+        self.envelope = envelope
+        self.confirm = min(3, max(1, int(CONFIRM_TIME * rate)))
+        self._counts: dict[tuple[int, str], int] = {}
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._counts.clear()
+
+    def problem(
+        self,
+        valid: BoolArray,
+        silent_for: FloatArray,
+        position: FloatArray,
+        voltage: FloatArray,
+        temperature: FloatArray,
+        errors: Sequence[str],
+    ) -> str | None:
+        """Why torque must go off, in words, or ``None``.
+
+        :param valid: whose sample is new.
+        :param silent_for: time since the last answer of each [s].
+        :param errors: hardware errors in words, empty for none.
+        """
+        for index, name in enumerate(self.envelope.names):
+            if silent_for[index] > self.envelope.silence:
+                return f"joint {name!r}: no answer from its servo for {1e3 * silent_for[index]:.0f} ms"
+            if not valid[index]:
+                continue
+            found = self._findings(index, errors[index], position[index], voltage[index], temperature[index])
+            for kind, text in found.items():
+                count = self._counts.get((index, kind), 0) + 1 if text else 0
+                self._counts[index, kind] = count
+                if count >= self.confirm:
+                    return f"joint {name!r}: {text}"
+        return None
+
+    def _findings(
+        self, index: int, errors: str, position: float, voltage: float, temperature: float
+    ) -> dict[str, str]:
+        """What is wrong with a sample, by kind; empty texts where nothing is."""
+        envelope = self.envelope
+        lower, upper = float(envelope.lower[index]), float(envelope.upper[index])
+        lowest, hottest = float(envelope.min_voltage[index]), float(envelope.max_temperature[index])
+        outside = not lower <= position <= upper
+        return {
+            "error": f"its servo reports: {errors}" if errors else "",
+            "voltage": f"supply of {voltage:.1f} V, less than {lowest:.2f} V" if voltage < lowest else "",
+            "temperature": f"{temperature:.0f} °C, the limit is {hottest:.0f} °C"
+            if temperature >= hottest
+            else "",
+            "position": f"at {position:.3f} rad, outside {lower:.3f} to {upper:.3f} rad" if outside else "",
+        }

@@ -1,0 +1,77 @@
+"""A pseudo-terminal that looks like a serial port, under a path that one chooses."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import tty
+from pathlib import Path
+
+from stribeck.errors import OutputError
+
+_TERMIOS2 = 0x802C542A, 44, 40
+"""Linux: request to read a terminal's settings, their size, where the output rate stands in them."""
+
+
+def line_rate(terminal: int) -> int:
+    """The rate that a program set on a terminal [bit/s], 0 where the system does not say."""
+    request, size, place = _TERMIOS2
+    settings = bytearray(size)
+    try:
+        fcntl.ioctl(terminal, request, settings)
+    except OSError:
+        return 0
+    return int(struct.unpack_from("I", settings, place)[0])
+
+
+class PseudoTerminal:
+    """A pseudo-terminal, and the link by which programs find it.
+
+    :param link: path of the symbolic link, ``None`` for none.
+    :raises OutputError: if the link cannot be made.
+    """
+
+    def __init__(self, link: Path | None) -> None:
+        self.master, self.terminal = os.openpty()
+        tty.setraw(self.terminal)
+        os.set_blocking(self.master, False)
+        self.name = os.ttyname(self.terminal)
+        self.link = link
+        if link is not None:
+            try:
+                _place_link(link, self.name)
+            except OutputError:
+                self._close()
+                raise
+
+    @property
+    def rate(self) -> int:
+        """The rate that a program set [bit/s], 0 where the system does not say."""
+        return line_rate(self.terminal)
+
+    def _close(self) -> None:
+        os.close(self.master)
+        os.close(self.terminal)
+
+    def close(self) -> None:
+        """Take the link away, if it is still ours, and the terminal."""
+        if self.link is not None and self.link.is_symlink() and os.readlink(self.link) == self.name:
+            self.link.unlink()
+        self._close()
+
+
+def _place_link(link: Path, target: str) -> None:
+    """Make ``link`` point to ``target``; another link in its place is replaced.
+
+    :raises OutputError: if something else stands there, or it cannot be made.
+    """
+    if link.exists() and not link.is_symlink():
+        raise OutputError(f"{link} exists and is no link; name another path for --link")
+    beside = link.with_name(f".{link.name}.{os.getpid()}")
+    try:
+        beside.unlink(missing_ok=True)
+        beside.symlink_to(target)
+        beside.replace(link)
+    except OSError as problem:
+        raise OutputError(f"cannot make the link {link}: {problem.strerror}") from None

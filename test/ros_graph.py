@@ -1,0 +1,97 @@
+"""A small ROS graph inside a test: nodes in a context of their own, spun in a thread."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
+os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed: pip install '.[ros]'")
+
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+
+PATIENCE = 10.0
+"""Seconds after which a condition that never comes true fails a test."""
+
+
+def domain() -> int:
+    """A domain for this process, apart from those of other test runs."""
+    return 1 + os.getpid() % 100
+
+
+def wait_for(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> Any:
+    """The first true value of ``condition``; fails with ``what`` if there is none in time."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        threading.Event().wait(0.002)
+    raise AssertionError(f"after {timeout:g} s still not: {what}")
+
+
+class Graph:
+    """Nodes of a test. Use as a context manager."""
+
+    def __init__(self) -> None:
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context, domain_id=domain())
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.nodes: list[Any] = []
+        self.user = Node("user", context=self.context)
+        self.executor.add_node(self.user)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._spin, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> "Graph":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self.executor.wake()
+        self._thread.join()
+        for node in self.nodes:
+            node.destroy_node()
+        self.user.destroy_node()
+        self.executor.shutdown()
+        rclpy.shutdown(context=self.context)
+
+    def _spin(self) -> None:
+        while not self._stop.is_set():
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def add(self, make: Callable[..., Any], parameters: dict[str, Any], **kwargs: Any) -> Any:
+        """A node with parameters, spun from now on."""
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        node = make(context=self.context, parameter_overrides=overrides, **kwargs)
+        self.nodes.append(node)
+        self.executor.add_node(node)
+        self.executor.wake()
+        return node
+
+    def collect(self, kind: Any, topic: str, qos: Any = 50) -> list[Any]:
+        """A list that grows with the messages of a topic."""
+        found: list[Any] = []
+        self.user.create_subscription(kind, topic, found.append, qos)
+        return found
+
+    def publisher(self, kind: Any, topic: str, qos: Any = 50) -> Any:
+        """A publisher to which somebody has subscribed."""
+        publisher = self.user.create_publisher(kind, topic, qos)
+        wait_for(lambda: publisher.get_subscription_count() > 0, f"a subscription to {topic}")
+        return publisher
+
+    def call(self, kind: Any, service: str, request: Any) -> Any:
+        """Answer of a service."""
+        client = self.user.create_client(kind, service)
+        wait_for(client.service_is_ready, f"service {service}")
+        future = client.call_async(request)
+        wait_for(future.done, f"an answer of {service}")
+        return future.result()

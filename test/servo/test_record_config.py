@@ -1,0 +1,97 @@
+"""record.yaml: the examples are valid, and what does not fit is refused before a port is opened."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from helpers import REPOSITORY, refusal
+from stribeck.core.bench import Pendulum
+from stribeck.core.trajectories import TRAJECTORIES
+from stribeck.io.session_config import JOINT_KEYS, LIMIT_KEYS
+from stribeck.servo.config import OPTIONS
+from stribeck.servo.record_config import OWN_KEYS, read_record_config
+
+EXAMPLES = ["record.yaml", "record_xl330.yaml"]
+
+
+def example():
+    """The content of config/record.yaml."""
+    return yaml.safe_load((REPOSITORY / "config" / "record.yaml").read_text())
+
+
+def written(folder, **changes):
+    """The example with top-level keys changed, as a file; ``...`` takes one out."""
+    content = {**example(), **changes}
+    path = folder / "record.yaml"
+    path.write_text(yaml.safe_dump({key: value for key, value in content.items() if value is not ...}))
+    return path
+
+
+def with_joint(**changes):
+    """The joints of the example with some keys of its joint changed."""
+    joint = {**example()["joints"]["joint"], **changes}
+    return {"joint": {key: value for key, value in joint.items() if value is not ...}}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_are_valid(name):
+    """Both files describe an XL330 at 200 Hz whose plays fit its limits."""
+    config = read_record_config(REPOSITORY / "config" / name)
+    assert config.driver.rate == 200.0
+    assert [joint.actuator for joint in config.driver.joints] == ["xl330"]
+    assert len(config.session.plays) >= 12
+    assert config.session.options.position_margin == config.driver.position_margin
+
+
+def test_the_example_explains_every_key():
+    """Whatever may stand in the file stands in config/record.yaml, commented out where it has a default."""
+    text = (REPOSITORY / "config" / "record.yaml").read_text()
+    keys = {*OPTIONS, *OWN_KEYS, *JOINT_KEYS, *LIMIT_KEYS, *Pendulum._fields}
+    keys |= {"port", "baud_rate", "id", "model", "actuator", "mode", "joint_map", "position_limits"}
+    assert not [key for key in keys if not re.search(rf"\b{key}:", text)]
+    assert not [name for name in TRAJECTORIES if name not in text]
+
+
+def test_the_command_line_overrules_the_file(tmp_path):
+    """Port, rate and output."""
+    config = read_record_config(written(tmp_path))
+    changed = config.with_changes(port="/dev/null", rate=100.0, output=tmp_path)
+    assert (changed.driver.port, changed.driver.rate, changed.output) == ("/dev/null", 100.0, tmp_path)
+    assert config.with_changes() == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({"plays": ...}, ("plays missing",)),
+        ({"output": ...}, ("output missing",)),
+        ({"port": ...}, ("port missing",)),
+        ({"speed": 3}, ("unknown key 'speed'", "plays", "rate")),
+        ({"output": 3}, ("output", "text")),
+        ({"supply_voltage": 0}, ("supply_voltage", "positive")),
+        ({"plays": {"trajectories": ["steps"], "gains": [100]}}, ("steps", ".inf")),
+        ({"plays": {"trajectories": ["sin_sin"], "gains": [100.5]}}, ("gain", "100.5", "whole")),
+        ({"plays": {"trajectories": ["sin_sin"], "gains": [20000]}}, ("20000", "16383")),
+        ({"joints": with_joint(position_limits=[-1.0, 1.0])}, ("sin_sin", "1.759", "position")),
+        ({"joints": with_joint(mode="current")}, ("mode 'current'", "position")),
+        ({"joints": with_joint(model="xm430")}, ("actuator", "xm430")),
+        ({"joints": with_joint(mass=1.0)}, ("unknown key 'mass'",)),
+        ({"joints": with_joint(bench=...)}, ("bench missing",)),
+        ({"joints": {}}, ("at least one",)),
+        ({"joints": {"a": 3}}, ("'a'", "named values")),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path, changes, parts):
+    """Missing and unknown keys, gains a servo does not have, plays beyond limits, modes without a goal position."""
+    path = written(tmp_path, **changes)
+    refusal(lambda: read_record_config(path), *parts)
+
+
+def test_a_file_that_is_none_is_refused(tmp_path):
+    """Missing files and files that are no mapping."""
+    refusal(lambda: read_record_config(tmp_path / "missing.yaml"), "no such file")
+    path = tmp_path / "list.yaml"
+    path.write_text("[1, 2]")
+    refusal(lambda: read_record_config(Path(path)), "named values")

@@ -1,0 +1,155 @@
+"""Control tables: consistent, and right at hand-computed points of the e-manual."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers import refusal
+from stribeck.servo.registers import Register
+from stribeck.servo.tables import MODELS, model_by_number, model_named
+
+EVERYWHERE = (
+    "model_number",
+    "firmware_version",
+    "id",
+    "baud_rate",
+    "return_delay_time",
+    "status_return_level",
+    "shutdown",
+    "min_position_limit",
+    "max_position_limit",
+    "min_voltage_limit",
+    "max_voltage_limit",
+    "temperature_limit",
+    "torque_enable",
+    "position_p_gain",
+    "position_i_gain",
+    "position_d_gain",
+    "goal_position",
+    "profile_velocity",
+    "moving",
+    "present_velocity",
+    "present_position",
+    "present_input_voltage",
+    "present_temperature",
+)
+REGISTERS = [(name, register) for name, model in MODELS.items() for register in model.registers.values()]
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_registers_lie_apart_and_begin_within_their_range(model):
+    """No two registers share a byte, and every factory value is one that the servo takes."""
+    rows = list(model.registers.values())
+    for row, following in pairwise(rows):
+        assert row.address + row.size <= following.address, f"{row.name} reaches into {following.name}"
+    for row in rows:
+        assert row.accepts(row.initial), row.name
+        assert row.number(row.raw(row.initial)) == row.initial, row.name
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_every_servo_has_the_common_registers_and_modes_that_it_can_hold(model):
+    """Names are the same for all servos, and every mode is a value of the mode's register."""
+    assert not set(EVERYWHERE) - set(model.registers)
+    mode = model.register(model.mode_register)
+    assert all(mode.accepts(value) for value in model.modes.values())
+    assert model.registers["model_number"].initial == model.model_number
+    assert all(model.register("baud_rate").accepts(value) for value in model.baud_rates)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_the_center_is_zero_and_a_quarter_turn_is_a_quarter_of_the_counts(model):
+    """Positions are 0 rad at the center and grow with the counts."""
+    assert model.position(model.center) == 0.0
+    quarter = model.count(math.pi / 4)
+    assert quarter - model.center == round(model.resolution / 8)
+    assert model.position(quarter) == pytest.approx(math.pi / 4, abs=math.pi / model.resolution)
+
+
+@pytest.mark.parametrize(
+    ("model", "register", "raw", "quantity"),
+    [
+        ("xl330", "present_current", 0xFFFF, -0.001),
+        ("xl330", "present_current", 1750, 1.75),
+        ("xl330", "goal_pwm", 885, 1.0),
+        ("xl330", "present_velocity", 2**32 - 100, -100 * 0.229 * 2 * math.pi / 60),
+        ("xl330", "present_input_voltage", 50, 5.0),
+        ("xl330", "bus_watchdog", 5, 0.1),
+        ("xl330", "bus_watchdog", 0xFF, -0.02),
+        ("xl330", "present_position", 2**32 - 2048, -2 * math.pi),
+        ("xl330", "return_delay_time", 250, 500e-6),
+        ("mx106", "present_current", 2148, 0.45),
+        ("mx106", "goal_current", 1024 + 100, -0.45),
+        ("mx106", "present_load", 1024 + 1023, -1.0),
+        ("mx106", "present_velocity", 300, 34.2 * 2 * math.pi / 60),
+        ("xl320", "present_position", 0, -math.radians(150)),
+        ("xl320", "present_velocity", 1024 + 300, -33.3 * 2 * math.pi / 60),
+        ("xm430", "present_current", 100, 0.269),
+        ("mx64_2", "present_current", 100, 0.336),
+    ],
+)
+def test_values_of_the_manual(model, register, raw, quantity):
+    """Integers on the wire mean what the e-manual says, computed by hand."""
+    assert MODELS[model].register(register).decode(raw) == pytest.approx(quantity, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "register"), REGISTERS, ids=[f"{n}-{r.name}" for n, r in REGISTERS])
+def test_quantities_survive_the_wire(name, register: Register):
+    """Encoding what was decoded gives the same integer, at both ends of the range and in the middle."""
+    lower, upper = register.span
+    lower = lower if register.minimum is None else register.minimum
+    upper = upper if register.maximum is None else register.maximum
+    for number in {lower, upper, (lower + upper) // 2}:
+        raw = register.raw(number)
+        assert 0 <= raw < 1 << 8 * register.size
+        assert register.encode(register.decode(raw)) == raw
+
+
+@given(st.sampled_from(list(MODELS)), st.floats(-3.0, 3.0))
+def test_a_position_is_rounded_to_the_nearest_count(name, position):
+    """A goal is at most half a count away from what was asked, or refused for being out of range."""
+    model = MODELS[name]
+    if name == "xl320" and abs(position) > math.radians(149.8):
+        return
+    assert abs(model.position(model.count(position)) - position) <= math.pi / model.resolution * (1 + 1e-9)
+
+
+def test_what_no_servo_can_take_is_refused_with_what_it_takes():
+    """Numbers out of range, not finite, or names that do not exist are refused in one line."""
+    xl330 = model_named("xl330")
+    refusal(lambda: xl330.register("goal_current").encode(2.0), "goal_current", 2, "-1.75 to 1.75")
+    refusal(lambda: xl330.count(math.nan), "goal_position", "finite")
+    refusal(lambda: model_named("xl320").count(3.0), "-2.61799 to 2.61288")
+    refusal(lambda: xl330.register("present_load"), "present_load", "present_current")
+    refusal(lambda: xl330.baud_value(12345), 12345, 57600, 4000000)
+    refusal(lambda: model_named("xl999"), "xl999", "xl330", "mx106")
+    refusal(lambda: model_by_number(12), 12, "1200 (Dynamixel XL330-M288)")
+
+
+def test_servos_are_found_by_their_number():
+    """The number that a ping answers leads to the table."""
+    for number, name in (
+        (1200, "xl330"),
+        (1190, "xl330_m077"),
+        (350, "xl320"),
+        (310, "mx64"),
+        (320, "mx106"),
+    ):
+        assert model_by_number(number).name == name
+    for number, name in (
+        (311, "mx64_2"),
+        (321, "mx106_2"),
+        (30, "mx28_2"),
+        (1020, "xm430"),
+        (1030, "xm430_w210"),
+    ):
+        assert model_by_number(number).name == name
+
+
+def test_only_protocol_2_servos_with_the_register_have_a_watchdog():
+    """Protocol-1 servos and the XL320 do not stop by themselves."""
+    without = {name for name, model in MODELS.items() if not model.has_watchdog}
+    assert without == {"mx64", "mx106", "xl320"}
