@@ -40,7 +40,9 @@ def bus_for(path: str, *models: str, mode: str = "position", baud: int = BAUD) -
     return Bus(path, baud, expected(*models, mode=mode))
 
 
-def config_for(path: str, *models: str, rate: float = 200.0, joint: Any = None, **options: Any) -> DriverConfig:
+def config_for(
+    path: str, *models: str, rate: float = 200.0, joint: Any = None, **options: Any
+) -> DriverConfig:
     """A driver's configuration: joints ``j1``, ``j2``, … within ±2 rad.
 
     :param joint: what the joints' entries say beside.

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import XL330, needs_xl330
 from recovery import MX106, Bench, truth_of, virtual_logs
-from stribeck.core import law_named
+from stribeck.core import Series, law_named
 from stribeck.core.virtual import Encoder, record
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.fit.acceptance import check_freed
@@ -74,6 +74,24 @@ def test_a_parameter_file_says_all_that_the_result_knows(logs, servo, tmp_path):
     train = [log for log in logs if log.setup.kp != 32]
     again = errors_of(train, file.actuator, file.law, file.values)
     assert again.mean == pytest.approx(result.train.mean, rel=1e-12)
+
+
+def test_the_file_says_how_warm_the_servo_was(logs, servo, tmp_path):
+    """Mean over the means of the fitted runs that tell it, and extremes; runs held out do not count."""
+
+    def warmed(log, begin, end):
+        time = log.position.time
+        return replace(log, temperature=Series(time, np.linspace(begin, end, len(time)), held=False))
+
+    train = [log for log in logs if log.setup.kp == 8]
+    held_out = [warmed(log, 90.0, 90.0) for log in logs if log.setup.kp != 8]
+    told = [warmed(train[0], 30.0, 34.0), warmed(train[1], 38.0, 42.0), *train[2:]]
+    split = split_runs([*told, *held_out], validation_kp=32)
+    result = identify(task_for(split, servo, law_named("m1"), Settings(trials=200)))
+    write_parameter_file(tmp_path / "m1.json", result.parameter_file())
+    file = read_parameter_file(tmp_path / "m1.json")
+    assert file.provenance.temperature == pytest.approx({"mean": 36.0, "min": 30.0, "max": 42.0})
+    assert file.temperature == pytest.approx(36.0)
 
 
 def test_a_fixed_parameter_keeps_its_value(logs, servo):

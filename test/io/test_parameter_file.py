@@ -268,6 +268,8 @@ def test_json_that_is_no_parameter_file_is_refused(tmp_path, content):
         ({"confidence": "high"}, ["confidence", "expected a number"]),
         ({"units": ["rad"]}, ["units", "expected named values"]),
         ({"temperature": 30}, ["temperature", "expected named values"]),
+        ({"temperature": {"mean": 30}}, ["temperature", "min, max missing"]),
+        ({"temperature": {"min": 20, "max": 40, "mean": "warm"}}, ["temperature: mean", "expected a number"]),
     ],
 )
 def test_a_block_that_is_not_what_this_version_writes_is_refused(tmp_path, changes, parts):
@@ -281,6 +283,22 @@ def test_every_key_of_the_block_is_needed(tmp_path, key):
     """Results without their meaning are not half a result."""
     block = {name: value for name, value in {"schema": 1, **vars(PROVENANCE)}.items() if name != key}
     refused(tmp_path, flat(stribeck=block), key, "missing")
+
+
+@pytest.mark.parametrize(
+    ("block", "temperature"),
+    [
+        ({"mean": 33.5, "min": 28.0, "max": 35.0}, 33.5),
+        ({"min": 28.0, "max": 35.0}, 31.5),  # as version 0.1.0 wrote it
+        (None, None),
+    ],
+)
+def test_the_temperature_of_the_fit_is_read_from_old_and_new_files(tmp_path, block, temperature):
+    """The mean, without one the middle, ``None`` where nobody measured; a file without block has none."""
+    content = ParameterFile(XL330, LAWS["m6"], XL330.published["m6"], replace(PROVENANCE, temperature=block))
+    write_parameter_file(tmp_path / "m.json", content)
+    assert read_parameter_file(tmp_path / "m.json").temperature == temperature
+    assert read(tmp_path, flat()).temperature is None
 
 
 def test_files_that_are_none_are_refused(tmp_path):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from driving import BAUD, bus_for, emulated, emulated_one, expected, wait_for
 from helpers import assert_clear, refusal
-
 from stribeck.errors import ConfigError, ServoError
 from stribeck.servo.bus import Bus, without_watchdog
 from stribeck.servo.checks import SIGNALS, check_rate, cycle_bytes, cycle_time
@@ -295,7 +295,11 @@ def test_what_goes_wrong_is_counted_by_cause(model: str) -> None:
         bus = bus_for(emulation.path, model)
         bus.connect()
         counters = bus.counters
-        for text, cause in (("lost:p=0.3", "timeouts"), ("corrupt:p=0.3", "corrupt"), ("foreign:p=0.3", "foreign")):
+        for text, cause in (
+            ("lost:p=0.3", "timeouts"),
+            ("corrupt:p=0.3", "corrupt"),
+            ("foreign:p=0.3", "foreign"),
+        ):
             emulation.add_fault(parse_fault(text))
             before = getattr(counters, cause)
             for _ in range(60):
@@ -368,8 +372,7 @@ def test_an_unplugged_port_is_a_clear_error() -> None:
         emulation.unplug()
         start = time.monotonic()
         with pytest.raises(PortLostError) as caught:
-            for _ in range(10):
-                bus.read(in_time())
+            bus.read(in_time())
         assert_clear(caught.value, "is lost", "plug")
         assert isinstance(caught.value, ServoError)
         assert time.monotonic() - start < 0.1
@@ -383,7 +386,6 @@ def test_a_port_can_be_opened_again(tmp_path: Path) -> None:
         bus.connect()
         emulation.unplug()
         with pytest.raises(ServoError):
-            bus.read(in_time())
             bus.read(in_time())
         bus.close()
         refusal(bus.connect, "cannot open")

@@ -37,6 +37,10 @@ LARGEST_FEEDBACK = 0.9
 """The feed-forward loads the transmission, which adds friction: this share of itself at most."""
 
 
+PROBE = 1e-4
+"""Step of the slope of the budget against motor torque, as a share of the torque limit."""
+
+
 @dataclass(frozen=True)
 class Tuning:
     r"""How feed-forward treats rest and reversals.
@@ -194,6 +198,7 @@ class FrictionModel:
         self.stall: FloatArray = np.array(
             [stall_torque(joint.actuator, joint.values) for joint in joints], dtype=np.float64
         )
+        self._probe = np.stack([np.zeros_like(self.limit), PROBE * self.limit])
         self.load_dependent = any(joint.law.load != "none" for joint in joints)
         laws = list(dict.fromkeys(joint.law for joint in joints))
         self._groups: list[tuple[FrictionLaw, Any, dict[str, FloatArray]]] = []
@@ -213,10 +218,10 @@ class FrictionModel:
         if len(self._groups) == 1:
             law, _, values = self._groups[0]
             return friction_budget(law, values, motor, external, velocity)
-        positive, negative = np.empty_like(velocity), np.empty_like(velocity)
+        positive, negative = np.empty_like(motor), np.empty_like(motor)
         for law, index, values in self._groups:
-            found = friction_budget(law, values, motor[index], external[index], velocity[index])
-            positive[index], negative[index] = found
+            found = friction_budget(law, values, motor[..., index], external[index], velocity[index])
+            positive[..., index], negative[..., index] = found
         return positive, negative
 
     def firmware_torque(
@@ -269,10 +274,11 @@ class FrictionModel:
         :param motor: motor torque :math:`\tau_m`; with a ``guess`` that of the controller alone, to
             which the feed-forward itself is added.
         :param external: external torque :math:`\tau_e` [N m].
-        :param guess: the feed-forward torque of the cycle before, from which one round leads to the
-            fixed point :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`:
-            two evaluations and Aitken's extrapolation, exact where the budget is linear in the torque
-            (M3, M4, M5 but for the change of sign of a load term, M6 nearly).
+        :param guess: the feed-forward torque of the cycle before, from which one Newton step leads to
+            the fixed point
+            :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`: exact where
+            the budget is linear in the torque (M3, M4, M5 but for the change of sign of a load term, M6
+            nearly), and reached within a few cycles elsewhere, because the budget is convex in it.
         """
 
         def wanted(added: FloatArray | float) -> FloatArray:
@@ -283,22 +289,14 @@ class FrictionModel:
         if guess is None or not self.load_dependent:
             torque = wanted(0.0)
         else:
-            first = wanted(guess)
-            second = wanted(first)
-            torque = second + (second - first) * _further(first - guess, second - first)
+            # Two points in one call cost what one costs.
+            here, beside = wanted(guess + self._probe)
+            slope = np.minimum(
+                np.maximum((beside - here) / self._probe[1], -LARGEST_FEEDBACK), LARGEST_FEEDBACK
+            )
+            torque = guess + (here - guess) / (1.0 - slope)
         return np.asarray(np.minimum(np.maximum(torque, -self.limit), self.limit))
 
 
 def _ramps(actuator: Actuator) -> bool:
     return isinstance(actuator.control, VoltageControl) and actuator.control.goal_speed is not None
-
-
-def _further(change: FloatArray, next_change: FloatArray) -> FloatArray:
-    r"""Share :math:`\rho/(1 - \rho)` of the last change that is still to come, :math:`\rho` its ratio to the one before.
-
-    The ratio is kept below what :func:`check_gain` admits.
-    """
-    still = np.abs(change) < 1e-15
-    ratio = np.where(still, 0.0, next_change) / np.where(still, 1.0, change)
-    ratio = np.minimum(np.maximum(ratio, -LARGEST_FEEDBACK), LARGEST_FEEDBACK)
-    return np.asarray(ratio / (1.0 - ratio))

@@ -50,7 +50,10 @@ so that even with 20 ms of delay the loop through the robot stays a contraction.
 """
 
 WAITING_TELEMETRY = 128
-"""Telemetry per joint that may wait for states stamped after it."""
+"""Telemetry per joint that may wait for the states it counts for."""
+
+TELEMETRY_DELAY = 0.1
+"""Telemetry counts for states stamped this much later [s], so that it does not matter how fast it is read."""
 
 LARGEST_EFFORT = 10.0
 """Efforts beyond this many times the stall torque of the motor are no measurement."""
@@ -204,7 +207,7 @@ class Compensator:
     ) -> None:
         """Firmware gain and supply voltage of a joint, where they are known and possible.
 
-        With a ``stamp`` they count for the states that are stamped after it.
+        With a ``stamp`` they count for the states that are stamped :data:`TELEMETRY_DELAY` after it.
         """
         if joint not in self.names:
             return
@@ -323,7 +326,7 @@ class Compensator:
         at, speed, load = (picked(values, order) for values in (position, velocity, effort))
         if not np.isfinite(at).all() or (len(velocity) and not np.isfinite(speed).all()):
             raise _DoubtError("position or velocity is not a number")
-        while self._telemetry and self._telemetry[0][0] < stamp:
+        while self._telemetry and self._telemetry[0][0] + TELEMETRY_DELAY < stamp:
             self._take_telemetry()
         if self.settings.mode == "goal_offset" and not (self.kp > 0.0).all():
             raise _DoubtError("the firmware gain is not known: no telemetry yet, and no p_gain is set")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
@@ -152,7 +152,7 @@ class FitResult:
                 [log.setup.supply_voltage for log in logs],
                 [v for log in logs for v in _values(log, "supply_voltage")],
             ),
-            temperature=_spread([], [v for log in logs for v in _values(log, "temperature")]),
+            temperature=_temperature(logs),
             data={"fingerprint": fingerprint((*logs, *self.split.validation)), "runs": len(logs)},
             search={
                 "method": self.settings.method,
@@ -189,6 +189,15 @@ def _values(log: Log, name: Literal["supply_voltage", "temperature"]) -> list[fl
         if series is None
         else [float(v) for v in (series.value.min(), series.value.mean(), series.value.max())]
     )
+
+
+def _temperature(logs: Sequence[Log]) -> dict[str, float] | None:
+    """Temperature of the servo during the runs that tell it: mean of the runs' means, extremes [°C]."""
+    runs = [values for log in logs if (values := _values(log, "temperature"))]
+    if not runs:
+        return None
+    lowest, mean, highest = zip(*runs, strict=True)
+    return {"mean": float(np.mean(mean)), "min": min(lowest), "max": max(highest)}
 
 
 def _spread(nominal: list[float], measured: list[float]) -> dict[str, float] | None:

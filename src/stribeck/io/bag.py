@@ -287,7 +287,7 @@ def _collect(
         if message.topic.name == BENCH.name and bench is None:
             _bench_event(path, message, typestore, active, finished)
         elif message.topic.name in by_topic and active:
-            decoded = _decode(path, message, typestore)
+            decoded = decode(path, message, typestore)
             for signal, source in by_topic[message.topic.name]:
                 time, samples = _samples(path, message, source, decoded, signal)
                 for joint, value in samples:
@@ -330,7 +330,7 @@ def _bench_event(
     path: Path, message: RawMessage, typestore: Typestore, active: dict[str, _Run], finished: list[_Run]
 ) -> None:
     what = f"{path}: {BENCH.name}"
-    content = _decode(path, message, typestore).data
+    content = decode(path, message, typestore).data
     data = strict.mapping(strict.parse_json(content, path, RecordingError), what, RecordingError)
     if "event" in data:
         if data["event"] == "end":
@@ -345,7 +345,12 @@ def _bench_event(
     active[bench.joint] = _Run(bench)
 
 
-def _decode(path: Path, message: RawMessage, typestore: Typestore) -> Any:
+def decode(path: Path, message: RawMessage, typestore: Typestore) -> Any:
+    """A message of a bag.
+
+    :param path: of the bag, for messages.
+    :raises RecordingError: if its type is not known or its bytes are damaged.
+    """
     if message.topic.type not in typestore.types:
         raise RecordingError(
             f"{path}: messages on {message.topic.name} have type {message.topic.type}, which the bag does not define"

@@ -45,7 +45,8 @@ class Provenance:
     :param simulation: time step, integrator, reset period.
     :param effects: effects beyond the paper that are on.
     :param supply_voltage: nominal supply of the recordings [V].
-    :param temperature: of the servo during the recordings [°C].
+    :param temperature: of the servo during the recordings [°C]: ``mean`` over the runs' means (not in
+        files of version 0.1.0), ``min`` and ``max``.
     :param data: fingerprint and number of runs.
     :param search: method, seed, evaluations, how the search ended.
     :param versions: of everything that had a part in it.
@@ -84,6 +85,14 @@ class ParameterFile:
     law: FrictionLaw
     values: Mapping[str, float]
     provenance: Provenance | None = None
+
+    @property
+    def temperature(self) -> float | None:
+        """Temperature of the servo at which the parameters hold [°C], where the file says."""
+        found = self.provenance.temperature if self.provenance is not None else None
+        if not found:
+            return None
+        return found["mean"] if "mean" in found else 0.5 * (found["min"] + found["max"])
 
 
 def write_parameter_file(path: Path, content: ParameterFile) -> None:
@@ -175,6 +184,8 @@ def _provenance(value: Any, what: str) -> Provenance:
     for name in mappings:
         if data[name] is not None or name not in ("supply_voltage", "temperature"):
             strict.mapping(data[name], f"{what}: {name}", ParameterFileError)
+    if data["temperature"] is not None:
+        _check_temperature(data["temperature"], f"{what}: temperature")
     for name in ("fixed", "statements", "effects"):
         if not isinstance(data[name], list) or not all(isinstance(item, str) for item in data[name]):
             raise ParameterFileError(f"{what}: {name}: expected a list of texts")
@@ -187,6 +198,12 @@ def _provenance(value: Any, what: str) -> Provenance:
         statements=tuple(data["statements"]),
         effects=tuple(data["effects"]),
     )
+
+
+def _check_temperature(value: Mapping[str, Any], what: str) -> None:
+    strict.check_keys(value, ("min", "max"), ("mean",), what, ParameterFileError)
+    for name, number in value.items():
+        strict.number(number, f"{what}: {name}", ParameterFileError)
 
 
 def _ranges(value: Mapping[str, Any], what: str) -> dict[str, tuple[float, float]]:

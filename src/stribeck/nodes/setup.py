@@ -25,7 +25,7 @@ class CompensatedJoint(NamedTuple):
     @property
     def temperature(self) -> float | None:
         """Temperature at which the friction was identified [°C], where the file says."""
-        return getattr(self.file.provenance, "temperature", None)
+        return self.file.temperature
 
 
 def compensated_joints(values: Mapping[str, Any], base: Path | None = None) -> list[CompensatedJoint]:

@@ -24,7 +24,7 @@ from stribeck.servo.checks import Report
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.link import Counters
 from stribeck.servo.port import PortLostError
-from stribeck.servo.remote import RemoteServo, Servo
+from stribeck.servo.remote import Servo
 from stribeck.servo.safety import Envelope, Watch
 from stribeck.servo.sample import (
     Event,
@@ -80,7 +80,6 @@ class Driver:
         self._unconfirmed: list[Servo] = []
         self._gains = np.array([joint.p_gain for joint in config.joints], dtype=np.float64)
         self._new_gains: FloatArray | None = None
-        self._constants = np.array([joint.torque_constant for joint in config.joints])
         self._position = np.full(count, np.nan)
         self._answered = np.full(count, np.nan)
         self._unanswered = np.full(count, np.nan)
@@ -115,9 +114,16 @@ class Driver:
     def close(self) -> None:
         """Torque off, watchdogs off, port closed. Never raises for a port that is lost."""
         with self._lock:
-            if self.bus.is_open:
-                self.disable()
-                self.bus.close()
+            if not self.bus.is_open:
+                return
+            self.disable()
+            if self.state == "fault" and self.bus.is_open:
+                try:
+                    if not self._let_go():
+                        self.bus.set_watchdog(0.0)
+                except ServoError as problem:
+                    self._say("warning", str(problem))
+            self.bus.close()
 
     def set_goals(self, goals: npt.ArrayLike, arrival: float | None = None) -> None:
         """Goals of all joints, obeyed from the next cycle on.
@@ -185,19 +191,19 @@ class Driver:
                 self._say("info", f"torque off: {reason}")
 
     def clear(self) -> None:
-        """Leave a fault, when its cause is gone: the port is opened again, servos with errors are rebooted.
+        """Leave a fault, when its cause is gone: as if connected anew, and servos with errors are rebooted.
 
         :raises ServoError: if the cause is still there; then the fault stays.
         """
         with self._lock:
             if self.state != "fault":
                 return
-            if not self.bus.is_open:
-                self.bus.connect()
-            self._reset_servos()
-            for index in range(len(self.joints)):
+            self.bus.close()
+            report = self.bus.connect()
+            for index, servo in enumerate(self.bus.servos):
+                if servo.identity in report.errors:
+                    self.bus.reset(index)
                 self.bus.set_gain(index, int(self._gains[index]))
-            self.bus.set_watchdog(0.0)
             self._forget()
             self.state, self.reason = "off", ""
             self._say("info", "fault cleared; torque is off")
@@ -313,10 +319,7 @@ class Driver:
     def _look(self, now: float, motion: Motion) -> None:
         """Let go if a sample says so, or a servo is not as it was left."""
         silent_for = np.nan_to_num(time.monotonic() - self._unanswered)
-        errors = self.bus.errors
-        problem = self._watch.problem(
-            motion.valid, silent_for, motion.position, motion.voltage, motion.temperature, errors
-        )
+        problem = self._watch.problem(motion, silent_for, self.bus.errors, self._energised)
         # After a silence of ours any servo may have stopped; otherwise they are looked at one after the other.
         paused = now - self._last_cycle > 0.5 * self.config.watchdog
         if problem is None and (paused or now >= self._next_check):
@@ -358,9 +361,11 @@ class Driver:
     def _fail(self, reason: str, lost: bool = False) -> None:
         """Torque off, and stay so until told otherwise; the reason is said once."""
         if self.state == "fault":
+            if lost:
+                self.bus.close()
             return
         self.state, self._command = "fault", None
-        was_on = bool(self._energised.any())
+        was_on = [joint.servo for joint, on in zip(self.config.joints, self._energised, strict=True) if on]
         left: list[Servo] = []
         if not lost:
             try:
@@ -369,14 +374,12 @@ class Driver:
                 lost, reason = True, f"{reason}; {problem}"
         if lost:
             self.bus.close()
-            left = [joint.servo for joint in self.config.joints] if was_on else []
-        self.reason = reason + self._fate(left, was_on)
+            left = was_on
+        self.reason = reason + (self._fate(left) if was_on else "")
         self._say("fault", self.reason)
 
-    def _fate(self, left: Sequence[Servo], was_on: bool) -> str:
+    def _fate(self, left: Sequence[Servo]) -> str:
         """What becomes of servos that could not be told to let go."""
-        if not was_on:
-            return ""
         if not left:
             return "; torque is off"
         watched = [f"servo {servo.identity}" for servo in left if servo.model.has_watchdog]
@@ -400,14 +403,8 @@ class Driver:
             silent = [name for name, valid in zip(self.joints, motion.valid, strict=True) if not valid]
             raise ServoError(f"torque stays off: no answer from the servo of {', '.join(silent)}")
         watch = Watch(self._watch.envelope, rate=1.0)  # at once
-        problem = watch.problem(
-            motion.valid,
-            np.zeros(len(self.joints)),
-            motion.position,
-            motion.voltage,
-            motion.temperature,
-            self.bus.errors,
-        )
+        everyone = np.ones(len(self.joints), dtype=bool)
+        problem = watch.problem(motion, np.zeros(len(self.joints)), self.bus.errors, everyone)
         if problem is not None:
             raise ServoError(f"torque stays off: {problem}")
 
@@ -419,12 +416,6 @@ class Driver:
             if gain != self._gains[index]:
                 self.bus.set_gain(index, int(gain))
                 self._gains[index] = gain
-
-    def _reset_servos(self) -> None:
-        for index, servo in enumerate(self.bus.servos):
-            errors = RemoteServo(self.bus.link, servo).hardware_errors()
-            if errors or self.bus.errors[index]:
-                self.bus.reset(index)
 
     def _forget(self) -> None:
         """What was known before a connection or a fault."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.servo.sample import Motion
+
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
@@ -51,26 +53,23 @@ class Watch:
         self._counts.clear()
 
     def problem(
-        self,
-        valid: BoolArray,
-        silent_for: FloatArray,
-        position: FloatArray,
-        voltage: FloatArray,
-        temperature: FloatArray,
-        errors: Sequence[str],
+        self, motion: Motion, silent_for: FloatArray, errors: Sequence[str], energised: BoolArray
     ) -> str | None:
         """Why torque must go off, in words, or ``None``.
 
-        :param valid: whose sample is new.
-        :param silent_for: time since the last answer of each [s].
+        :param motion: the sample; only servos that answered in it are looked at.
+        :param silent_for: how long each servo has not answered [s].
         :param errors: hardware errors in words, empty for none.
+        :param energised: joints that may not leave their limits; the others are moved by hand.
         """
         for index, name in enumerate(self.envelope.names):
             if silent_for[index] > self.envelope.silence:
                 return f"joint {name!r}: no answer from its servo for {1e3 * silent_for[index]:.0f} ms"
-            if not valid[index]:
+            if not motion.valid[index]:
                 continue
-            found = self._findings(index, errors[index], position[index], voltage[index], temperature[index])
+            found = self._findings(index, motion, errors[index])
+            if not energised[index]:
+                found["position"] = ""
             for kind, text in found.items():
                 count = self._counts.get((index, kind), 0) + 1 if text else 0
                 self._counts[index, kind] = count
@@ -78,19 +77,20 @@ class Watch:
                     return f"joint {name!r}: {text}"
         return None
 
-    def _findings(
-        self, index: int, errors: str, position: float, voltage: float, temperature: float
-    ) -> dict[str, str]:
+    def _findings(self, index: int, motion: Motion, errors: str) -> dict[str, str]:
         """What is wrong with a sample, by kind; empty texts where nothing is."""
         envelope = self.envelope
+        position, voltage = float(motion.position[index]), float(motion.voltage[index])
+        temperature = float(motion.temperature[index])
         lower, upper = float(envelope.lower[index]), float(envelope.upper[index])
         lowest, hottest = float(envelope.min_voltage[index]), float(envelope.max_temperature[index])
-        outside = not lower <= position <= upper
+        error = f"its servo reports: {errors} (at {voltage:.1f} V, {temperature:.0f} °C)"
+        low = f"supply of {voltage:.1f} V, less than {lowest:.2f} V"
+        hot = f"{temperature:.0f} °C, the limit is {hottest:.0f} °C"
+        outside = f"at {position:.3f} rad, outside {lower:.3f} to {upper:.3f} rad"
         return {
-            "error": f"its servo reports: {errors}" if errors else "",
-            "voltage": f"supply of {voltage:.1f} V, less than {lowest:.2f} V" if voltage < lowest else "",
-            "temperature": f"{temperature:.0f} °C, the limit is {hottest:.0f} °C"
-            if temperature >= hottest
-            else "",
-            "position": f"at {position:.3f} rad, outside {lower:.3f} to {upper:.3f} rad" if outside else "",
+            "error": error if errors else "",
+            "voltage": low if voltage < lowest else "",
+            "temperature": hot if temperature >= hottest else "",
+            "position": "" if lower <= position <= upper else outside,
         }
