@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow test-numpy1 lint bench clean
 
 demo: $(VENV)/.fit
 	$(BIN)/stribeck demo --output build/demo
@@ -14,6 +14,10 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
+
+# As on a robot with ROS 2 Jazzy from apt: numpy 1.26, no JAX.
+test-numpy1: build/numpy1/.ready
+	build/numpy1/bin/python -m pytest -q -m "not slow" test/core test/nodes test/servo
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -32,8 +36,13 @@ $(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'stribeck needs Python 3.11 or newer: make PYTHON=python3.11')"
 	$(PYTHON) -m venv $(VENV)
 
+build/numpy1/.ready: $(BIN)/python $(SETUP)
+	$(BIN)/python -m venv --clear build/numpy1
+	build/numpy1/bin/python -m pip install -q --disable-pip-version-check 'numpy<2' -e '.[ros,test]'
+	touch $@
+
 $(VENV)/.fit: $(BIN)/python $(SETUP)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[fit]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[fit,ros]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.fit $(SETUP)

@@ -1,24 +1,35 @@
-"""What pyproject.toml cannot say: the files that ROS expects under share/stribeck."""
+"""What pyproject.toml cannot say: the files that ROS expects under share/stribeck and lib/stribeck."""
 
 from pathlib import Path
 
 from setuptools import setup
 
-SHARED = ("config", "bags")
+SHARED = ("bags", "config", "examples", "launch")
 
 
 def data_files() -> list[tuple[str, list[str]]]:
-    """The ament index marker, package.xml, and every file below the shared folders."""
+    """The ament index marker, package.xml, what `ros2 run` runs, and every file below the shared folders."""
     files = [
         ("share/ament_index/resource_index/packages", ["resource/stribeck"]),
         ("share/stribeck", ["package.xml"]),
+        ("lib/stribeck", below("scripts")),
     ]
     for root in SHARED:
-        folders = sorted({path.parent for path in Path(root).rglob("*") if path.is_file()})
-        for folder in folders:
-            names = [str(path) for path in sorted(folder.iterdir()) if path.is_file()]
-            files.append((f"share/stribeck/{folder}", names))
+        folders = sorted({str(Path(name).parent) for name in below(root)})
+        files += [
+            (
+                f"share/stribeck/{folder}",
+                [name for name in below(folder) if Path(name).parent == Path(folder)],
+            )
+            for folder in folders
+        ]
     return files
+
+
+def below(folder: str) -> list[str]:
+    """All files below a folder, less what Python leaves behind."""
+    found = (path for path in sorted(Path(folder).rglob("*")) if path.is_file())
+    return [str(path) for path in found if "__pycache__" not in path.parts]
 
 
 setup(data_files=data_files())

@@ -18,6 +18,7 @@ from stribeck.core.step import Plant, State, Torques, advance, torques
 from stribeck.io.actuators import load_actuator
 
 COUNT = 2.0 * math.pi / 4096.0
+LOAD = Pendulum(0.25, 0.1, 0.0)
 DT = 0.001
 CYCLE = 5
 """A control cycle is 5 ms: 200 Hz."""
@@ -36,7 +37,7 @@ class Joint:
     kp: float
     law: FrictionLaw = LAWS["m6"]
     values: Mapping[str, float] = field(default_factory=lambda: load_actuator("xl330").published["m6"])
-    pendulum: Pendulum = Pendulum(0.25, 0.1, 0.0)
+    pendulum: Pendulum = LOAD
     supply: float = 5.0
 
     @property
@@ -136,9 +137,7 @@ def follow(
 
 def loaded(joint: Joint, state: State, motor: float, external: float) -> Torques:
     """Given torques with the friction that they make."""
-    return Torques(
-        motor, external, friction_budget(joint.law, joint.values, motor, external, state.velocity)
-    )
+    return Torques(motor, external, friction_budget(joint.law, joint.values, motor, external, state.velocity))
 
 
 def _cycle(joint: Joint, time: float, seen: deque[float], goal: float) -> Cycle:
@@ -227,3 +226,48 @@ def rest_counts(joint: Joint, angle: float, compensation: Compensation, seed: in
     run = follow(joint, hold(angle), compensation, duration=8.2, noise=1, push=push, seed=seed)
     watched = run.position[round((push.start + push.duration + 1.0) / DT) :]
     return float(np.max(np.abs(watched - np.median(watched))) / COUNT)
+
+
+STIFFNESS, DAMPING = 1.5, 0.03
+"""Of a controller of torque about its goal [N m/rad], [N m s/rad]."""
+
+
+def torque_controlled(
+    joint: Joint,
+    goal_at: Callable[[float], float],
+    compensator: Compensator | None,
+    *,
+    delay: float,
+    duration: float = 8.0,
+    push: Push | None = None,
+    commands: bool = True,
+) -> Run:
+    """A joint driven by torque, gravity compensated, whose effort is the motor's whole torque, ``delay`` [s] old.
+
+    The compensator hears goals if ``commands``, and its torque is added as it is.
+    """
+    plant = Plant(joint.actuator, joint.law, joint.pendulum, joint.gains)
+    state, still, motor = State(0.0, 0.0, ControlState(0.0, 0.0)), ControlState(0.0, 0.0), 0.0
+    told: deque[float] = deque(
+        [0.0] * (round(delay / (CYCLE * DT)) + 1), maxlen=round(delay / (CYCLE * DT)) + 1
+    )
+    position, added = [], []
+    for k in range(round(duration / DT)):
+        time = k * DT
+        if k % CYCLE == 0:
+            goal, friction = goal_at(time), 0.0
+            if compensator is not None:
+                if commands:
+                    compensator.on_command(time, time, ["joint"], [goal], [], [])
+                stamp = time + 1e-4
+                at, speed = [state.position], [state.velocity]
+                friction = float(compensator.on_state(stamp, stamp, ["joint"], at, speed, [told[0]])[0])
+            own = STIFFNESS * (goal - state.position) - DAMPING * state.velocity
+            motor = own - float(gravity_torque(joint.pendulum, state.position, 0.0)) + friction
+            told.append(motor)
+            added.append(friction)
+        external = float(gravity_torque(joint.pendulum, state.position, 0.0))
+        external += 0.0 if push is None else push.at(time)
+        position.append(state.position)
+        state = advance(plant, joint.values, state, loaded(joint, state, motor, external), still, DT)
+    return Run(np.array(position), np.array(position[::CYCLE]), np.array(added))

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from helpers import REPOSITORY, refusal
+from stribeck.errors import OutputError
 from stribeck.io import files
-from stribeck.io.files import check_writable, shared_directory, write_atomically
+from stribeck.io.files import check_writable, replace_keeping, shared_directory, write_atomically
 
 
 def test_a_file_is_written_whole(tmp_path):
@@ -114,3 +115,40 @@ def test_a_folder_called_like_ours_in_another_project_is_not_taken_for_ours(tmp_
     (tmp_path / name).mkdir()
     monkeypatch.setattr(files, "__file__", str(tmp_path / "src" / "stribeck" / "io" / "files.py"))
     refusal(lambda: shared_directory(name), repr(name))
+
+
+def test_what_was_there_is_kept_with_a_number(tmp_path):
+    """The first result replaces nothing; every further one leaves the one before, in order."""
+    path = tmp_path / "m6.json"
+    kept = []
+    for number in range(3):
+        new = tmp_path / "new"
+        new.write_text(str(number))
+        kept.append(replace_keeping(new, path))
+    assert kept == [None, tmp_path / "m6_001.json", tmp_path / "m6_002.json"]
+    assert {found.name: found.read_text() for found in tmp_path.iterdir()} == {
+        "m6.json": "2",
+        "m6_001.json": "0",
+        "m6_002.json": "1",
+    }
+
+
+def test_results_are_kept_where_files_cannot_have_two_names(tmp_path, monkeypatch):
+    """On a file system without links a copy is made."""
+
+    def refuse(*_):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    (tmp_path / "new").write_text("new")
+    (tmp_path / "m6.json").write_text("old")
+    kept = replace_keeping(tmp_path / "new", tmp_path / "m6.json")
+    assert (kept.read_text(), (tmp_path / "m6.json").read_text()) == ("old", "new")
+
+
+def test_a_result_that_is_not_there_replaces_nothing(tmp_path):
+    """One line, and the old file stays."""
+    (tmp_path / "m6.json").write_text("old")
+    with pytest.raises(OutputError, match="cannot write"):
+        replace_keeping(tmp_path / "missing", tmp_path / "m6.json")
+    assert (tmp_path / "m6.json").read_text() == "old"

@@ -289,7 +289,7 @@ def test_every_key_of_the_block_is_needed(tmp_path, key):
     ("block", "temperature"),
     [
         ({"mean": 33.5, "min": 28.0, "max": 35.0}, 33.5),
-        ({"min": 28.0, "max": 35.0}, 31.5),  # as version 0.1.0 wrote it
+        ({"min": 28.0, "max": 35.0}, 31.5),  # as the first files had it
         (None, None),
     ],
 )

@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import recordings_made
 from bags import Bag, one_run
 from helpers import SETUP, XL330, bam_recording, full_log, log_of, needs_xl330, refusal, write_json
 from stribeck.core.log import Setup
 from stribeck.io.bag import BenchDescription, write_bag
 from stribeck.io.bam_json import read_bam_json
-from stribeck.io.recordings import fingerprint, read_recordings
+from stribeck.io.messages import JOINT_STATES
+from stribeck.io.recorder import BagRecorder
+from stribeck.io.recordings import bags_below, fingerprint, read_recordings
 
 
 @pytest.fixture
@@ -118,3 +121,27 @@ def test_results_beside_the_recordings_are_no_recordings(tmp_path):
     assert [log.name for log in read_recordings(tmp_path)] == ["one"]
     (tmp_path / "damaged.json").write_text('{"model": "m1", "act')
     refusal(lambda: read_recordings(tmp_path), tmp_path / "damaged.json", "not valid JSON")
+
+
+def test_finished_bags_are_known_without_reading_them(folder):
+    """Bags of any storage; JSON is none, and what is being recorded is not finished."""
+    names = {"b_bag", "d_bag", "e_lone.mcap"}
+    found = bags_below(folder)
+    assert ({path.name for path in found.finished}, found.recording) == (names, False)
+    with BagRecorder(folder / "f_now", [JOINT_STATES]):
+        found = bags_below(folder)
+        assert ({path.name for path in found.finished}, found.recording) == (names, True)
+    assert {path.name for path in bags_below(folder).finished} == names | {"f_now"}
+    assert bags_below(folder / "not_there") == (frozenset(), False)
+
+
+def test_a_bag_that_was_cut_off_counts_once(tmp_path):
+    """The finished copy that reading makes is no new bag."""
+    cut_off = recordings_made.unfinished_bag(
+        tmp_path / "cut", recordings_made.unfinished_bytes(recordings_made.run(2.0))
+    )
+    before = bags_below(tmp_path)
+    assert before.finished == {cut_off}
+    read_recordings(tmp_path)
+    assert (tmp_path / "cut_recovered").is_dir()
+    assert bags_below(tmp_path) == before

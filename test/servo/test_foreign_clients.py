@@ -4,7 +4,6 @@ import math
 import time
 
 import pytest
-import rustypot
 from dynamixel_sdk import (
     COMM_SUCCESS,
     GroupBulkRead,
@@ -17,6 +16,8 @@ from dynamixel_sdk import (
 from stribeck.core.bench import Pendulum
 from stribeck.servo.device import EmulatedServo
 from stribeck.servo.emulator import EmulatedBus
+
+rustypot = pytest.importorskip("rustypot", reason="rustypot is not installed: pip install '.[test]'")
 
 LOAD = Pendulum(0.1, 0.1, 0.0)
 COUNT = 2 * math.pi / 4096

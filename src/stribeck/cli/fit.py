@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
-from tqdm import tqdm
 
 from stribeck.cli.evaluate import evaluate_files
 from stribeck.cli.inputs import (
@@ -24,6 +21,7 @@ from stribeck.cli.inputs import (
     warn_of_supply,
 )
 from stribeck.cli.main import DONE, INTERRUPTED, STARTED
+from stribeck.cli.progress import Progress, progress_of
 from stribeck.cli.table import print_table
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import LAWS, law_named
@@ -85,7 +83,8 @@ def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
         started = time.perf_counter() if results else STARTED
         if arguments.free:
             check_freed(task, arguments.free, _print_left_out, stop)
-        result = _fit(task, _output_of(arguments, task), arguments.quiet, started, stop)
+        progress = progress_of(arguments.progress, task.law.name, settings.trials)
+        result = _fit(task, _output_of(arguments, task), progress, started, stop)
         results.append(result)
         _write_json(arguments, results)
         print_result(result)
@@ -196,23 +195,17 @@ def _output_of(arguments: argparse.Namespace, task: Task) -> Path | None:
     return output / f"{task.law.name}.json"
 
 
-def _fit(task: Task, output: Path | None, quiet: bool, started: float, stop: Callable[[], bool]) -> FitResult:
-    """Fit with a progress bar, refreshing the parameter file with the best point so far."""
+def _fit(
+    task: Task, output: Path | None, progress: Progress, started: float, stop: Callable[[], bool]
+) -> FitResult:
+    """Fit and show progress, refreshing the parameter file with the best point so far."""
     next_refresh = time.perf_counter() + REFRESH_EVERY
-    with tqdm(
-        total=task.settings.trials,
-        desc=task.law.name.upper(),
-        unit=" trials",
-        disable=quiet,
-        mininterval=0.3 if sys.stderr.isatty() else 5.0,
-        leave=False,
-    ) as bar:
+    with progress:
 
-        def progress(incumbent: Incumbent) -> None:
+        def tell(incumbent: Incumbent) -> None:
             nonlocal next_refresh
-            if incumbent.unit is not None:
-                bar.set_postfix_str(f"best {1e3 * equivalent_error(incumbent.loss):.2f} mrad", refresh=False)
-            bar.update(incumbent.evaluations() - bar.n)
+            error = None if incumbent.unit is None else equivalent_error(incumbent.loss)
+            progress.update(incumbent.evaluations(), error)
             if output is not None and time.perf_counter() > next_refresh:
                 begin = time.perf_counter()
                 so_far = snapshot(task, incumbent, started)
@@ -221,7 +214,7 @@ def _fit(task: Task, output: Path | None, quiet: bool, started: float, stop: Cal
                 cost = time.perf_counter() - begin
                 next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
 
-        result = identify(task, progress, started=started, stop=stop)
+        result = identify(task, tell, started=started, stop=stop)
     if output is not None:
         write_parameter_file(output, result.parameter_file())
     return result

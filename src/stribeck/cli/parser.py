@@ -7,6 +7,8 @@ from pathlib import Path
 
 import stribeck
 from stribeck.core.actuator import EFFECTS
+from stribeck.core.compensation import EFFORT_MEANINGS
+from stribeck.core.compensator import OUTPUT_MODES
 from stribeck.core.friction import LAWS
 from stribeck.fit import METHODS
 from stribeck.io.storage import STORAGES
@@ -31,6 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     _evaluate(_verb(verbs, "evaluate", "evaluate", "errors of parameter files on recordings"))
     _plot(_verb(verbs, "plot", "plot", "draw measured and simulated motion"))
     _diagram(_verb(verbs, "diagram", "diagram", "draw drive/backdrive diagrams"))
+    _compensate(_verb(verbs, "compensate", "compensate", "friction torque for a recorded motion"))
     _demo(_verb(verbs, "demo", "demo", "fit a bundled simulated recording and show the result"))
     return parser
 
@@ -148,8 +151,12 @@ def _record(parser: argparse.ArgumentParser) -> None:
         "--config", type=Path, required=True, metavar="YAML", help="what to record, see config/record.yaml"
     )
     parser.add_argument("--port", help="serial port (default: the file's)")
-    parser.add_argument("--output", type=Path, metavar="DIR", help="folder for the bags (default: the file's)")
-    parser.add_argument("--rate", type=positive, metavar="HZ", help="cycles in a second (default: the file's)")
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="folder for the bags (default: the file's)"
+    )
+    parser.add_argument(
+        "--rate", type=positive, metavar="HZ", help="cycles in a second (default: the file's)"
+    )
     parser.add_argument(
         "--allow-overvoltage", action="store_true", help="record above the servos' rated supply"
     )
@@ -233,7 +240,15 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         "--output", type=Path, metavar="FILE", help="parameter file; with --model all a folder"
     )
     output.add_argument("--json", type=Path, metavar="FILE", help="summary for scripts")
-    output.add_argument("--quiet", action="store_true", help="no progress bar")
+    output.add_argument(
+        "--progress",
+        choices=("bar", "json", "none"),
+        default="bar",
+        help="on stderr: a bar, or JSON lines for programs (default: bar)",
+    )
+    output.add_argument(
+        "--quiet", dest="progress", action="store_const", const="none", help="no progress: --progress none"
+    )
     output.add_argument(
         "--eval", action="store_true", help="do not fit: evaluate the parameter file of --output"
     )
@@ -269,6 +284,44 @@ def _diagram(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, required=True, metavar="F.png", help="picture: .png, .svg or .pdf"
     )
+
+
+def _compensate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--states", type=Path, required=True, metavar="BAG", help="bag with /joint_states of the motion"
+    )
+    joints = parser.add_argument_group("joints")
+    joints.add_argument(
+        "--params", type=Path, nargs="+", default=[], metavar="FILE", help="parameter file of each joint"
+    )
+    joints.add_argument(
+        "--joint", nargs="+", default=[], metavar="NAME", help="the joints of --params, in their order"
+    )
+    joints.add_argument(
+        "--config",
+        type=Path,
+        metavar="YAML",
+        help="instead: parameters of the compensation node; its files lie relative to this one",
+    )
+    law = parser.add_argument_group("compensation (over what --config says)")
+    law.add_argument("--gain", type=float, help="share of the friction that is cancelled (default: 0.8)")
+    law.add_argument(
+        "--effort-meaning",
+        choices=EFFORT_MEANINGS,
+        help="what effort in the joint states is; laws that depend on the load need it",
+    )
+    law.add_argument("--mode", choices=OUTPUT_MODES, help="output mode of the node (default: friction_only)")
+    law.add_argument(
+        "--max-torque",
+        type=positive,
+        metavar="T",
+        help="limit of the torque [N m] (default: half the datasheet's stall torque)",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--output", type=Path, metavar="TORQUE.csv", help="stamps and friction torque of each joint [N m]"
+    )
+    output.add_argument("--json", type=Path, metavar="FILE", help="summary for scripts")
 
 
 def _demo(parser: argparse.ArgumentParser) -> None:

@@ -68,7 +68,7 @@ class Display:
     def show(self, directive: Directive) -> None:
         """Bring the display up to date."""
         if self._live:
-            if time.monotonic() >= self._next:
+            if time.monotonic() >= self._next or directive.phase in ("finished", "aborted"):
                 self._next = time.monotonic() + SHOW_PERIOD
                 self._write(self._line(directive))
         elif not self.quiet and directive.play != self._play:
@@ -128,8 +128,11 @@ def _introduce(config: RecordConfig, report: Report, recording: Recording) -> No
         )
     for note in report.notes:
         print(f"note: {note}")
-    count, minutes = len(config.session.plays), recording.session.duration / 60.0
-    print(f"{count} runs into {config.output}, about {minutes:.1f} min. Ctrl-C ends softly, twice at once")
+    count, seconds = len(config.session.plays), recording.session.duration
+    print(
+        f"{count} run{'s' if count > 1 else ''} into {config.output}, about {seconds:.0f} s. Ctrl-C ends softly, "
+        "twice at once"
+    )
     sys.stdout.flush()
 
 

@@ -37,7 +37,7 @@ LARGEST_FEEDBACK = 0.9
 """The feed-forward loads the transmission, which adds friction: this share of itself at most."""
 
 
-PROBE = 1e-4
+PROBE = 1e-10
 """Step of the slope of the budget against motor torque, as a share of the torque limit."""
 
 
@@ -198,7 +198,7 @@ class FrictionModel:
         self.stall: FloatArray = np.array(
             [stall_torque(joint.actuator, joint.values) for joint in joints], dtype=np.float64
         )
-        self._probe = np.stack([np.zeros_like(self.limit), PROBE * self.limit])
+        self._probe = np.stack([PROBE * self.limit, 2.0 * PROBE * self.limit])
         self.load_dependent = any(joint.law.load != "none" for joint in joints)
         laws = list(dict.fromkeys(joint.law for joint in joints))
         self._groups: list[tuple[FrictionLaw, Any, dict[str, FloatArray]]] = []
@@ -289,12 +289,13 @@ class FrictionModel:
         if guess is None or not self.load_dependent:
             torque = wanted(0.0)
         else:
-            # Two points in one call cost what one costs.
-            here, beside = wanted(guess + self._probe)
-            slope = np.minimum(
-                np.maximum((beside - here) / self._probe[1], -LARGEST_FEEDBACK), LARGEST_FEEDBACK
-            )
-            torque = guess + (here - guess) / (1.0 - slope)
+            # Two points in one call cost what one costs. Both lie on the side of the solution: at no
+            # torque at all the quadratic term of M6 jumps.
+            points = guess + np.where(direction < 0.0, -self._probe, self._probe)
+            near, here = points[0], wanted(points)
+            slope = (here[1] - here[0]) / (points[1] - near)
+            slope = np.minimum(np.maximum(slope, -LARGEST_FEEDBACK), LARGEST_FEEDBACK)
+            torque = near + (here[0] - near) / (1.0 - slope)
         return np.asarray(np.minimum(np.maximum(torque, -self.limit), self.limit))
 
 

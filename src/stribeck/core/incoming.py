@@ -105,7 +105,7 @@ class Commands:
 
     def latest(self, now: float, timeout: float) -> Command | None:
         """The last command, if it arrived within ``timeout`` before ``now`` [s]."""
-        if not self._kept or now - self._arrival > timeout:
+        if not self._kept or not now - self._arrival <= timeout:
             return None
         return self._kept[-1][1]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -76,6 +78,34 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             raise
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def replace_keeping(new: Path, path: Path) -> Path | None:
+    """Put ``new`` in the place of ``path``; what was there stays beside it as ``<stem>_<number><suffix>``.
+
+    At every moment the old file or the new one is at ``path``, whole.
+
+    :returns: where the old file is now, ``None`` if there was none.
+    :raises OutputError: if one of them cannot be written.
+    """
+    path = path.resolve()
+    try:
+        kept = _kept(path) if path.exists() else None
+        os.replace(new, path)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    return kept
+
+
+def _kept(path: Path) -> Path:
+    """A second name for a file, with the first free number."""
+    names = (path.with_name(f"{path.stem}_{number:03d}{path.suffix}") for number in itertools.count(1))
+    free = next(name for name in names if not os.path.lexists(name))
+    try:
+        os.link(path, free)
+    except OSError:  # a file system without links
+        shutil.copy2(path, free)
+    return free
 
 
 def _umask() -> int:

@@ -45,8 +45,8 @@ class Provenance:
     :param simulation: time step, integrator, reset period.
     :param effects: effects beyond the paper that are on.
     :param supply_voltage: nominal supply of the recordings [V].
-    :param temperature: of the servo during the recordings [°C]: ``mean`` over the runs' means (not in
-        files of version 0.1.0), ``min`` and ``max``.
+    :param temperature: of the servo during the recordings [°C]: ``mean`` over the runs' means (the first
+        files had none), ``min`` and ``max``.
     :param data: fingerprint and number of runs.
     :param search: method, seed, evaluations, how the search ended.
     :param versions: of everything that had a part in it.

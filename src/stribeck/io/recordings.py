@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from stribeck.core.log import Log, Series
 from stribeck.errors import RecordingError
@@ -15,6 +16,8 @@ from stribeck.io.recovery import (
     BeingRecordedError,
     CutOffError,
     Note,
+    is_being_recorded,
+    is_recovered,
     original_digest,
     unfinished_file,
 )
@@ -91,6 +94,29 @@ def _recordings_below(path: Path) -> list[Path]:
         elif entry.suffix == ".json" or is_bag(entry):
             found.append(entry)
     return found
+
+
+class BagFolder(NamedTuple):
+    """The bags of a folder and below, whose recording has ended.
+
+    :param finished: bags, also those that were cut off; copies made of those do not count again.
+    :param recording: whether one more is being recorded right now.
+    """
+
+    finished: frozenset[Path]
+    recording: bool
+
+
+def bags_below(folder: Path) -> BagFolder:
+    """Which bags there are, without reading them. A folder that is not there has none."""
+    finished, recording = set(), False
+    for path in _recordings_below(folder) if folder.is_dir() else ():
+        unfinished = unfinished_file(path)
+        if unfinished is not None and is_being_recorded(unfinished):
+            recording = True
+        elif path.suffix != ".json" and not is_recovered(path):
+            finished.add(path)
+    return BagFolder(frozenset(finished), recording)
 
 
 def _without_doubles(paths: Sequence[Path]) -> list[Path]:

@@ -17,6 +17,7 @@ from rcl_interfaces.msg import (
     SetParametersResult,
 )
 from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
@@ -64,12 +65,21 @@ class ServiceNode(LifecycleNode):
     # -- parameters
 
     def declare(self, table: Table) -> None:
-        """Declare parameters with types, ranges and descriptions; known ones are left alone."""
+        """Declare parameters with types, ranges and descriptions; known ones are left alone.
+
+        :raises ConfigError: for a value given at start that its table does not allow.
+        """
         for spec in table:
             if spec.name in self._specs:
                 continue
+            try:
+                self.declare_parameter(spec.name, spec.default, _descriptor(spec))
+            except (InvalidParameterTypeException, InvalidParameterValueException) as error:
+                given = self._parameter_overrides[spec.name].value
+                hint = f"; write {given}.0" if spec.kind == "float" and type(given) is int else ""
+                spec.check(given)  # says more, where it refuses the value
+                raise ConfigError(f"{spec.name}: expected {spec.kind}, found {given!r}{hint}") from error
             self._specs[spec.name] = spec
-            self.declare_parameter(spec.name, spec.default, _descriptor(spec))
 
     def values(self) -> dict[str, Any]:
         """All parameters, checked.

@@ -31,7 +31,12 @@ from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensat
 COMMAND_TYPES = {"joint_state": JointState, "array": Float64MultiArray}
 DEPTH = 50
 TICK = 0.01
+LEASE = 0.05
+"""A node that gives no sign of life for so long is taken for dead [s]."""
+
 TELEMETRY_PERIOD = 0.2
+CALM = 0.3
+"""How long a node must have run without a pause before it starts to compensate by itself [s]."""
 
 
 def alive_qos(lease: float) -> QoSProfile:
@@ -57,6 +62,7 @@ class CompensationNode(ServiceNode):
         self._lock = threading.Lock()
         self._compensator: Compensator | None = None
         self._handles: list[Any] = []
+        self._enable_when_calm = False
         self.create_service(SetBool, "~/enable", self._on_enable)
 
     # -- life cycle
@@ -80,10 +86,10 @@ class CompensationNode(ServiceNode):
         self._on_each_state = values["output_mode"] in ("friction_only", "current")
         self._output = self.create_publisher(self._message.type, "compensated_command", DEPTH)
         self._torque = self.create_publisher(JointState, "friction_torque", DEPTH)
-        self._alive = self.create_publisher(Int64, "compensation_alive", alive_qos(0.05))
+        self._alive = self.create_publisher(Int64, "compensation_alive", alive_qos(LEASE))
         self._handles = [self._output, self._torque, self._alive]
         self._compensator = compensator
-        self._last_tick = steady()
+        self._last_sign = steady()
         self._timer = self.steady_timer(TICK, self._tick)
         self._read_at = 0.0
         for topic in telemetry_topics():
@@ -99,10 +105,12 @@ class CompensationNode(ServiceNode):
         )
 
     def _activate(self) -> None:
-        if self._enable_at_start:
-            self._enable(True)
+        # Finding the others in the graph can hold a process up for some tenths of a second.
+        self._calm_since = steady()
+        self._enable_when_calm = self._enable_at_start
 
     def _deactivate(self) -> None:
+        self._enable_when_calm = False
         if self._compensator is not None:
             self._enable(False)
 
@@ -131,6 +139,8 @@ class CompensationNode(ServiceNode):
             if (compensator := self._compensator) is None:
                 return
             arrival, stamp = steady(), message.header.stamp
+            if arrival - self._last_sign > TICK:
+                self._give_sign(arrival)
             compensator.on_state(
                 arrival, seconds(stamp), message.name, message.position, message.velocity, message.effort
             )
@@ -147,6 +157,8 @@ class CompensationNode(ServiceNode):
             if self._compensator is None:
                 return
             arrival = steady()
+            if arrival - self._last_sign > TICK:
+                self._give_sign(arrival)
             take_command(self._compensator, message, arrival)
             if not self._on_each_state:
                 self._send(arrival, getattr(getattr(message, "header", None), "stamp", None))
@@ -164,17 +176,29 @@ class CompensationNode(ServiceNode):
 
     def _tick(self) -> None:
         with self._lock:
-            if (compensator := self._compensator) is None:
+            if self._compensator is None:
                 return
             now = steady()
-            away, self._last_tick = now - self._last_tick, now
-            if self._guarded and compensator.enabled and away > 0.05:
-                compensator.disable(f"stood still for {1e3 * away:.0f} ms, the guard took over: enable again")
-                self._since, self._muted = 0, True
-                self.get_logger().error(str(compensator.doubt))
-            elif compensator.expire(now):
+            if now - self._last_sign > LEASE:
+                self._calm_since = now
+            self._give_sign(now)
+            if self._compensator.expire(now):
                 self._send_zero()
-            self._alive.publish(Int64(data=self._since))
+        if self._active and self._enable_when_calm and now - self._calm_since > CALM:
+            self._enable(True)
+
+    def _give_sign(self, now: float) -> None:
+        """The sign of life; after too long a silence the guard has taken over, and this node stays quiet.
+
+        Given by whichever thread comes by; one that hangs in here keeps the other from giving it.
+        """
+        silent, self._last_sign = now - self._last_sign, now
+        compensator = self._compensator
+        if self._guarded and compensator is not None and compensator.enabled and silent > LEASE:
+            compensator.disable(f"stood still for {1e3 * silent:.0f} ms, the guard took over: enable again")
+            self._since, self._muted = 0, True
+            self.get_logger().error(str(compensator.doubt))
+        self._alive.publish(Int64(data=self._since))
 
     def _send_zero(self) -> None:
         if self._on_each_state:
@@ -182,10 +206,11 @@ class CompensationNode(ServiceNode):
 
     def _enable(self, on: bool) -> None:
         with self._lock:
+            self._enable_when_calm = False
             compensator = self._compensator
             if compensator is None or on == compensator.enabled:
                 return
-            self._last_tick = steady()
+            self._last_sign = steady()
             if on:
                 compensator.enable()
                 self._since, self._muted = time.time_ns(), False

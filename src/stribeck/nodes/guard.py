@@ -13,7 +13,7 @@ from std_msgs.msg import Int64
 
 from stribeck.core.compensator import Compensator
 from stribeck.nodes.base import ServiceNode, run, steady
-from stribeck.nodes.compensation import COMMAND_TYPES, DEPTH, alive_qos
+from stribeck.nodes.compensation import COMMAND_TYPES, DEPTH, LEASE, alive_qos
 from stribeck.nodes.messages import OutputMessage, decoded, take_command, telemetry_topics
 from stribeck.nodes.parameters import COMPENSATED_JOINT, GUARD, joint_table
 from stribeck.nodes.setup import compensated_joints, hand_through_of
@@ -55,9 +55,7 @@ class GuardNode(ServiceNode):
         lost = SubscriptionEventCallbacks(liveliness=self._on_liveliness, use_default_callbacks=False)
         subscribe = self.create_subscription
         self._handles += [
-            subscribe(
-                Int64, "compensation_alive", self._on_alive, alive_qos(values["lease"]), event_callbacks=lost
-            ),
+            subscribe(Int64, "compensation_alive", self._on_alive, alive_qos(LEASE), event_callbacks=lost),
             subscribe(COMMAND_TYPES[values["command_type"]], "controller_command", self._on_command, DEPTH),
         ]
         if values["output_mode"] == "goal_offset":

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from stribeck.core.compensation import EFFORT_MEANINGS
 from stribeck.core.compensator import OUTPUT_MODES
+from stribeck.core.friction import LAWS
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 
@@ -211,7 +212,6 @@ COMPENSATION: Table = (
 
 GUARD: Table = (
     *_COMPENSATION_COMMON,
-    Spec("lease", "float", 0.05, "liveliness lease of the compensation node [s]", 0.01, 1.0),
     Spec(
         "slew_limit",
         "float",
@@ -222,6 +222,106 @@ GUARD: Table = (
     ),
 )
 """Parameters of the guard."""
+
+IDENTIFICATION: Table = (
+    Spec("watch", "text", "", "folder with the bags to identify from"),
+    Spec(
+        "min_bags",
+        "int",
+        0,
+        "a fit starts by itself when the folder holds so many finished bags, and again when more have come; "
+        "0: only on ~/identify",
+        0,
+        1000000,
+        live=True,
+    ),
+    Spec("settle_time", "float", 5.0, "a fit starts by itself when no bag came for so long [s]", 0.0, 3600.0),
+    Spec("output", "text", "", "parameter file to write; the one before is kept beside it, with a number"),
+    Spec("model", "text", "m6", "friction law", choices=tuple(LAWS), live=True),
+    Spec("actuator", "text", "", "servo by name, or a YAML file; empty: the recordings'", live=True),
+    Spec("joint", "text", "", "the joint to identify, of bags with several", live=True),
+    Spec("fit_options", "texts", [], "further options of `stribeck fit`, one word each", live=True),
+    Spec("python", "text", "", "interpreter that `stribeck[fit]` is installed for; empty: this node's"),
+)
+"""Parameters of the identification node."""
+
+SERVO: Table = (
+    Spec(
+        "config",
+        "text",
+        "",
+        "YAML file of the servos: the same as for `stribeck record`, see config/record.yaml",
+    ),
+    Spec("port", "text", "", "serial port; empty: the file's"),
+    Spec("rate", "float", 0.0, "cycles per second [Hz]; 0: the file's", 0.0, 2000.0),
+    Spec(
+        "p_gain",
+        "floats",
+        [],
+        "position gain in firmware units, one for all joints or one for each; empty: the file's",
+        0,
+        254,
+        live=True,
+    ),
+    Spec("enabled", "bool", True, "obey goals as soon as the node is active; else wait for ~/enable"),
+)
+"""Parameters of the servo node."""
+
+COMMANDERS = ("servo", "forward", "trajectory", "trajectory_action")
+
+EXCITATION: Table = (
+    Spec(
+        "config",
+        "text",
+        "",
+        "YAML file of joints and plays: the same as for `stribeck record`, see config/record.yaml; without port "
+        "and servos for a robot that others drive",
+    ),
+    Spec(
+        "commander",
+        "text",
+        "servo",
+        "who moves the joints: the servo node, a forward_command_controller, or a joint_trajectory_controller by "
+        "its topic or its action",
+        choices=COMMANDERS,
+    ),
+    Spec(
+        "controller",
+        "text",
+        "",
+        "name of the controller; empty: forward_position_controller or joint_trajectory_controller",
+    ),
+    Spec("servo_node", "text", "servo", "name of the servo node"),
+    Spec(
+        "gain_node",
+        "text",
+        "",
+        "node whose parameter sets the firmware gain; empty: the servo node with commander servo, else nobody",
+    ),
+    Spec("gain_parameter", "text", "p_gain", "that parameter: a list of floats, one for all joints"),
+    Spec("output", "text", "", "folder for the bags; empty: the file's"),
+    Spec("record", "bool", True, "record a bag of every run"),
+    Spec("autoplay", "bool", False, "start as soon as the node is active; else wait for ~/start"),
+    Spec("rate", "float", 0.0, "goals per second [Hz]; 0: the file's", 0.0, 2000.0),
+    Spec(
+        "patience", "float", 10.0, "how long the start waits for the commander and for states [s]", 0.1, 600.0
+    ),
+    Spec("allow_overvoltage", "bool", False, "record although the supply is above the servos' rating"),
+)
+"""Parameters of the excitation node."""
+
+RECORDER: Table = (
+    Spec("output", "text", "bags/recorded", "folder for the bags"),
+    Spec("prefix", "text", "recording", "bags are called <prefix>_<number>"),
+    Spec(
+        "topics",
+        "texts",
+        [],
+        "further topics as `NAME TYPE`, for example `/imu sensor_msgs/msg/Imu`; those of the bag contract are always "
+        "recorded",
+    ),
+)
+"""Parameters of the recorder node."""
 
 
 def joint_table(table: Table, joint: str) -> Table:
@@ -248,18 +348,20 @@ def complete(table: Iterable[Spec], given: Mapping[str, Any], what: str) -> dict
 def read_yaml(path: Path, node: str, table: Table, per_joint: Table = ()) -> dict[str, Value]:
     """Values for a node from a ROS parameter file, flat, with those of each joint under ``<joint>.``.
 
+    What stands under ``/**`` is for all nodes; what stands under the node's name goes before it.
+
     :raises ConfigError: for a file that is no parameter file, or values that do not fit.
     """
     content = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
     top = strict.mapping(content, str(path), ConfigError)
-    for key in (node, f"/{node}", "/**"):
-        if key in top:
-            group = strict.mapping(top[key], f"{path}: {key}", ConfigError)
-            break
-    else:
+    groups = [key for key in ("/**", node, f"/{node}") if key in top]
+    if not groups:
         raise ConfigError(f"{path}: no parameters for the node {node!r}; found {', '.join(top) or 'nothing'}")
-    strict.check_keys(group, ("ros__parameters",), (), f"{path}: {key}", ConfigError)
-    given = dict(_flat(strict.mapping(group["ros__parameters"], f"{path}: {key}", ConfigError)))
+    given: dict[str, Any] = {}
+    for key in groups:
+        group = strict.mapping(top[key], f"{path}: {key}", ConfigError)
+        strict.check_keys(group, ("ros__parameters",), (), f"{path}: {key}", ConfigError)
+        given |= _flat(strict.mapping(group["ros__parameters"], f"{path}: {key}", ConfigError))
     names = given.get("joints", [])
     joints = names if isinstance(names, list) else []
     full = (*table, *(spec for joint in joints for spec in joint_table(per_joint, str(joint))))

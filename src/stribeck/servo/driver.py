@@ -41,10 +41,13 @@ __all__ = ["Driver", "Event", "Sample", "State"]
 
 FloatArray = npt.NDArray[np.float64]
 
-BUDGET = 1.5
+BUDGET = 2.0
 """Cycles in which lost packets are asked for again: a late sample is better than none, and most are early."""
 
-CATCH_UP = 3.0
+LONGEST_CYCLE = 4.0
+"""Cycles that one without an answer may count for."""
+
+CATCH_UP = 4.0
 """A loop that is late by more cycles than this leaves them out instead of making up for them."""
 
 GAP_CYCLES = 2.5
@@ -82,7 +85,8 @@ class Driver:
         self._new_gains: FloatArray | None = None
         self._position = np.full(count, np.nan)
         self._answered = np.full(count, np.nan)
-        self._unanswered = np.full(count, np.nan)
+        self._silent_for = np.zeros(count)
+        self._noted = 0.0
         self._last_cycle = self._next_check = 0.0
         self._turn = 0
         self._watch = Watch(self._envelope(), config.rate)
@@ -169,7 +173,7 @@ class Driver:
             self.bus.set_watchdog(self.config.watchdog)
             self._command = None
             self._last_cycle = time.monotonic()
-            self._unanswered[:] = np.nan
+            self._silent_for[:] = 0.0
             self.state = "on"
 
     def disable(self, reason: str = "") -> None:
@@ -303,12 +307,14 @@ class Driver:
     def _note(self, now: float, motion: Motion) -> FloatArray:
         """Remember who answered and where it was; how long each was silent before this sample [s], or 0.
 
-        A servo is silent from the first question that it did not answer: this process may sleep too.
+        A servo is silent while it is asked and does not answer. A cycle counts for no longer than it may
+        take: this process may have slept, of which the servo knows nothing.
         """
-        valid = motion.valid
-        since = np.where(valid, motion.times, time.monotonic()) - self._answered
-        first = np.isnan(self._unanswered)
-        self._unanswered = np.where(valid, np.nan, np.where(first, now, self._unanswered))
+        valid, end = motion.valid, time.monotonic()
+        since = np.where(valid, motion.times, end) - self._answered
+        took = min(end - max(now, self._noted), LONGEST_CYCLE / self.config.rate)
+        self._silent_for = np.where(valid, 0.0, self._silent_for + took)
+        self._noted = end
         self._position[valid] = motion.position[valid]
         self._answered[valid] = motion.times[valid]
         known = since[valid & np.isfinite(since)]
@@ -318,8 +324,7 @@ class Driver:
 
     def _look(self, now: float, motion: Motion) -> None:
         """Let go if a sample says so, or a servo is not as it was left."""
-        silent_for = np.nan_to_num(time.monotonic() - self._unanswered)
-        problem = self._watch.problem(motion, silent_for, self.bus.errors, self._energised)
+        problem = self._watch.problem(motion, self._silent_for, self.bus.errors, self._energised)
         # After a silence of ours any servo may have stopped; otherwise they are looked at one after the other.
         paused = now - self._last_cycle > 0.5 * self.config.watchdog
         if problem is None and (paused or now >= self._next_check):
@@ -342,8 +347,10 @@ class Driver:
                 text = ""
                 if found is not None and found.watchdog_expired:
                     text = "its servo stopped by its watchdog: the bus was silent for too long"
+                elif found is not None and found.errors:
+                    text = f"its servo reports: {found.errors}"
                 elif found is not None and self._energised[index] and not found.torque_enable:
-                    text = f"its servo lost its torque ({found.errors or 'it rebooted: look at its supply'})"
+                    text = "its servo lost its torque: it rebooted, look at its supply"
                 texts.add(text)
                 if not text:
                     break
@@ -420,7 +427,7 @@ class Driver:
     def _forget(self) -> None:
         """What was known before a connection or a fault."""
         self._answered[:] = np.nan
-        self._unanswered[:] = np.nan
+        self._silent_for[:] = 0.0
         self._position[:] = np.nan
         self._energised[:] = False
         self._unconfirmed = []

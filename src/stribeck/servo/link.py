@@ -29,17 +29,21 @@ PINGS = 8
 SHORTEST_PATIENCE, LONGEST_PATIENCE = 8e-4, 4e-2
 """Bounds of the patience with a lost packet while the servos move [s]."""
 
-GROWN_PATIENCE = 1.6e-2
+GROWN_PATIENCE = 8e-3
 """Bound of the patience while nobody answers [s]: a stall that ends is not outwaited by much."""
 
 PATIENCE_MARGIN = 5e-4
-"""How much longer than usual an answer may take [s]."""
+"""How much longer than 1.5 times the usual an answer may take [s]."""
 
-PADDING_AFTER = 8
-"""After so many attempts without an answer a servo may be waiting for the rest of a damaged packet."""
+LONGEST = {1.0: 259, 2.0: 1031}
+"""Bytes of the longest packet, by protocol."""
 
-PADDING = {1.0: 256, 2.0: 1031}
-"""Bytes that end every packet that a servo may wait for, by protocol."""
+PADDING = {3: 256, 6: 256, 9: 1031, 12: 256, 15: 1031}
+"""Bytes that end the damaged packet that servos may wait for, by the attempts that nobody answered in a
+row: one byte of a length is damaged more often than two."""
+
+PADDING_ALONE = {12: 1031}
+"""The same, by the attempts in a row that one servo did not answer while others may have."""
 
 PADDING_TIME = 0.015
 """Longest time that these bytes may take on the wire [s]."""
@@ -95,31 +99,33 @@ class Counters:
 class Latency:
     """How long answers take beyond their time on the wire, learnt from those to first attempts.
 
-    A packet is given up half a millisecond after nine in ten answers would have come: a lost packet
-    costs little, and a slow adapter is not mistaken for a lost packet. When nothing at all comes for
-    many attempts the patience grows, in case the adapter has become slower.
+    A packet is given up half a millisecond after one and a half times the median: a lost packet costs little, a slow
+    adapter is not mistaken for a lost packet, and a machine that is busy now and then changes nothing. An
+    answer that comes later is still taken, by the next attempt. When nothing at all comes for many
+    attempts the patience grows, in case the adapter has become slower.
+
+    :ivar failures: attempts in a row that nobody answered.
     """
 
     def __init__(self) -> None:
         self._known: deque[float] = deque(maxlen=MEMORY)
         self._usual = SLOW_PATIENCE
-        self._failures = 0
+        self.failures = 0
 
     def learn(self, latency: float) -> None:
         """Take the delay of an answer to a first attempt into account [s]."""
         self._known.append(latency)
-        ordered = sorted(self._known)
-        usual = ordered[(9 * len(ordered)) // 10] + PATIENCE_MARGIN
+        usual = 1.5 * sorted(self._known)[len(self._known) // 2] + PATIENCE_MARGIN
         self._usual = min(max(usual, SHORTEST_PATIENCE), LONGEST_PATIENCE)
 
     def tell(self, answered: bool) -> None:
         """Take into account whether anybody answered an attempt."""
-        self._failures = 0 if answered else self._failures + 1
+        self.failures = 0 if answered else self.failures + 1
 
     @property
     def patience(self) -> float:
         """How late an answer may be [s]."""
-        grown = PATIENCE_MARGIN * 2.0 ** min(self._failures - 10, 10)
+        grown = PATIENCE_MARGIN * 2.0 ** min(self.failures - 10, 10)
         return max(self._usual, min(grown, GROWN_PATIENCE))
 
 
@@ -329,8 +335,11 @@ class Link:
         misses = {identity: self._misses.get(identity, 0) + 1 for identity in silent}
         self._misses |= answers | misses
         self.latency.tell(bool(answers))
-        if PADDING_AFTER in misses.values():
-            size = min(PADDING[self.protocol], int(PADDING_TIME / self.port.wire_time(1)))
+        padding = max(PADDING_ALONE.get(count, 0) for count in misses.values()) if misses else 0
+        if not answers:
+            padding = max(padding, PADDING.get(self.latency.failures, 0))
+        if padding:
+            size = min(padding, LONGEST[self.protocol], int(PADDING_TIME / self.port.wire_time(1)))
             self.port.writePort(bytes(size))
             time.sleep(self.port.wire_time(size))
 

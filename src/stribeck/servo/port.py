@@ -120,10 +120,21 @@ class Port(PortHandler):  # type: ignore[misc]
         self.sent = len(packet)
         self.received = 0
         self._expected = None
+        waiting = bytes(packet)
+        patient = True
         try:
-            return int(self.ser.write(bytes(packet)))
-        except (serial.SerialException, OSError, termios.error) as problem:
+            descriptor = self.ser.fileno()
+            while waiting:
+                try:
+                    waiting = waiting[os.write(descriptor, waiting) :]
+                except BlockingIOError:
+                    if not patient:
+                        raise self._lost("it takes no data") from None
+                    # Once more after the wait: this process may have been the one that slept.
+                    patient = bool(select.select([], [descriptor], [], WRITE_TIMEOUT)[1])
+        except (serial.SerialException, OSError, ValueError, TypeError) as problem:
             raise self._lost(problem) from problem
+        return len(packet)
 
     def readPort(self, length: int) -> bytes:
         """Up to ``length`` bytes; none only if the answer is late.

@@ -7,6 +7,7 @@ The file is a driver's configuration (:mod:`stribeck.servo.config`) whose joints
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from stribeck.core.limits import check_plays
 from stribeck.errors import ConfigError
 from stribeck.io import strict
+from stribeck.io.session_bags import BenchJoint
 from stribeck.io.session_config import JOINT_KEYS, SessionConfig, session_config
 from stribeck.servo.config import OPTIONS, DriverConfig, driver_config
 
@@ -52,6 +54,14 @@ class RecordConfig:
                 joint.check_gain(play.kp)
         check_plays(self.session.plays, self.session.joints, releases_torque=True)
 
+    @property
+    def bench_joints(self) -> tuple[BenchJoint, ...]:
+        """What recordings say of the joints."""
+        return tuple(
+            BenchJoint(joint.name, joint.actuator, load, float(joint.servo.i_gain), float(joint.servo.d_gain))
+            for joint, load in zip(self.driver.joints, self.session.benches, strict=True)
+        )
+
     def with_changes(
         self, *, port: str | None = None, rate: float | None = None, output: Path | None = None
     ) -> RecordConfig:
@@ -69,8 +79,7 @@ def read_record_config(path: Path) -> RecordConfig:
 
     :raises ConfigError: for a file that is not valid, or plays that do not fit.
     """
-    data = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    found = strict.mapping(data, str(path), ConfigError)
+    found = _content(path)
     strict.check_keys(
         found,
         ("port", "baud_rate", "joints", "plays", "output"),
@@ -79,11 +88,7 @@ def read_record_config(path: Path) -> RecordConfig:
         ConfigError,
     )
     joints = strict.mapping(found["joints"], f"{path}: joints", ConfigError)
-    driver = driver_config(
-        {key: value for key, value in found.items() if key not in OWN_KEYS}
-        | {"joints": {name: _for_driver(value) for name, value in joints.items()}},
-        str(path),
-    )
+    driver = _driver(found, path)
     voltage = found.get("supply_voltage")
     return RecordConfig(
         driver=driver,
@@ -97,6 +102,26 @@ def read_record_config(path: Path) -> RecordConfig:
         output=Path(strict.text(found["output"], f"{path}: output", ConfigError)),
         supply_voltage=None if voltage is None else _voltage(voltage, f"{path}: supply_voltage"),
     )
+
+
+def read_servos(path: Path) -> DriverConfig:
+    """The servos alone: from a file as :func:`read_record_config` reads it, or one without what is for recordings.
+
+    :raises ConfigError: for a file that is not valid.
+    """
+    return _driver(_content(path), path)
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    data = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
+    return strict.mapping(data, str(path), ConfigError)
+
+
+def _driver(found: Mapping[str, Any], path: Path) -> DriverConfig:
+    own = {key: value for key, value in found.items() if key not in OWN_KEYS}
+    if isinstance(joints := found.get("joints"), dict):
+        own["joints"] = {name: _for_driver(value) for name, value in joints.items()}
+    return driver_config(own, str(path))
 
 
 def _for_driver(joint: Any) -> Any:

@@ -1,0 +1,159 @@
+"""``stribeck compensate``: the friction torque of a recorded motion, as the node would give it live."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stribeck.cli.inputs import check_distinct, warn
+from stribeck.cli.table import print_table
+from stribeck.core.compensator import Compensator
+from stribeck.errors import ConfigError
+from stribeck.io.bag import decode
+from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.messages import JOINT_STATES
+from stribeck.io.storage import BagContent, read_messages
+from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, Value, complete, joint_table, read_yaml
+from stribeck.nodes.replay import Replay, replay
+from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of
+
+SCHEMA = 1
+
+NODE = "compensation"
+"""The node whose parameters ``--config`` holds."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play the recording through the compensator, and write what came out."""
+    outputs = [arguments.output, arguments.json]
+    check_distinct(outputs, [arguments.config, *arguments.params], arguments.states)
+    for output in outputs:
+        if output is not None:
+            check_writable(output)
+    if (arguments.config is None) == (not arguments.params):
+        raise ConfigError(
+            "say what the joints are: either --params with their parameter files, or --config with a node's YAML"
+        )
+    bag = read_messages(arguments.states, warn)
+    values = _values(arguments, bag)
+    joints = compensated_joints(values, None if arguments.config is None else arguments.config.parent)
+    values["effort_meaning"] = _effort_meaning(values, joints)
+    compensator = compensator_of(values, joints)
+    found = replay(arguments.states, bag, compensator, joints)
+    summary = _summary(found, compensator, joints)
+    _print(summary)
+    if arguments.output is not None:
+        write_atomically(arguments.output, _csv(found, compensator.names))
+        print(arguments.output)
+    if arguments.json is not None:
+        write_atomically(arguments.json, json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    return 0
+
+
+def _values(arguments: argparse.Namespace, bag: BagContent) -> dict[str, Value]:
+    """The parameters of the node: from its YAML or from options, which overrule it."""
+    said = {"gain": arguments.gain, "effort_meaning": arguments.effort_meaning, "output_mode": arguments.mode}
+    overruled = {name: value for name, value in said.items() if value is not None}
+    if arguments.config is not None:
+        if arguments.joint:
+            raise ConfigError(f"the joints are those of {arguments.config}: leave --joint out")
+        values = read_yaml(arguments.config, NODE, COMPENSATION, COMPENSATED_JOINT)
+        names = [str(name) for name in _listed(values["joints"])]
+    else:
+        names = _joints(arguments, bag)
+        files = {
+            f"{name}.parameter_file": str(path) for name, path in zip(names, arguments.params, strict=True)
+        }
+        values = {"joints": list(names), "other_joints": "ignore", **files}
+    if arguments.max_torque is not None:
+        overruled |= {f"{name}.max_torque": arguments.max_torque for name in names}
+    table = [*COMPENSATION, *(spec for name in names for spec in joint_table(COMPENSATED_JOINT, name))]
+    return complete(table, {**values, **overruled}, "options")
+
+
+def _joints(arguments: argparse.Namespace, bag: BagContent) -> list[str]:
+    """The joints of ``--params``: those of ``--joint``, or the only one of the bag."""
+    files = len(arguments.params)
+    if arguments.joint:
+        if len(arguments.joint) != files:
+            raise ConfigError(f"{files} parameter files need as many joints, found {len(arguments.joint)}")
+        return list(arguments.joint)
+    message = next((m for m in bag.messages if m.topic == JOINT_STATES), None)
+    names = [] if message is None else list(decode(arguments.states, message, bag.typestore).name)
+    if message is not None and (len(names) != 1 or files != 1):
+        raise ConfigError(
+            f"which parameter file is for which joint? Name them with --joint, in the order of --params; "
+            f"{arguments.states} has: {', '.join(names) or 'no joints'}"
+        )
+    return names or ["joint"]
+
+
+def _effort_meaning(values: Mapping[str, Value], joints: Sequence[CompensatedJoint]) -> Value:
+    """What was said; where no law depends on the load it does not matter."""
+    if not values["effort_meaning"]:
+        dependent = [joint for joint in joints if joint.model.law.load != "none"]
+        if not dependent:
+            return "none"
+        raise ConfigError(
+            f"{dependent[0].model.source} holds a law that depends on the load: say with --effort-meaning what the "
+            "effort of the joint states is: motor, link or none"
+        )
+    return values["effort_meaning"]
+
+
+def _summary(found: Replay, compensator: Compensator, joints: Sequence[CompensatedJoint]) -> dict[str, Any]:
+    """The object of ``--json``: torques in N m."""
+    # Durations differ from one doubt to the next of the same kind.
+    doubts = Counter(re.sub(r"\d+ ms", "some ms", doubt) for doubt in found.doubts if doubt is not None)
+    return {
+        "schema": SCHEMA,
+        "states": len(found.stamps),
+        "mode": compensator.settings.mode,
+        "effort_meaning": compensator.settings.effort_meaning,
+        "gain": compensator.gain,
+        "joints": [
+            {
+                "joint": joint.model.name,
+                "params": joint.model.source,
+                "model": joint.model.law.name,
+                "rms": float(np.sqrt(np.mean(found.torque[:, k] ** 2))),
+                "largest": float(np.max(np.abs(found.torque[:, k]))),
+            }
+            for k, joint in enumerate(joints)
+        ],
+        "zero_torque": dict(doubts),
+    }
+
+
+def _print(summary: Mapping[str, Any]) -> None:
+    rows = [
+        [entry["joint"], entry["params"], entry["model"], f"{entry['rms']:.4g}", f"{entry['largest']:.4g}"]
+        for entry in summary["joints"]
+    ]
+    print_table(["joint", "parameter file", "law", "rms [N m]", "largest [N m]"], rows, left=3)
+    print(f"{summary['states']} states, gain {summary['gain']:g}, mode {summary['mode']}")
+    for reason, count in summary["zero_torque"].items():
+        print(f"zero torque for {count} of them: {reason}")
+
+
+def _csv(found: Replay, names: Sequence[str]) -> str:
+    """Stamps to the nanosecond, and torques to the last bit."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["stamp", *names])
+    for stamp, torque in zip(found.stamps.tolist(), found.torque.tolist(), strict=True):
+        seconds, nanoseconds = divmod(stamp, 1_000_000_000)
+        writer.writerow([f"{seconds}.{nanoseconds:09d}", *map(repr, torque)])
+    return text.getvalue()
+
+
+def _listed(value: Value) -> list[Any]:
+    return value if isinstance(value, list) else []

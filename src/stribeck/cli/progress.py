@@ -1,0 +1,97 @@
+"""How far a fit is: a bar for people, JSON lines for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from typing import Any, Protocol, Self
+
+from tqdm import tqdm
+
+JSON_PERIOD = 0.3
+"""Least time between two JSON lines [s]."""
+
+
+class Progress(Protocol):
+    """What a fit tells while it runs. Use as a context manager."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def update(self, evaluations: int, error: float | None) -> None:
+        """How many evaluations there were, and the error of the best point so far [rad], if there is one."""
+
+
+class Bar:
+    """A bar on stderr.
+
+    :param law: name of the law.
+    :param trials: evaluations at most.
+    :param quiet: show nothing.
+    """
+
+    def __init__(self, law: str, trials: int, quiet: bool = False) -> None:
+        self._bar = tqdm(
+            total=trials,
+            desc=law.upper(),
+            unit=" trials",
+            disable=quiet,
+            mininterval=0.3 if sys.stderr.isatty() else 5.0,
+            leave=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def update(self, evaluations: int, error: float | None) -> None:
+        """Move the bar."""
+        if error is not None:
+            self._bar.set_postfix_str(f"best {1e3 * error:.2f} mrad", refresh=False)
+        self._bar.update(evaluations - self._bar.n)
+
+
+class JsonLines:
+    """One JSON object a line on stderr: ``{"model", "evaluations", "trials", "error", "seconds"}``.
+
+    ``error`` is the mean absolute error of the best point so far [rad], null as long as there is none;
+    ``seconds`` have passed since the search began. The search may end before ``trials`` evaluations.
+
+    :param law: name of the law.
+    :param trials: evaluations at most.
+    """
+
+    def __init__(self, law: str, trials: int) -> None:
+        self._state: dict[str, Any] = {"model": law, "evaluations": 0, "trials": trials, "error": None}
+        self._started = time.perf_counter()
+        self._due = self._started
+
+    def __enter__(self) -> Self:
+        self._write()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._write()
+
+    def update(self, evaluations: int, error: float | None) -> None:
+        """Write a line, if the last one is old enough."""
+        found = None if error is None or not math.isfinite(error) else float(error)
+        self._state |= {"evaluations": int(evaluations), "error": found}
+        if time.perf_counter() >= self._due:
+            self._write()
+
+    def _write(self) -> None:
+        now = time.perf_counter()
+        self._due = now + JSON_PERIOD
+        sys.stderr.write(json.dumps({**self._state, "seconds": round(now - self._started, 3)}) + "\n")
+        sys.stderr.flush()
+
+
+def progress_of(kind: str, law: str, trials: int) -> Progress:
+    """The progress that ``--progress`` asks for: ``bar``, ``json`` or ``none``."""
+    return JsonLines(law, trials) if kind == "json" else Bar(law, trials, quiet=kind == "none")

@@ -1,0 +1,47 @@
+"""Pieces of motion for controllers that take them whole and come to rest at their end."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.directive import Plan
+from stribeck.core.motion import Brake
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def with_stop(plan: Plan, deceleration: FloatArray, step: float) -> Plan:
+    """A plan with the way to rest behind it, if it ends in motion.
+
+    Whoever has it stops even if nobody says anything further. An infinite deceleration leaves the last
+    position as it is, with the velocity zero.
+
+    :param deceleration: of each joint, (J,) [rad/s²].
+    :param step: between points [s].
+    """
+    brake = Brake(plan.position[-1], plan.velocity[-1], deceleration)
+    if brake.duration <= 0.0:
+        velocity = plan.velocity.copy()
+        velocity[-1] = 0.0
+        return plan._replace(velocity=velocity)
+    count = math.ceil(brake.duration / step)
+    time = np.linspace(0.0, brake.duration, count + 1)[1:]
+    return Plan(
+        plan.start,
+        np.concatenate([plan.time, plan.time[-1] + time]),
+        np.concatenate([plan.position, [brake.position(float(t)) for t in time]]),
+        np.concatenate([plan.velocity, [brake.velocity(float(t)) for t in time]]),
+    )
+
+
+def hold(position: FloatArray, start: float, duration: float) -> Plan:
+    """To a position within a time, and there to rest.
+
+    :param position: (J,) [rad].
+    :param start: when it begins, on the clock of the session [s].
+    :param duration: [s].
+    """
+    return Plan(start, np.array([duration]), position[np.newaxis], np.zeros((1, position.size)))

@@ -1,0 +1,127 @@
+"""Runs to bags, one bag for each, without making the loop wait that moves the joints.
+
+Messages are made and bags opened and closed in a thread of its own; the loop only hands things over.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from stribeck.errors import StribeckError
+from stribeck.io.messages import RawMessage, Topic, warm_up
+from stribeck.io.recorder import BagRecorder
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A run begins: where its bag goes, and its first messages."""
+
+    path: Path
+    messages: tuple[RawMessage, ...]
+
+
+@dataclass(frozen=True)
+class _End:
+    """The run is over; its last messages."""
+
+    messages: tuple[RawMessage, ...]
+
+
+@dataclass(frozen=True)
+class _Item(Generic[T]):
+    """Something of a run."""
+
+    value: T
+
+
+class RunWriter(Generic[T]):
+    """Writes what belongs to runs into bags.
+
+    :param topics: of every bag.
+    :param messages: makes the messages of what :meth:`add` takes; called in the thread of the writer.
+    :ivar bags: finished bags so far.
+    :ivar failure: why nothing is recorded any more, empty as long as all is well.
+    """
+
+    def __init__(self, topics: Sequence[Topic], messages: Callable[[T], Iterable[RawMessage]]) -> None:
+        warm_up()
+        self._topics = tuple(topics)
+        self._messages = messages
+        self.bags: list[Path] = []
+        self.failure = ""
+        self._bag: BagRecorder | None = None
+        self._recording = False
+        self._queue: queue.SimpleQueue[_Start | _End | _Item[T] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="run writer", daemon=True)
+        self._thread.start()
+
+    def start(self, path: Path, messages: Iterable[RawMessage]) -> None:
+        """Record what comes from now on into a new bag, ``messages`` first."""
+        self._queue.put(_Start(path, tuple(messages)))
+        self._recording = True
+
+    def add(self, item: T) -> None:
+        """Record something, if a run is on."""
+        if self._recording:
+            self._queue.put(_Item(item))
+
+    def end(self, messages: Iterable[RawMessage] = ()) -> None:
+        """The run is over, with ``messages`` last; its bag is finished in the background."""
+        if self._recording:
+            self._recording = False
+            self._queue.put(_End(tuple(messages)))
+
+    def close(self) -> None:
+        """End the run, and wait until its bag is finished."""
+        self.end()
+        self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            if self.failure:
+                continue
+            try:
+                self._take(item)
+            except StribeckError as error:
+                self.failure = str(error)
+                if self._bag is not None:
+                    self._give_up(self._bag)
+
+    def _take(self, item: _Start | _End | _Item[T]) -> None:
+        match item:
+            case _Start(path, messages):
+                self._bag = BagRecorder(path, self._topics)
+                self._write(messages)
+            case _End(messages):
+                self._write(messages)
+                self._finish()
+            case _Item(value):
+                self._write(self._messages(value))
+
+    def _write(self, messages: Iterable[RawMessage]) -> None:
+        if self._bag is not None:
+            for message in messages:
+                self._bag.write(message.topic.name, message.data, message.log_time)
+
+    def _finish(self) -> None:
+        bag, self._bag = self._bag, None
+        if bag is not None:
+            bag.close()
+            self.bags.append(bag.path)
+
+    def _give_up(self, bag: BagRecorder) -> None:
+        """Close a bag that cannot be written any more; what is on the disk can be recovered."""
+        self._bag = None
+        try:
+            bag.close()
+        except StribeckError as error:
+            if str(error) != self.failure:
+                self.failure += f"; {error}"

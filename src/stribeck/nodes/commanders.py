@@ -1,0 +1,401 @@
+"""Who moves the joints of a session: the servo node, or a controller of ros2_control."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Duration
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rcl_interfaces.msg import ParameterType, ParameterValue
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.srv import SetParameters
+from rclpy.action import ActionClient
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from stribeck.core.directive import Directive, Plan
+from stribeck.core.limits import Joint
+from stribeck.core.plans import hold, with_stop
+from stribeck.core.session import Session
+from stribeck.errors import MissingDependencyError, ServoError
+from stribeck.io.messages import joint_state
+from stribeck.nodes.messages import HAS_CONTROL_MSGS, seconds
+
+PLAN_STEP = 0.02
+"""Between the points of a trajectory [s]: the cubics between them are within 0.01 mrad of all of ours."""
+
+HOLD_TIME = 0.1
+"""A controller gets this long to a position that it is to hold [s]."""
+
+POLL = 0.02
+
+SUCCEEDED = 4  # action_msgs/GoalStatus
+
+
+class Waiting:
+    """Waits for others, until a time, or until it is called off.
+
+    :param until: steady clock [s].
+    :param called_off: set when nobody wants to wait any more.
+    """
+
+    def __init__(self, until: float, called_off: threading.Event) -> None:
+        self.until, self.called_off = until, called_off
+
+    def for_(self, condition: Callable[[], Any], problem: str) -> None:
+        """Wait for a condition.
+
+        :raises ServoError: saying ``problem`` if it does not come true.
+        """
+        while not condition():
+            if self.called_off.wait(POLL):
+                raise ServoError("called off before it began")
+            if time.monotonic() > self.until:
+                raise ServoError(problem)
+
+
+class Commander:
+    """Takes goals of a session to whoever obeys them. All but the constructor is called by the session's thread.
+
+    :param node: whose publishers and clients it uses.
+    :param joints: in the order of all arrays.
+    :param set_gain: sets the firmware gain of all joints, ``None`` where nobody can.
+    :ivar problem: why the session must stop at once, empty while all is well.
+    """
+
+    releases_torque = False
+
+    def __init__(self, node: Node, joints: Sequence[Joint], gains: GainSetter | None) -> None:
+        self.node = node
+        self.names = [joint.name for joint in joints]
+        self.problem = ""
+        self._gains = gains
+        self._handles: list[Any] = []
+
+    def prepare(self, waiting: Waiting) -> None:
+        """Wait until those are there who are needed.
+
+        :raises ServoError: if somebody is not.
+        """
+        self.problem = ""
+        if self._gains is not None:
+            self._gains.problem = ""
+            self._gains.prepare(waiting)
+
+    def start(self, waiting: Waiting) -> None:
+        """Let goals be obeyed.
+
+        :raises ServoError: if they will not be.
+        """
+
+    def set_gain(self, gain: float) -> None:
+        """Set the firmware gain, where somebody can; what becomes of it, telemetry tells."""
+        if self._gains is not None:
+            self._gains.set(gain)
+
+    def send(self, directive: Directive, session: Session, now: float) -> None:
+        """Bring a directive to whoever obeys it."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """The session is over: leave the joints as its last directive said."""
+
+    def check(self) -> str:
+        """Why the session must stop at once, empty while all is well."""
+        return self.problem or (self._gains.problem if self._gains is not None else "")
+
+    def destroy(self) -> None:
+        """Give publishers and clients back."""
+        handles, self._handles = self._handles, []
+        for destroy, handle in handles:
+            destroy(handle)
+        if self._gains is not None:
+            self._gains.destroy()
+
+    def _publisher(self, kind: Any, topic: str) -> Any:
+        publisher = self.node.create_publisher(kind, topic, 10)
+        self._handles.append((self.node.destroy_publisher, publisher))
+        return publisher
+
+    def _stamp(self, steady: float | None = None) -> int:
+        """A steady time [s] on the clock of the node [ns]; default: now."""
+        ago = 0 if steady is None else round((time.monotonic() - steady) * 1e9)
+        return int(self.node.get_clock().now().nanoseconds) - ago
+
+
+class GainSetter:
+    """Sets firmware gains by a parameter of a node.
+
+    :param target: name of the node.
+    :param parameter: a list of floats, one for all joints.
+    """
+
+    def __init__(self, node: Node, target: str, parameter: str) -> None:
+        self.node, self.target, self.parameter = node, target, parameter
+        self.problem = ""
+        self._client = node.create_client(SetParameters, f"{target}/set_parameters")
+
+    def prepare(self, waiting: Waiting) -> None:
+        """Wait for the node."""
+        waiting.for_(
+            self._client.service_is_ready,
+            f"nobody sets gains: the node {self.target!r} is not there; start it",
+        )
+
+    def set(self, gain: float) -> None:
+        """Ask for a gain."""
+        value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE_ARRAY, double_array_value=[gain])
+        request = SetParameters.Request(parameters=[ParameterMessage(name=self.parameter, value=value)])
+        self._client.call_async(request).add_done_callback(lambda future: self._answered(gain, future))
+
+    def _answered(self, gain: float, future: Any) -> None:
+        answer = future.result()
+        if answer is not None and not answer.results[0].successful:
+            reason = answer.results[0].reason
+            self.problem = f"{self.target} does not set {self.parameter} to {gain:g}: {reason}"
+
+    def destroy(self) -> None:
+        """Give the client back."""
+        self.node.destroy_client(self._client)
+
+
+class ServoCommander(Commander):
+    """The servo node: goals by ``joint_goals``, enabled by its service, watched by its diagnostics.
+
+    :param servo_node: its name.
+    """
+
+    releases_torque = True
+
+    def __init__(
+        self, node: Node, joints: Sequence[Joint], gains: GainSetter | None, servo_node: str
+    ) -> None:
+        super().__init__(node, joints, gains)
+        self._servo = servo_node
+        self._full_name = node.resolve_topic_name(servo_node).lstrip("/")
+        self._goals = self._publisher(JointState, "joint_goals")
+        self._enable = node.create_client(SetBool, f"{servo_node}/enable")
+        watched = node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self._handles += [(node.destroy_client, self._enable), (node.destroy_subscription, watched)]
+        self._enabled_at = math.inf
+        self._limp = [math.nan] * len(self.names)
+
+    def prepare(self, waiting: Waiting) -> None:
+        """Wait for the servo node."""
+        self._enabled_at = math.inf
+        waiting.for_(
+            lambda: self._enable.service_is_ready() and self._goals.get_subscription_count() > 0,
+            f"the servo node {self._servo!r} is not there, or not configured; start it",
+        )
+        super().prepare(waiting)
+
+    def start(self, waiting: Waiting) -> None:
+        """Have the servo node obey."""
+        future = self._enable.call_async(SetBool.Request(data=True))
+        waiting.for_(future.done, f"{self._servo}/enable does not answer")
+        answer = future.result()
+        if not answer.success:
+            raise ServoError(f"{self._servo}: {answer.message}")
+        self._enabled_at = 1e-9 * self._stamp()
+
+    def send(self, directive: Directive, session: Session, now: float) -> None:
+        """Publish the goals, NaN for torque off."""
+        self._publish(directive.goals.tolist())
+
+    def finish(self) -> None:
+        """Torque off."""
+        self._enabled_at = math.inf
+        self._publish(self._limp)
+
+    def _publish(self, goals: list[float]) -> None:
+        self._goals.publish(joint_state(self._stamp(), self.names, goals))
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        if seconds(message.header.stamp) < self._enabled_at:
+            return
+        for status in message.status:
+            if status.name == self._full_name and status.level == DiagnosticStatus.ERROR:
+                self.problem = f"{self._servo}: {status.message}"
+
+
+class _Other(Commander):
+    """A controller that is not ours: what it is sent goes out on ``joint_commands`` as well.
+
+    :param sent: takes what was sent, as a serialised JointState.
+    """
+
+    def __init__(
+        self, node: Node, joints: Sequence[Joint], gains: GainSetter | None, sent: Callable[[bytes], None]
+    ) -> None:
+        super().__init__(node, joints, gains)
+        self._sent = sent
+        self._commands = self._publisher(JointState, "joint_commands")
+
+    def _tell(self, goals: list[float]) -> None:
+        data = joint_state(self._stamp(), self.names, goals)
+        self._commands.publish(data)
+        self._sent(data)
+
+
+class ForwardCommander(_Other):
+    """A forward_command_controller of positions.
+
+    :param controller: its name.
+    """
+
+    def __init__(self, node: Node, joints: Sequence[Joint], gains: Any, sent: Any, controller: str) -> None:
+        super().__init__(node, joints, gains, sent)
+        self._topic = f"{controller}/commands"
+        self._goals = self._publisher(Float64MultiArray, self._topic)
+
+    def prepare(self, waiting: Waiting) -> None:
+        """Wait for the controller."""
+        waiting.for_(
+            lambda: self._goals.get_subscription_count() > 0,
+            f"nobody listens to {self._topic}: activate the forward_command_controller, or set controller",
+        )
+        super().prepare(waiting)
+
+    def send(self, directive: Directive, session: Session, now: float) -> None:
+        """Publish the goals; none are sent while the session waits for states."""
+        if np.isfinite(directive.goals).all():
+            goals = directive.goals.tolist()
+            self._goals.publish(Float64MultiArray(data=goals))
+            self._tell(goals)
+
+
+class TrajectoryCommander(_Other):
+    """A joint_trajectory_controller by its topic. Each piece of motion is sent whole, with its way to rest.
+
+    :param controller: its name.
+    """
+
+    def __init__(self, node: Node, joints: Sequence[Joint], gains: Any, sent: Any, controller: str) -> None:
+        super().__init__(node, joints, gains, sent)
+        self.controller = controller
+        self._deceleration = np.array([joint.limits.acceleration for joint in joints])
+        self._segment = 0
+        self._rest = np.full(len(self.names), math.nan)
+        self._connect()
+
+    def _connect(self) -> None:
+        self._topic = f"{self.controller}/joint_trajectory"
+        self._trajectory = self._publisher(JointTrajectory, self._topic)
+
+    def prepare(self, waiting: Waiting) -> None:
+        """Wait for the controller."""
+        self._segment = 0
+        self._rest = np.full(len(self.names), math.nan)
+        self._await_controller(waiting)
+        super().prepare(waiting)
+
+    def _await_controller(self, waiting: Waiting) -> None:
+        waiting.for_(
+            lambda: self._trajectory.get_subscription_count() > 0,
+            f"nobody listens to {self._topic}: activate the joint_trajectory_controller, or set controller",
+        )
+
+    def send(self, directive: Directive, session: Session, now: float) -> None:
+        """Send the piece of motion if it is new."""
+        if not np.isfinite(directive.goals).all():
+            return
+        if directive.segment != self._segment:
+            self._segment = directive.segment
+            self._send_piece(directive, session, now)
+        self._tell(directive.goals.tolist())
+
+    def _send_piece(self, directive: Directive, session: Session, now: float) -> None:
+        """Send a motion, or a position to hold unless the piece before ends there."""
+        piece = session.plan(PLAN_STEP)
+        if piece is not None:
+            piece = with_stop(piece, self._deceleration, PLAN_STEP)
+        elif not np.array_equal(directive.goals, self._rest):
+            piece = hold(directive.goals, now, HOLD_TIME)
+        if piece is not None:
+            self._rest = piece.position[-1]
+            self._send(trajectory_message(self.names, piece, self._stamp(piece.start)))
+
+    def _send(self, message: JointTrajectory) -> None:
+        self._trajectory.publish(message)
+
+
+class ActionCommander(TrajectoryCommander):
+    """A joint_trajectory_controller by its action: it says if it refuses a piece of motion, or gives it up."""
+
+    def _connect(self) -> None:
+        if not HAS_CONTROL_MSGS:
+            raise MissingDependencyError(
+                "commander trajectory_action needs control_msgs, which is not installed: install it "
+                "(apt install ros-jazzy-control-msgs), or use commander trajectory"
+            )
+        from control_msgs.action import FollowJointTrajectory
+
+        self._type = FollowJointTrajectory
+        self._name = f"{self.controller}/follow_joint_trajectory"
+        self._client = ActionClient(self.node, FollowJointTrajectory, self._name)
+        # An action client is for the thread of the executor alone.
+        self._outbox: deque[JointTrajectory] = deque()
+        self._wake = self.node.create_guard_condition(self._send_waiting)
+        self._handles += [
+            (ActionClient.destroy, self._client),
+            (self.node.destroy_guard_condition, self._wake),
+        ]
+        self._goal = 0
+
+    def _await_controller(self, waiting: Waiting) -> None:
+        waiting.for_(
+            self._client.server_is_ready,
+            f"there is no action {self._name}: activate the joint_trajectory_controller, or set controller",
+        )
+
+    def _send(self, message: JointTrajectory) -> None:
+        self._outbox.append(message)
+        self._wake.trigger()
+
+    def _send_waiting(self) -> None:
+        while self._outbox:
+            self._goal += 1
+            future = self._client.send_goal_async(self._type.Goal(trajectory=self._outbox.popleft()))
+            future.add_done_callback(lambda future, goal=self._goal: self._on_answer(goal, future.result()))
+
+    def _on_answer(self, goal: int, handle: Any) -> None:
+        if handle.accepted:
+            handle.get_result_async().add_done_callback(lambda future: self._on_result(goal, future.result()))
+        elif goal == self._goal:
+            self.problem = f"{self._name} refuses the trajectory"
+
+    def _on_result(self, goal: int, answer: Any) -> None:
+        """The end of a goal counts unless a later one has replaced it."""
+        if goal == self._goal and answer.status != SUCCEEDED:
+            result = answer.result
+            self.problem = f"{self._name} gave the trajectory up: {result.error_string or result.error_code}"
+
+
+def trajectory_message(names: Sequence[str], plan: Plan, start: int) -> JointTrajectory:
+    """A plan as a trajectory_msgs/JointTrajectory.
+
+    :param start: when it begins [ns].
+    """
+    message = JointTrajectory(joint_names=list(names))
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 1_000_000_000)
+    message.points = [
+        JointTrajectoryPoint(
+            positions=position.tolist(), velocities=velocity.tolist(), time_from_start=_duration(float(t))
+        )
+        for t, position, velocity in zip(plan.time, plan.position, plan.velocity, strict=True)
+    ]
+    return message
+
+
+def _duration(time: float) -> Duration:
+    sec, nanosec = divmod(round(time * 1e9), 1_000_000_000)
+    return Duration(sec=sec, nanosec=nanosec)

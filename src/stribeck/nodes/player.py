@@ -1,0 +1,216 @@
+"""One excitation session, played through a commander and recorded, in a thread of its own. No ROS here."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from stribeck.core.directive import Directive
+from stribeck.core.known import Known
+from stribeck.core.session import Session
+from stribeck.errors import ServoError, StribeckError
+from stribeck.io.messages import RawMessage, Topic
+from stribeck.io.run_writer import RunWriter
+from stribeck.io.session_bags import Outcome, SessionBags
+from stribeck.nodes.commanders import Commander, Waiting
+from stribeck.nodes.excitation_setup import Excitation
+from stribeck.servo.record import hanging_warnings
+
+Level = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told what a player does; all is called in the player's thread.
+
+    :param announce: takes the texts of ``/bench``.
+    :param show: takes every directive; it must be quick.
+    :param say: takes lines for the log.
+    :param done: takes how it ended, last of all.
+    """
+
+    announce: Callable[[str], None]
+    show: Callable[[Directive], None]
+    say: Callable[[Level, str], None]
+    done: Callable[[Outcome], None]
+
+
+class Player:
+    """Plays a session once.
+
+    :param excitation: what to play.
+    :param commander: who moves the joints.
+    :param listener: who is told.
+    :param topics: of the bags, or ``None`` to record nothing.
+    :param patience: how long to wait for commander and states [s].
+    :param allow_overvoltage: record although the supply is above the rating.
+    :ivar known: what is known of the joints; whoever hears of them writes it there.
+    """
+
+    def __init__(
+        self,
+        excitation: Excitation,
+        commander: Commander,
+        listener: Listener,
+        *,
+        topics: Sequence[Topic] | None,
+        patience: float,
+        allow_overvoltage: bool,
+    ) -> None:
+        self.excitation, self.commander, self.listener = excitation, commander, listener
+        session = excitation.session
+        self.session = Session(
+            session.plays,
+            session.joints,
+            releases_torque=commander.releases_torque,
+            options=session.options,
+        )
+        self.known = Known(len(session.joints))
+        self._writer = None if topics is None else RunWriter[RawMessage](topics, lambda message: (message,))
+        self._bags = SessionBags(
+            excitation.output, excitation.joints, self._writer, excitation.supply_voltage, listener.announce
+        )
+        self._patience, self._allow_overvoltage = patience, allow_overvoltage
+        self._aborts = 0
+        self._stopping = ""
+        self._called_off = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="excitation", daemon=True)
+
+    # From outside.
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it plays."""
+        return self._thread.is_alive()
+
+    def abort(self) -> None:
+        """End softly; at once when called again."""
+        self._aborts += 1
+        self._called_off.set()
+
+    def stop(self, reason: str) -> None:
+        """End at once, and wait until all is finished."""
+        self._stopping = self._stopping or reason
+        self._called_off.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def record(self, topic: Topic, data: bytes) -> None:
+        """Record a message that just came, if a run is on."""
+        if self._writer is not None:
+            self._writer.add(RawMessage(topic, time.time_ns(), data))
+
+    def sent(self, goals: Sequence[int] | slice, position: Sequence[float]) -> None:
+        """Note goals as they were sent.
+
+        :param goals: whose.
+        :param position: [rad].
+        """
+        self._bags.goals[goals] = position
+
+    # In the thread.
+
+    def _run(self) -> None:
+        try:
+            outcome = self._play()
+        except StribeckError as error:
+            outcome = Outcome((), "interrupted" if self._called_off.is_set() else "failed", str(error))
+        except Exception as error:
+            # A mistake of ours: the joints have been let go, and whoever waits for the end is told.
+            outcome = Outcome((), "failed", f"{type(error).__name__}: {error}")
+        self.listener.done(outcome)
+
+    def _play(self) -> Outcome:
+        waiting = Waiting(time.monotonic() + self._patience, self._called_off)
+        try:
+            self.commander.prepare(waiting)
+            self._await_states(waiting)
+            self._check_supply()
+            self.commander.start(waiting)
+            self._loop()
+        finally:
+            self.commander.finish()
+            self._bags.close()
+        return self._bags.outcome(user=self._called_off.is_set())
+
+    def _await_states(self, waiting: Waiting) -> None:
+        """Wait until all joints are known, and take their supply at rest."""
+        names = self.commander.names
+        waiting.for_(
+            lambda: np.isfinite(self.known.position).all(),
+            f"no joint_states of {_missing(names, self.known.position)} come",
+        )
+        if self.excitation.supply_voltage is None:
+            waiting.for_(
+                lambda: np.isfinite(self.known.voltage).all(),
+                f"the supply voltage of {_missing(names, self.known.voltage)} is not known: no telemetry tells it; give "
+                "supply_voltage in the file of config",
+            )
+        self._bags.voltage = self.known.voltage.copy()
+        if self.commander.releases_torque:
+            for warning in hanging_warnings(names, self.known.position):
+                self.listener.say("warning", warning)
+
+    def _check_supply(self) -> None:
+        for name, voltage, rated in zip(
+            self.commander.names, self.known.voltage, self.excitation.rated_voltage, strict=True
+        ):
+            if voltage > rated:
+                text = f"joint {name!r}: supply of {voltage:.1f} V, its servo is rated for {rated:g} V"
+                if not self._allow_overvoltage:
+                    raise ServoError(f"{text}: lower the supply, or set allow_overvoltage")
+                self.listener.say("warning", text)
+
+    def _loop(self) -> None:
+        session, period = self.session, 1.0 / self.excitation.rate
+        due, kp, until = time.monotonic(), math.nan, math.inf
+        while True:
+            now = time.monotonic()
+            self._intervene()
+            directive = session.update(now, **self.known.arguments(now))
+            self._bags.follow(directive, time.time_ns())
+            self.listener.show(directive)
+            if directive.kp != kp:
+                kp = directive.kp
+                self.commander.set_gain(kp)
+            self.commander.send(directive, session, now)
+            if session.over:
+                until = min(until, self._rest_of_motion(now))
+                if now >= until:
+                    return
+            late = time.monotonic()
+            due = max(due + period, late - (late - due) % period)
+            time.sleep(max(0.0, due - late))
+
+    def _rest_of_motion(self, now: float) -> float:
+        """When the last motion of a session that is over ends [s]: joints with torque are still to be stopped."""
+        piece = self.session.plan(1.0)
+        return now if piece is None else piece.start + float(piece.time[-1])
+
+    def _intervene(self) -> None:
+        """Stop or abort for reasons that the session does not see itself."""
+        if self._stopping:
+            self.session.stop(self._stopping)
+        elif problem := self.commander.check():
+            self.session.stop(problem)
+        elif self._aborts > 1:
+            self.session.stop("aborted twice: at once")
+        elif self._aborts:
+            self.session.abort("aborted by the user")
+        elif self._bags.failure:
+            self.session.abort(self._bags.failure)
+
+
+def _missing(names: Sequence[str], values: Sequence[float]) -> str:
+    """The joints without a value; all of them, before anything came."""
+    return ", ".join(name for name, value in zip(names, values, strict=True) if not math.isfinite(value))

@@ -1,0 +1,113 @@
+"""A bag through the compensator of the node: the torque that it gives for a recorded motion. No ROS here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.compensator import Compensator
+from stribeck.errors import RecordingError
+from stribeck.io.bag import decode
+from stribeck.io.messages import (
+    DYNAMIC_JOINT_STATES,
+    JOINT_COMMANDS,
+    JOINT_STATES,
+    SERVO_STATUS,
+    RawMessage,
+)
+from stribeck.io.signals import Source
+from stribeck.io.storage import BagContent
+from stribeck.nodes.setup import CompensatedJoint
+from stribeck.nodes.telemetry import Gate, hand_over, header_stamp
+
+STATE_TYPES = (JOINT_STATES.type,)
+COMMAND_TYPES = (JOINT_COMMANDS.type, "std_msgs/msg/Float64MultiArray")
+
+
+class Replay(NamedTuple):
+    """What a compensator gave for every state of a bag, in the order of the log.
+
+    :param stamps: header stamps (T,) [ns].
+    :param torque: friction torque (T, n) [N m], in the robot's coordinates.
+    :param doubts: why the torque is zero, ``None`` where it is what it should be.
+    """
+
+    stamps: npt.NDArray[np.int64]
+    torque: npt.NDArray[np.float64]
+    doubts: tuple[str | None, ...]
+
+
+def replay(
+    path: Path, bag: BagContent, compensator: Compensator, joints: Sequence[CompensatedJoint]
+) -> Replay:
+    """Play a bag's states, commands and telemetry, by their stamps, through a compensator.
+
+    Stamps stand for arrivals; where a command has none, the time of its log.
+
+    :param path: of the bag, for messages.
+    :raises RecordingError: for a bag without states, or with messages that cannot be decoded.
+    """
+    if not any(message.topic.name == JOINT_STATES.name for message in bag.messages):
+        present = sorted({message.topic.name for message in bag.messages})
+        raise RecordingError(
+            f"{path} has no {JOINT_STATES.name}; it has: {', '.join(present) or 'no messages at all'}"
+        )
+    _check_types(path, bag.messages)
+    compensator.enable()
+    stamps: list[int] = []
+    torque: list[npt.NDArray[np.float64]] = []
+    doubts: list[str | None] = []
+    gates = {topic.name: Gate() for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
+    offset: float | None = None
+    for message in bag.messages:
+        name, stamp = message.topic.name, header_stamp(message.data)
+        if name == JOINT_STATES.name:
+            state = decode(path, message, bag.typestore)
+            now = stamp.seconds
+            offset = now - 1e-9 * message.log_time if offset is None else offset
+            torque.append(
+                compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
+            )
+            stamps.append(stamp.nanoseconds)
+            doubts.append(compensator.doubt)
+        elif name == JOINT_COMMANDS.name:
+            logged = 1e-9 * message.log_time + (offset or 0.0)
+            _command(compensator, decode(path, message, bag.typestore), stamp.seconds, logged)
+        elif name in gates and gates[name].passes(stamp):
+            _telemetry(compensator, joints, decode(path, message, bag.typestore), stamp.seconds)
+    return Replay(np.array(stamps, dtype=np.int64), np.array(torque), tuple(doubts))
+
+
+def _check_types(path: Path, messages: Sequence[RawMessage]) -> None:
+    types = {message.topic.name: message.topic.type for message in messages}
+    for name, valid in ((JOINT_STATES.name, STATE_TYPES), (JOINT_COMMANDS.name, COMMAND_TYPES)):
+        if types.get(name, valid[0]) not in valid:
+            raise RecordingError(f"{path}: {name} has type {types[name]}; valid: {', '.join(valid)}")
+
+
+def _command(compensator: Compensator, command: Any, stamp: float, logged: float) -> None:
+    """Hand over a command; one without stamp arrives when it was logged."""
+    if hasattr(command, "data"):  # numbers without names: efforts or goals, by the output mode
+        efforts = compensator.settings.mode == "sum"
+        goals, own = ((), command.data) if efforts else (command.data, ())
+        compensator.on_command(logged, None, None, goals, (), own)
+        return
+    compensator.on_command(
+        stamp or logged, stamp or None, command.name, command.position, command.velocity, command.effort
+    )
+
+
+def _telemetry(
+    compensator: Compensator, joints: Sequence[CompensatedJoint], message: Any, stamp: float
+) -> None:
+    told: dict[str, dict[str, float]] = defaultdict(dict)
+    for interface in ("p_gain", "voltage"):
+        for name, value in Source(interface=interface).samples(message):
+            told[name][interface] = value
+    for joint in joints:
+        hand_over(compensator, joint, told[joint.model.name], stamp)

@@ -1,0 +1,310 @@
+"""The servo node: servos on a bus, as joint states, telemetry and goals."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+
+from stribeck.errors import ConfigError, ServoError, StribeckError
+from stribeck.io.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES, SERVO_STATUS, Topic
+from stribeck.nodes.base import ServiceNode, quiet_events, run, steady
+from stribeck.nodes.messages import HAS_CONTROL_MSGS
+from stribeck.nodes.parameters import SERVO
+from stribeck.servo.bus import counters_of
+from stribeck.servo.config import DriverConfig
+from stribeck.servo.driver import Driver, Event, Sample
+from stribeck.servo.goals import JointGoals
+from stribeck.servo.record_config import read_servos
+from stribeck.servo.sample_messages import SampleMessages
+
+DEPTH = 200
+"""A second of messages: who records them may be kept waiting by a disk."""
+
+
+class ServoNode(ServiceNode):
+    """Topics: ``joint_goals`` in; ``joint_states``, ``joint_commands`` and telemetry out. All of sensor_msgs/JointState.
+
+    Goals are positions, NaN for torque off; joints in current or pwm mode take [A] or duty as effort.
+    Telemetry is ``dynamic_joint_states`` where control_msgs is installed, else ``servo_status``. The bus
+    has a thread of its own; what that does when in doubt, :mod:`stribeck.servo.driver` says.
+    """
+
+    table = SERVO
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._driver: Driver | None = None
+        self._thread: threading.Thread | None = None
+        self._ending = threading.Event()
+        self._handles: list[Any] = []
+        super().__init__("servo", **kwargs)
+        self.create_service(SetBool, "~/enable", self._on_enable)
+        self.create_service(Trigger, "~/clear", self._on_clear)
+
+    # -- life cycle
+
+    def _configure(self, values: Mapping[str, Any]) -> None:
+        config = servo_config(values)
+        self._driver = driver = Driver(config)
+        report = driver.connect()
+        for warning in (*report.warnings, *([driver.stays_energised] if driver.stays_energised else ())):
+            self.get_logger().warning(warning)
+        for note in report.notes:
+            self.get_logger().info(note)
+        self._enable_at_start = values["enabled"]
+        self._figures = Figures(config.names)
+        self._trouble = ""
+        self._goals = JointGoals(config.joints)
+        telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
+        followers = [joint.servo.follows_position for joint in config.joints]
+        self._messages = SampleMessages(config.names, followers, telemetry)
+        self._topics = {
+            topic: self.create_publisher(kind, topic.name.lstrip("/"), DEPTH)
+            for topic, kind in ((JOINT_STATES, JointState), (JOINT_COMMANDS, JointState), telemetry_type())
+        }
+        self._handles = list(self._topics.values())
+        self.serve_fast(
+            self.create_subscription(
+                JointState, "joint_goals", self._on_goals, 10, event_callbacks=quiet_events()
+            )
+        )
+
+    def _activate(self) -> None:
+        driver = self._connected()
+        self._goals.forget()
+        self._ending.clear()
+        self._thread = threading.Thread(target=self._run, args=(driver,), name="servo bus", daemon=True)
+        self._thread.start()
+        if self._enable_at_start:
+            try:
+                driver.enable()
+            except ServoError as error:
+                # States go out all the same: they are what a user needs to find the cause.
+                self._trouble = str(error)
+                self.get_logger().error(self._trouble)
+
+    def _deactivate(self) -> None:
+        driver, thread = self._driver, self._thread
+        if driver is None or thread is None:
+            return
+        driver.disable()
+        self._ending.set()
+        if threading.current_thread() is not thread:
+            thread.join()
+        self._thread = None
+        for event in driver.cycle().events:  # what became of the servos, if they did not confirm it
+            self._say(event)
+
+    def _release(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.close()
+        handles, self._handles = self._handles, []
+        for handle in handles:
+            self.destroy_publisher(handle)
+
+    def _change(self, name: str, value: Any) -> None:
+        if name == "p_gain" and self._driver is not None:
+            self._driver.set_gain(gains_of(value, self._driver.config))
+
+    def _connected(self) -> Driver:
+        if self._driver is None:
+            raise ServoError("not connected: configure the node first")
+        return self._driver
+
+    # -- the bus
+
+    def _run(self, driver: Driver) -> None:
+        try:
+            driver.run(self._take)
+        except Exception as error:
+            # A mistake of ours, or a context that is gone: nobody must be left energised by it.
+            driver.disable()
+            self._trouble = f"torque is off: the cycle broke ({type(error).__name__}: {error})"
+            self.get_logger().fatal(self._trouble)
+
+    def _take(self, sample: Sample) -> bool:
+        """Publish a sample, and say what happened."""
+        for message in self._messages(sample):
+            self._topics[message.topic].publish(message.data)
+        self._figures.take(sample)
+        for event in sample.events:
+            self._say(event)
+        if sample.events:
+            self.publish_diagnostics()
+        return not self._ending.is_set()
+
+    def _say(self, event: Event) -> None:
+        logger = self.get_logger()
+        {"fault": logger.error, "warning": logger.warning, "info": logger.info}[event.kind](event.text)
+
+    # -- what comes in
+
+    def _on_goals(self, message: JointState) -> None:
+        driver = self._driver
+        if driver is None or driver.state != "on":
+            return
+        try:
+            unknown = self._goals.take(message.name, message.position, message.effort, steady())
+            driver.set_goals(*self._goals.command)
+        except ConfigError as error:
+            self.get_logger().warning(f"{error}; the message is not obeyed", throttle_duration_sec=5.0)
+            return
+        if unknown:
+            self.get_logger().warning(
+                f"goals of joints that are not ours: {unknown}; ours: {', '.join(driver.joints)}",
+                throttle_duration_sec=5.0,
+            )
+
+    def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        try:
+            driver = self._connected()
+            if not request.data:
+                driver.disable("by ~/enable")
+                response.success, response.message = driver.state == "off", driver.reason or "torque is off"
+                return response
+            if not self._active:
+                raise ServoError("activate the node first")
+            if driver.state != "on":
+                self._goals.forget()
+                driver.enable()
+            self._trouble = ""
+            response.success, response.message = True, "goals are obeyed"
+        except StribeckError as error:
+            response.success, response.message = False, str(error)
+        return response
+
+    def _on_clear(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        try:
+            self._connected().clear()
+            self._trouble = ""
+            response.success, response.message = True, "no fault; torque is off until ~/enable"
+        except StribeckError as error:
+            response.success, response.message = False, str(error)
+        return response
+
+    # -- diagnostics
+
+    def _status(self) -> tuple[str, str, Mapping[str, Any]]:
+        driver = self._driver
+        if driver is None:
+            return "ok", "not configured", {}
+        gap, figures = self._figures.collect()
+        figures = {"state": driver.state, **figures, **counters_of(driver.counters)}
+        if driver.stays_energised:
+            figures["stays energised"] = driver.stays_energised
+        if driver.state == "fault":
+            return "error", driver.reason, figures
+        if self._trouble:
+            return "error", self._trouble, figures
+        if driver.state == "off":
+            return "warn", "torque is off; goals are not obeyed before ~/enable", figures
+        if gap:
+            return "warn", gap, figures
+        return "ok", "goals are obeyed", figures
+
+
+class Figures:
+    """What diagnostics say of the samples since the last time.
+
+    :param joints: names, in the order of all arrays.
+    """
+
+    def __init__(self, joints: Sequence[str]) -> None:
+        self._joints = joints
+        self._lock = threading.Lock()
+        self._sample: Sample | None = None
+        self._gaps = 0
+        self._restart()
+
+    def _restart(self) -> None:
+        self._since, self._cycles = steady(), 0
+        self._longest = np.zeros(len(self._joints))
+
+    def take(self, sample: Sample) -> None:
+        """Take in a sample."""
+        with self._lock:
+            self._sample = sample
+            self._cycles += 1
+            self._gaps += int(np.count_nonzero(sample.gap[sample.valid]))
+            self._longest = np.maximum(self._longest, sample.gap)
+
+    def collect(self) -> tuple[str, dict[str, Any]]:
+        """Gaps in words, empty for none, and figures; both since the last time."""
+        with self._lock:
+            sample, longest = self._sample, self._longest
+            figures: dict[str, Any] = {"rate": self._cycles / max(1e-9, steady() - self._since)}
+            figures["gaps"] = self._gaps
+            self._restart()
+        if sample is not None:
+            for j, name in enumerate(self._joints):
+                figures[f"energised/{name}"] = bool(sample.torque_enable[j])
+                figures[f"voltage/{name}"] = float(sample.voltage[j])
+                figures[f"temperature/{name}"] = float(sample.temperature[j])
+        silent = [
+            f"joint {name!r} was silent for {1e3 * gap:.0f} ms"
+            for name, gap in zip(self._joints, longest, strict=True)
+            if gap > 0.0
+        ]
+        return "; ".join(silent), figures
+
+
+def telemetry_type() -> tuple[Topic, Any]:
+    """Topic and message type of telemetry in this installation."""
+    if HAS_CONTROL_MSGS:
+        from control_msgs.msg import DynamicJointState
+
+        return DYNAMIC_JOINT_STATES, DynamicJointState
+    return SERVO_STATUS, DiagnosticArray
+
+
+def servo_config(values: Mapping[str, Any]) -> DriverConfig:
+    """The driver's configuration from the parameters of the node.
+
+    :raises ConfigError: for a missing file, or values that do not fit.
+    """
+    if not values["config"]:
+        raise ConfigError(
+            "config is empty: name the YAML file of the servos (config/record.yaml is an example)"
+        )
+    config = read_servos(Path(values["config"]).expanduser())
+    gains = gains_of(values["p_gain"], config)
+    return replace(
+        config,
+        port=values["port"] or config.port,
+        rate=values["rate"] or config.rate,
+        joints=tuple(
+            replace(joint, p_gain=joint.check_gain(gain))
+            for joint, gain in zip(config.joints, gains, strict=True)
+        ),
+    )
+
+
+def gains_of(value: Sequence[float], config: DriverConfig) -> list[float]:
+    """A gain for each joint: those of the file, one for all, or one for each.
+
+    :raises ConfigError: for another number of gains.
+    """
+    count = len(config.joints)
+    if not value:
+        return [float(joint.p_gain) for joint in config.joints]
+    if len(value) not in (1, count):
+        raise ConfigError(f"p_gain: give one for all or one for each of {count} joints, found {len(value)}")
+    return list(value) * count if len(value) == 1 else list(value)
+
+
+def main() -> int:
+    """Run the node until it is told to end."""
+    return run(ServoNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

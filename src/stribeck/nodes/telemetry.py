@@ -1,0 +1,69 @@
+"""What the compensation takes from telemetry, alike in the node and in the replay of a bag. No ROS here."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from stribeck.core.compensator import Compensator
+from stribeck.nodes.setup import CompensatedJoint
+
+PERIOD = 200_000_000
+"""Gain, supply and temperature are read this often [ns]: they change slowly, and messages cost time."""
+
+
+class Stamp(NamedTuple):
+    """A stamp as messages hold it."""
+
+    sec: int
+    nanosec: int
+
+    @property
+    def seconds(self) -> float:
+        """As a number [s]."""
+        return self.sec + 1e-9 * self.nanosec
+
+    @property
+    def nanoseconds(self) -> int:
+        """As a whole number [ns]."""
+        return self.sec * 1_000_000_000 + self.nanosec
+
+
+class Gate:
+    """Lets the first message of every :data:`PERIOD` through, by the stamps alone.
+
+    So a recording gives the same values at whatever rate it is played.
+    """
+
+    def __init__(self) -> None:
+        self._period: int | None = None
+
+    def passes(self, stamp: Stamp) -> bool:
+        """Whether the message with this stamp is to be read."""
+        before, self._period = self._period, stamp.nanoseconds // PERIOD
+        return before != self._period
+
+
+def header_stamp(data: bytes) -> Stamp:
+    """Stamp of a serialised message that begins with a header, without decoding it; 0 if it has none."""
+    if len(data) < 12:
+        return Stamp(0, 0)
+    order = "<" if data[1] & 1 else ">"
+    return Stamp(*struct.unpack_from(f"{order}iI", data, 4))
+
+
+def hand_over(
+    compensator: Compensator, joint: CompensatedJoint, values: Mapping[str, float], stamp: float
+) -> None:
+    """Give a compensator the gain and supply of a joint, where its parameters do not fix them.
+
+    :param values: telemetry by interface name.
+    """
+    compensator.on_telemetry(
+        joint.model.name,
+        kp=math.nan if joint.p_gain else values.get("p_gain", math.nan),
+        supply_voltage=math.nan if joint.supply_voltage else values.get("voltage", math.nan),
+        stamp=stamp,
+    )

@@ -1,0 +1,310 @@
+"""``stribeck compensate``: a bag through the node's compensator, from the options or from the node's YAML."""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bags import Bag, multi_array
+from bags import joint_state as joint_state_of
+from helpers import REPOSITORY, write_json
+from stribeck.cli.main import main
+from stribeck.core.compensation import JointModel
+from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.friction import LAWS
+from stribeck.core.joint_map import JointMap
+from stribeck.io.actuators import load_actuator
+from stribeck.io.messages import (
+    DYNAMIC_JOINT_STATES,
+    JOINT_COMMANDS,
+    JOINT_STATES,
+    SERVO_STATUS,
+    RawMessage,
+    diagnostic_array,
+    dynamic_joint_state,
+    joint_state,
+)
+from stribeck.io.storage import write_messages
+
+XL330 = load_actuator("xl330")
+START = 1_700_000_000_000_000_000
+STEP = 5_000_000
+COUNT = 400
+NAMES = ["shoulder", "elbow"]
+
+
+def motion(k: int) -> tuple[list[float], list[float], list[float]]:
+    """Positions, velocities and efforts of two joints in cycle ``k``."""
+    t = 0.005 * k
+    turn = np.array([1.0, -0.6])
+    at = 0.5 * turn * math.sin(3 * t - 0.1)
+    return at.tolist(), (1.5 * turn * math.cos(3 * t - 0.1)).tolist(), (0.05 * turn).tolist()
+
+
+def goals(k: int) -> list[float]:
+    return [0.5 * math.sin(0.015 * k), -0.3 * math.sin(0.015 * k)]
+
+
+def messages(
+    names: list[str], telemetry: Any = dynamic_joint_state, broken: tuple[int, ...] = ()
+) -> list[RawMessage]:
+    """Two seconds of a robot at 200 Hz; states ``broken`` are NaN."""
+    count, found = len(names), []
+    topic = DYNAMIC_JOINT_STATES if telemetry is dynamic_joint_state else SERVO_STATUS
+    for k in range(COUNT):
+        stamp, log = START + k * STEP, START + k * STEP + 200_000
+        at, speed, effort = motion(k)
+        if k in broken:
+            at = [math.nan] * 2
+        told = {name: {"p_gain": 200.0, "voltage": 5.0 - 0.001 * k, "pwm": 0.1} for name in names}
+        found += [
+            RawMessage(
+                JOINT_STATES, log, joint_state(stamp, names, at[:count], speed[:count], effort[:count])
+            ),
+            RawMessage(JOINT_COMMANDS, log + 100, joint_state(stamp, names, goals(k)[:count])),
+            RawMessage(topic, log + 200, telemetry(stamp, told)),
+        ]
+    return found
+
+
+def bag(path: Path, found: list[RawMessage]) -> Path:
+    topics = list(dict.fromkeys(message.topic for message in found))
+    write_messages(path, topics, found)
+    return path
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    """A folder with the bag of two joints, of one joint, and parameter files of laws M1 and M6."""
+    folder = tmp_path_factory.mktemp("robot")
+    bag(folder / "two", messages(NAMES))
+    bag(folder / "one", messages(NAMES[:1]))
+    for law in ("m1", "m6"):
+        write_json(folder / f"{law}.json", {**XL330.published[law], "model": law, "actuator": "xl330"})
+    return folder
+
+
+def run(*argv: Any) -> int:
+    return main(["compensate", *map(str, argv)])
+
+
+def refused(capsys, *argv: Any) -> str:
+    """The one line with which a command ends."""
+    assert run(*argv) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def table(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+    """Header, stamps and torques of a CSV file."""
+    with path.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    return header, [row[0] for row in rows], np.array([[float(x) for x in row[1:]] for row in rows])
+
+
+def by_hand(laws: dict[str, str], settings: Settings, maps: dict[str, JointMap] | None = None) -> np.ndarray:
+    """The torques of the same motion, straight from the core."""
+    joints = [JointModel(n, XL330, LAWS[law], XL330.published[law], 0.26) for n, law in laws.items()]
+    compensator = Compensator(joints, [(maps or {}).get(n, JointMap()) for n in laws], settings)
+    compensator.enable()
+    places = [NAMES.index(name) for name in laws]
+    torques = []
+    for k in range(COUNT):
+        seconds, nanoseconds = divmod(START + k * STEP, 10**9)
+        stamp = seconds + 1e-9 * nanoseconds
+        state = ([values[p] for p in places] for values in motion(k))
+        torques.append(compensator.on_state(stamp, stamp, list(laws), *state))
+        compensator.on_command(stamp, stamp, list(laws), [goals(k)[p] for p in places], [], [])
+        if k % 40 == 0:
+            for name in laws:
+                compensator.on_telemetry(name, kp=200.0, supply_voltage=5.0 - 0.001 * k, stamp=stamp)
+    return np.array(torques)
+
+
+def test_a_bag_of_one_joint_needs_no_more_than_its_file(robot, tmp_path, capsys):
+    """Torques to the last bit in a table, stamps to the nanosecond, a summary for people and for scripts."""
+    output, summary = tmp_path / "torque.csv", tmp_path / "summary.json"
+    assert (
+        run("--params", robot / "m1.json", "--states", robot / "one", "--output", output, "--json", summary)
+        == 0
+    )
+    header, stamps, torque = table(output)
+    assert header == ["stamp", "shoulder"]
+    assert stamps[0] == "1700000000.000000000"
+    assert stamps[-1] == "1700000001.995000000"
+    np.testing.assert_array_equal(torque, by_hand({"shoulder": "m1"}, Settings("friction_only", "none")))
+    assert np.abs(torque).max() > 0.01
+    found = json.loads(summary.read_text())
+    assert (found["schema"], found["states"], found["gain"], found["mode"]) == (
+        1,
+        COUNT,
+        0.8,
+        "friction_only",
+    )
+    assert found["joints"][0]["largest"] == np.abs(torque).max()
+    assert found["zero_torque"] == {}
+    printed = capsys.readouterr().out
+    assert "shoulder" in printed
+    assert "400 states" in printed
+
+
+@pytest.mark.parametrize("mode", ["friction_only", "sum", "goal_offset", "current"])
+def test_several_joints_in_every_mode(robot, tmp_path, mode):
+    """Commands and telemetry of the bag are heard as the node would hear them."""
+    output = tmp_path / "torque.csv"
+    joints = ["--params", robot / "m6.json", robot / "m1.json", "--joint", "elbow", "shoulder"]
+    options = ["--mode", mode, "--effort-meaning", "motor", "--gain", "0.9", "--output", output]
+    assert run("--states", robot / "two", *joints, *options) == 0
+    header, _, torque = table(output)
+    assert header == ["stamp", "elbow", "shoulder"]
+    expected = by_hand({"elbow": "m6", "shoulder": "m1"}, Settings(mode, "motor", gain=0.9))
+    np.testing.assert_allclose(torque, expected, rtol=0.0, atol=1e-15)
+    assert np.abs(torque).max(axis=0).min() > 0.005
+
+
+def test_the_nodes_yaml_says_everything(robot, tmp_path):
+    """Joints, maps, limits and modes of a ROS parameter file; files lie relative to it; options overrule it."""
+    config = robot / "compensate.yaml"
+    config.write_text(
+        "compensation:\n  ros__parameters:\n    joints: [elbow, shoulder]\n    output_mode: goal_offset\n"
+        "    effort_meaning: motor\n    ramp_time: 0.1\n    gain: 0.7\n"
+        "    elbow: {parameter_file: m6.json, sign: -1.0, ratio: 2.0, offset: 0.5, max_torque: 0.26}\n"
+        "    shoulder: {parameter_file: m1.json}\n"
+    )
+    output = tmp_path / "torque.csv"
+    maps = {"elbow": JointMap(-1.0, 2.0, 0.5)}
+    laws = {"elbow": "m6", "shoulder": "m1"}
+    assert run("--config", config, "--states", robot / "two", "--output", output) == 0
+    expected = by_hand(laws, Settings("goal_offset", "motor", gain=0.7, ramp_time=0.1), maps)
+    np.testing.assert_allclose(table(output)[2], expected, rtol=0.0, atol=1e-15)
+    assert (
+        run("--config", config, "--states", robot / "two", "--output", output, "--gain", 0.2, "--mode", "sum")
+        == 0
+    )
+    expected = by_hand(laws, Settings("sum", "motor", gain=0.2, ramp_time=0.1), maps)
+    np.testing.assert_allclose(table(output)[2], expected, rtol=0.0, atol=1e-15)
+    assert run("--config", config, "--states", robot / "two", "--output", output, "--max-torque", 0.001) == 0
+    assert np.abs(table(output)[2]).max(axis=0) == pytest.approx([0.002, 0.001])
+
+
+def test_telemetry_as_diagnostics_is_read_alike(robot, tmp_path):
+    """/servo_status instead of /dynamic_joint_states gives the same torque."""
+    bag(tmp_path / "diagnostics", messages(NAMES[:1], telemetry=diagnostic_array))
+    found = []
+    for states in (robot / "one", tmp_path / "diagnostics"):
+        options = ["--mode", "goal_offset", "--effort-meaning", "motor", "--output", tmp_path / "torque.csv"]
+        assert run("--params", robot / "m6.json", "--states", states, *options) == 0
+        found.append(table(tmp_path / "torque.csv")[2])
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.abs(found[0]).max() > 0.005
+
+
+def test_states_in_doubt_are_counted_and_said(robot, tmp_path, capsys):
+    """NaN, a gap and a jump back: zero torque there, with the reason."""
+    found = [m for k, m in enumerate(messages(NAMES[:1], broken=(50, 51))) if not 300 <= k < 360]
+    late = messages(NAMES[:1])[:90]
+    found += [m._replace(log_time=m.log_time + COUNT * STEP) for m in late]
+    bag(tmp_path / "bag", found)
+    output, summary = tmp_path / "torque.csv", tmp_path / "summary.json"
+    options = ["--output", output, "--json", summary]
+    assert run("--params", robot / "m1.json", "--states", tmp_path / "bag", *options) == 0
+    reasons = {"position or velocity is not a number": 2, "no states for some ms": 1, "time jumped back": 1}
+    assert json.loads(summary.read_text())["zero_torque"] == reasons
+    assert "zero torque for 2 of them: position or velocity is not a number" in capsys.readouterr().out
+    _, stamps, torque = table(output)
+    zeros = [k for k in range(1, len(torque)) if torque[k, 0] == 0.0]
+    assert zeros == [50, 51, 100, stamps.index("1700000000.000000000", 1)]
+
+
+def test_without_commands_motion_alone_decides(robot, tmp_path):
+    """A bag of states only is enough."""
+    states = [message for message in messages(NAMES[:1]) if message.topic == JOINT_STATES]
+    bag(tmp_path / "states", states)
+    assert (
+        run("--params", robot / "m1.json", "--states", tmp_path / "states", "--output", tmp_path / "t.csv")
+        == 0
+    )
+    assert np.abs(table(tmp_path / "t.csv")[2]).max() > 0.01
+
+
+def test_commands_without_names_or_stamps_count_from_their_log_time(robot, tmp_path):
+    """A Float64MultiArray is goals in the order of the joints; logged after the state, it moves a joint at rest."""
+    recorded = Bag()
+    for k in range(100):
+        time = 5.0 + 0.005 * k
+        recorded.add(time, "/joint_states", joint_state_of(time, ["shoulder"], 0.0, 0.0))
+        if k == 50:
+            recorded.add(1e-3 + time, "/joint_commands", multi_array([0.1]))
+    recorded.write(tmp_path / "bag")
+    options = ["--states", tmp_path / "bag", "--output", tmp_path / "t.csv"]
+    assert run("--params", robot / "m1.json", *options) == 0
+    torque = table(tmp_path / "t.csv")[2][:, 0]
+    moved = np.flatnonzero(torque)
+    assert (moved[0], moved[-1]) == (51, 70)  # for the command's time-out of 0.1 s
+
+
+def test_topics_of_other_types_are_refused(robot, tmp_path, capsys):
+    """A bag whose /joint_states are something else."""
+    recorded = Bag()
+    recorded.add(1.0, "/joint_states", multi_array([0.1]))
+    recorded.write(tmp_path / "bag")
+    line = refused(capsys, "--params", robot / "m1.json", "--states", tmp_path / "bag")
+    assert "std_msgs/msg/Float64MultiArray; valid: sensor_msgs/msg/JointState" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ([], ["--params", "--config"]),
+        (["--params", "m1.json", "--config", "c.yaml"], ["either --params"]),
+        (["--params", "m1.json"], ["--joint", "shoulder, elbow"]),
+        (["--params", "m1.json", "m6.json"], ["--joint", "shoulder, elbow"]),
+        (["--params", "m1.json", "--joint", "elbow", "shoulder"], ["1 parameter files need as many joints"]),
+        (["--params", "m6.json", "--joint", "elbow"], ["m6.json", "--effort-meaning", "motor, link or none"]),
+        (["--params", "m1.json", "--joint", "elbow", "--gain", "3"], ["gain must be between 0 and 2"]),
+        (["--params", "none.json", "--joint", "elbow"], ["none.json: no such file"]),
+        (["--config", "none.yaml"], ["none.yaml: no such file"]),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(robot, capsys, monkeypatch, options, parts):
+    """With what is valid, and what to do."""
+    monkeypatch.chdir(robot)
+    line = refused(capsys, "--states", "two", *options)
+    for part in parts:
+        assert part in line
+
+
+def test_a_joint_that_the_bag_lacks_gives_zeros_and_the_reason(robot, capsys):
+    """As the node would: the summary says why."""
+    assert run("--params", robot / "m1.json", "--joint", "wrist", "--states", robot / "two") == 0
+    assert "zero torque for 400 of them: joint wrist missing" in capsys.readouterr().out
+
+
+def test_bags_without_states_and_outputs_over_inputs_are_refused(robot, tmp_path, capsys):
+    """Nothing to replay; nothing to be lost."""
+    commands = [message for message in messages(NAMES[:1]) if message.topic == JOINT_COMMANDS]
+    bag(tmp_path / "commands", commands)
+    line = refused(capsys, "--params", robot / "m1.json", "--states", tmp_path / "commands")
+    assert "has no /joint_states; it has: /joint_commands" in line
+    for output in (robot / "m1.json", robot / "one" / "torque.csv"):
+        refused(capsys, "--params", robot / "m1.json", "--states", robot / "one", "--output", output)
+    assert json.loads((robot / "m1.json").read_text())["model"] == "m1"
+
+
+def test_it_runs_on_what_a_robot_has(robot):
+    """Neither rclpy nor what only the fit needs is imported."""
+    blocked = ["rclpy", "jax", "optuna", "cmaes", "matplotlib", "scipy", "tqdm", "sqlalchemy"]
+    code = (
+        f"import sys\nfor name in {blocked!r}: sys.modules[name] = None\n"
+        "from stribeck.cli.main import main\n"
+        f"sys.exit(main(['compensate', '--params', {str(robot / 'm1.json')!r}, '--states', {str(robot / 'one')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
+    assert done.returncode == 0, done.stderr

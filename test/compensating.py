@@ -1,0 +1,81 @@
+"""A compensator driven by hand: states every 5 ms, commands between them."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from helpers import published
+from stribeck.core.compensation import JointModel
+from stribeck.core.compensator import Compensator, Output, Settings
+from stribeck.core.friction import LAWS
+from stribeck.core.joint_map import JointMap
+from stribeck.io.actuators import load_actuator
+
+XL330 = load_actuator("xl330")
+STEP = 0.005
+NAN = math.nan
+M1 = published("xl330", "m1")
+
+
+def model(name: str = "a", law: str = "m1", limit: float = 0.3, **changes: float) -> JointModel:
+    return JointModel(name, XL330, LAWS[law], {**published("xl330", law), **changes}, limit)
+
+
+class Driven:
+    """A compensator with a clock: states every 5 ms, arriving 1 ms after their stamps."""
+
+    def __init__(self, joints: Sequence[JointModel] | None = None, **settings: Any) -> None:
+        self.joints = list(joints or [model()])
+        self.maps = settings.pop("maps", [JointMap()] * len(self.joints))
+        chosen = {
+            "mode": "friction_only",
+            "effort_meaning": "none",
+            "ramp_time": 0.0,
+            "slew": 1e6,
+            **settings,
+        }
+        self.compensator = Compensator(self.joints, self.maps, Settings(**chosen))
+        for joint in self.joints:
+            self.compensator.on_telemetry(joint.name, kp=200.0, supply_voltage=5.0)
+        self.compensator.enable()
+        self.names = [joint.name for joint in self.joints]
+        self.time = 100.0
+
+    def state(
+        self, velocity: Any = 1.0, position: Any = 0.0, effort: Any = NAN, dt: float = STEP
+    ) -> np.ndarray:
+        """One more state; numbers stand for all joints."""
+        self.time += dt
+        return self.send(self.time, velocity, position, effort)
+
+    def send(
+        self, stamp: float, velocity: Any = 1.0, position: Any = 0.0, effort: Any = NAN, names: Any = None
+    ) -> np.ndarray:
+        names = self.names if names is None else names
+        position, velocity, effort = (
+            [value] * len(names) if np.isscalar(value) else value for value in (position, velocity, effort)
+        )
+        return self.compensator.on_state(stamp + 0.001, stamp, names, position, velocity, effort)
+
+    def command(self, position: Any = (), effort: Any = (), velocity: Any = (), dt: float = 0.001) -> None:
+        """A command stamped shortly after the last state."""
+        stamp = self.time + dt
+        self.compensator.on_command(stamp, stamp, self.names, position, velocity, effort)
+
+    def output(self) -> Output | None:
+        return self.compensator.output(self.time + 0.002)
+
+    def settled(self) -> np.ndarray:
+        """The torque once the first state, which has no time behind it, is over."""
+        self.state()
+        return self.state()
+
+    @property
+    def torque(self) -> np.ndarray:
+        return self.compensator.torque
+
+    @property
+    def doubt(self) -> str | None:
+        return self.compensator.doubt

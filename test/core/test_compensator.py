@@ -1,0 +1,425 @@
+"""Live compensation: zero at once in every doubt, limits always, the same torque however it is played."""
+
+import math
+
+import numpy as np
+import pytest
+
+from compensating import M1, NAN, STEP, XL330, Driven, model
+from stribeck.core.actuator import Command as FirmwareCommand
+from stribeck.core.actuator import ControlState, Gains, motor_torque
+from stribeck.core.compensation import goal_offset
+from stribeck.core.compensator import OUTPUT_MODES
+from stribeck.core.friction import LAWS
+from stribeck.core.joint_map import JointMap
+
+# -- the torque itself
+
+
+def test_a_moving_joint_gets_its_share_of_the_friction() -> None:
+    """Gain times K_v|v| + K_c of law M1, in the direction of motion, by hand."""
+    driven = Driven(gain=0.8)
+    driven.settled()
+    coulomb, viscous = 0.01283272036582759, 0.003661672282824312
+    assert driven.state(2.0)[0] == pytest.approx(0.8 * (coulomb + 2.0 * viscous), rel=1e-12)
+    assert driven.state(-2.0)[0] == pytest.approx(-0.8 * (coulomb + 2.0 * viscous), rel=1e-12)
+    assert driven.state(0.0)[0] == 0.0
+
+
+def test_saturation_slew_and_ramp() -> None:
+    """The limit binds, the torque changes by slew · dt at most, and grows with time after a start."""
+    driven = Driven([model(friction_base=5.0)], slew=2.0)
+    torques = [float(driven.state()[0]) for _ in range(60)]
+    np.testing.assert_allclose(np.diff(torques[:31]), 2.0 * STEP, rtol=1e-9)
+    assert torques[0] == 0.0
+    assert torques[-1] == 0.3
+    assert driven.state(-1.0)[0] == pytest.approx(0.3 - 2.0 * STEP)
+    ramped = Driven(ramp_time=0.5)
+    torques = [float(ramped.state()[0]) for _ in range(150)]
+    full = torques[-1]
+    np.testing.assert_allclose(torques[:101], full * STEP / 0.5 * np.arange(101), rtol=1e-9)
+    assert torques[101:] == [full] * 49
+
+
+def test_the_default_slew_limit_reaches_full_torque_in_20_ms() -> None:
+    """50 times the limit per second, each joint its own."""
+    joints = [model("a", limit=0.1, friction_base=5.0), model("b", limit=0.4, friction_base=5.0)]
+    driven = Driven(joints, slew=0.0)
+    driven.state()
+    for k in range(1, 5):
+        np.testing.assert_allclose(driven.state(), np.array([0.1, 0.4]) * min(1.0, 50 * k * STEP))
+
+
+def test_without_commands_the_gain_is_one_at_most() -> None:
+    """What overcompensates is admitted only where a command tells motion that is wanted."""
+    driven = Driven(gain=1.5)
+    capped = float(driven.settled()[0])
+    for _ in range(5):
+        driven.command([1.0])
+        driven.state()
+    assert driven.torque[0] == pytest.approx(1.5 * capped)
+    assert capped == pytest.approx(M1["friction_base"] + M1["friction_viscous"])
+
+
+def test_intention_moves_a_joint_at_rest() -> None:
+    """An error beyond the dead-band, a commanded velocity, or the slope of the goals; nothing in the dead-band."""
+    for command, sign in (
+        ({"position": [0.02]}, 1.0),
+        ({"position": [-0.02]}, -1.0),
+        ({"position": [0.0], "velocity": [0.2]}, 1.0),
+        ({"position": [0.004]}, 0.0),
+        ({"position": [NAN], "velocity": [-0.2]}, -1.0),
+    ):
+        driven = Driven()
+        driven.state(0.0)
+        driven.command(**command)
+        assert driven.state(0.0)[0] == pytest.approx(sign * 0.8 * M1["friction_base"])
+    driven = Driven()
+    for k in range(40):
+        driven.command([1e-3 * k])
+        driven.state(0.0, position=1e-3 * k)  # exactly where it should be, and 0.2 rad/s commanded
+    assert driven.torque[0] == pytest.approx(0.8 * M1["friction_base"], rel=1e-3)
+
+
+def test_without_velocities_the_slope_of_the_positions_counts() -> None:
+    """An empty field; after a few filter times the torque is that of the velocity."""
+    told, untold = Driven(), Driven()
+    for k in range(60):
+        told.state(2.0)
+        untold.state([], position=2.0 * STEP * k)
+    np.testing.assert_allclose(untold.torque, told.torque, rtol=1e-5)
+
+
+@pytest.mark.parametrize("law", list(LAWS))
+def test_joint_maps_turn_nothing_but_the_convention(law: str) -> None:
+    """The same motion of the servo, seen through a sign, a ratio and an offset, gives the same servo torque."""
+    mounted = JointMap(-1.0, 3.0, 0.7)
+    plain = Driven([model("a", law)], mode="goal_offset", effort_meaning="motor")
+    mapped = Driven([model("a", law)], maps=[mounted], mode="goal_offset", effort_meaning="motor")
+    for k in range(50):
+        t = k * STEP
+        goal, at, speed, own = 0.5 * math.sin(4 * t), 0.5 * math.sin(4 * t - 0.1), 2 * math.cos(4 * t), 0.02
+        plain.command([goal], [own])
+        mapped.command([mounted.position(goal)], [mounted.torque(own)])
+        plain.state(speed, at)
+        mapped.state(mounted.velocity(speed), mounted.position(at))
+        np.testing.assert_allclose(mounted.servo_torque(mapped.torque), plain.torque, atol=1e-12)
+        one, other = plain.output(), mapped.output()
+        assert one is not None
+        assert other is not None
+        np.testing.assert_allclose(mounted.servo_position(other.values), one.values, atol=1e-12)
+    assert np.abs(plain.torque).max() > 0.005
+
+
+def test_several_joints_are_as_one_by_one_in_any_order() -> None:
+    """Laws, limits, maps and the order in messages mix nothing up."""
+    joints = [model(f"j{k}", law, 0.05 + 0.1 * k) for k, law in enumerate(("m6", "m1", "m3", "m6"))]
+    maps = [JointMap(sign, 1.0 + k, 0.1 * k) for k, sign in enumerate((1.0, -1.0, 1.0, -1.0))]
+    together = Driven(joints, maps=maps, effort_meaning="motor", ramp_time=0.3, slew=0.0)
+    alone = [
+        Driven([j], maps=[m], effort_meaning="motor", ramp_time=0.3, slew=0.0)
+        for j, m in zip(joints, maps, strict=True)
+    ]
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        order = rng.permutation(4)
+        at, speed, effort = (rng.uniform(-1.0, 1.0, 4) * scale for scale in (1.0, 3.0, 0.2))
+        together.time += STEP
+        names = [f"j{k}" for k in order]
+        found = together.send(together.time, speed[order], at[order], effort[order], names)
+        for k, single in enumerate(alone):
+            single.state(speed[k], at[k], effort[k])
+            np.testing.assert_allclose(found[k], single.torque[0], rtol=1e-12, atol=1e-15)
+
+
+# -- what the load is
+
+
+def test_effort_is_the_motors_the_links_or_nothing() -> None:
+    """M3 by hand: motor |2τ + τ_ff|, link |τ_m - τ_e| = |2τ_l + τ_ff|, and none: no load."""
+    values = {"friction_base": 0.01, "friction_viscous": 0.0, "load_friction_base": 0.2}
+    joints = [model("a", "m3", **values)]
+    solved = 0.8 * (0.01 + 0.2 * 2.0 * 0.05) / (1.0 - 0.8 * 0.2)
+    for meaning in ("motor", "link"):
+        driven = Driven(joints, effort_meaning=meaning)
+        # The measured motor torque holds our own share; the link's load does not.
+        for _ in range(400):
+            driven.state(effort=0.05 + (driven.torque[0] if meaning == "motor" else 0.0))
+        assert driven.torque[0] == pytest.approx(solved, rel=1e-6), meaning
+    driven = Driven(joints, effort_meaning="none")
+    driven.settled()
+    assert driven.state(effort=123.0)[0] == pytest.approx(0.8 * 0.01)
+
+
+def test_in_sum_the_commanded_effort_is_the_load() -> None:
+    """No measured effort is needed: the torque is that of the controller's own command."""
+    joints = [model("a", "m3", friction_base=0.0, friction_viscous=0.0, load_friction_base=0.2)]
+    driven = Driven(joints, mode="sum", effort_meaning="motor")
+    for _ in range(3):
+        driven.state()
+        driven.command(effort=[0.05])
+    assert driven.state()[0] == pytest.approx(0.8 * 0.2 * 0.1 / (1.0 - 0.16))
+    output = driven.output()
+    assert output is not None
+    assert output.values[0] == 0.05 + driven.torque[0]
+
+
+def test_in_goal_offset_the_firmwares_torque_is_the_load() -> None:
+    """Goal, own feed-forward, gain and supply say what the motor does without us."""
+    joints = [model("a", "m3", friction_base=0.0, friction_viscous=0.0, load_friction_base=0.2)]
+    driven = Driven(joints, mode="goal_offset", effort_meaning="motor")
+    for _ in range(3):
+        driven.state()
+        driven.command([0.1], [0.02])
+    driven.state()
+    p = joints[0].values
+    command, rest = FirmwareCommand(0.1, 1.0, 5.0), ControlState(0.0, 0.0)
+    motor, _ = motor_torque(XL330, p, Gains(200.0, 0.0, 0.0), rest, command, 0.0, 1.0, 0.0)
+    assert driven.torque[0] == pytest.approx(0.8 * 0.2 * 2.0 * abs(motor + 0.02) / (1.0 - 0.16))
+
+
+@pytest.mark.parametrize("effort", [1e9, -1e9, 1e300, NAN, math.inf])
+@pytest.mark.parametrize("meaning", ["motor", "link"])
+def test_an_effort_that_cannot_be_gives_zero_and_leaves_no_trace(meaning: str, effort: float) -> None:
+    """One such state: zero at once; later the torque is what it would have been."""
+    driven, undisturbed = (Driven([model("a", "m6")], effort_meaning=meaning) for _ in range(2))
+    for _ in range(5):
+        driven.state(effort=0.05)
+        undisturbed.state(effort=0.05)
+    assert driven.state(effort=effort)[0] == 0.0
+    assert driven.doubt is not None
+    assert "effort" in driven.doubt
+    for _ in range(400):
+        driven.state(effort=0.05)
+        undisturbed.state(effort=0.05)
+    assert driven.doubt is None
+    np.testing.assert_allclose(driven.torque, undisturbed.torque, rtol=1e-6)
+
+
+# -- doubts
+
+
+def doubled(driven: Driven) -> None:
+    driven.send(driven.time)
+
+
+DOUBTS = {
+    "NaN position": (lambda d: d.state(position=NAN), "not a number"),
+    "NaN velocity": (lambda d: d.state(NAN), "not a number"),
+    "infinite velocity": (lambda d: d.state(math.inf), "not a number"),
+    "velocity of one joint only": (lambda d: d.state([1.0]), "not a number"),
+    "positions missing": (lambda d: d.state(position=[]), "not a number"),
+    "twice": (lambda d: d.send(d.time), "came twice"),
+    "back": (lambda d: d.send(d.time - 3.0), "jumped back"),
+    "out of order": (lambda d: d.send(d.time - 0.004), "jumped back"),
+    "stamp of NaN": (lambda d: d.send(NAN), "stamp"),
+    "missing joint": (lambda d: d.send(d.time + STEP, names=["a"]), "b missing"),
+    "no joints": (lambda d: d.send(d.time + STEP, names=[]), "missing"),
+    "unknown joint": (lambda d: d.send(d.time + STEP, names=["a", "b", "c"]), "unknown joint c"),
+    "doubled joint": (lambda d: d.send(d.time + STEP, names=["a", "b", "a"]), "a stands twice"),
+    "gap": (lambda d: d.state(dt=0.045), "no states for 45 ms"),
+    "stale": (lambda d: d.compensator.expire(d.time + 0.042), "no states for 41 ms"),
+    "disabled": (lambda d: d.compensator.disable("told to"), "told to"),
+    "absurd velocity": (lambda d: d.state(-1e308), None),
+}
+
+
+@pytest.mark.parametrize("mode", OUTPUT_MODES)
+@pytest.mark.parametrize("what", DOUBTS)
+def test_every_doubt_gives_zero_at_once(what: str, mode: str) -> None:
+    """Past the slew limit, with the reason; the controller's own command passes on unchanged."""
+    action, reason = DOUBTS[what]
+    driven = Driven([model("a"), model("b", "m2")], mode=mode, slew=0.5, ramp_time=0.1)
+    for _ in range(40):
+        driven.command([0.5, 0.6], [0.01, 0.02])
+        driven.state()
+    assert np.all(driven.torque > 0.005)
+    before = driven.torque
+    action(driven)
+    if reason is None:  # nothing that could be told from a measurement, but within all limits
+        assert np.all(np.abs(driven.torque - before) <= 0.5 * STEP * 1.001)
+        return
+    assert driven.doubt is not None
+    assert reason in driven.doubt
+    np.testing.assert_array_equal(driven.torque, 0.0)
+    output = driven.output()
+    assert output is not None
+    np.testing.assert_array_equal(output.friction, 0.0)
+    if mode == "sum":
+        np.testing.assert_array_equal(output.values, [0.01, 0.02])
+    elif mode == "goal_offset":
+        own = [
+            goal_offset(XL330, joint.values, 200.0, 5.0, 0.01 * (k + 1))
+            for k, joint in enumerate(driven.joints)
+        ]
+        np.testing.assert_allclose(output.values, np.array([0.5, 0.6]) + own, rtol=1e-12)
+    else:
+        np.testing.assert_array_equal(output.values, 0.0)
+
+
+@pytest.mark.parametrize("what", [name for name in DOUBTS if name not in ("disabled", "absurd velocity")])
+def test_after_a_doubt_it_comes_back_with_the_ramp(what: str) -> None:
+    """The first good state starts the ramp anew, wherever the doubt came from."""
+    driven = Driven([model("a"), model("b", "m2")], ramp_time=0.1, slew=0.0)
+    for _ in range(40):
+        full = driven.state()
+    DOUBTS[what][0](driven)
+    if what in ("back", "out of order"):
+        driven.time -= 3.0 if what == "back" else 0.004
+    elif what.endswith(("missing joint", "no joints", "unknown joint", "doubled joint")):
+        driven.time += STEP
+    for k in range(1, 30):
+        torque = driven.state()
+        assert np.all(torque <= full * min(1.0, k * STEP / 0.1) * (1.0 + 1e-9))
+    np.testing.assert_allclose(torque, full, rtol=1e-9)
+    assert driven.doubt is None
+
+
+def test_numbers_that_leave_no_direction_are_a_doubt() -> None:
+    """A goal infinitely far ahead and a commanded velocity infinitely fast away from it."""
+    driven = Driven()
+    driven.settled()
+    driven.command([1.7e308], velocity=[-1.7e308])
+    assert driven.state(0.0, position=-1.7e308)[0] == 0.0
+    assert driven.doubt == "position, velocity or effort is out of all proportion"
+
+
+def test_unknown_joints_may_be_ignored() -> None:
+    """With other_joints: ignore, those that have no parameter file are somebody else's."""
+    driven = Driven(other_joints="ignore")
+    driven.settled()
+    driven.time += STEP
+    torque = driven.send(driven.time, [NAN, 1.0, 1.0], 0.0, 0.0, ["x", "a", "y"])
+    assert driven.doubt is None
+    assert torque[0] > 0.0
+
+
+def test_nothing_comes_out_before_it_is_enabled() -> None:
+    """States before that are not even looked at."""
+    driven = Driven()
+    driven.compensator.disable()
+    for _ in range(5):
+        np.testing.assert_array_equal(driven.state(), 0.0)
+    assert driven.doubt == "not enabled"
+    assert not driven.compensator.expire(driven.time + 10.0)
+    driven.compensator.enable()
+    assert driven.doubt == "no valid states yet"
+    assert driven.settled()[0] > 0.0
+
+
+def test_states_are_stale_from_the_timeout_on_and_said_once() -> None:
+    """By arrival, to the end of the timeout; the fall is told once."""
+    driven = Driven(state_timeout=0.04)
+    driven.settled()
+    arrival = driven.time + 0.001
+    assert not driven.compensator.expire(arrival + 0.039)
+    assert driven.torque[0] > 0.0
+    assert driven.compensator.expire(arrival + 0.041)
+    assert driven.torque[0] == 0.0
+    assert not driven.compensator.expire(arrival + 1.0)
+
+
+def test_the_laws_time_is_that_of_the_stamps() -> None:
+    """Played four times as fast, or all at once, a recording gives the same torque to the last bit."""
+    rng = np.random.default_rng(2)
+    stamps = 50.0 + np.cumsum(rng.uniform(0.004, 0.006, 300))
+    speed = np.sin(4.0 * stamps)
+    found = []
+    for rate in (1.0, 4.0, math.inf):
+        driven = Driven(
+            [model("a", "m6")], mode="goal_offset", effort_meaning="motor", ramp_time=0.3, slew=0.0
+        )
+        torques = []
+        for k, stamp in enumerate(stamps):
+            now = 7.0 + (stamp - 50.0) / rate
+            if k % 20 == 0 and k < 200:
+                driven.compensator.on_command(now, stamp, ["a"], [0.2 * speed[k]], [], [])
+            torques.append(
+                driven.compensator.on_state(now, stamp, ["a"], [0.1 * speed[k]], [speed[k]], [0.0])
+            )
+        found.append(np.array(torques))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    assert np.abs(found[0]).max() > 0.01
+
+
+def test_a_loop_gives_the_same_torque_every_time() -> None:
+    """A recording in a loop: where time jumps back one zero, and from there on as from the beginning."""
+    driven = Driven([model("a", "m3")], effort_meaning="motor", ramp_time=0.3, slew=0.0)
+    loops = []
+    for _ in range(3):
+        torques = []
+        for k in range(200):
+            stamp = 50.0 + STEP * k
+            driven.compensator.on_command(0.0, stamp, ["a"], [0.3 * math.sin(4 * k * STEP)], [], [])
+            position, effort = 0.3 * math.sin(4 * k * STEP - 0.2), 0.05 * math.cos(k * STEP)
+            torques.append(float(driven.send(stamp, [], position, effort)[0]))
+        loops.append(torques)
+    assert loops[0][0] == 0.0
+    assert loops[0] == loops[1] == loops[2]
+    assert max(np.abs(loops[0])) > 0.005
+
+
+def test_a_state_sees_the_commands_stamped_before_it() -> None:
+    """Not those stamped at the same time or later, in whatever order both arrive; without stamps by arrival."""
+    driven = Driven()
+    driven.settled()
+    now = driven.time
+
+    def torque_with(*commands: tuple[float | None, float]) -> float:
+        fresh = Driven()
+        fresh.settled()
+        for stamp, goal in commands:
+            fresh.compensator.on_command(now + STEP, stamp, ["a"], [goal], [], [])
+        return float(np.sign(fresh.state(0.0)[0]))
+
+    assert torque_with() == 0.0
+    assert torque_with((now + STEP, 1.0)) == torque_with((now + 9.0, 1.0)) == 0.0
+    assert torque_with((now, 1.0), (now + STEP, -1.0)) == 1.0
+    assert torque_with((now, 1.0), (now + 0.001, -1.0)) == -1.0
+    assert (
+        torque_with((now + 0.002, 1.0), (now, -1.0)) == -1.0
+    )  # time jumped back: the later one is of the past
+    assert torque_with((None, 1.0)) == 1.0
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_states_may_be_later_than_commands(count: int) -> None:
+    """At 1 kHz of commands and states 100 ms old, the command of that time still counts."""
+    driven = Driven(command_timeout=0.2)
+    driven.settled()
+    for k in range(count):
+        driven.command([1.0], dt=0.001 * (k + 1))
+    assert driven.state(0.0)[0] > 0.0
+
+
+def test_stale_commands_intend_nothing() -> None:
+    """By their stamps, and by their arrival where they have none."""
+    driven = Driven(command_timeout=0.1)
+    driven.settled()
+    driven.command([1.0])
+    for _ in range(19):
+        assert driven.state(0.0)[0] > 0.0
+    for _ in range(5):
+        driven.state(0.0)
+    assert driven.torque[0] == 0.0
+    driven.compensator.on_command(driven.time, None, None, [1.0], [], [])
+    assert driven.state(0.0)[0] > 0.0
+    for _ in range(22):
+        driven.state(0.0)
+    assert driven.torque[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("names", "position"), [(["b"], [1.0]), (["a", "a"], [1.0, 1.0]), ([], []), (["a"], [NAN])]
+)
+def test_commands_that_say_nothing_of_the_joint_count_for_nothing(
+    names: list[str], position: list[float]
+) -> None:
+    """Missing, doubled, or no number: no intention, nothing to pass on, and no doubt."""
+    driven = Driven(mode="goal_offset")
+    driven.settled()
+    driven.compensator.on_command(driven.time, driven.time, names, position, [], [])
+    assert driven.state(0.0)[0] == 0.0
+    assert driven.doubt is None
+    assert driven.output() is None

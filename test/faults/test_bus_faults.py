@@ -1,0 +1,215 @@
+"""Faults of the bus in mid-motion: what must run on runs on, what must stop stops in time and says why."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from driving import config_for, drive, emulated, events, valid_samples, wait_for
+from stribeck.servo.device import EmulatedServo
+from stribeck.servo.driver import Driver, Sample
+from stribeck.servo.emulator import EmulatedBus
+from stribeck.servo.faults import Fault
+
+RATE = 200.0
+NOISE = {
+    "lost": ["lost:p=0.05"],
+    "corrupt": ["corrupt:bytes=0.01"],
+    "foreign": ["foreign:p=0.2"],
+    "all at once": ["lost:p=0.05", "corrupt:bytes=0.01", "foreign:p=0.2"],
+}
+DRIVING = """
+import math, sys
+from driving import config_for, drive
+from stribeck.servo.driver import Driver
+
+driver = Driver(config_for(sys.argv[1], "xl330"))
+driver.connect()
+driver.enable()
+print("drives", flush=True)
+drive(driver, 60.0, lambda t: 1.5 * math.sin(4.0 * t))
+"""
+"""A program that drives a servo until it is killed."""
+
+
+def swing(t: float) -> float:
+    """A goal in motion [rad]."""
+    return 0.8 * math.sin(3.0 * t)
+
+
+@contextmanager
+def emulator_process(link: Path, *arguments: str) -> Iterator[str]:
+    """``stribeck emulate`` as a user runs it, in a process of its own; the path of its port."""
+    command = [sys.executable, "-m", "stribeck", "emulate", "--link", str(link), *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline(), "the emulator did not start"
+        yield str(link)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=10)
+
+
+@contextmanager
+def moving(
+    model: str = "xl330", link: Path | None = None
+) -> Iterator[tuple[EmulatedBus, EmulatedServo, Driver]]:
+    """A servo in motion that does not protect itself: letting go is up to the driver."""
+    servo = emulated(model, registers={"shutdown": 0})[0]
+    with EmulatedBus([servo], link=link) as bus:
+        driver = Driver(config_for(bus.path, model))
+        driver.connect()
+        driver.enable()
+        assert drive(driver, 0.4, swing)[-1].state == "on"
+        yield bus, servo, driver
+        driver.close()
+
+
+def drive_until_limp(
+    driver: Driver, strike: Callable[[], None], let_go: Callable[[Sample], bool]
+) -> tuple[float, list[Sample]]:
+    """Strike in mid-motion; the time [s] until the servo was let go, and the samples since."""
+    start = time.monotonic()
+    strike()
+    samples = drive(driver, 1.0, swing, until=let_go)
+    assert let_go(samples[-1]), "the servo was not let go within 1 s"
+    return time.monotonic() - start, samples
+
+
+def assert_said_once_and_recovers(driver: Driver, samples: list[Sample], *parts: str) -> None:
+    """One event says why; after clearing and enabling the joint moves again."""
+    samples = samples + drive(driver, 0.3, swing)
+    found = events(samples)
+    assert len(found) == 1, [event.text for event in found]
+    assert any(part in found[0].text for part in parts), found[0].text
+    driver.clear()
+    driver.enable()
+    after = drive(driver, 0.5, swing)
+    assert after[-1].state == "on"
+    assert after[-1].torque_enable[0] == 1.0
+    assert events(after) == []
+
+
+@pytest.mark.parametrize("model", ["xl330", "mx106"])
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("duration", [2.5, pytest.param(10.0, marks=pytest.mark.slow)])
+def test_a_noisy_bus_runs_on(noise: str, model: str, duration: float, tmp_path: Path) -> None:
+    """5 % lost packets, 1 % corrupt bytes, a foreign servo: 90 % of the samples, and nothing stops."""
+    options = [part for text in NOISE[noise] for part in ("--fault", text)]
+    with emulator_process(tmp_path / "servo", "--servo", model, *options) as path:
+        driver = Driver(config_for(path, model, rate=RATE))
+        driver.connect()
+        driver.enable()
+        samples = drive(driver, duration, swing)
+        driver.close()
+    assert events(samples) == []
+    assert samples[-1].state == "on"
+    assert valid_samples(samples) >= 0.9 * RATE * duration
+    counters = driver.counters
+    causes = {"lost": "timeouts", "corrupt": "corrupt", "foreign": "foreign", "all at once": "retries"}
+    assert getattr(counters, causes[noise]) > 0
+
+
+def test_six_servos_on_one_bus_at_200_hz(tmp_path: Path) -> None:
+    """Six XL330 at 1 Mbit/s are all read and commanded 200 times in a second."""
+    models = ["xl330"] * 6
+    options = ("--servo", "xl330", "--id", *"123456")
+    with emulator_process(tmp_path / "servos", *options) as path:
+        driver = Driver(config_for(path, *models, rate=RATE))
+        driver.connect()
+        driver.enable()
+        samples = drive(driver, 2.5, lambda t: [swing(t + k) for k in range(6)])
+        driver.close()
+    assert events(samples) == []
+    assert valid_samples(samples) >= 0.9 * RATE * 2.5
+
+
+def test_stalls_of_50_ms_are_survived_and_flagged() -> None:
+    """The bus stalls for 50 ms twice a second: torque stays on, every stall is a gap in a sample."""
+    with moving() as (bus, servo, driver):
+        bus.add_fault(Fault("silence", every=0.5, duration=0.05))
+        samples = drive(driver, 3.0, swing)
+        assert servo.torque_enabled
+    assert events(samples) == []
+    assert samples[-1].state == "on"
+    gaps = [float(sample.gap[0]) for sample in samples if sample.valid[0] and sample.gap[0] > 0.045]
+    assert 5 <= len(gaps) <= 8, gaps
+    assert driver.counters.longest_gap >= max(gaps)
+
+
+@pytest.mark.parametrize("model", ["xl330", "mx106"])
+def test_an_overload_switches_torque_off_within_100_ms(model: str) -> None:
+    """A servo that reports an overload and does not protect itself is let go in time, and recovers when told."""
+    with moving(model) as (bus, servo, driver):
+        took, samples = drive_until_limp(
+            driver, lambda: bus.fail(1, "overload"), lambda sample: not servo.torque_enabled
+        )
+        assert took < 0.1
+        assert_said_once_and_recovers(driver, samples, "overload")
+
+
+def test_a_brown_out_switches_torque_off_within_100_ms() -> None:
+    """At 3.2 V an XL330 is let go in time; at 5 V again it recovers when told."""
+    with moving() as (bus, servo, driver):
+        took, samples = drive_until_limp(
+            driver, lambda: bus.set_voltage(3.2), lambda sample: not servo.torque_enabled
+        )
+        assert took < 0.1
+        samples += drive(driver, 0.1, swing)
+        bus.set_voltage(5.0)
+        assert_said_once_and_recovers(driver, samples, "input voltage", "supply of 3.2 V")
+
+
+def test_unplugging_gives_the_bus_up_to_the_watchdog_within_100_ms(tmp_path: Path) -> None:
+    """The port disappears in mid-motion: that is said at once, the watchdog stops the servo, and it recovers."""
+    with moving(link=tmp_path / "servo") as (bus, servo, driver):
+        unplugged = time.monotonic()
+        took, samples = drive_until_limp(driver, bus.unplug, lambda sample: sample.state == "fault")
+        assert took < 0.1
+        assert "watchdog stops servo 1 within 100 ms" in samples[-1].reason
+        wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.5)
+        assert time.monotonic() - unplugged < 0.2
+        wait_for(lambda: abs(servo.state.velocity) < 0.02, "the servo stands")
+        bus.plug()
+        assert_said_once_and_recovers(driver, samples, "is lost")
+
+
+def test_a_bus_that_falls_silent_is_given_up_within_100_ms() -> None:
+    """A broken wire looks like silence: the driver lets go, and the watchdog of the servo does the rest."""
+    with moving() as (bus, servo, driver):
+        took, _ = drive_until_limp(driver, lambda: bus.silence(0.6), lambda sample: sample.state == "fault")
+        assert took < 0.12  # 75 ms of silence, a cycle, and 15 ms of asking for a confirmation
+        wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.3)
+        wait_for(lambda: not servo.torque_enabled or drive(driver, 0.1) == [], "torque is off", 2.0)
+
+
+def test_a_killed_program_leaves_the_servo_to_its_watchdog() -> None:
+    """kill -9 of the driving process in mid-motion: the watchdog stops the servo within 200 ms."""
+    servo = emulated("xl330")[0]
+    with EmulatedBus([servo]) as bus:
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+        child = subprocess.Popen(
+            [sys.executable, "-c", DRIVING, bus.path], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == "drives\n"
+        wait_for(lambda: abs(servo.state.velocity) > 2.0, "the servo moves")
+        child.kill()
+        killed = time.monotonic()
+        wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.2)
+        wait_for(lambda: abs(servo.state.velocity) < 0.1, "the servo stands", killed + 0.2 - time.monotonic())
+        child.communicate()
+        there = servo.state.position
+        driver = Driver(config_for(bus.path, "xl330"))  # the next program finds it, and says so
+        assert "watchdog" in " ".join(driver.connect().notes)
+        driver.enable()
+        assert abs(drive(driver, 0.2, lambda t: there)[-1].position[0] - there) < 0.02
+        driver.close()

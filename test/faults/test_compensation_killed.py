@@ -1,0 +1,206 @@
+"""The compensation node dies, hangs, or its states stop: what reaches the robot, and how soon."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ros_graph import Graph, domain, wait_for
+
+from helpers import published
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool
+from stribeck.core.compensation import goal_offset
+from stribeck.io.actuators import load_actuator
+
+M1 = {**published("xl330", "m1"), "q_offset": 0.0}
+FRICTION = 0.8 * (M1["friction_base"] + 1.0 * M1["friction_viscous"])
+KP, SUPPLY = 200.0, 5.0
+OFFSET = goal_offset(load_actuator("xl330"), M1, KP, SUPPLY, FRICTION)
+GOAL, EFFORT = 0.3, 0.05
+MODES = ("friction_only", "current", "sum", "goal_offset")
+WORKING = {"friction_only": FRICTION, "current": FRICTION / M1["kt"], "sum": EFFORT + FRICTION}
+PASSED = {"friction_only": 0.0, "current": 0.0, "sum": EFFORT, "goal_offset": GOAL}
+
+
+def write_config(folder: Path, mode: str) -> Path:
+    """One joint of law M1; both nodes read the same file."""
+    parameters = folder / "m1.json"
+    parameters.write_text(json.dumps({**M1, "model": "m1", "actuator": "xl330"}))
+    joint = {"parameter_file": str(parameters), "p_gain": KP, "supply_voltage": SUPPLY}
+    common = {
+        "joints": ["hinge"],
+        "output_mode": mode,
+        "output_type": "joint_state",
+        "hinge": joint,
+        "autostart": True,
+    }
+    own = {
+        **common,
+        "effort_meaning": "none",
+        "ramp_time": 0.0,
+        "slew_limit": 1e4,
+        "guarded": True,
+        "enabled": False,
+    }
+    path = folder / "both.yaml"
+    path.write_text(
+        json.dumps(
+            {
+                "compensation": {"ros__parameters": own},
+                "guard": {"ros__parameters": {**common, "slew_limit": 0.1}},
+            }
+        )
+    )
+    return path
+
+
+class Robot:
+    """A joint that moves at 1 rad/s and a controller, both at 200 Hz, and what the robot is told."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.received: list[tuple[float, float]] = []
+        self.feeding = threading.Event()
+        self.feeding.set()
+        self._states = graph.user.create_publisher(JointState, "joint_states", 50)
+        self._commands = graph.user.create_publisher(JointState, "controller_command", 50)
+        graph.user.create_subscription(JointState, "compensated_command", self._take, 50)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop for good."""
+        self._ended.set()
+        self._thread.join()
+
+    def _take(self, message: JointState) -> None:
+        values = message.position if len(message.position) else message.effort
+        self.received.append((time.monotonic(), values[0]))
+
+    def _run(self) -> None:
+        period = 0.005
+        due = time.monotonic()
+        while not self._ended.wait(max(0.0, due - time.monotonic())):
+            due += period
+            stamp = self.graph.user.get_clock().now().to_msg()
+            command = JointState(name=["hinge"], position=[GOAL], velocity=[1.0], effort=[EFFORT])
+            if self.mode == "goal_offset":
+                command.effort = []
+            command.header.stamp = stamp
+            self._commands.publish(command)
+            if self.feeding.is_set():
+                state = JointState(name=["hinge"], position=[GOAL], velocity=[1.0], effort=[0.0])
+                state.header.stamp = stamp
+                self._states.publish(state)
+
+    mode = ""
+
+    def last(self) -> float:
+        """What the robot was told last."""
+        return self.received[-1][1] if self.received else float("nan")
+
+    def told(self, value: float, tolerance: float = 1e-6) -> bool:
+        """Whether the robot was just told about ``value``."""
+        return abs(self.last() - value) < tolerance
+
+
+@contextlib.contextmanager
+def stack(tmp_path: Path, mode: str) -> Iterator[tuple[Robot, subprocess.Popen[bytes]]]:
+    """Compensation node and guard as processes, and a robot."""
+    config = write_config(tmp_path, mode)
+    environment = {
+        **os.environ,
+        "ROS_DOMAIN_ID": str(domain()),
+        **json.loads(os.environ.get("CHILD_ENV", "{}")),
+    }
+    environment.pop("_ROS_WHEELS_BOOTSTRAP_COMPLETE", None)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", f"stribeck.nodes.{name}", "--ros-args", "--params-file", str(config)],
+            env=environment,
+        )
+        for name in ("guard", "compensation")
+    ]
+    with Graph() as graph:
+        robot = Robot(graph)
+        robot.mode = mode
+        try:
+            working = {**WORKING, "goal_offset": GOAL + OFFSET}[mode]
+            # Only the guard speaks before the node is enabled: its way to the robot is open from then on.
+            wait_for(lambda: robot.told(PASSED[mode], 1e-9), f"{PASSED[mode]} in {mode}", 30.0)
+            answers = lambda: graph.call(SetBool, "/compensation/enable", SetBool.Request(data=True))  # noqa: E731
+            wait_for(lambda: answers().success, "the node is enabled", 30.0)
+            near = 1e-3 * abs(working)
+            wait_for(lambda: robot.told(working, near), f"{working} in {mode}", 30.0)
+            wait_for(
+                lambda: all(abs(v - working) < near for _, v in robot.received[-20:]), f"only {working}", 30.0
+            )
+            yield robot, processes[1]
+        finally:
+            robot.end()
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(signal.SIGCONT)
+                    process.send_signal(signal.SIGINT)
+            codes = [process.wait(timeout=10.0) for process in processes]
+    assert codes[0] == 0, "the guard ends with 0 after SIGINT"
+
+
+def first_after(robot: Robot, moment: float, value: float, tolerance: float) -> float:
+    """Seconds from ``moment`` until the robot is told about ``value``."""
+    wait_for(lambda: robot.told(value, tolerance), f"{value}, was {robot.last()}", 5.0)
+    return next(t for t, v in robot.received if t > moment and abs(v - value) < tolerance) - moment
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("mode", MODES)
+def test_guard_takes_over_from_a_node_that_dies_or_hangs(tmp_path, mode, how):
+    """Within 100 ms zeros, the controller's effort, or its goal with the offset taken back; never a zero goal."""
+    with stack(tmp_path, mode) as (robot, node):
+        moment = time.monotonic()
+        node.send_signal(how)
+        allowed = 0.1 + (FRICTION / 0.1 if mode == "goal_offset" else 0.0)
+        took = first_after(robot, moment, PASSED[mode], 1e-9)
+        around = [(round(t - moment, 4), v) for t, v in robot.received if t > moment - 0.02][:12]
+        assert took <= allowed, f"took {took:.3f} s: {around}"
+        after = [v for t, v in robot.received if t > moment]
+        if mode == "goal_offset":
+            assert min(after) >= GOAL - 1e-9, "a goal is never replaced by zero"
+            steps = np.abs(np.diff(after))
+            assert steps.max() <= 0.6 * OFFSET, "the offset is taken back in steps"
+
+
+def test_node_that_wakes_up_again_stays_quiet_until_it_is_enabled(tmp_path):
+    """After SIGCONT the guard stays in charge; the enable service gives the torque back."""
+    with stack(tmp_path, "sum") as (robot, node):
+        node.send_signal(signal.SIGSTOP)
+        wait_for(lambda: robot.told(EFFORT), "the controller's effort alone")
+        node.send_signal(signal.SIGCONT)
+        count = len(robot.received)
+        wait_for(lambda: len(robot.received) > count + 60, "0.3 s of commands")
+        assert {v for _, v in robot.received[count:]} == {EFFORT}
+        answer = robot.graph.call(SetBool, "/compensation/enable", SetBool.Request(data=True))
+        assert answer.success
+        wait_for(lambda: robot.told(EFFORT + FRICTION), "the sum again")
+
+
+@pytest.mark.parametrize("mode", ["friction_only", "sum"])
+def test_no_friction_torque_50_ms_after_the_last_state(tmp_path, mode):
+    """States stop: zero torque, or the controller's effort alone, within 50 ms."""
+    with stack(tmp_path, mode) as (robot, _):
+        moment = time.monotonic()
+        robot.feeding.clear()
+        # One state may be on its way, and the controller speaks every 5 ms.
+        assert first_after(robot, moment, PASSED[mode], 1e-9) <= 0.05 + 0.01
+        robot.feeding.set()
+        wait_for(lambda: robot.told(WORKING[mode]), "torque after states came back")

@@ -1,0 +1,53 @@
+"""What is taken from telemetry: by stamps, and only where parameters leave it open. No ROS."""
+
+import math
+
+import pytest
+
+from compensating import XL330, model
+from helpers import write_json
+from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.joint_map import JointMap
+from stribeck.io.messages import diagnostic_array, dynamic_joint_state, joint_state
+from stribeck.io.parameter_file import read_parameter_file
+from stribeck.nodes.setup import CompensatedJoint
+from stribeck.nodes.telemetry import Gate, Stamp, hand_over, header_stamp
+
+
+def test_a_stamp_is_read_without_decoding() -> None:
+    """Of every message that begins with a header, to the nanosecond; what is too short has none."""
+    stamp = 1_700_000_000_123_456_789
+    for data in (
+        joint_state(stamp, ["a"], [0.0]),
+        dynamic_joint_state(stamp, {"a": {"pwm": 0.1}}),
+        diagnostic_array(stamp, {"a": {"pwm": 0.1}}),
+    ):
+        assert header_stamp(data) == Stamp(1_700_000_000, 123_456_789)
+        assert header_stamp(data).nanoseconds == stamp
+    assert header_stamp(data).seconds == 1_700_000_000 + 1e-9 * 123_456_789
+    assert header_stamp(b"\x00\x01\x00\x00") == Stamp(0, 0)
+    assert header_stamp(b"\x00\x00\x00\x00" + bytes([0, 0, 0, 5, 0, 0, 0, 7])) == Stamp(5, 7)  # big-endian
+
+
+def test_the_gate_lets_one_message_in_200_ms_through() -> None:
+    """The first of each period by stamps, at any rate of arrival; also after a jump back."""
+    gate = Gate()
+    read = [k for k in range(0, 1000, 5) if gate.passes(Stamp(7, k * 1_000_000))]
+    assert read == [0, 200, 400, 600, 800]
+    assert gate.passes(Stamp(6, 0))
+    assert not gate.passes(Stamp(6, 199_999_999))
+
+
+@pytest.mark.parametrize(
+    ("p_gain", "supply", "kp", "voltage"),
+    [(0.0, 0.0, 300.0, 4.8), (150.0, 0.0, 200.0, 4.8), (0.0, 6.0, 300.0, 5.0)],
+)
+def test_what_parameters_say_telemetry_does_not_change(tmp_path, p_gain, supply, kp, voltage) -> None:
+    """Gain and supply come from telemetry only where they are not set; what it does not say stays."""
+    path = write_json(tmp_path / "m1.json", {**XL330.published["m1"], "model": "m1", "actuator": "xl330"})
+    joint = CompensatedJoint(model("a"), JointMap(), read_parameter_file(path), p_gain, supply)
+    compensator = Compensator([joint.model], [joint.map], Settings("goal_offset", "none"))
+    compensator.on_telemetry("a", kp=200.0, supply_voltage=5.0)
+    hand_over(compensator, joint, {"p_gain": 300.0, "voltage": 4.8, "pwm": math.nan}, 1.0)
+    hand_over(compensator, joint, {"temperature": 30.0}, 1.1)
+    assert (compensator.kp[0], compensator.supply[0]) == (kp, voltage)
