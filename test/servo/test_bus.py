@@ -15,7 +15,7 @@ from stribeck.servo.checks import SIGNALS, check_rate, cycle_bytes, cycle_time
 from stribeck.servo.emulator import EmulatedBus
 from stribeck.servo.faults import Fault, parse_fault
 from stribeck.servo.link import Latency
-from stribeck.servo.port import PortLostError
+from stribeck.servo.port import Port, PortLostError
 from stribeck.servo.remote import RemoteServo, Servo
 from stribeck.servo.tables import model_named
 
@@ -377,6 +377,22 @@ def test_an_unplugged_port_is_a_clear_error() -> None:
         assert isinstance(caught.value, ServoError)
         assert time.monotonic() - start < 0.1
         bus.close()
+
+
+def test_a_port_that_takes_no_data_is_given_up() -> None:
+    """An adapter that hangs does not hang the driver: writing ends with an error after a moment."""
+    with EmulatedBus(emulated("xl330")) as emulation:
+        port = Port(emulation.path, BAUD)
+        port.openPort()
+        emulation._do(lambda: _fill(port))
+        port.closePort()
+
+
+def _fill(port: Port) -> None:
+    """Write, while the emulation does not read, until nothing more fits."""
+    with pytest.raises(PortLostError) as caught:
+        port.writePort(bytes(1 << 20))
+    assert_clear(caught.value, "takes no data")
 
 
 def test_a_port_can_be_opened_again(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.action import ActionClient
 from rclpy.node import Node
@@ -51,16 +51,16 @@ class Waiting:
     def __init__(self, until: float, called_off: threading.Event) -> None:
         self.until, self.called_off = until, called_off
 
-    def for_(self, condition: Callable[[], Any], problem: str) -> None:
+    def for_(self, condition: Callable[[], Any], problem: Callable[[], str]) -> None:
         """Wait for a condition.
 
-        :raises ServoError: saying ``problem`` if it does not come true.
+        :raises ServoError: saying what ``problem`` says if it does not come true.
         """
         while not condition():
             if self.called_off.wait(POLL):
                 raise ServoError("called off before it began")
             if time.monotonic() > self.until:
-                raise ServoError(problem)
+                raise ServoError(problem())
 
 
 class Commander:
@@ -148,7 +148,7 @@ class GainSetter:
         """Wait for the node."""
         waiting.for_(
             self._client.service_is_ready,
-            f"nobody sets gains: the node {self.target!r} is not there; start it",
+            lambda: f"nobody sets gains: the node {self.target!r} is not there; start it",
         )
 
     def set(self, gain: float) -> None:
@@ -194,14 +194,14 @@ class ServoCommander(Commander):
         self._enabled_at = math.inf
         waiting.for_(
             lambda: self._enable.service_is_ready() and self._goals.get_subscription_count() > 0,
-            f"the servo node {self._servo!r} is not there, or not configured; start it",
+            lambda: f"the servo node {self._servo!r} is not there, or not configured; start it",
         )
         super().prepare(waiting)
 
     def start(self, waiting: Waiting) -> None:
         """Have the servo node obey."""
         future = self._enable.call_async(SetBool.Request(data=True))
-        waiting.for_(future.done, f"{self._servo}/enable does not answer")
+        waiting.for_(future.done, lambda: f"{self._servo}/enable does not answer")
         answer = future.result()
         if not answer.success:
             raise ServoError(f"{self._servo}: {answer.message}")
@@ -261,7 +261,9 @@ class ForwardCommander(_Other):
         """Wait for the controller."""
         waiting.for_(
             lambda: self._goals.get_subscription_count() > 0,
-            f"nobody listens to {self._topic}: activate the forward_command_controller, or set controller",
+            lambda: (
+                f"nobody listens to {self._topic}: activate the forward_command_controller, or set controller"
+            ),
         )
         super().prepare(waiting)
 
@@ -301,7 +303,9 @@ class TrajectoryCommander(_Other):
     def _await_controller(self, waiting: Waiting) -> None:
         waiting.for_(
             lambda: self._trajectory.get_subscription_count() > 0,
-            f"nobody listens to {self._topic}: activate the joint_trajectory_controller, or set controller",
+            lambda: (
+                f"nobody listens to {self._topic}: activate the joint_trajectory_controller, or set controller"
+            ),
         )
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
@@ -354,7 +358,9 @@ class ActionCommander(TrajectoryCommander):
     def _await_controller(self, waiting: Waiting) -> None:
         waiting.for_(
             self._client.server_is_ready,
-            f"there is no action {self._name}: activate the joint_trajectory_controller, or set controller",
+            lambda: (
+                f"there is no action {self._name}: activate the joint_trajectory_controller, or set controller"
+            ),
         )
 
     def _send(self, message: JointTrajectory) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -27,6 +28,7 @@ from stribeck.nodes.messages import (
 )
 from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, joint_table
 from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of
+from stribeck.nodes.telemetry import Gate, hand_over, header_stamp
 
 COMMAND_TYPES = {"joint_state": JointState, "array": Float64MultiArray}
 DEPTH = 50
@@ -34,7 +36,6 @@ TICK = 0.01
 LEASE = 0.05
 """A node that gives no sign of life for so long is taken for dead [s]."""
 
-TELEMETRY_PERIOD = 0.2
 CALM = 0.3
 """How long a node must have run without a pause before it starts to compensate by itself [s]."""
 
@@ -91,7 +92,7 @@ class CompensationNode(ServiceNode):
         self._compensator = compensator
         self._last_sign = steady()
         self._timer = self.steady_timer(TICK, self._tick)
-        self._read_at = 0.0
+        self._gates = {topic.name: Gate() for topic in telemetry_topics()}
         for topic in telemetry_topics():
             subscription = self.create_subscription(
                 topic.type, topic.name, lambda data, topic=topic: self._on_telemetry(topic, data), 1, raw=True
@@ -230,28 +231,16 @@ class CompensationNode(ServiceNode):
         return response
 
     def _on_telemetry(self, topic: TelemetryTopic, data: bytes) -> None:
-        now = steady()
-        if now - self._read_at < TELEMETRY_PERIOD:
+        stamp = header_stamp(data)
+        if not self._gates[topic.name].passes(stamp):
             return
-        self._read_at = now
-        for joint in decoded(topic, data):
-            with self._lock:
-                if self._compensator is None:
-                    return
-                self._take_telemetry(joint.joint, joint.values)
-
-    def _take_telemetry(self, name: str, values: Mapping[str, float]) -> None:
-        """Gain and supply of a joint, where its parameters do not fix them, and its temperature."""
-        joint = next((joint for joint in self._joints if joint.model.name == name), None)
-        if joint is None or self._compensator is None:
-            return
-        told = {}
-        if not joint.p_gain and "p_gain" in values:
-            told["kp"] = values["p_gain"]
-        if not joint.supply_voltage and "voltage" in values:
-            told["supply_voltage"] = values["voltage"]
-        self._compensator.on_telemetry(name, **told)
-        self._check_temperature(joint, values.get("temperature", float("nan")))
+        known = {joint.model.name: joint for joint in self._joints}
+        for name, values in decoded(topic, data):
+            if name in known:
+                with self._lock:
+                    if self._compensator is not None:
+                        hand_over(self._compensator, known[name], values, stamp.seconds)
+                self._check_temperature(known[name], values.get("temperature", math.nan))
 
     def _check_temperature(self, joint: CompensatedJoint, temperature: float) -> None:
         fitted = joint.temperature

@@ -14,9 +14,10 @@ from std_msgs.msg import Int64
 from stribeck.core.compensator import Compensator
 from stribeck.nodes.base import ServiceNode, run, steady
 from stribeck.nodes.compensation import COMMAND_TYPES, DEPTH, LEASE, alive_qos
-from stribeck.nodes.messages import OutputMessage, decoded, take_command, telemetry_topics
+from stribeck.nodes.messages import OutputMessage, TelemetryTopic, decoded, take_command, telemetry_topics
 from stribeck.nodes.parameters import COMPENSATED_JOINT, GUARD, joint_table
 from stribeck.nodes.setup import compensated_joints, hand_through_of
+from stribeck.nodes.telemetry import Gate, hand_over, header_stamp
 
 TICK = 0.01
 ZERO_PERIOD = 0.02
@@ -60,6 +61,7 @@ class GuardNode(ServiceNode):
         ]
         if values["output_mode"] == "goal_offset":
             self._handles.append(subscribe(JointState, "friction_torque", self._on_friction, DEPTH))
+            self._gates = {topic.name: Gate() for topic in telemetry_topics()}
             for topic in telemetry_topics():
                 take = lambda data, topic=topic: self._on_telemetry(topic, data)  # noqa: E731
                 self._handles.append(subscribe(topic.type, topic.name, take, 1, raw=True))
@@ -117,17 +119,14 @@ class GuardNode(ServiceNode):
         if not self._in_charge and len(message.effort) == len(self._left):
             self._left = np.asarray(message.effort, dtype=np.float64)
 
-    def _on_telemetry(self, topic: Any, data: bytes) -> None:
-        now = steady()
-        if self._compensator is None or now - self._zero_at < 10 * ZERO_PERIOD:
+    def _on_telemetry(self, topic: TelemetryTopic, data: bytes) -> None:
+        stamp = header_stamp(data)
+        if self._compensator is None or not self._gates[topic.name].passes(stamp):
             return
-        self._zero_at = now
+        known = {joint.model.name: joint for joint in self._joints}
         for name, values in decoded(topic, data):
-            known = {joint.model.name: joint for joint in self._joints}
-            if name in known and not known[name].p_gain:
-                self._compensator.on_telemetry(name, kp=values.get("p_gain", float("nan")))
-            if name in known and not known[name].supply_voltage:
-                self._compensator.on_telemetry(name, supply_voltage=values.get("voltage", float("nan")))
+            if name in known:
+                hand_over(self._compensator, known[name], values, stamp.seconds)
 
     def _tick(self) -> None:
         now = steady()

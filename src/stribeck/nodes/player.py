@@ -1,4 +1,4 @@
-"""One excitation session, played through a commander and recorded, in a thread of its own. No ROS here."""
+"""One excitation session, played through a commander and recorded, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from stribeck.core.directive import Directive
 from stribeck.core.known import Known
@@ -110,13 +111,9 @@ class Player:
         if self._writer is not None:
             self._writer.add(RawMessage(topic, time.time_ns(), data))
 
-    def sent(self, goals: Sequence[int] | slice, position: Sequence[float]) -> None:
-        """Note goals as they were sent.
-
-        :param goals: whose.
-        :param position: [rad].
-        """
-        self._bags.goals[goals] = position
+    def sent(self, joint: int, goal: float) -> None:
+        """Note the goal of a joint as it was sent [rad]."""
+        self._bags.goals[joint] = goal
 
     # In the thread.
 
@@ -148,13 +145,15 @@ class Player:
         names = self.commander.names
         waiting.for_(
             lambda: np.isfinite(self.known.position).all(),
-            f"no joint_states of {_missing(names, self.known.position)} come",
+            lambda: f"no joint_states of {_missing(names, self.known.position)} come",
         )
         if self.excitation.supply_voltage is None:
             waiting.for_(
                 lambda: np.isfinite(self.known.voltage).all(),
-                f"the supply voltage of {_missing(names, self.known.voltage)} is not known: no telemetry tells it; give "
-                "supply_voltage in the file of config",
+                lambda: (
+                    f"the supply voltage of {_missing(names, self.known.voltage)} is not known: no telemetry tells "
+                    "it; give supply_voltage in the file of config"
+                ),
             )
         self._bags.voltage = self.known.voltage.copy()
         if self.commander.releases_torque:
@@ -211,6 +210,6 @@ class Player:
             self.session.abort(self._bags.failure)
 
 
-def _missing(names: Sequence[str], values: Sequence[float]) -> str:
-    """The joints without a value; all of them, before anything came."""
+def _missing(names: Sequence[str], values: npt.NDArray[np.float64]) -> str:
+    """The joints without a value."""
     return ", ".join(name for name, value in zip(names, values, strict=True) if not math.isfinite(value))

@@ -82,9 +82,7 @@ class Port(PortHandler):  # type: ignore[misc]
         if self.is_open:
             self.closePort()
         try:
-            self.ser = serial.Serial(
-                self.port_name, self.baudrate, timeout=0, write_timeout=WRITE_TIMEOUT, exclusive=True
-            )
+            self.ser = serial.Serial(self.port_name, self.baudrate, timeout=0, exclusive=True)
         except (serial.SerialException, OSError, ValueError, termios.error) as problem:
             raise ServoError(
                 f"cannot open {self.port_name} at {self.baudrate} bit/s: {_reason(problem)}. "
