@@ -25,6 +25,7 @@ EXTRAS = {
     "sqlalchemy": "fit",
     "tqdm": "fit",
     "matplotlib": "fit",
+    "rclpy": "ros",
 }
 """Libraries that a verb may need beyond the base installation, and the extra that brings them."""
 

@@ -34,7 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     _plot(_verb(verbs, "plot", "plot", "draw measured and simulated motion"))
     _diagram(_verb(verbs, "diagram", "diagram", "draw drive/backdrive diagrams"))
     _compensate(_verb(verbs, "compensate", "compensate", "friction torque for a recorded motion"))
-    _demo(_verb(verbs, "demo", "demo", "fit a bundled simulated recording and show the result"))
+    _demo(_verb(verbs, "demo", "demo", "the whole loop on emulated servos, through ROS 2 nodes"))
     return parser
 
 
@@ -57,7 +57,7 @@ def _recordings(parser: argparse.ArgumentParser) -> None:
         metavar="BAGS",
         help="folder with bags or BAM JSON recordings, or one of them",
     )
-    group.add_argument("--joint", help="the joint to use, of bags with several")
+    group.add_argument("--joint", help="the joint to use, of bags with several; * for all, as one servo")
     group.add_argument(
         "--signals", type=Path, metavar="YAML", help="table of signals to topics, for bags of other robots"
     )
@@ -332,6 +332,7 @@ def _demo(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for the results (default: stribeck-demo)",
     )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="figures for scripts")
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
 
 

@@ -54,6 +54,9 @@ TELEMETRY = {
 
 HELD_SIGNALS = ("goal", "torque_enable", "pwm")
 
+EVERY_JOINT = "*"
+"""In place of a joint's name: the runs of all joints count as those of one servo."""
+
 SETUP_KEYS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
 BENCH_REQUIRED = (
     "run_id",
@@ -154,7 +157,7 @@ def read_bag(
     sample, with "(cut off)" behind its name; if that is less than a run, it is left out with a note.
 
     :param signals: where the bag holds the signals; by default as the contract says.
-    :param joint: the joint to read; needed if the bag has runs of several.
+    :param joint: the joint to read, or :data:`EVERY_JOINT`; needed if the bag has runs of several.
     :param bench: describes a bag without ``/bench``, which then is one run; its ``joint`` counts.
     :param note: is told, in one line each, what a user should know of a bag that was cut off.
     :raises RecordingError: for a bag that is damaged, has no runs, or has runs that make no log.
@@ -180,9 +183,10 @@ def read_bag(
     joints = sorted({run.bench.joint for run in runs})
     if joint is None and len(joints) > 1:
         raise RecordingError(
-            f"{path} has runs of several joints ({', '.join(joints)}): choose one with --joint"
+            f"{path} has runs of several joints ({', '.join(joints)}): choose one with --joint, or "
+            f"--joint '{EVERY_JOINT}' if one servo, or several alike, took turns with different loads"
         )
-    if joint is not None:
+    if joint not in (None, EVERY_JOINT):
         runs = [run for run in runs if run.bench.joint == joint]
         if not runs:
             raise RecordingError(
@@ -190,6 +194,9 @@ def read_bag(
             )
     if not runs:
         raise RecordingError(f"{path} holds no run")
+    if joint == EVERY_JOINT and len(joints) > 1:
+        for run in runs:
+            run.bench = replace(run.bench, run_id=f"{run.bench.run_id} {run.bench.joint}")
     if not cut_off:
         return [_log(path, run) for run in runs]
     return _logs_of_cut_off_bag(path, runs, note or (lambda _: None))

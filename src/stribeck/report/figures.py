@@ -262,6 +262,57 @@ def draw_diagram(curves: Sequence[DiagramCurve], *, max_torque: float, title: st
     return figure
 
 
+@dataclass(frozen=True)
+class CompensationDrawing:
+    """One joint of the demo on one trajectory, beside itself without friction. Times [s], positions [rad].
+
+    :param title: trajectory and gain.
+    :param cut: share of the distance to the frictionless motion that compensation takes away.
+    """
+
+    title: str
+    time: FloatArray
+    goal: FloatArray
+    frictionless: FloatArray
+    gravity: FloatArray
+    compensated: FloatArray
+    cut: float
+
+
+def draw_compensation(drawings: Sequence[CompensationDrawing], columns: int, title: str) -> Figure:
+    """Motion with gravity compensation alone and with friction compensated, in rows of ``columns`` panels.
+
+    :raises ConfigError: without a drawing.
+    """
+    if not drawings:
+        raise ConfigError("no compensated motion to draw")
+    rows = -(-len(drawings) // columns)
+    curves: list[tuple[str, dict[str, Any]]] = [
+        ("goal", GOAL),
+        ("frictionless", {"color": "black", "linewidth": 2.2, "alpha": 0.35, "label": "without friction"}),
+        ("gravity", {"color": COLOURS[1], "label": "gravity compensated"}),
+        ("compensated", {"color": COLOURS[0], "label": "gravity and friction compensated"}),
+    ]
+    with _style():
+        figure = _figure(3.7 * columns, 0.8 + 2.5 * rows, constrained=True)
+        figure.suptitle(title, fontsize=11)
+        panels = figure.subplots(rows, columns, sharey=True, squeeze=False)
+        for k, panel in enumerate(panels.flat):
+            if k >= len(drawings):
+                panel.remove()
+                continue
+            drawing = drawings[k]
+            for name, look in curves:
+                panel.plot(drawing.time, getattr(drawing, name), **look)
+            panel.set_title(f"{drawing.title}: {100 * drawing.cut:.0f} % closer")
+            if k % columns == 0:
+                panel.set_ylabel("position [rad]")
+            if k + columns >= len(drawings):
+                panel.set_xlabel("time [s]")
+        _legend_below(figure, [Line2D([], [], **look) for _, look in curves])
+    return figure
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write a figure in the format that the suffix of ``path`` names; a file there is replaced whole.
 

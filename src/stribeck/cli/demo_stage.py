@@ -1,0 +1,183 @@
+"""The stage of the demo: emulated servos in this process, ROS nodes in processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stribeck.core.bench import Pendulum
+from stribeck.core.friction import law_named
+from stribeck.errors import StribeckError
+from stribeck.io.parameter_file import ParameterFile
+from stribeck.servo.device import EmulatedServo
+from stribeck.servo.joint import published_parameters
+
+SERVO = "xl330"
+SUPPLY = 5.0
+BAUD_RATE = 4_000_000
+RATE = 200
+
+LIMITS = {"velocity": float("inf"), "acceleration": float("inf"), "following_error": 3.0}
+"""An emulated joint breaks at nothing."""
+
+
+def truth() -> ParameterFile:
+    """What the emulated servos are: the published law M6 of the XL330."""
+    return published_parameters(SERVO, "m6")
+
+
+def frictionless() -> ParameterFile:
+    """The same joint without friction."""
+    parameters = truth()
+    law = law_named("m1")
+    values = {name: parameters.values[name] for name in ("kt", "R", "armature", "q_offset")}
+    return ParameterFile(parameters.actuator, law, {**values, **dict.fromkeys(law.parameter_names, 0.0)})
+
+
+def servo(number: int, pendulum: Pendulum, parameters: ParameterFile, noise: float) -> EmulatedServo:
+    """An emulated servo with a load.
+
+    :param noise: of the encoder, standard deviation in counts.
+    """
+    return EmulatedServo(
+        SERVO, parameters, pendulum, servo_id=number, voltage=SUPPLY, supply_resistance=0.0, noise=noise
+    )
+
+
+def servo_yaml(
+    port: str, joints: Mapping[str, Pendulum], plays: Mapping[str, Sequence[Any]], output: Path
+) -> str:
+    """The YAML file of servos and plays, as `stribeck record` and the nodes take it."""
+    content = {
+        "port": port,
+        "baud_rate": BAUD_RATE,
+        "rate": RATE,
+        "supply_voltage": SUPPLY,
+        "command_timeout": 0.5,
+        "silence_timeout": 0.5,
+        "watchdog": 1.0,
+        "joints": {
+            name: {
+                "id": number,
+                "model": SERVO,
+                "bench": pendulum._asdict(),
+                "position_limits": [-3.0, 3.0],
+                "limits": {key: _yaml_number(value) for key, value in LIMITS.items()},
+            }
+            for number, (name, pendulum) in enumerate(joints.items(), start=1)
+        },
+        "plays": plays,
+        "soft_start": {"speed": 3.0, "acceleration": 20.0},
+        "output": str(output),
+    }
+    return json.dumps(content).replace('".inf"', ".inf")
+
+
+def _yaml_number(value: float) -> float | str:
+    return ".inf" if value == float("inf") else value
+
+
+def node_yaml(node: str, values: Mapping[str, Any]) -> str:
+    """A ROS parameter file for one node."""
+    return json.dumps({f"/**/{node}": {"ros__parameters": values}})
+
+
+def join_private_domain() -> None:
+    """Keep the graph of the demo apart from whatever else runs on this machine or in the network."""
+    os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, 101))
+
+
+class Troupe:
+    """Node processes that end together.
+
+    :param folder: for their parameter files and logs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def start(
+        self,
+        node: str,
+        values: Mapping[str, Any],
+        *,
+        namespace: str = "",
+        remap: Mapping[str, str] | None = None,
+        name: str = "",
+    ) -> None:
+        """Start a node, which brings itself to active."""
+        label = name or f"{namespace}_{node}".strip("_")
+        config = self.folder / f"{label}.yaml"
+        config.write_text(node_yaml(name or node, {**values, "autostart": True}), encoding="utf-8")
+        command = [sys.executable, "-m", f"stribeck.nodes.{node}", "--ros-args", "--params-file", str(config)]
+        rules = dict(remap or {})
+        if namespace:
+            rules["__ns"] = f"/{namespace}"
+        if name:
+            rules["__node"] = name
+        for old, new in rules.items():
+            command += ["-r", f"{old}:={new}"]
+        self._run(label, command)
+
+    def emulate(self, name: str, loads: Sequence[Pendulum], seed: int) -> Path:
+        """Start emulated servos on a bus, in a process of their own; where their port is going to be."""
+        link = self.folder / f"{name}_port"
+        command = [sys.executable, "-m", "stribeck", "emulate", "--servo", SERVO, "--link", str(link)]
+        command += ["--id", *map(str, range(1, len(loads) + 1)), "--seed", str(seed)]
+        command += ["--voltage", str(SUPPLY), "--supply-resistance", "0"]
+        for load in loads:
+            command += ["--bench", ",".join(f"{key}={value}" for key, value in load._asdict().items())]
+        self._run(f"{name}_emulator", command)
+        return link
+
+    def _run(self, label: str, command: Sequence[str]) -> None:
+        with (self.folder / f"{label}.log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
+        self._running.append((label, process))
+
+    def check(self) -> None:
+        """Raise if a process has ended by itself.
+
+        :raises StribeckError: with the last lines that it said.
+        """
+        for label, process in self._running:
+            if process.poll() is not None:
+                raise StribeckError(f"the node {label} ended: {self._last_words(label)}")
+
+    def _last_words(self, label: str) -> str:
+        lines = (self.folder / f"{label}.log").read_text(errors="replace").splitlines()
+        return " | ".join(lines[-3:]) or "without a word"
+
+    def end(self) -> None:
+        """End all processes, the last started first."""
+        for _, process in reversed(self._running):
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGINT)
+        for _, process in reversed(self._running):
+            try:
+                process.wait(timeout=10.0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._running = []
+
+
+@contextlib.contextmanager
+def troupe(folder: Path) -> Iterator[Troupe]:
+    """A troupe that has ended when the block is left."""
+    found = Troupe(folder)
+    try:
+        yield found
+    finally:
+        found.end()
