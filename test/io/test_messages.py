@@ -1,6 +1,7 @@
 """The contract's messages made without ROS."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,8 +9,16 @@ import pytest
 from bags import STORE
 from recordings_made import begin, end
 from stribeck.io import messages
-from stribeck.io.bag import read_bag
-from stribeck.io.messages import BENCH, JOINT_COMMANDS, JOINT_STATES, SERVO_STATUS, Digest
+from stribeck.io.bag import decode, read_bag
+from stribeck.io.messages import (
+    BENCH,
+    JOINT_COMMANDS,
+    JOINT_STATES,
+    SERVO_STATUS,
+    Digest,
+    RawMessage,
+    contract_types,
+)
 from stribeck.io.recorder import BagRecorder
 
 STAMP = 12_000_000_345
@@ -82,3 +91,12 @@ def test_a_digest_tells_messages_apart_but_not_their_order(change):
     for message in (change, ("/c", 3, b"z")):
         changed.add(*message)
     assert str(one) == str(other) != str(changed)
+
+
+@pytest.mark.parametrize("surplus", [0, 4, 8])
+def test_messages_with_room_for_empty_sequences_at_their_end(surplus):
+    """ROS sends up to 8 bytes too many where sequences are empty; they mean nothing."""
+    data = messages.joint_state(1, ["hinge"], [0.5]) + bytes(range(surplus))
+    found = decode(Path("bag"), RawMessage(JOINT_COMMANDS, 0, data), contract_types())
+    assert list(found.position) == [0.5]
+    assert len(found.effort) == 0

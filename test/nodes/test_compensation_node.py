@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ros_graph import Graph, wait_for
-
-from helpers import published
 from rclpy.lifecycle import TransitionCallbackReturn
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import SetBool
+
+from helpers import published
 from stribeck.nodes.compensation import CompensationNode
 
 M1 = {**published("xl330", "m1"), "q_offset": 0.0}
@@ -44,6 +43,7 @@ def activate(node: CompensationNode) -> None:
     """Configure and activate."""
     assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
     assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+    wait_for(lambda: node._compensator.enabled, "compensation is enabled")
 
 
 def test_friction_torque_of_a_moving_joint(parameters):

@@ -276,7 +276,7 @@ def compensate(
     gains = [float(kp) for kp in FIRMWARE_GAINS for _ in KINDS] + [float(REST_KP)] * 2
     bus = EmulatedBus(
         [
-            servo(k, LOAD, frictionless() if name.startswith("frictionless") else truth(), 0.5)
+            servo(k, LOAD, frictionless() if name.startswith("frictionless") else truth(), 0.4)
             for k, name in enumerate(joints, start=1)
         ],
         seed=7,

@@ -54,6 +54,9 @@ TELEMETRY = {
 
 HELD_SIGNALS = ("goal", "torque_enable", "pwm")
 
+TRAILING_BYTES = (0, 4, 8, 12, 16)
+"""ROS reserves room for the alignment of sequences that then are empty, and sends it along at the end."""
+
 EVERY_JOINT = "*"
 """In place of a joint's name: the runs of all joints count as those of one servo."""
 
@@ -362,10 +365,13 @@ def decode(path: Path, message: RawMessage, typestore: Typestore) -> Any:
         raise RecordingError(
             f"{path}: messages on {message.topic.name} have type {message.topic.type}, which the bag does not define"
         )
-    try:
-        return typestore.deserialize_cdr(message.data, message.topic.type)
-    except Exception as error:  # the generated decoders raise whatever damaged bytes make them raise
-        raise RecordingError(f"{path}: a message on {message.topic.name} cannot be decoded") from error
+    reason: Exception | None = None
+    for surplus in TRAILING_BYTES:
+        try:
+            return typestore.deserialize_cdr(message.data[: len(message.data) - surplus], message.topic.type)
+        except Exception as error:  # the generated decoders raise whatever damaged bytes make them raise
+            reason = error
+    raise RecordingError(f"{path}: a message on {message.topic.name} cannot be decoded") from reason
 
 
 def _stamp(message: Any) -> float:

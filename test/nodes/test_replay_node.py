@@ -1,0 +1,106 @@
+"""A recorded bag played through the compensation node gives the torque of ``stribeck compensate`` on the bag."""
+
+import json
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ros_graph import Graph, wait_for
+
+from helpers import published
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+from stribeck.io.messages import Topic
+from stribeck.io.recorder import BagRecorder
+from stribeck.io.storage import RawMessage, read_messages
+from stribeck.nodes.compensation import CompensationNode
+from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, complete, joint_table
+from stribeck.nodes.replay import replay
+from stribeck.nodes.setup import compensated_joints, compensator_of
+
+STATES = Topic("/joint_states", "sensor_msgs/msg/JointState")
+COMMANDS = Topic("/joint_commands", "sensor_msgs/msg/JointState")
+M6 = {**published("xl330", "m6"), "model": "m6", "actuator": "xl330"}
+STEPS, PERIOD = 240, 0.005
+
+
+def message(step: int, **fields: list[float]) -> JointState:
+    """A message of the joint, stamped."""
+    found = JointState(name=["hinge"], **fields)
+    stamp = 1_700_000_000_000_000_000 + round(step * PERIOD * 1e9)
+    found.header.stamp.sec, found.header.stamp.nanosec = divmod(stamp, 10**9)
+    return found
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> Path:
+    """A motion with reversals and load: commands and states as rclpy serialises them."""
+    with BagRecorder(tmp_path / "motion", (STATES, COMMANDS)) as recorder:
+        for step in range(STEPS):
+            t = step * PERIOD
+            goal, at = math.sin(4.0 * t), 0.8 * math.sin(4.0 * t - 0.3)
+            command = message(step, position=[goal])
+            state = message(
+                step, position=[at], velocity=[3.2 * math.cos(4.0 * t - 0.3)], effort=[0.2 * math.sin(at)]
+            )
+            stamp = command.header.stamp.sec * 10**9 + command.header.stamp.nanosec
+            recorder.write(COMMANDS.name, serialize_message(command), stamp + 1_000_000)
+            recorder.write(STATES.name, serialize_message(state), stamp + 2_000_000)
+    return tmp_path / "motion"
+
+
+def parameters(folder: Path) -> dict[str, object]:
+    """Parameters of the node."""
+    path = folder / "m6.json"
+    path.write_text(json.dumps(M6))
+    return {
+        "joints": ["hinge"],
+        "hinge.parameter_file": str(path),
+        "effort_meaning": "motor",
+        "state_timeout": 0.2,
+        "command_timeout": 0.5,
+        "ramp_time": 0.2,
+    }
+
+
+def play(messages: list[RawMessage], publishers: dict[str, object], rate: float) -> None:
+    """Publish a bag's messages in their order and at a multiple of their pace."""
+    begin, first = time.monotonic(), messages[0].log_time
+    for one in messages:
+        due = begin + (one.log_time - first) * 1e-9 / rate
+        while (left := due - time.monotonic()) > 0.0:
+            time.sleep(left)
+        publishers[one.topic.name].publish(one.data)
+
+
+@pytest.mark.parametrize("rate", [1.0, 4.0])
+def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag, rate):
+    """At rate 1 and 4, and in the second loop, to 1e-9 N m."""
+    given = parameters(tmp_path)
+    table = (*COMPENSATION, *joint_table(COMPENSATED_JOINT, "hinge"))
+    values = complete(table, given, "test")
+    joints = compensated_joints(values)
+    offline = replay(bag, read_messages(bag), compensator_of(values, joints), joints)
+    wanted = dict(zip((int(s) for s in offline.stamps), offline.torque[:, 0], strict=True))
+    assert max(abs(torque) for torque in wanted.values()) > 0.01, "the motion asks for torque"
+    messages = read_messages(bag).messages
+    with Graph() as graph:
+        node = graph.add(CompensationNode, given)
+        assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+        assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+        wait_for(lambda: node._compensator.enabled, "compensation is enabled")
+        torques = graph.collect(JointState, "friction_torque", 1000)
+        publishers = {
+            STATES.name: graph.publisher(JointState, "joint_states", 1000),
+            COMMANDS.name: graph.publisher(JointState, "controller_command", 1000),
+        }
+        wait_for(lambda: node._torque.get_subscription_count(), "the torque is heard")
+        for loop in (1, 2):
+            play(messages, publishers, rate)
+            wait_for(lambda loop=loop: len(torques) >= loop * STEPS, f"{loop * STEPS} torques")
+    found = [(t.header.stamp.sec * 10**9 + t.header.stamp.nanosec, t.effort[0]) for t in torques]
+    assert len(found) == 2 * STEPS
+    np.testing.assert_allclose([torque for _, torque in found], [wanted[s] for s, _ in found], atol=1e-9)
