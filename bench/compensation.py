@@ -116,7 +116,14 @@ def one_case(
     names = [f"joint_{k}" for k in range(joints)]
     with tempfile.TemporaryDirectory() as folder:
         config = write_config(Path(folder), names, round(rate * seconds))
-        command = [sys.executable, "-m", "stribeck.nodes.compensation", "--ros-args", "--params-file", str(config)]
+        command = [
+            sys.executable,
+            "-m",
+            "stribeck.nodes.compensation",
+            "--ros-args",
+            "--params-file",
+            str(config),
+        ]
         node = subprocess.Popen(command)
         try:
             spin(executor, lambda: robot.figures.get("enabled") == "True" and matched(robot), 20.0)

@@ -17,6 +17,8 @@ import time
 from itertools import islice, product
 from pathlib import Path
 
+import bus
+import compensation
 import jax
 import numpy as np
 
@@ -43,7 +45,9 @@ SERVO = load_actuator("xl330")
 
 def main() -> None:
     """Run all benchmarks."""
-    print(f"JAX on {jax.devices()[0].device_kind}, {os.cpu_count()} cores")
+    # Before JAX has its threads: these are about microseconds.
+    nodes = {"compensation": compensation.measure(), "bus": bus.measure()}
+    print(f"\nJAX on {jax.devices()[0].device_kind}, {os.cpu_count()} cores")
     logs = recordings()
     fit: dict[str, object] = {"device": jax.devices()[0].device_kind}
     fit |= evaluation_times()
@@ -51,7 +55,7 @@ def main() -> None:
     fit |= cold_fits(logs)
     target = ROOT / "build" / "bench.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps({"fit": fit}, indent=1) + "\n", encoding="utf-8")
+    target.write_text(json.dumps({"fit": fit, **nodes}, indent=1) + "\n", encoding="utf-8")
     print(f"\n{target.relative_to(ROOT)}")
 
 

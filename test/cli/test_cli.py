@@ -426,19 +426,6 @@ def test_an_interrupted_fit_exits_130_and_keeps_the_best(bags, tmp_path):
     assert read_parameter_file(output).provenance.search["outcome"] == "interrupted"
 
 
-def test_demo_finds_the_truth(tmp_path, capsys):
-    """The bundled recordings are fitted, drawn and compared with the parameters they were simulated with."""
-    assert main(["demo", "--output", str(tmp_path / "demo")]) == 0
-    printed = capsys.readouterr().out
-    assert "the truth is known" in printed
-    found = read_parameter_file(tmp_path / "demo" / "m6.json")
-    truth = load_actuator("xl330").published["m6"]
-    for name in ("kt", "R", "armature", "friction_viscous", "friction_base"):
-        assert found.values[name] == pytest.approx(truth[name], rel=0.03)
-    assert (tmp_path / "demo" / "diagram.png").exists()
-    assert (tmp_path / "demo" / "plots" / "overview.png").exists()
-
-
 @needs_xl330
 def test_real_recordings_are_imported_and_evaluated(tmp_path, capsys):
     """The real runs as bags give the same errors as the JSON recordings, to the last bit."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -212,14 +213,17 @@ def record(output: Path) -> list[Path]:
 
 def watch(nodes: Troupe, watcher: SessionWatcher) -> None:
     """Show progress until all sessions have ended."""
-    with tqdm(total=100, bar_format="{l_bar}{bar}| {elapsed}<{remaining} {postfix}", leave=True) as bar:
+    shape = "{l_bar}{bar}| {elapsed}<{remaining} {postfix}"
+    pause = 0.3 if sys.stderr.isatty() else 10.0
+    with tqdm(total=100, bar_format=shape, mininterval=pause) as bar:
         while len(watcher.result) < len(ROBOTS):
             nodes.check()
             told = list(watcher.progress.values())
             if told:
                 done = sum(one["progress"] for one in told) / len(ROBOTS)
                 bar.update(round(100 * done) - bar.n)
-                bar.set_postfix_str(", ".join(f"{one['trajectory']} at {one['kp']:g}" for one in told))
+                plays = ", ".join(f"{one['trajectory']} at {one['kp']:g}" for one in told)
+                bar.set_postfix_str(plays, refresh=False)
             time.sleep(0.2)
         bar.update(100 - bar.n)
 

@@ -1,0 +1,43 @@
+"""The demo: the whole loop on emulated servos, in real time."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed: pip install '.[ros]'")
+
+from stribeck.cli.main import main
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_the_demo_closes_the_loop(tmp_path):
+    """Unseen run within an encoder step + 1 mrad; friction cut by half in every case; rest, but not for the naive one."""
+    summary = tmp_path / "demo.json"
+    assert main(["demo", "--output", str(tmp_path / "demo"), "--json", str(summary)]) == 0
+    found = json.loads(summary.read_text())
+    assert found["schema"] == 1
+    assert found["prediction_mae"] <= found["encoder_step"] + 1e-3
+    errors = found["trajectory_error"]
+    assert len(errors["cases"]) == 6
+    for name, gravity, friction in zip(
+        errors["cases"], errors["gravity"], errors["gravity_friction"], strict=True
+    ):
+        assert 1.0 - friction / gravity >= 0.5, name
+    assert found["rest_counts"]["0.8"] <= 2.0
+    assert found["rest_counts"]["1.2"] <= 2.0
+    assert found["rest_counts"]["naive"] > 2.0
+    assert len(found["bags"]) >= 12
+    assert all(Path(bag).is_dir() for bag in found["bags"])
+    assert set(found["parameters"]) == set(found["truth"])
+    assert (tmp_path / "demo" / "compensation.png").is_file()
+
+
+def test_bags_of_others_are_not_replaced(tmp_path, capsys):
+    """A folder with bags that no demo made is refused before anything happens."""
+    bag = tmp_path / "bags" / "mine"
+    bag.mkdir(parents=True)
+    assert main(["demo", "--output", str(tmp_path)]) == 1
+    assert "choose another --output" in capsys.readouterr().err
+    assert bag.is_dir()
