@@ -186,7 +186,7 @@ def test_a_bus_that_falls_silent_is_given_up_within_100_ms() -> None:
     """A broken wire looks like silence: the driver lets go, and the watchdog of the servo does the rest."""
     with moving() as (bus, servo, driver):
         took, _ = drive_until_limp(driver, lambda: bus.silence(0.6), lambda sample: sample.state == "fault")
-        assert took < 0.12  # 75 ms of silence, a cycle, and 15 ms of asking for a confirmation
+        assert took < 0.11  # 70 ms of silence, a cycle or two, and 8 ms of asking for a confirmation
         wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.3)
         wait_for(lambda: not servo.torque_enabled or drive(driver, 0.1) == [], "torque is off", 2.0)
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ros_graph import Graph, domain, wait_for
-
-from helpers import published
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
+
+from helpers import published
 from stribeck.core.compensation import goal_offset
 from stribeck.io.actuators import load_actuator
 

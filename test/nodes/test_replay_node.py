@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ros_graph import Graph, wait_for
-
-from helpers import published
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
+
+from helpers import published
 from stribeck.io.messages import Topic
 from stribeck.io.recorder import BagRecorder
 from stribeck.io.storage import RawMessage, read_messages

@@ -1,6 +1,7 @@
 """The bus against emulated servos: who is there, what is read and written, what gets lost."""
 
 import math
+import os
 import time
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from stribeck.servo.bus import Bus, without_watchdog
 from stribeck.servo.checks import SIGNALS, check_rate, cycle_bytes, cycle_time
 from stribeck.servo.emulator import EmulatedBus
 from stribeck.servo.faults import Fault, parse_fault
-from stribeck.servo.link import Latency
-from stribeck.servo.port import Port, PortLostError
+from stribeck.servo.link import Latency, Link
+from stribeck.servo.port import Port, PortLostError, set_low_latency
 from stribeck.servo.remote import RemoteServo, Servo
 from stribeck.servo.tables import model_named
 
@@ -131,6 +132,31 @@ def test_connect_brings_a_servo_to_known_settings(level: int) -> None:
     assert [numbers[n] for n in ("position_d_gain", "bus_watchdog", "torque_enable")] == [0, 0, 0]
     assert report.warnings == report.refuse_recording == []
     assert not report.low_latency
+
+
+@pytest.mark.parametrize("model", ["mx106", "xl320"])
+@pytest.mark.parametrize("level", [0, 1])
+def test_servos_that_answer_nothing_are_made_to_talk(model: str, level: int) -> None:
+    """A servo that only answers pings, or only reads, acknowledges everything after connecting."""
+    servo = emulated(model, registers={"status_return_level": level})[0]
+    with EmulatedBus([servo]) as emulation:
+        bus = bus_for(emulation.path, model)
+        bus.connect()
+        assert servo.memory.numbers["status_return_level"] == 2
+        assert bus.read(in_time()).valid.all()
+        bus.close()
+
+
+def test_a_late_answer_is_not_taken_for_a_ping() -> None:
+    """What still comes from before does not make another model of a servo."""
+    with EmulatedBus(emulated("xl330")) as emulation:
+        bus = bus_for(emulation.path, "xl330")
+        bus.connect()
+        emulation.add_fault(Fault("late", p=0.5, settings={"delay": 0.02}))
+        for _ in range(20):
+            bus.read(time.monotonic())
+            assert bus.link.ping(1) == 1200
+        bus.close()
 
 
 def test_supply_above_the_rating_warns_and_refuses_recordings() -> None:
@@ -435,6 +461,67 @@ def test_refused_writes_are_errors_in_words() -> None:
             bus.set_gain(0, 1 << 20)
         assert bus.counters.status_errors == 2
         bus.close()
+
+
+def test_an_interrupted_read_leaves_the_bus_usable() -> None:
+    """Ctrl-C in the middle of a read does not swallow the packets that switch torque off."""
+    servos = emulated("xl330")
+    with EmulatedBus(servos) as emulation:
+        bus = bus_for(emulation.path, "xl330")
+        bus.connect()
+        bus.set_torque(0, True)
+        fill = bus.link.port._fill
+
+        def interrupted() -> None:
+            bus.link.port._fill = fill  # type: ignore[method-assign]
+            raise KeyboardInterrupt
+
+        bus.link.port._fill = interrupted  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            bus.read(in_time())
+        assert bus.torque_off() == []
+        assert not servos[0].torque_enabled
+        bus.close()
+
+
+def test_low_latency_is_asked_for_where_the_driver_has_it() -> None:
+    """A driver that takes the setting is given it; one that refuses it is left alone."""
+
+    asked: list[bool] = []
+
+    class Adapter:
+        def set_low_latency_mode(self, wanted: bool) -> None:
+            asked.append(wanted)
+
+    class Terminal:
+        def set_low_latency_mode(self, wanted: bool) -> None:
+            raise ValueError("Failed to update ASYNC_LOW_LATENCY flag")
+
+    assert set_low_latency(Adapter())
+    assert asked == [True]
+    assert not set_low_latency(Terminal())
+
+
+@pytest.mark.parametrize("protocol", [1.0, 2.0])
+def test_any_bytes_are_survived(protocol: float) -> None:
+    """Whatever comes back, headers and lengths of packets among it, reading ends in time and finds nothing."""
+    master, terminal = os.openpty()
+    link = Link(Port(os.ttyname(terminal), BAUD), protocol)
+    link.port.openPort()
+    header = b"\xff\xff" if protocol == 1.0 else b"\xff\xff\xfd\x00"
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        noise = rng.integers(0, 256, int(rng.integers(0, 60))).astype(np.uint8).tobytes()
+        link._handler.readTx(link.port, 1, 0, 4)
+        os.write(master, noise + header + bytes(rng.integers(0, 8, 9).astype(np.uint8)) + noise)
+        link.port.patience = 0.002
+        start = time.monotonic()
+        assert link._collect({1: 4}, learn=False) == {}
+        assert time.monotonic() - start < 0.5
+        os.read(master, 4096)
+    link.port.closePort()
+    os.close(master)
+    os.close(terminal)
 
 
 def test_a_damaged_length_does_not_silence_the_bus() -> None:

@@ -13,27 +13,28 @@ from stribeck.core.motion import Brake
 FloatArray = npt.NDArray[np.float64]
 
 
-def with_stop(plan: Plan, deceleration: FloatArray, step: float) -> Plan:
-    """A plan with the way to rest behind it, if it ends in motion.
+def with_rest(plan: Plan, deceleration: FloatArray, step: float, rest: float) -> Plan:
+    """A plan with the way to rest behind it, and a while of rest.
 
-    Whoever has it stops even if nobody says anything further. An infinite deceleration leaves the last
-    position as it is, with the velocity zero.
+    Whoever has it stops even if nobody says anything further; and it is not over when it arrives, which
+    controllers refuse. An infinite deceleration leaves the last position as it is, with the velocity zero.
 
     :param deceleration: of each joint, (J,) [rad/s²].
     :param step: between points [s].
+    :param rest: how long it rests at the end [s].
     """
     brake = Brake(plan.position[-1], plan.velocity[-1], deceleration)
-    if brake.duration <= 0.0:
-        velocity = plan.velocity.copy()
-        velocity[-1] = 0.0
-        return plan._replace(velocity=velocity)
     count = math.ceil(brake.duration / step)
     time = np.linspace(0.0, brake.duration, count + 1)[1:]
+    ends = [*time, brake.duration + rest]
+    velocity = plan.velocity.copy()
+    if not count:
+        velocity[-1] = 0.0
     return Plan(
         plan.start,
-        np.concatenate([plan.time, plan.time[-1] + time]),
-        np.concatenate([plan.position, [brake.position(float(t)) for t in time]]),
-        np.concatenate([plan.velocity, [brake.velocity(float(t)) for t in time]]),
+        np.concatenate([plan.time, plan.time[-1] + np.array(ends)]),
+        np.concatenate([plan.position, [brake.position(float(t)) for t in ends]]),
+        np.concatenate([velocity, [brake.velocity(float(t)) for t in ends]]),
     )
 
 

@@ -66,6 +66,7 @@ class SessionBags:
     :param announce: takes every text of ``/bench``.
     :ivar goals: last goals that were sent, (J,) [rad], NaN for none. The owner keeps them.
     :ivar voltage: supply as measured at rest, (J,) [V]. The owner sets it.
+    :ivar first: makes further messages that a bag begins with, from the time on the wall clock [ns].
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class SessionBags:
         self.supply_voltage = supply_voltage
         self.goals = np.full(len(self.joints), math.nan)
         self.voltage = np.full(len(self.joints), math.nan)
+        self.first: Callable[[int], Sequence[RawMessage]] = lambda _: ()
         self._announce = announce
         self._actuators = [load_actuator(joint.actuator).name for joint in self.joints]
         self._run_id = self._reason = self._cut = ""
@@ -140,7 +142,7 @@ class SessionBags:
                 names = [self.joints[j].name for j in held]
                 data = joint_state(time, names, self.goals[held].tolist())
                 messages.append(RawMessage(JOINT_COMMANDS, time, data))
-            self.writer.start(path, messages)
+            self.writer.start(path, [*messages, *self.first(time)])
 
     def _say_end(self, time: int) -> None:
         words = json.dumps({"run_id": self._run_id, "event": "end"})

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -31,6 +31,8 @@ DIAGNOSTICS_PERIOD = 1.0
 
 LEVELS = {"ok": DiagnosticStatus.OK, "warn": DiagnosticStatus.WARN, "error": DiagnosticStatus.ERROR}
 
+Level = Literal["info", "warning", "error"]
+
 AUTOSTART = Spec("autostart", "bool", False, "configure and activate without being told")
 
 
@@ -43,6 +45,9 @@ class ServiceNode(LifecycleNode):
     """
 
     table: Table = ()
+
+    exit_code: int | None = None
+    """Set by a node whose work is done: the process then ends with it."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         self._hot: tuple[Any, ...] = ()
@@ -87,7 +92,8 @@ class ServiceNode(LifecycleNode):
         :raises ConfigError: for a value that its table does not allow.
         """
         return {
-            name: spec.check(_plain(self.get_parameter(name).value)) for name, spec in self._specs.items()
+            name: spec.check(_plain(self.get_parameter(name).value, spec))
+            for name, spec in self._specs.items()
         }
 
     def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
@@ -96,7 +102,7 @@ class ServiceNode(LifecycleNode):
                 spec = self._specs.get(parameter.name)
                 if spec is None:
                     continue
-                value = spec.check(_plain(parameter.value))
+                value = spec.check(_plain(parameter.value, spec))
                 if self._configured and not spec.live:
                     raise ConfigError(f"{spec.name} can change only while the node is not configured")
                 if self._configured:
@@ -208,6 +214,16 @@ class ServiceNode(LifecycleNode):
         array.status = [status]
         self._diagnostics.publish(array)
 
+    def say(self, level: Level, text: str) -> None:
+        """Log a line whose severity is only known now: rclpy wants a source line for each."""
+        logger = self.get_logger()
+        if level == "error":
+            logger.error(text)
+        elif level == "warning":
+            logger.warning(text)
+        else:
+            logger.info(text)
+
     # -- subscriptions served fast
 
     @property
@@ -254,7 +270,10 @@ def _descriptor(spec: Spec) -> ParameterDescriptor:
     return descriptor
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, spec: Spec) -> Any:
+    """A parameter's value without ROS's types."""
+    if value is None and spec.kind in ("floats", "texts"):
+        return []  # what an empty list in a YAML file becomes
     return list(value) if not isinstance(value, (bool, int, float, str)) and value is not None else value
 
 
@@ -265,7 +284,7 @@ def _words(value: Any) -> str:
 def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
     """Spin a node until SIGINT or SIGTERM, then end it safely.
 
-    :returns: exit code: 0, or 1 if the node could not be made.
+    :returns: exit code: 0, what a node that ends by itself says, or 1 if the node could not be made.
     """
     stopping: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -280,13 +299,13 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
-        while not stopping and rclpy.ok():
+        while not stopping and rclpy.ok() and node.exit_code is None:
             executor.spin_once(timeout_sec=0.1)
     finally:
         node.destroy_node()
         executor.shutdown()
         rclpy.try_shutdown()
-    return 0
+    return 0 if stopping else node.exit_code or 0
 
 
 def steady() -> float:

@@ -24,7 +24,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from stribeck.core.directive import Directive, Plan
 from stribeck.core.limits import Joint
-from stribeck.core.plans import hold, with_stop
+from stribeck.core.plans import hold, with_rest
 from stribeck.core.session import Session
 from stribeck.errors import MissingDependencyError, ServoError
 from stribeck.io.messages import joint_state
@@ -35,6 +35,9 @@ PLAN_STEP = 0.02
 
 HOLD_TIME = 0.1
 """A controller gets this long to a position that it is to hold [s]."""
+
+ARRIVING = ("settling", "braking", "resting", "finished")
+"""Phases in which joints end what they have begun."""
 
 POLL = 0.02
 
@@ -126,7 +129,7 @@ class Commander:
         self._handles.append((self.node.destroy_publisher, publisher))
         return publisher
 
-    def _stamp(self, steady: float | None = None) -> int:
+    def stamp(self, steady: float | None = None) -> int:
         """A steady time [s] on the clock of the node [ns]; default: now."""
         ago = 0 if steady is None else round((time.monotonic() - steady) * 1e9)
         return int(self.node.get_clock().now().nanoseconds) - ago
@@ -205,7 +208,7 @@ class ServoCommander(Commander):
         answer = future.result()
         if not answer.success:
             raise ServoError(f"{self._servo}: {answer.message}")
-        self._enabled_at = 1e-9 * self._stamp()
+        self._enabled_at = 1e-9 * self.stamp()
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
         """Publish the goals, NaN for torque off."""
@@ -217,7 +220,7 @@ class ServoCommander(Commander):
         self._publish(self._limp)
 
     def _publish(self, goals: list[float]) -> None:
-        self._goals.publish(joint_state(self._stamp(), self.names, goals))
+        self._goals.publish(joint_state(self.stamp(), self.names, goals))
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         if seconds(message.header.stamp) < self._enabled_at:
@@ -241,7 +244,7 @@ class _Other(Commander):
         self._commands = self._publisher(JointState, "joint_commands")
 
     def _tell(self, goals: list[float]) -> None:
-        data = joint_state(self._stamp(), self.names, goals)
+        data = joint_state(self.stamp(), self.names, goals)
         self._commands.publish(data)
         self._sent(data)
 
@@ -318,15 +321,18 @@ class TrajectoryCommander(_Other):
         self._tell(directive.goals.tolist())
 
     def _send_piece(self, directive: Directive, session: Session, now: float) -> None:
-        """Send a motion, or a position to hold unless the piece before ends there."""
+        """Send a motion, or a position to hold, unless the piece before ends so."""
         piece = session.plan(PLAN_STEP)
         if piece is not None:
-            piece = with_stop(piece, self._deceleration, PLAN_STEP)
-        elif not np.array_equal(directive.goals, self._rest):
+            piece = with_rest(piece, self._deceleration, PLAN_STEP, HOLD_TIME)
+        else:
             piece = hold(directive.goals, now, HOLD_TIME)
-        if piece is not None:
-            self._rest = piece.position[-1]
-            self._send(trajectory_message(self.names, piece, self._stamp(piece.start)))
+        rest = piece.position[-1]
+        # The way to rest after a run, and what is then held, went with the run.
+        if directive.phase in ARRIVING and np.allclose(rest, self._rest, rtol=0.0, atol=1e-9):
+            return
+        self._rest = rest
+        self._send(trajectory_message(self.names, piece, self.stamp(piece.start)))
 
     def _send(self, message: JointTrajectory) -> None:
         self._trajectory.publish(message)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,9 @@ from stribeck.core.directive import Directive
 from stribeck.core.limits import Joint
 from stribeck.errors import ServoError, StribeckError
 from stribeck.io.files import check_writable
-from stribeck.io.messages import (
-    BENCH,
-    DYNAMIC_JOINT_STATES,
-    JOINT_COMMANDS,
-    JOINT_STATES,
-    SERVO_STATUS,
-)
+from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES, Topic
 from stribeck.io.session_bags import Outcome
-from stribeck.nodes.base import ServiceNode, quiet_events, run, steady
+from stribeck.nodes.base import ServiceNode, run, steady
 from stribeck.nodes.commanders import (
     ActionCommander,
     Commander,
@@ -39,10 +34,9 @@ from stribeck.nodes.commanders import (
 from stribeck.nodes.excitation_setup import excitation_of
 from stribeck.nodes.messages import TelemetryTopic, decoded, telemetry_topics
 from stribeck.nodes.parameters import EXCITATION
-from stribeck.nodes.player import Level, Listener, Player
-
-DEPTH = 2000
-"""Messages that may wait to be recorded: ten seconds of them."""
+from stribeck.nodes.player import Listener, Player
+from stribeck.nodes.recording import TELEMETRY as TELEMETRY_TOPICS
+from stribeck.nodes.recording import contract_topics, hear
 
 PROGRESS_PERIOD = 0.2
 TELEMETRY_PERIOD = 0.05
@@ -50,8 +44,6 @@ TELEMETRY_PERIOD = 0.05
 
 TELEMETRY = {"voltage": "voltage", "temperature": "temperature", "gain": "p_gain", "torque": "torque_enable"}
 """What a session wants to know of a servo, and its interface name."""
-
-TOPICS = {topic.name.lstrip("/"): topic for topic in (JOINT_STATES, DYNAMIC_JOINT_STATES, SERVO_STATUS)}
 
 
 class ExcitationNode(ServiceNode):
@@ -77,6 +69,7 @@ class ExcitationNode(ServiceNode):
     def _configure(self, values: Mapping[str, Any]) -> None:
         self._excitation = excitation_of(values)
         self._autoplay, self._record = values["autoplay"], values["record"]
+        self._exit_when_done = values["exit_when_done"]
         if self._record:
             check_writable(self._excitation.output / "bag")
         self._settings = {"patience": values["patience"], "allow_overvoltage": values["allow_overvoltage"]}
@@ -90,22 +83,16 @@ class ExcitationNode(ServiceNode):
         self._subscribe()
 
     def _subscribe(self) -> None:
-        def hear(kind: Any, name: str, take: Any) -> Any:
-            return self.create_subscription(kind, name, take, DEPTH, event_callbacks=quiet_events(), raw=True)
-
-        heard = [hear(JointState, "joint_states", self._on_state)]
+        """Hear what a session needs and a bag holds; what this node says itself it writes down itself."""
+        takes: dict[Topic, Callable[[bytes], None]] = {JOINT_STATES: self._on_state}
         if isinstance(self._commander, ServoCommander):
-            heard.append(hear(JointState, "joint_commands", self._on_sent))
-        self._read_at = 0.0
+            takes[JOINT_COMMANDS] = self._on_sent
         for topic in telemetry_topics():
-            heard.append(
-                hear(topic.type, topic.name, lambda data, topic=topic: self._on_telemetry(topic, data))
-            )
-        self._bag_topics = (BENCH, JOINT_COMMANDS, *(TOPICS[name] for name in self._heard_names()))
-        self.serve_fast(*heard)
-
-    def _heard_names(self) -> list[str]:
-        return ["joint_states", *(topic.name for topic in telemetry_topics())]
+            takes[TELEMETRY_TOPICS[topic.name]] = partial(self._on_telemetry, topic)
+        heard = contract_topics()
+        self._bag_topics = [found.topic for found in heard]
+        self._read_at = 0.0
+        self.serve_fast(*(hear(self, found, takes[found.topic]) for found in heard if found.topic in takes))
 
     def _activate(self) -> None:
         self._ended = ""
@@ -153,7 +140,7 @@ class ExcitationNode(ServiceNode):
         player = Player(
             self._excitation,
             self._commander,
-            Listener(self._announce, self._show, self._say, self._done),
+            Listener(self._announce, self._show, self.say, self._done),
             topics=self._bag_topics if self._record else None,
             **self._settings,
         )
@@ -215,18 +202,16 @@ class ExcitationNode(ServiceNode):
             "remaining": round(directive.remaining, 2),
         }
 
-    def _say(self, level: Level, text: str) -> None:
-        logger = self.get_logger()
-        {"info": logger.info, "warning": logger.warning, "error": logger.error}[level](text)
-
     def _done(self, outcome: Outcome) -> None:
         bags = [str(bag) for bag in outcome.bags]
         count = f"{len(bags)} bag{'' if len(bags) == 1 else 's'}"
         self._ended = f"{outcome.end}: {outcome.reason}" if outcome.reason else outcome.end
-        self._say("error" if outcome.end == "failed" else "info", f"{self._ended}; {count}")
+        self.say("error" if outcome.end == "failed" else "info", f"{self._ended}; {count}")
         result = {"end": outcome.end, "reason": outcome.reason, "bags": bags, "cut": outcome.cut}
         self._result.publish(String(data=json.dumps({"schema": 1, **result})))
         self.publish_diagnostics()
+        if self._exit_when_done:
+            self.exit_code = 0 if outcome.end == "finished" else 1
 
     # -- what is heard
 
@@ -260,7 +245,7 @@ class ExcitationNode(ServiceNode):
     def _on_telemetry(self, topic: TelemetryTopic, data: bytes) -> None:
         if (player := self._playing()) is None:
             return
-        player.record(TOPICS[topic.name], data)
+        player.record(TELEMETRY_TOPICS[topic.name], data)
         now = time.monotonic()
         if now - self._read_at < TELEMETRY_PERIOD:
             return

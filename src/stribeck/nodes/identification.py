@@ -203,12 +203,18 @@ class IdentificationNode(ServiceNode):
             self._fail(str(error))
             return
         self._tell("done", parameter_file=str(self._output), **self._last)
+        self._end_if_asked(0)
         self.get_logger().info(f"{self._output} written" + (f", {kept} is the one before" if kept else ""))
 
     def _fail(self, reason: str) -> None:
         self._failure = reason
         self.get_logger().error(f"identification failed: {reason}")
         self._tell("failed", reason=reason)
+        self._end_if_asked(1)
+
+    def _end_if_asked(self, code: int) -> None:
+        if self._live["exit_when_done"]:
+            self.exit_code = code
 
     # -- what goes out
 

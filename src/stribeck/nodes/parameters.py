@@ -242,6 +242,7 @@ IDENTIFICATION: Table = (
     Spec("joint", "text", "", "the joint to identify, of bags with several", live=True),
     Spec("fit_options", "texts", [], "further options of `stribeck fit`, one word each", live=True),
     Spec("python", "text", "", "interpreter that `stribeck[fit]` is installed for; empty: this node's"),
+    Spec("exit_when_done", "bool", False, "end the process after one fit, with exit code 1 if that failed"),
 )
 """Parameters of the identification node."""
 
@@ -302,6 +303,12 @@ EXCITATION: Table = (
     Spec("output", "text", "", "folder for the bags; empty: the file's"),
     Spec("record", "bool", True, "record a bag of every run"),
     Spec("autoplay", "bool", False, "start as soon as the node is active; else wait for ~/start"),
+    Spec(
+        "exit_when_done",
+        "bool",
+        False,
+        "end the process when everything is played, with exit code 1 if that failed",
+    ),
     Spec("rate", "float", 0.0, "goals per second [Hz]; 0: the file's", 0.0, 2000.0),
     Spec(
         "patience", "float", 10.0, "how long the start waits for the commander and for states [s]", 0.1, 600.0

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +15,14 @@ from stribeck.core.directive import Directive
 from stribeck.core.known import Known
 from stribeck.core.session import Session
 from stribeck.errors import ServoError, StribeckError
-from stribeck.io.messages import RawMessage, Topic
+from stribeck.io.messages import DYNAMIC_JOINT_STATES, RawMessage, Topic
 from stribeck.io.run_writer import RunWriter
 from stribeck.io.session_bags import Outcome, SessionBags
+from stribeck.nodes.base import Level
 from stribeck.nodes.commanders import Commander, Waiting
 from stribeck.nodes.excitation_setup import Excitation
 from stribeck.servo.record import hanging_warnings
-
-Level = Literal["info", "warning", "error"]
+from stribeck.servo.sample_messages import ENCODERS
 
 
 @dataclass(frozen=True)
@@ -77,6 +76,8 @@ class Player:
         self._bags = SessionBags(
             excitation.output, excitation.joints, self._writer, excitation.supply_voltage, listener.announce
         )
+        self._bags.first = self._first_messages
+        self._telemetry = DYNAMIC_JOINT_STATES
         self._patience, self._allow_overvoltage = patience, allow_overvoltage
         self._aborts = 0
         self._stopping = ""
@@ -108,6 +109,8 @@ class Player:
 
     def record(self, topic: Topic, data: bytes) -> None:
         """Record a message that just came, if a run is on."""
+        if topic in ENCODERS:
+            self._telemetry = topic
         if self._writer is not None:
             self._writer.add(RawMessage(topic, time.time_ns(), data))
 
@@ -159,6 +162,19 @@ class Player:
         if self.commander.releases_torque:
             for warning in hanging_warnings(names, self.known.position):
                 self.listener.say("warning", warning)
+
+    def _first_messages(self, time: int) -> list[RawMessage]:
+        """Torque, which a fit needs to know, of a robot that does not tell: it is on throughout."""
+        known = np.isfinite(self.known.torque)
+        told = {
+            name: {"torque_enable": 1.0}
+            for name, is_known in zip(self.commander.names, known, strict=True)
+            if not is_known
+        }
+        if self.commander.releases_torque or not told:
+            return []
+        encode = ENCODERS[self._telemetry]
+        return [RawMessage(self._telemetry, time, encode(self.commander.stamp(), told))]
 
     def _check_supply(self) -> None:
         for name, voltage, rated in zip(

@@ -143,8 +143,7 @@ class ServoNode(ServiceNode):
         return not self._ending.is_set()
 
     def _say(self, event: Event) -> None:
-        logger = self.get_logger()
-        {"fault": logger.error, "warning": logger.warning, "info": logger.info}[event.kind](event.text)
+        self.say("error" if event.kind == "fault" else event.kind, event.text)
 
     # -- what comes in
 

@@ -40,7 +40,7 @@ ALERT = 0x80
 WARM_UP = 20
 """Cycles read at connect, to learn how long answers take."""
 
-CONFIRM_TIME = 0.015
+CONFIRM_TIME = 0.008
 """How long servos are asked in a row whether their torque is off [s]."""
 
 REBOOT_TIME = 3.0

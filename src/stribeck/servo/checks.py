@@ -135,7 +135,14 @@ def check_presence(link: Link, servos: Sequence[Servo], baud_rate: int) -> None:
 
     :raises ServoError: listing who is missing, who is another model, who was expected and found.
     """
-    found = {servo.identity: number for servo in servos if (number := link.ping(servo.identity)) is not None}
+    found = {}
+    for servo in servos:
+        number = link.ping(servo.identity)
+        if number == 0:
+            _make_talk(RemoteServo(link, servo), Report())
+            number = link.ping(servo.identity)
+        if number is not None:
+            found[servo.identity] = number
     wrong = [s for s in servos if s.identity in found and found[s.identity] != s.model.model_number]
     missing = [str(servo.identity) for servo in servos if servo.identity not in found]
     if not wrong and not missing:

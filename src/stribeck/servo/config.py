@@ -98,7 +98,7 @@ class DriverConfig:
     joints: tuple[JointConfig, ...]
     rate: float = 200.0
     command_timeout: float = 0.1
-    silence_timeout: float = 0.075
+    silence_timeout: float = 0.07
     watchdog: float = 0.1
     position_margin: float = 0.1
     min_voltage: float | None = None

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dynamixel_sdk import GroupBulkRead, GroupSyncRead, PacketHandler
-from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS
+from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS, INST_PING
 
 from stribeck.servo.port import SLOW_PATIENCE, Port
 
@@ -57,6 +57,10 @@ class Block(NamedTuple):
 
     address: int
     length: int
+
+
+MODEL_NUMBER = Block(0, 2)
+"""Where every servo has its model number."""
 
 
 class Answer(NamedTuple):
@@ -143,7 +147,6 @@ class Link:
     latency: Latency = field(default_factory=Latency)
 
     def __post_init__(self) -> None:
-        self._asked_before = 0.0
         self._misses: dict[int, int] = {}
         self._handler: Any = PacketHandler(self.protocol)
         # From version 3.8 on, protocol 2 takes a flag for the "fast" instructions.
@@ -162,19 +165,29 @@ class Link:
     # One servo, while nothing moves.
 
     def ping(self, identity: int, attempts: int = PINGS) -> int | None:
-        """Model number of a servo, ``None`` if it does not answer."""
+        """Model number of a servo, ``None`` if it does not answer; 0 if it is there and does not say.
+
+        Not by the library's own ping, which takes a late answer to anything else for the model number.
+        """
+        packet = [0xFF, 0xFF, identity, 2, INST_PING, 0]
+        if self.protocol == 2.0:
+            packet = [0xFF, 0xFF, 0xFD, 0x00, identity, 3, 0, INST_PING, 0, 0]
+        length = 3 if self.protocol == 2.0 else 0
         for attempt in range(attempts):
             self.port.patience = SLOW_PATIENCE
-            number, result, _ = self._handler.ping(self.port, identity)
-            if result == COMM_SUCCESS:
-                return int(number)
+            self._handler.txPacket(self.port, list(packet))
+            self.port.setPacketTimeout(self.overhead + length)
+            answer = self._collect({identity: length}, learn=False).get(identity)
+            if answer is not None:
+                if self.protocol == 1.0:
+                    answer = self.read(identity, MODEL_NUMBER)
+                return int.from_bytes(answer.data[:2], "little") if answer is not None else 0
             self._again(attempt, attempts)
         return None
 
     def find_all(self) -> dict[int, int]:
         """Model numbers of all servos that answer a broadcast ping; none with protocol 1, which has none."""
         found, _ = self._handler.broadcastPing(self.port)
-        self.port.is_using = False
         return {identity: int(entry[0]) for identity, entry in (found or {}).items()}
 
     def read(self, identity: int, block: Block, attempts: int = ATTEMPTS) -> Answer | None:
@@ -182,7 +195,7 @@ class Link:
         for attempt in range(attempts):
             self.port.patience = SLOW_PATIENCE if attempts > 1 else self.latency.patience
             self._handler.readTx(self.port, identity, *block)
-            answer = self._collect({identity: block.length}).get(identity)
+            answer = self._collect({identity: block.length}, learn=not attempt).get(identity)
             if answer is not None:
                 self._settle(attempt)
                 return answer
@@ -198,7 +211,7 @@ class Link:
             self.port.patience = SLOW_PATIENCE if patient else self.latency.patience
             self._handler.writeTxOnly(self.port, identity, address, size, data)
             self.port.setPacketTimeout(self.overhead)
-            answer = self._collect({identity: 0}).get(identity)
+            answer = self._collect({identity: 0}, learn=not attempt).get(identity)
             if answer is not None and not self._arrived_damaged(answer.error):
                 self._settle(attempt)
                 return answer
@@ -231,20 +244,20 @@ class Link:
         """
         answers: dict[int, Answer] = {}
         missing = dict(blocks)
-        first = True
+        before: float | None = None
         while True:
             size = sum(block.length + self.overhead for block in missing.values())
             self.port.patience = self._patience(size, until)
             self._ask(missing)
             lengths = {identity: block.length for identity, block in missing.items()}
-            came = self._collect(lengths, first)
+            came = self._collect(lengths, before is None, before)
+            before = self._asked
             answers.update(came)
             order = [identity for identity in missing if identity not in came]
             if not order or time.monotonic() + self._shortest(blocks, order) > until:
                 return answers
             self.counters.retries += 1
             missing = {identity: blocks[identity] for identity in (*order[1:], order[0])}
-            first = False
 
     def _shortest(self, blocks: Mapping[int, Block], order: Sequence[int]) -> float:
         """The least time that another attempt takes [s]."""
@@ -277,10 +290,14 @@ class Link:
             group.txPacket()
         self.port.setPacketTimeout(sum(block.length + self.overhead for block in blocks.values()))
 
-    def _collect(self, lengths: Mapping[int, int], first: bool = True) -> dict[int, Answer]:
+    def _collect(
+        self, lengths: Mapping[int, int], learn: bool, before: float | None = None
+    ) -> dict[int, Answer]:
         """Good answers of the servos asked, in whatever order, until all came or the bus is silent.
 
-        :param first: whether they were not asked the same just before.
+        :param learn: whether the delay of the answers counts: not after a retry, whose answer may be to the
+            attempt before it.
+        :param before: when the attempt before this one was heard, ``None`` if this is the first [s].
         """
         port, counters = self.port, self.counters
         awaited = dict(lengths)
@@ -307,8 +324,8 @@ class Link:
             elif len(data) == awaited[identity]:
                 del awaited[identity]
                 if sampled is None:
-                    sampled = self._sampled(first)
-                    if first:
+                    sampled = self._sampled(before)
+                    if learn:
                         self.latency.learn(
                             port.received_at - port.sent_at - port.wire_time(port.sent + port.received)
                         )
@@ -364,7 +381,12 @@ class Link:
         length = packet[5] | packet[6] << 8
         return packet[4], packet[8], bytes(packet[9 : max(9, 5 + length)])
 
-    def _sampled(self, first: bool) -> float:
+    @property
+    def _asked(self) -> float:
+        """When the last packet ended on the wire [s]."""
+        return self.port.sent_at + self.port.wire_time(self.port.sent)
+
+    def _sampled(self, before: float | None) -> float:
         """When the servos read their registers [s]: when they heard the packet that asks, all of them.
 
         That is not before our packet ended on the wire, nor later than the first answer arrived less the
@@ -373,15 +395,14 @@ class Link:
         by the answers ahead of it, 0.3 ms each at 1 Mbit/s. An answer that is here before it can be
         answers the attempt before this one.
         """
-        port = self.port
+        port, asked = self.port, self._asked
         came = port.received_at - port.wire_time(port.received)
-        asked = port.sent_at + port.wire_time(port.sent)
-        if came < asked and not first:
-            asked = self._asked_before
-        self._asked_before = asked
-        if came < asked:  # a pseudo-terminal may be faster than a wire
-            return port.sent_at + 0.5 * (port.received_at - port.sent_at)
-        return asked + 0.5 * (came - asked)
+        if came >= asked:
+            return asked + 0.5 * (came - asked)
+        if before is not None and before < came:
+            return before + 0.5 * (came - before)
+        # A pseudo-terminal may be faster than a wire.
+        return port.sent_at + 0.5 * (port.received_at - port.sent_at)
 
     def _settle(self, attempt: int) -> None:
         """After a retry, let answers to the attempts before pass: the next packet must not take them for its own."""
@@ -389,5 +410,4 @@ class Link:
             self.port.settle(self.latency.patience)
 
     def _again(self, attempt: int, attempts: int) -> None:
-        self.port.is_using = False
         self.counters.retries += attempt + 1 < attempts

@@ -70,6 +70,17 @@ class Port(PortHandler):  # type: ignore[misc]
 
     # What dynamixel_sdk calls.
 
+    @property
+    def is_using(self) -> bool:
+        """The library's lock, which is always open: one thread uses a port, and Ctrl-C in the middle of a read
+        must not leave it shut, or the packets that switch torque off would be dropped without a word.
+        """
+        return False
+
+    @is_using.setter
+    def is_using(self, value: bool) -> None:
+        """Nothing."""
+
     def getCFlagBaud(self, baudrate: int) -> int:
         """Any rate: the servos' tables say which exist, the driver says which it can do."""
         return baudrate
@@ -89,9 +100,8 @@ class Port(PortHandler):  # type: ignore[misc]
                 "Is the adapter plugged in, are you allowed to use it (group dialout), is no other program on it?"
             ) from problem
         self.is_open = True
-        self.is_using = False
         self.tx_time_per_byte = 1000.0 * self.wire_time(1)
-        self.low_latency = _set_low_latency(self.ser)
+        self.low_latency = set_low_latency(self.ser)
         self.clearPort()
         return True
 
@@ -219,7 +229,7 @@ class Port(PortHandler):  # type: ignore[misc]
         )
 
 
-def _set_low_latency(port: serial.Serial) -> bool:
+def set_low_latency(port: serial.Serial) -> bool:
     """Ask the driver to hand bytes on at once; drivers that cannot are left alone."""
     try:
         port.set_low_latency_mode(True)

@@ -21,7 +21,8 @@ from stribeck.io.messages import (
 )
 from stribeck.servo.sample import TELEMETRY, Sample
 
-_ENCODERS = {DYNAMIC_JOINT_STATES: dynamic_joint_state, SERVO_STATUS: diagnostic_array}
+ENCODERS = {DYNAMIC_JOINT_STATES: dynamic_joint_state, SERVO_STATUS: diagnostic_array}
+"""Topics of telemetry, and who makes their messages."""
 
 
 def wall_offset() -> int:
@@ -55,7 +56,7 @@ class SampleMessages:
         self.offset = wall_offset() if offset is None else offset
         self._followers = np.array(followers, dtype=bool)
         self._telemetry = telemetry
-        self._encode = _ENCODERS[telemetry]
+        self._encode = ENCODERS[telemetry]
 
     def stamp(self, steady: float) -> int:
         """A steady time [s] on the wall clock [ns]."""

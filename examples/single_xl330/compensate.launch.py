@@ -1,0 +1,50 @@
+"""One XL330: the servo node, friction compensation and its guard. Send goals to /controller_command."""
+
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+HERE = Path(__file__).parent
+
+
+def generate_launch_description():
+    """The servo node, and compensate.launch.py between it and whoever sends goals."""
+    compensate = PathJoinSubstitution([FindPackageShare("stribeck"), "launch", "compensate.launch.py"])
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument(
+                "port", default_value="/dev/ttyUSB0", description="serial port of the servo"
+            ),
+            DeclareLaunchArgument(
+                "compensation",
+                default_value=str(HERE / "compensation.yaml"),
+                description="parameters of compensation and guard, a YAML file",
+            ),
+            Node(
+                package="stribeck",
+                executable="servo",
+                name="servo",
+                output="screen",
+                parameters=[
+                    str(HERE / "servo.yaml"),
+                    {
+                        "config": str(HERE / "record.yaml"),
+                        "port": ParameterValue(LaunchConfiguration("port"), value_type=str),
+                        "autostart": True,
+                    },
+                ],
+            ),
+            IncludeLaunchDescription(
+                compensate,
+                launch_arguments={
+                    "config": LaunchConfiguration("compensation"),
+                    "compensated_command": "joint_goals",
+                }.items(),
+            ),
+        ]
+    )

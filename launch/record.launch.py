@@ -1,0 +1,82 @@
+"""Record runs: the servo node, and the excitation that plays trajectories through it. Ends when all is played."""
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+
+def generate_launch_description():
+    """Both nodes, brought to active; the excitation begins at once unless told otherwise."""
+    config = PathJoinSubstitution([FindPackageShare("stribeck"), "config"])
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument(
+                "config",
+                default_value=[config, "/record_xl330.yaml"],
+                description="servos, limits, loads and plays, a YAML file as for `stribeck record`",
+            ),
+            DeclareLaunchArgument(
+                "port", default_value="", description="serial port; empty: as the file says"
+            ),
+            DeclareLaunchArgument(
+                "output",
+                default_value="~/stribeck/bags",
+                description="folder for the bags; empty: as the file says",
+            ),
+            DeclareLaunchArgument(
+                "autoplay",
+                default_value="true",
+                description="false: begin when /excitation/start is called, and stay when all is played",
+            ),
+            DeclareLaunchArgument(
+                "servo_parameters",
+                default_value=[config, "/servo.yaml"],
+                description="further parameters of the servo node, a YAML file",
+            ),
+            DeclareLaunchArgument(
+                "excitation_parameters",
+                default_value=[config, "/excitation.yaml"],
+                description="further parameters of the excitation node, a YAML file",
+            ),
+            DeclareLaunchArgument("log_level", default_value="info", description="of both nodes"),
+            OpaqueFunction(function=nodes),
+        ]
+    )
+
+
+def nodes(context):
+    """The two nodes; the end of the excitation is the end of the launch."""
+    autoplay = ParameterValue(LaunchConfiguration("autoplay"), value_type=bool)
+    config = {"config": LaunchConfiguration("config"), "autostart": True}
+    common = {
+        "package": "stribeck",
+        "output": "screen",
+        "ros_arguments": ["--log-level", LaunchConfiguration("log_level")],
+    }
+    servo = Node(
+        executable="servo",
+        name="servo",
+        parameters=[LaunchConfiguration("servo_parameters"), {**config, **given(context, "port")}],
+        on_exit=Shutdown(reason="the servo node has ended"),
+        **common,
+    )
+    excitation = Node(
+        executable="excitation",
+        name="excitation",
+        parameters=[
+            LaunchConfiguration("excitation_parameters"),
+            {**config, **given(context, "output"), "autoplay": autoplay, "exit_when_done": autoplay},
+        ],
+        on_exit=Shutdown(reason="the excitation has ended"),
+        **common,
+    )
+    return [servo, excitation]
+
+
+def given(context, name):
+    """A launch argument as a parameter, if it is not empty."""
+    text = LaunchConfiguration(name).perform(context)
+    return {name: ParameterValue(text, value_type=str)} if text else {}

@@ -1,0 +1,170 @@
+"""Topics into bags: subscriptions that only hand bytes on, and the recorder node for robots that move by themselves."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from stribeck.errors import ConfigError, OutputError
+from stribeck.io.files import check_writable
+from stribeck.io.messages import (
+    BENCH,
+    DYNAMIC_JOINT_STATES,
+    JOINT_COMMANDS,
+    JOINT_STATES,
+    SERVO_STATUS,
+    Topic,
+    warm_up,
+)
+from stribeck.io.recorder import BagRecorder
+from stribeck.nodes.base import ServiceNode, quiet_events, run
+from stribeck.nodes.messages import telemetry_topics
+from stribeck.nodes.parameters import RECORDER
+
+DEPTH = 2000
+"""Messages of a topic that may wait to be recorded: ten seconds of them."""
+
+TELEMETRY = {topic.name.lstrip("/"): topic for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
+
+
+class Heard(NamedTuple):
+    """A topic to record: its name in the bag, its message type here, and the name by which it is heard."""
+
+    topic: Topic
+    kind: Any
+    name: str
+
+
+def contract_topics() -> list[Heard]:
+    """The topics of the bag contract that can be heard in this installation."""
+    return [
+        Heard(JOINT_STATES, JointState, "joint_states"),
+        Heard(JOINT_COMMANDS, JointState, "joint_commands"),
+        Heard(BENCH, String, "bench"),
+        *(Heard(TELEMETRY[found.name], found.type, found.name) for found in telemetry_topics()),
+    ]
+
+
+def hear(node: Node, heard: Heard, take: Callable[[bytes], None]) -> Any:
+    """A subscription for a hot loop that takes serialised messages, as reliably as their publishers offer."""
+    offers = node.get_publishers_info_by_topic(node.resolve_topic_name(heard.name))
+    weak = any(offer.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for offer in offers)
+    qos = QoSProfile(
+        depth=DEPTH,
+        reliability=ReliabilityPolicy.BEST_EFFORT if weak else ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if heard.topic.latched else DurabilityPolicy.VOLATILE,
+    )
+    return node.create_subscription(
+        heard.kind, heard.name, take, qos, raw=True, event_callbacks=quiet_events()
+    )
+
+
+class RecorderNode(ServiceNode):
+    """Records while it is active, one bag each time; latched ``~/bag`` says where the last finished one is."""
+
+    table = RECORDER
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._recorder: BagRecorder | None = None
+        self._said: Any = None
+        self._failure = ""
+        super().__init__("recorder", **kwargs)
+
+    def _configure(self, values: Mapping[str, Any]) -> None:
+        self._output, self._prefix = Path(values["output"]).expanduser(), values["prefix"]
+        check_writable(self._output / "bag")
+        warm_up()
+        self._heard = [*contract_topics(), *further_topics(values["topics"])]
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._said = self.create_publisher(String, "~/bag", latched)
+
+    def _activate(self) -> None:
+        self._failure = ""
+        self._recorder = BagRecorder.numbered(
+            self._output, self._prefix, [heard.topic for heard in self._heard]
+        )
+        # Subscribed to anew for each bag: that is when latched messages come again.
+        self.serve_fast(*(hear(self, heard, self._recording(heard.topic)) for heard in self._heard))
+        self.get_logger().info(f"recording into {self._recorder.path}")
+
+    def _recording(self, topic: Topic) -> Callable[[bytes], None]:
+        def take(data: bytes) -> None:
+            recorder = self._recorder
+            if recorder is None or self._failure:
+                return
+            try:
+                recorder.write(topic.name, data, time.time_ns())
+            except OutputError as error:
+                self._fail(str(error))
+
+        return take
+
+    def _deactivate(self) -> None:
+        recorder = self._recorder
+        if recorder is None:
+            return
+        self.stop_serving()
+        self._recorder = None
+        try:
+            recorder.close()
+        except OutputError as error:
+            self._fail(str(error))
+        if not self._failure:
+            self.get_logger().info(f"recorded {sum(recorder.counts.values())} messages into {recorder.path}")
+            self._said.publish(String(data=str(recorder.path)))
+
+    def _release(self) -> None:
+        said, self._said = self._said, None
+        if said is not None:
+            self.destroy_publisher(said)
+
+    def _fail(self, reason: str) -> None:
+        if not self._failure:
+            self._failure = reason
+            self.get_logger().error(reason)
+
+    def _status(self) -> tuple[str, str, Mapping[str, Any]]:
+        if self._failure:
+            return "error", self._failure, {}
+        recorder = self._recorder
+        if recorder is None:
+            return "ok", "not recording", {}
+        return "ok", f"recording into {recorder.path}", {**recorder.counts, "lag": recorder.lag}
+
+
+def further_topics(texts: Iterable[str]) -> list[Heard]:
+    """Topics from ``NAME TYPE``.
+
+    :raises ConfigError: for other texts, or a type that is not installed.
+    """
+    found = []
+    for text in texts:
+        words = text.split()
+        parts = words[1].split("/") if len(words) == 2 else []
+        if len(parts) != 3 or parts[1] != "msg":
+            raise ConfigError(f"topics: expected NAME TYPE, as in '/imu sensor_msgs/msg/Imu', found {text!r}")
+        try:
+            kind = getattr(importlib.import_module(f"{parts[0]}.msg"), parts[2])
+        except (ImportError, AttributeError):
+            raise ConfigError(f"topics: message type {words[1]} is not installed") from None
+        name = words[0] if words[0].startswith("/") else f"/{words[0]}"
+        found.append(Heard(Topic(name, words[1]), kind, words[0]))
+    return found
+
+
+def main() -> int:
+    """Run the node until it is told to end."""
+    return run(RecorderNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""A robot whose joints follow a controller of ros2_control, or what looks like one from outside."""
+
+import itertools
+import math
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from ros_graph import Graph
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.executors import MultiThreadedExecutor
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from stribeck.nodes.messages import seconds
+
+PERIOD = 0.01
+NEARER = 0.4
+"""Share of the way to the goal that a joint goes in a period."""
+
+
+class FakeRobot:
+    """Joints that follow their goals, and say where they are. Use as a context manager.
+
+    :ivar goals: what came for a forward_command_controller.
+    :ivar trajectories: what came for a joint_trajectory_controller.
+    :ivar reference: stamps and goals that the joints followed.
+    :ivar silent: set to say nothing any more.
+    """
+
+    def __init__(self, graph: Graph, names: Sequence[str], controller: str, start: float = 0.3) -> None:
+        self.names = list(names)
+        self.goals: list[np.ndarray] = []
+        self.trajectories: list[JointTrajectory] = []
+        self.reference: list[tuple[float, np.ndarray]] = []
+        self.silent = threading.Event()
+        self.position = np.full(len(self.names), start)
+        self._goal = self.position.copy()
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._node = Node("robot", context=graph.context)
+        self._executor = MultiThreadedExecutor(num_threads=4, context=graph.context)
+        self._executor.add_node(self._node)
+        self._states = self._node.create_publisher(JointState, "joint_states", 50)
+        self._server: Any = None
+        self.refuses = False
+        self.gives_up = False
+        if controller == "forward":
+            self._listen(Float64MultiArray, "forward_position_controller/commands", self._on_goals)
+        elif controller == "trajectory":
+            self._listen(JointTrajectory, "joint_trajectory_controller/joint_trajectory", self._on_trajectory)
+        elif controller == "trajectory_action":
+            self._serve()
+        self._threads = [threading.Thread(target=target, daemon=True) for target in (self._spin, self._move)]
+
+    def __enter__(self) -> "FakeRobot":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._executor.wake()
+        for thread in self._threads:
+            thread.join()
+        if self._server is not None:
+            self._server.destroy()
+        self._executor.shutdown()
+        self._node.destroy_node()
+
+    def _listen(self, kind: Any, topic: str, take: Any) -> None:
+        self._node.create_subscription(kind, topic, take, 50)
+
+    def _spin(self) -> None:
+        while not self._ended.is_set():
+            self._executor.spin_once(timeout_sec=0.05)
+
+    def _move(self) -> None:
+        due = time.monotonic()
+        while not self._ended.wait(max(0.0, due - time.monotonic())):
+            due += PERIOD
+            stamp = self._node.get_clock().now()
+            with self._lock:
+                goal = self._wanted(1e-9 * stamp.nanoseconds)
+                before = self.position
+                self.position = before + NEARER * (goal - before)
+                self.reference.append((1e-9 * stamp.nanoseconds, goal))
+            if not self.silent.is_set():
+                message = JointState(name=self.names, position=self.position.tolist())
+                message.velocity = ((self.position - before) / PERIOD).tolist()
+                message.header.stamp = stamp.to_msg()
+                self._states.publish(message)
+
+    def _wanted(self, now: float) -> np.ndarray:
+        """Goals now: the last ones, or those of the trajectory in hand."""
+        if not self.trajectories:
+            return self._goal
+        message = self.trajectories[-1]
+        times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+        points = np.array([p.positions for p in message.points])
+        if times[0] > 0.0:  # from where the controller is, as the real one does
+            times, points = [0.0, *times], np.vstack([self._goal, points])
+        at = now - seconds(message.header.stamp)
+        return np.array([np.interp(at, times, column) for column in points.T])
+
+    # The controllers.
+
+    def _on_goals(self, message: Float64MultiArray) -> None:
+        with self._lock:
+            self._goal = np.array(message.data)
+            self.goals.append(self._goal)
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        now = 1e-9 * self._node.get_clock().now().nanoseconds
+        check(message, self.names, now)
+        with self._lock:
+            self._goal = self._wanted(now)
+            self.trajectories.append(message)
+
+    def _serve(self) -> None:
+        from control_msgs.action import FollowJointTrajectory
+        from rclpy.action import ActionServer, CancelResponse, GoalResponse
+
+        def answer(_: Any) -> Any:
+            return GoalResponse.REJECT if self.refuses else GoalResponse.ACCEPT
+
+        def execute(handle: Any) -> Any:
+            message = handle.request.trajectory
+            self._on_trajectory(message)
+            last = message.points[-1].time_from_start
+            until = seconds(message.header.stamp) + last.sec + 1e-9 * last.nanosec
+            result = FollowJointTrajectory.Result()
+            while not self._ended.wait(0.005):
+                if self.gives_up:
+                    result.error_code, result.error_string = -4, "path tolerance violated"
+                    handle.abort()
+                    return result
+                if self.trajectories[-1] is not message:
+                    handle.abort()
+                    return result
+                if self._node.get_clock().now().nanoseconds * 1e-9 >= until:
+                    break
+            handle.succeed()
+            return result
+
+        self._server = ActionServer(
+            self._node,
+            FollowJointTrajectory,
+            "joint_trajectory_controller/follow_joint_trajectory",
+            execute,
+            goal_callback=answer,
+            cancel_callback=lambda _: CancelResponse.ACCEPT,
+            callback_group=ReentrantCallbackGroup(),
+        )
+
+
+def check(message: JointTrajectory, names: Sequence[str], now: float) -> None:
+    """What a joint_trajectory_controller insists on."""
+    assert list(message.joint_names) == list(names)
+    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+    assert all(b > a for a, b in itertools.pairwise(times)), "times rise"
+    assert seconds(message.header.stamp) + times[-1] > now, "the trajectory is not over"
+    assert not any(message.points[-1].velocities), "it ends at rest"
+    assert all(math.isfinite(q) for point in message.points for q in point.positions)

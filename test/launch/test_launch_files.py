@@ -1,0 +1,203 @@
+"""The shipped launch files under the real launch: nodes reach active, Ctrl-C ends all of them cleanly."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from ros_graph import Graph, wait_for
+from lifecycle_msgs.msg import State
+from std_msgs.msg import String
+
+from helpers import REPOSITORY, published
+from launching import Launched, needs_launch, run, wait_for_state
+from stribeck.io.parameter_file import read_parameter_file
+from stribeck.io.recordings import read_recordings
+from stribeck.nodes.identification import LATCHED
+
+pytestmark = needs_launch
+
+FILES = sorted(path.name for path in (REPOSITORY / "launch").glob("*.launch.py"))
+M6 = {**published("xl330", "m6"), "q_offset": 0.0, "model": "m6", "actuator": "xl330"}
+
+
+@pytest.fixture
+def launch(environment, tmp_path):
+    """Launches a file of the package."""
+
+    def start(name, **arguments):
+        words = [f"{key}:={value}" for key, value in arguments.items()]
+        command = ["ros2", "launch", "stribeck", f"{name}.launch.py", *words]
+        return Launched(command, environment, tmp_path / "output")
+
+    return start
+
+
+@pytest.fixture
+def compensation(tmp_path):
+    """The shipped parameters of the compensation, with a parameter file that is there."""
+    (tmp_path / "m6.json").write_text(json.dumps(M6))
+    shipped = (REPOSITORY / "config" / "compensation.yaml").read_text()
+    path = tmp_path / "compensation.yaml"
+    path.write_text(shipped.replace("~/stribeck/m6.json", str(tmp_path / "m6.json")))
+    return path
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_argument_is_described(environment, name):
+    """`ros2 launch stribeck FILE --show-args` says what each argument is for."""
+    shown = run(environment, "ros2", "launch", "stribeck", name, "--show-args")
+    assert re.findall(r"^ +'\w+':", shown, re.MULTILINE), "there are arguments"
+    assert "no description given" not in shown
+
+
+def test_compensation_and_guard_reach_active_and_end(launch, compensation):
+    """Two processes, both active; Ctrl-C ends both with exit code 0, and nothing is left."""
+    with Graph() as graph, launch("compensate", config=compensation) as running:
+        for node in ("compensation", "guard"):
+            wait_for_state(graph, node)
+        assert running.interrupt() == 0
+        running.check_clean_end(2)
+
+
+def test_compensation_waits_where_it_is_told_to(launch, compensation):
+    """Without autostart the nodes stay unconfigured, for a manager of lifecycles."""
+    with Graph() as graph, launch("compensate", config=compensation, autostart="false") as running:
+        for node in ("compensation", "guard"):
+            wait_for_state(graph, node, State.PRIMARY_STATE_UNCONFIGURED)
+        assert running.interrupt() == 0
+        running.check_clean_end(2)
+
+
+def test_topics_of_the_compensation_can_be_others(launch, compensation):
+    """Each argument that names a topic changes it, for both nodes."""
+    names = {
+        "joint_states": "/arm/joint_states",
+        "controller_command": "/arm/goals",
+        "compensated_command": "/forward_position_controller/commands",
+    }
+    with Graph() as graph, launch("compensate", config=compensation, **names) as running:
+        for node in ("compensation", "guard"):
+            wait_for_state(graph, node)
+        user = graph.user
+        assert user.count_publishers(names["compensated_command"]) == 2, "node and guard"
+        assert user.count_subscribers(names["controller_command"]) == 2
+        assert user.count_subscribers(names["joint_states"]) >= 1
+        assert user.count_publishers("/compensated_command") == 0
+        assert running.interrupt() == 0
+        running.check_clean_end(2)
+
+
+def test_what_is_wrong_is_said_in_one_line(launch, compensation):
+    """A parameter file that is not there: the reason is in the output, and Ctrl-C still ends cleanly."""
+    text = compensation.read_text()
+    compensation.write_text(text.replace("m6.json", "nowhere.json"))
+    with Graph() as graph, launch("compensate", config=compensation) as running:
+        running.says("cannot configure")
+        assert "nowhere.json: no such file" in running.output
+        wait_for_state(graph, "guard", State.PRIMARY_STATE_UNCONFIGURED)
+        wait_for_state(graph, "compensation", State.PRIMARY_STATE_UNCONFIGURED)
+        assert running.interrupt() == 0
+        running.check_clean_end(2)
+
+
+def test_identification_reaches_active_and_ends(launch, tmp_path):
+    """With a folder and a result of the user's; the result that is there is on its topic."""
+    (tmp_path / "bags").mkdir()
+    output = tmp_path / "m6.json"
+    output.write_text(json.dumps(M6))
+    interpreter = tmp_path / "python3"
+    interpreter.write_text("#!/bin/sh\n")  # finds every module
+    interpreter.chmod(0o755)
+    given = {"watch": tmp_path / "bags", "output": output, "python": interpreter}
+    topic = "/left/friction_parameters"
+    with Graph() as graph, launch("identify", friction_parameters=topic, **given) as running:
+        wait_for_state(graph, "identification")
+        found = graph.collect(String, topic, LATCHED)
+        wait_for(lambda: found, "the latched result")
+        assert json.loads(found[0].data) == M6
+        assert running.interrupt() == 0
+        running.check_clean_end(1)
+
+
+@pytest.fixture
+def servo(environment, tmp_path):
+    """The port of an emulated XL330 with the load of config/record_xl330.yaml."""
+    port = tmp_path / "servo"
+    bench = "mass=0.1,length=0.1,arm_mass=0.02"
+    command = ["stribeck", "emulate", "--servo", "xl330", "--bench", bench, "--link", port]
+    with Launched(command, environment, tmp_path / "emulator"):
+        wait_for(port.exists, "the emulated servo")
+        yield port
+
+
+@pytest.fixture
+def record(tmp_path):
+    """What to record: one short run, on a machine that may be busy."""
+    content = yaml.safe_load((REPOSITORY / "config" / "record_demo.yaml").read_text())
+    content["plays"] = {"trajectories": ["up_and_down"], "gains": [200]}
+    path = tmp_path / "record.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_record_ends_by_itself_with_a_bag(launch, servo, record, tmp_path):
+    """Servo node and excitation play and record what the file says; then both end, with exit code 0."""
+    output = tmp_path / "bags"
+    with launch("record", config=record, port=servo, output=output) as running:
+        assert running.wait(90.0) == 0
+        running.check_clean_end(2)
+    (log,) = read_recordings(output)
+    assert log.trajectory == "up_and_down"
+    assert log.position.time[-1] - log.position.time[0] > 5.0
+
+
+def test_record_can_be_interrupted_in_motion(launch, servo, record, tmp_path):
+    """Ctrl-C while the servo moves: exit codes 0, torque off, nothing is left."""
+    with launch("record", config=record, port=servo, output=tmp_path / "bags") as running:
+        running.says("run 1/1")
+        assert running.interrupt() == 0
+        running.check_clean_end(2)
+
+
+def test_record_waits_where_it_is_told_to(launch, servo, record, tmp_path):
+    """Without autoplay both nodes are active, nothing is recorded, and the launch stays."""
+    given = {"config": record, "port": servo, "output": tmp_path / "bags", "autoplay": "false"}
+    with Graph() as graph, launch("record", **given) as running:
+        for node in ("servo", "excitation"):
+            wait_for_state(graph, node)
+        assert running.interrupt() == 0
+        running.check_clean_end(2)
+    assert not (tmp_path / "bags").exists()
+
+
+@pytest.mark.slow
+def test_the_demo_goes_round_the_whole_loop(launch, record, tmp_path):
+    """Emulated servo, recording, identification, compensated motion: it ends by itself, with all results."""
+    pytest.importorskip("jax", reason="a fit needs JAX: pip install '.[fit]'")
+    output = tmp_path / "demo"
+    with launch("demo", config=record, model="m1", output=output) as running:
+        assert running.wait(200.0) == 0
+        running.check_clean_end(7)
+    assert read_parameter_file(output / "parameters.json").law.name == "m1"
+    for folder in ("bags", "compensated"):
+        assert len(read_recordings(output / folder)) == 1
+
+
+def test_the_demo_can_be_interrupted(launch, record, tmp_path):
+    """Ctrl-C in the first stage: what runs ends cleanly, and no later stage begins."""
+    with launch("demo", config=record, output=tmp_path / "demo") as running:
+        running.says("run 1/1")
+        assert running.interrupt() == 0
+        running.check_clean_end(3)
+
+
+def test_the_launch_files_are_all_here():
+    """Nothing else than what the documentation names."""
+    assert [Path(name).name.partition(".")[0] for name in FILES] == [
+        "compensate",
+        "demo",
+        "identify",
+        "record",
+    ]

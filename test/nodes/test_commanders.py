@@ -1,0 +1,299 @@
+"""Sessions through the commanders: what reaches controllers of ros2_control, and what ends a session."""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ros_graph import Graph, wait_for
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+
+from fake_robot import FakeRobot
+from helpers import refusal
+from stribeck.core.bench import Pendulum
+from stribeck.core.directive import SessionOptions
+from stribeck.core.limits import Joint, Limits, Play
+from stribeck.core.trajectories import Trajectory
+from stribeck.io.bag import read_bag
+from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES
+from stribeck.io.session_bags import BenchJoint, Outcome
+from stribeck.io.session_config import SessionConfig
+from stribeck.nodes import commanders
+from stribeck.nodes.commanders import (
+    ActionCommander,
+    Commander,
+    ForwardCommander,
+    GainSetter,
+    TrajectoryCommander,
+)
+from stribeck.nodes.excitation_setup import Excitation
+from stribeck.nodes.messages import HAS_CONTROL_MSGS, seconds
+from stribeck.nodes.player import Listener, Player
+from stribeck.nodes.recording import contract_topics
+
+WAVE = Trajectory("wave", "ends at full speed", 1.3, lambda t: 0.5 * np.sin(4.0 * t))
+LONG = replace(WAVE, name="long", duration=20.0)
+NAMES = ("shoulder", "elbow")
+QUICK = SessionOptions(soft_speed=3.0, soft_acceleration=20.0, settle_timeout=2.0, state_timeout=0.4)
+KINDS = {"forward": ForwardCommander, "trajectory": TrajectoryCommander, "trajectory_action": ActionCommander}
+CONTROLLERS = {
+    "forward": "forward_position_controller",
+    "trajectory": "joint_trajectory_controller",
+    "trajectory_action": "joint_trajectory_controller",
+}
+ACTION = pytest.param(
+    "trajectory_action",
+    marks=pytest.mark.skipif(not HAS_CONTROL_MSGS, reason="control_msgs is not installed"),
+)
+ALL = ["forward", "trajectory", ACTION]
+
+
+class Playing:
+    """A session in progress: player, robot and what was said."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        robot: FakeRobot,
+        kind: str,
+        folder: Path,
+        plays: Sequence[Play],
+        patience: float = 5.0,
+        **gains: Any,
+    ) -> None:
+        limits = Limits(-1.5, 1.5, 20.0, 30.0)
+        joints = (Joint("shoulder", limits, center=0.2), Joint("elbow", limits, scale=-0.5))
+        load = Pendulum(0.1, 0.1, 0.02)
+        self.robot, self.graph = robot, graph
+        self.bench: list[dict[str, Any]] = []
+        self.said: list[str] = []
+        self.phases: list[str] = []
+        self.outcome: Outcome | None = None
+        self.commands: list[tuple[float, np.ndarray]] = []
+        self.setter = GainSetter(graph.user, **gains) if gains else None
+        self.commander: Commander = KINDS[kind](
+            graph.user, joints, self.setter, self._on_sent, CONTROLLERS[kind]
+        )
+        excitation = Excitation(
+            SessionConfig(tuple(plays), joints, (load, load), QUICK),
+            tuple(BenchJoint(name, "xl330", load) for name in NAMES),
+            folder,
+            100.0,
+            5.0,
+            (math.inf, math.inf),
+        )
+        self.player = Player(
+            excitation,
+            self.commander,
+            Listener(
+                lambda text: self.bench.append(json.loads(text)),
+                lambda directive: self.phases.append(directive.phase),
+                lambda _, text: self.said.append(text),
+                lambda outcome: setattr(self, "outcome", outcome),
+            ),
+            topics=[heard.topic for heard in contract_topics()],
+            patience=patience,
+            allow_overvoltage=False,
+        )
+        graph.user.create_subscription(JointState, "joint_states", self._on_state, 50, raw=True)
+        self.player.start()
+
+    def _on_sent(self, data: bytes) -> None:
+        self.player.record(JOINT_COMMANDS, data)
+        message = deserialize_message(data, JointState)
+        self.commands.append((seconds(message.header.stamp), np.array(message.position)))
+
+    def _on_state(self, data: bytes) -> None:
+        self.player.record(JOINT_STATES, data)
+        message = deserialize_message(data, JointState)
+        self.player.known.move(slice(None), time.monotonic(), message.position, message.velocity)
+
+    def reaches(self, phase: str) -> None:
+        """Wait for a phase."""
+        wait_for(lambda: phase in self.phases or self.outcome, f"phase {phase}")
+        assert phase in self.phases, f"{self.outcome}"
+
+    def ends(self, timeout: float = 20.0) -> Outcome:
+        """How it ended."""
+        return wait_for(lambda: self.outcome, "the end", timeout)
+
+
+@contextmanager
+def playing(
+    tmp_path: Path, kind: str, plays: Sequence[Play] = (Play(WAVE, 100.0),), robot: str = "", **options: Any
+) -> Iterator[Playing]:
+    """A session on a robot."""
+    with Graph() as graph, FakeRobot(graph, NAMES, robot or kind) as fake:
+        found = Playing(graph, fake, kind, tmp_path, plays, **options)
+        try:
+            yield found
+        finally:
+            found.player.stop("the test is over")
+            found.commander.destroy()
+
+
+def largest_step(commands: Sequence[tuple[float, np.ndarray]]) -> float:
+    """Largest change between two commands [rad]."""
+    return float(np.abs(np.diff([goal for _, goal in commands], axis=0)).max())
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_session_through_a_controller(tmp_path, kind):
+    """It starts softly from where the robot is, plays about centers and by scales, ends at rest at the centers; the
+    bag has commands and states of both joints, and /bench announces and ends the run."""
+    with playing(tmp_path, kind) as s:
+        outcome = s.ends()
+        assert (outcome.end, outcome.reason) == ("finished", "")
+        assert [message.get("joint", message.get("event")) for message in s.bench] == [*NAMES, "end"]
+        np.testing.assert_allclose(s.commands[0][1], [0.3, 0.3], atol=1e-6)
+        np.testing.assert_allclose(s.commands[-1][1], [0.2, 0.0], atol=1e-9)
+        assert largest_step(s.commands) < 20.0 * 0.05, "no jump"
+        for name, center, scale in zip(NAMES, (0.2, 0.0), (1.0, -0.5), strict=True):
+            (log,) = read_bag(outcome.bags[0], joint=name)
+            assert log.goal.value.max() == pytest.approx(center + 0.5 * abs(scale), abs=0.01)
+            assert (log.setup.kp, log.setup.supply_voltage, log.trajectory) == (100.0, 5.0, "wave")
+            assert log.duration == pytest.approx(WAVE.duration, abs=0.1)
+        wait_for(lambda: np.allclose(s.robot.position, [0.2, 0.0], atol=1e-3), "the robot at rest")
+
+
+@pytest.mark.parametrize("kind", ["trajectory", ACTION])
+def test_trajectories_are_what_joint_commands_say(tmp_path, kind):
+    """One trajectory for each piece of motion, no more; the reference that the controller makes of them is what is
+    published as command at that time, within 25 ms at 2 rad/s."""
+    with playing(tmp_path, kind) as s:
+        s.ends()
+        assert len(s.robot.trajectories) == 4, "hold, approach, run with its stop, return"
+        run = max(s.robot.trajectories, key=lambda message: len(message.points))
+        last = run.points[-1].time_from_start
+        assert last.sec + 1e-9 * last.nanosec > WAVE.duration + 0.03, "the way to rest is part of it"
+        begun = s.robot.trajectories[1].header.stamp
+        times = np.array([t for t, _ in s.robot.reference])
+        goals = np.array([goal for _, goal in s.robot.reference])
+        commands = [(t, goal) for t, goal in s.commands if t > seconds(begun)]
+        for j in range(2):
+            reference = np.interp([t for t, _ in commands], times, goals[:, j])
+            error = np.abs(reference - [goal[j] for _, goal in commands])
+            assert error.max() < 0.05
+            assert np.median(error) < 0.02
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_nobody_there_is_said_before_anything_moves(tmp_path, kind):
+    """No controller: the session fails and says what to start."""
+    with playing(tmp_path, kind, robot="none", patience=0.5) as s:
+        outcome = s.ends()
+        assert outcome.end == "failed"
+        assert "controller" in outcome.reason
+        assert not s.commands
+        assert not list(tmp_path.iterdir())
+
+
+def test_no_states_are_said_before_anything_moves(tmp_path):
+    """A controller is there and joint_states are not."""
+    with Graph() as graph, FakeRobot(graph, ["stranger", "other"], "forward") as robot:
+        robot.silent.set()
+        s = Playing(graph, robot, "forward", tmp_path, [Play(WAVE, 100.0)], 0.5)
+        outcome = s.ends()
+        assert outcome.end == "failed"
+        assert "joint_states of shoulder, elbow" in outcome.reason
+        assert not s.commands
+        s.commander.destroy()
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_states_that_stop_end_a_session_within_a_second(tmp_path, kind):
+    """In mid-run: the goals brake to rest and stay, the bag is finished, the reason is the age of the states."""
+    with playing(tmp_path, kind, [Play(LONG, 100.0)]) as s:
+        s.reaches("running")
+        wait_for(lambda: s.phases.count("running") > 60, "a piece of the run")
+        s.robot.silent.set()
+        moment = time.monotonic()
+        outcome = s.ends(5.0)
+        assert time.monotonic() - moment < 1.5
+        assert outcome.end == "failed"
+        assert "joint states are" in outcome.reason
+        assert len(outcome.bags) == 1
+        assert outcome.cut == outcome.bags[0].name
+        assert largest_step(s.commands) < 20.0 * 0.05
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_an_abort_returns_to_rest_and_a_second_one_brakes_at_once(tmp_path, kind):
+    """Softly to the centers; or to a stop where it is, within the deceleration allowed."""
+    with playing(tmp_path, kind, [Play(LONG, 100.0)]) as s:
+        s.reaches("running")
+        wait_for(lambda: s.phases.count("running") > 30, "a piece of the run")
+        s.player.abort()
+        s.reaches("returning")
+        assert s.ends().end == "interrupted"
+        np.testing.assert_allclose(s.commands[-1][1], [0.2, 0.0], atol=1e-9)
+    with playing(tmp_path, kind, [Play(LONG, 100.0)]) as s:
+        s.reaches("running")
+        wait_for(lambda: s.phases.count("running") > 30, "a piece of the run")
+        s.player.abort()
+        s.player.abort()
+        assert s.ends().end == "interrupted"
+        assert "returning" not in s.phases
+        assert largest_step(s.commands) < 20.0 * 0.05
+        wait_for(
+            lambda: np.allclose(s.robot.position, s.commands[-1][1], atol=1e-2), "the robot stands there"
+        )
+
+
+@pytest.mark.skipif(not HAS_CONTROL_MSGS, reason="control_msgs is not installed")
+@pytest.mark.parametrize(
+    ("how", "phase", "said"), [("refuses", "", "refuses"), ("gives_up", "running", "path tolerance violated")]
+)
+def test_the_action_ends_a_session(tmp_path, how, phase, said):
+    """A trajectory that is refused, and one that the controller gives up, with its words."""
+    with playing(tmp_path, "trajectory_action", [Play(LONG, 100.0)]) as s:
+        if phase:
+            s.reaches(phase)
+        setattr(s.robot, how, True)
+        outcome = s.ends()
+        assert outcome.end == "failed"
+        assert said in outcome.reason
+
+
+def test_an_action_without_control_msgs_is_refused_at_once(monkeypatch):
+    """Before there is anything that could move."""
+    monkeypatch.setattr(commanders, "HAS_CONTROL_MSGS", False)
+    joint = Joint("j", Limits(-1.0, 1.0, 1.0, 1.0))
+    with Graph() as graph:
+        refusal(
+            lambda: ActionCommander(graph.user, [joint], None, lambda _: None, "c"),
+            "control_msgs",
+            "commander trajectory",
+        )
+
+
+def test_gains_are_set_by_the_parameter_of_a_node(tmp_path):
+    """Two gains: the parameter has the first and then the second; a node that refuses one ends the session."""
+    with playing(
+        tmp_path, "forward", [Play(WAVE, 100.0), Play(WAVE, 200.0)], target="driver", parameter="gains"
+    ) as s:
+        driver = Node("driver", context=s.graph.context)
+        driver.declare_parameter("gains", [0.0])
+        s.graph.executor.add_node(driver)
+        s.reaches("running")
+        assert list(driver.get_parameter("gains").value) == [100.0]
+        assert s.ends().end == "finished"
+        assert list(driver.get_parameter("gains").value) == [200.0]
+        s.graph.executor.remove_node(driver)
+        driver.destroy_node()
+    with playing(tmp_path, "forward", target="driver", parameter="unknown") as s:
+        driver = Node("driver", context=s.graph.context)
+        s.graph.executor.add_node(driver)
+        outcome = s.ends()
+        assert outcome.end == "failed"
+        assert "unknown" in outcome.reason
+        s.graph.executor.remove_node(driver)
+        driver.destroy_node()
