@@ -33,8 +33,6 @@ LONG_CASE = (7, 1000)
 SECONDS, LONG_SECONDS = 4.0, 20.0
 DEPTH = 50
 LAW = "m6"
-SPIN = 2e-4
-"""The robot waits actively for the last part of a cycle [s]."""
 
 
 class Robot(ServiceNode):
@@ -80,10 +78,7 @@ class Robot(ServiceNode):
             message.effort = (0.2 * np.sin(2.0 * t + phase)).tolist()
             stamp = 10**9 + round(1e9 * t)
             message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
-            if (rest := due - time.perf_counter() - SPIN) > 0.0:
-                time.sleep(rest)
-            while time.perf_counter() < due:
-                pass
+            time.sleep(max(0.0, due - time.perf_counter()))
             sent[stamp] = time.perf_counter()
             self.states.publish(message)
             due += 1.0 / rate

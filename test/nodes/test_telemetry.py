@@ -8,25 +8,10 @@ from compensating import XL330, model
 from helpers import write_json
 from stribeck.core.compensator import Compensator, Settings
 from stribeck.core.joint_map import JointMap
-from stribeck.io.messages import diagnostic_array, dynamic_joint_state, joint_state
+from stribeck.io.cdr import Stamp
 from stribeck.io.parameter_file import read_parameter_file
 from stribeck.nodes.setup import CompensatedJoint
-from stribeck.nodes.telemetry import Gate, Stamp, hand_over, header_stamp
-
-
-def test_a_stamp_is_read_without_decoding() -> None:
-    """Of every message that begins with a header, to the nanosecond; what is too short has none."""
-    stamp = 1_700_000_000_123_456_789
-    for data in (
-        joint_state(stamp, ["a"], [0.0]),
-        dynamic_joint_state(stamp, {"a": {"pwm": 0.1}}),
-        diagnostic_array(stamp, {"a": {"pwm": 0.1}}),
-    ):
-        assert header_stamp(data) == Stamp(1_700_000_000, 123_456_789)
-        assert header_stamp(data).nanoseconds == stamp
-    assert header_stamp(data).seconds == 1_700_000_000 + 1e-9 * 123_456_789
-    assert header_stamp(b"\x00\x01\x00\x00") == Stamp(0, 0)
-    assert header_stamp(b"\x00\x00\x00\x00" + bytes([0, 0, 0, 5, 0, 0, 0, 7])) == Stamp(5, 7)  # big-endian
+from stribeck.nodes.telemetry import Gate, hand_over
 
 
 def test_the_gate_lets_one_message_in_200_ms_through() -> None:

@@ -9,8 +9,9 @@ are (n,), one number per joint, in the coordinates of the joints' parameter file
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -26,6 +27,7 @@ from stribeck.core.actuator import (
     motor_torque,
 )
 from stribeck.core.friction import FrictionLaw, friction_budget
+from stribeck.core.namespace import array_namespace
 from stribeck.errors import ConfigError
 
 FloatArray = npt.NDArray[np.float64]
@@ -37,7 +39,17 @@ LARGEST_FEEDBACK = 0.9
 """The feed-forward loads the transmission, which adds friction: this share of itself at most."""
 
 
-PROBE = 1e-10
+Formula = Callable[..., Any]
+Compiler = Callable[[Formula, Sequence[str]], Formula]
+"""Makes an elementwise formula of the named arguments faster; they come in that order, as arrays."""
+
+
+def as_written(formula: Formula, names: Sequence[str]) -> Formula:
+    """The compiler that leaves a formula to numpy."""
+    return formula
+
+
+PROBE = 1e-7
 """Step of the slope of the budget against motor torque, as a share of the torque limit."""
 
 
@@ -61,15 +73,30 @@ class Tuning:
     away: float = 0.3
 
 
+def _clipped(x: Any, limit: Any) -> Any:
+    xp = array_namespace(x, limit)
+    return xp.minimum(xp.maximum(x, -limit), limit)
+
+
 def smooth_step(x: Any) -> Any:
     """Odd and smooth from -1 at -1 to 1 at 1: :math:`(3x - x^3)/2`, constant outside."""
-    x = np.minimum(np.maximum(x, -1.0), 1.0)
-    return 1.5 * x - 0.5 * x * x * x
+    x = _clipped(x, 1.0)
+    return x * (1.5 - 0.5 * x * x)
 
 
-def intended_direction(
-    velocity: FloatArray, error: FloatArray, command_velocity: FloatArray, tuning: Tuning
-) -> FloatArray:
+def motion_direction(velocity: Any, tuning: Tuning) -> Any:
+    r"""Direction of the motion that is, in [-1, 1], as far as motion alone decides.
+
+    :math:`m = a\,sign(\dot\theta)`, :math:`a = u^2(3 - 2u)`, :math:`u = \min(|\dot\theta|/v_h, 1)`.
+
+    :param velocity: measured velocity :math:`\dot\theta` [rad/s].
+    """
+    u = _clipped(velocity / tuning.moving_velocity, 1.0)
+    size = array_namespace(u).abs(u)
+    return u * size * (3.0 - 2.0 * size)
+
+
+def intended_direction(velocity: Any, error: Any, command_velocity: Any, tuning: Tuning) -> Any:
     r"""Direction of the motion that is or is intended, in [-1, 1], smooth through zero.
 
     :param velocity: measured velocity :math:`\dot\theta` [rad/s].
@@ -77,21 +104,46 @@ def intended_direction(
     :param command_velocity: :math:`\dot\theta_d` [rad/s]; 0 where it is not known.
 
     At rest the intention :math:`i = S(z(e)/e_w + \dot\theta_d/v_c)` decides, with the error beyond
-    the dead-band z and the step S of :func:`smooth_step`; in motion its sign; between them a share
-    :math:`a = u^2(3 - 2u)`, :math:`u = |\dot\theta|/v_h`: :math:`d = a\,sign(\dot\theta) + (1-a)\,i`.
+    the dead-band z and the step S of :func:`smooth_step`; in motion its sign; between them the share of
+    :func:`motion_direction`: :math:`d = m + (1-|m|)\,i`.
     Away from a goal at rest d is smaller (see :class:`Tuning`), the more the further the joint is
     beyond the goal, fully so at the edge of the dead-band. d is odd: with all signs turned it turns.
     """
-    beyond = np.sign(error) * np.maximum(np.abs(error) - tuning.deadband, 0.0)
+    xp = array_namespace(velocity, error, command_velocity)
+    within = _clipped(error, tuning.deadband)
     commanded = command_velocity / tuning.command_velocity
-    intention = smooth_step(beyond / tuning.error_width + commanded)
-    u = np.minimum(np.abs(velocity) / tuning.moving_velocity, 1.0)
-    share = u * u * (3.0 - 2.0 * u)
-    direction = share * np.sign(velocity) + (1.0 - share) * intention
-    led = np.minimum(np.abs(commanded), 1.0)
-    retreat = -np.sign(velocity) * error / max(tuning.deadband, 1e-9)
-    beyond_goal = np.minimum(np.maximum(retreat, 0.0), 1.0)
-    return np.asarray(direction * (1.0 - (1.0 - led) * (1.0 - tuning.away) * share * beyond_goal))
+    intention = smooth_step((error - within) / tuning.error_width + commanded)
+    motion = motion_direction(velocity, tuning)
+    direction = motion + (1.0 - xp.abs(motion)) * intention
+    led = xp.minimum(xp.abs(commanded), 1.0)
+    retreat = xp.maximum(-motion * within / max(tuning.deadband, 1e-9), 0.0)
+    return direction * (1.0 - (1.0 - tuning.away) * (1.0 - led) * retreat)
+
+
+def cancelling_torque(
+    law: FrictionLaw, p: Mapping[str, Any], share: Any, velocity: Any, motor: Any, external: Any
+) -> Any:
+    r"""A share of the friction that opposes a motion, and of the offset: :math:`s\,\tau_f^m - |s|\,\tau_0` [N m].
+
+    :param share: gain times direction, :math:`s = g d`.
+    :param motor: motor torque :math:`\tau_m`, the feed-forward included [N m].
+    """
+    xp = array_namespace(share, velocity, motor, external, *p.values())
+    positive, negative = friction_budget(law, p, motor, external, velocity)
+    against = positive if positive is negative else xp.where(share > 0.0, positive, negative)
+    return share * against - xp.abs(share) * p["torque_offset"] if law.offset else share * against
+
+
+def fixed_point(near: Any, other: Any, here: Any, there: Any) -> Any:
+    r"""Where the line through two points of a function meets the function's argument: one Newton step to
+    :math:`x = f(x)`.
+
+    :param near: x, close to :param other:, whose values are :param here: and :param there:.
+
+    A slope beyond ± :data:`LARGEST_FEEDBACK` is none that :func:`check_gain` lets pass, and is cut off.
+    """
+    slope = _clipped((there - here) / (other - near), LARGEST_FEEDBACK)
+    return near + (here - near) / (1.0 - slope)
 
 
 def load_feedback(law: FrictionLaw, p: Mapping[str, float], torque_max: float) -> float:
@@ -189,40 +241,33 @@ class FrictionModel:
     Joints that share a law are evaluated together.
     """
 
-    def __init__(self, joints: Sequence[JointModel]) -> None:
+    def __init__(self, joints: Sequence[JointModel], compiler: Compiler = as_written) -> None:
         self.joints = tuple(joints)
         self.limit: FloatArray = np.array([joint.max_torque for joint in joints], dtype=np.float64)
-        self.offset: FloatArray = np.array(
-            [joint.values["torque_offset"] if joint.law.offset else 0.0 for joint in joints], dtype=np.float64
-        )
+        self._lowest: FloatArray = -self.limit
         self.stall: FloatArray = np.array(
             [stall_torque(joint.actuator, joint.values) for joint in joints], dtype=np.float64
         )
         self._probe = np.stack([PROBE * self.limit, 2.0 * PROBE * self.limit])
         self.load_dependent = any(joint.law.load != "none" for joint in joints)
+        self._fixed_point = compiler(fixed_point, ("near", "other", "here", "there"))
         laws = list(dict.fromkeys(joint.law for joint in joints))
-        self._groups: list[tuple[FrictionLaw, Any, dict[str, FloatArray]]] = []
+        self._groups: list[tuple[Any, Formula]] = []
         for law in laws:
             members = [k for k, joint in enumerate(joints) if joint.law == law]
-            values = {
-                name: np.array([joints[k].values[name] for k in members], dtype=np.float64)
-                for name in law.parameter_names
-            }
             index: Any = slice(None) if len(laws) == 1 else np.array(members)
-            self._groups.append((law, index, values))
+            self._groups.append((index, _cancelling(law, [joints[k].values for k in members], compiler)))
 
-    def budget(
-        self, motor: FloatArray, external: FloatArray, velocity: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Budgets against positive and negative motion [N m] (:func:`~stribeck.core.friction.friction_budget`)."""
+    def _cancelling(
+        self, share: FloatArray, velocity: FloatArray, motor: FloatArray, external: FloatArray
+    ) -> FloatArray:
+        """:func:`cancelling_torque` of all joints [N m]; ``motor`` (n,) or (2, n)."""
         if len(self._groups) == 1:
-            law, _, values = self._groups[0]
-            return friction_budget(law, values, motor, external, velocity)
-        positive, negative = np.empty_like(motor), np.empty_like(motor)
-        for law, index, values in self._groups:
-            found = friction_budget(law, values, motor[..., index], external[index], velocity[index])
-            positive[..., index], negative[..., index] = found
-        return positive, negative
+            return np.asarray(self._groups[0][1](share, velocity, motor, external))
+        found = np.empty_like(motor)
+        for index, formula in self._groups:
+            found[..., index] = formula(share[index], velocity[index], motor[..., index], external[index])
+        return found
 
     def firmware_torque(
         self, goal: FloatArray, position: FloatArray, velocity: FloatArray, kp: FloatArray, supply: FloatArray
@@ -280,23 +325,29 @@ class FrictionModel:
             the budget is linear in the torque (M3, M4, M5 but for the change of sign of a load term, M6
             nearly), and reached within a few cycles elsewhere, because the budget is convex in it.
         """
-
-        def wanted(added: FloatArray | float) -> FloatArray:
-            positive, negative = self.budget(motor + added, external, velocity)
-            against = positive if positive is negative else np.where(direction > 0.0, positive, negative)
-            return gain * (direction * against - np.abs(direction) * self.offset)
-
+        share = gain * direction
         if guess is None or not self.load_dependent:
-            torque = wanted(0.0)
+            torque = self._cancelling(share, velocity, motor, external)
         else:
             # Two points in one call cost what one costs. Both lie on the side of the solution: at no
             # torque at all the quadratic term of M6 jumps.
-            points = guess + np.where(direction < 0.0, -self._probe, self._probe)
-            near, here = points[0], wanted(points)
-            slope = (here[1] - here[0]) / (points[1] - near)
-            slope = np.minimum(np.maximum(slope, -LARGEST_FEEDBACK), LARGEST_FEEDBACK)
-            torque = near + (here[0] - near) / (1.0 - slope)
-        return np.asarray(np.minimum(np.maximum(torque, -self.limit), self.limit))
+            points = guess + np.copysign(self._probe, share)
+            found = self._cancelling(share, velocity, motor + points, external)
+            torque = self._fixed_point(points[0], points[1], found[0], found[1])
+        return np.asarray(np.minimum(np.maximum(torque, self._lowest), self.limit))
+
+
+def _cancelling(law: FrictionLaw, values: Sequence[Mapping[str, float]], compiler: Compiler) -> Formula:
+    """:func:`cancelling_torque` of joints that share a law, of share, velocity, motor and external torque."""
+    names = law.parameter_names
+    count = len(names)
+    arrays = [np.array([found[name] for found in values], dtype=np.float64) for name in names]
+
+    def formula(*arguments: Any) -> Any:
+        p = dict(zip(names, arguments[:count], strict=True))
+        return cancelling_torque(law, p, *arguments[count:])
+
+    return partial(compiler(formula, (*names, "share", "velocity", "motor", "external")), *arrays)
 
 
 def _ramps(actuator: Actuator) -> bool:

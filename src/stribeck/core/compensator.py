@@ -20,14 +20,17 @@ import numpy.typing as npt
 
 from stribeck.core.compensation import (
     EFFORT_MEANINGS,
+    Compiler,
     EffortMeaning,
     FrictionModel,
     JointModel,
     Tuning,
+    as_written,
     check_gain,
     intended_direction,
+    motion_direction,
 )
-from stribeck.core.incoming import Command, Commands, JointOrder, Order, picked
+from stribeck.core.incoming import Command, Commands, JointOrder, Numbers, Order, picked
 from stribeck.core.joint_map import JointMap
 from stribeck.errors import ConfigError
 
@@ -132,10 +135,17 @@ class Compensator:
 
     :param joints: parameters of each joint.
     :param maps: the robot's convention for each joint.
+    :param compiler: makes the law's formulas faster.
     :raises ConfigError: for settings that would not be stable (:func:`check_gain`).
     """
 
-    def __init__(self, joints: Sequence[JointModel], maps: Sequence[JointMap], settings: Settings) -> None:
+    def __init__(
+        self,
+        joints: Sequence[JointModel],
+        maps: Sequence[JointMap],
+        settings: Settings,
+        compiler: Compiler = as_written,
+    ) -> None:
         if not joints:
             raise ConfigError("no joints to compensate; name joints and their parameter files")
         names = [joint.name for joint in joints]
@@ -150,7 +160,13 @@ class Compensator:
                 )
         self.names = tuple(names)
         self.settings = settings
-        self.model = FrictionModel(joints)
+        self.model = FrictionModel(joints, compiler)
+        tuning = settings.tuning
+        self._intended = compiler(
+            lambda velocity, error, rate: intended_direction(velocity, error, rate, tuning),
+            ("velocity", "error", "rate"),
+        )
+        self._moving = compiler(lambda velocity: motion_direction(velocity, tuning), ("velocity",))
         self.map = JointMap.stacked(maps)
         self.gain = settings.gain
         self.enabled = False
@@ -167,9 +183,12 @@ class Compensator:
         self._state_arrival = -math.inf
         self._stamp: float | None = None
         self._ramp = 0.0
-        self._applied = self._solution = self._slope = np.zeros(len(names))
+        self._zero: FloatArray = np.zeros(len(names))
+        self._applied = self._solution = self._slope = self._zero
         self._last_position: FloatArray | None = None
-        self._load: tuple[FloatArray, FloatArray] | None = None
+        self._load: FloatArray | None = None
+        self._needs_gain = settings.mode == "goal_offset"
+        self._looks_at_load = settings.effort_meaning != "none" and self.model.load_dependent
 
     # -- switches
 
@@ -227,9 +246,9 @@ class Compensator:
         arrival: float,
         stamp: float | None,
         names: Sequence[str] | None,
-        position: Sequence[float],
-        velocity: Sequence[float],
-        effort: Sequence[float],
+        position: Numbers,
+        velocity: Numbers,
+        effort: Numbers,
     ) -> None:
         """A controller's command; fields may be empty. Without ``names`` in the order of the joints.
 
@@ -246,9 +265,9 @@ class Compensator:
         arrival: float,
         stamp: float,
         names: Sequence[str],
-        position: Sequence[float],
-        velocity: Sequence[float],
-        effort: Sequence[float],
+        position: Numbers,
+        velocity: Numbers,
+        effort: Numbers,
     ) -> FloatArray:
         """Friction torque for a measured state, (n,) [N m]: also :attr:`torque`, zero in doubt.
 
@@ -311,9 +330,9 @@ class Compensator:
         arrival: float,
         stamp: float,
         names: Sequence[str],
-        position: Sequence[float],
-        velocity: Sequence[float],
-        effort: Sequence[float],
+        position: Numbers,
+        velocity: Numbers,
+        effort: Numbers,
     ) -> FloatArray:
         """:meth:`on_state` of an enabled compensator.
 
@@ -324,17 +343,17 @@ class Compensator:
             self._fall_to_zero(gap)
         dt = 0.0 if before is None else min(stamp - before, LONGEST_STEP)
         at, speed, load = (picked(values, order) for values in (position, velocity, effort))
-        if not np.isfinite(at).all() or (len(velocity) and not np.isfinite(speed).all()):
+        if not self._finite(at) or (len(velocity) and not self._finite(speed)):
             raise _DoubtError("position or velocity is not a number")
         while self._telemetry and self._telemetry[0][0] + TELEMETRY_DELAY < stamp:
             self._take_telemetry()
-        if self.settings.mode == "goal_offset" and not (self.kp > 0.0).all():
+        if self._needs_gain and not (self.kp > 0.0).all():
             raise _DoubtError("the firmware gain is not known: no telemetry yet, and no p_gain is set")
         at = self.map.servo_position(at)
         speed = self.map.servo_velocity(speed) if len(velocity) else self._slope_of(at, dt)
         command, rate = self._commands.before(stamp, arrival, self.settings.command_timeout)
         wanted = self._wanted(at, speed, self.map.servo_torque(load), command, rate, dt)
-        if not np.isfinite(wanted).all():
+        if not self._finite(wanted):
             raise _DoubtError("position, velocity or effort is out of all proportion")
         self._state_arrival, self.doubt = arrival, gap
         self._ramp = min(1.0, self._ramp + dt / self.settings.ramp_time) if self.settings.ramp_time else 1.0
@@ -384,12 +403,9 @@ class Compensator:
 
     def _restart(self) -> None:
         """Forget everything that a doubt or a gap makes worthless; the ramp begins anew."""
-        zero = np.zeros(len(self.names))
         self._ramp = 0.0
-        self._applied = zero
-        self._solution = zero
+        self._applied = self._solution = self._slope = self._zero
         self._last_position = None
-        self._slope = zero
         self._load = None
 
     def _slope_of(self, at: FloatArray, dt: float) -> FloatArray:
@@ -412,21 +428,18 @@ class Compensator:
 
         :raises _DoubtError: for an effort that is needed and cannot be.
         """
-        error, gain = np.zeros_like(at), self.gain
-        goal = np.full_like(at, np.nan)
+        motor = None
         if command is not None:
-            goal = self.map.servo_position(command.position)
+            gain, goal = self.gain, self.map.servo_position(command.position)
             error = np.where(np.isfinite(goal), goal - at, 0.0)
-            rate = self.map.servo_velocity(rate)
+            direction = self._intended(speed, error, self.map.servo_velocity(rate))
+            motor = self._controller_torque(at, speed, goal, command)
         else:
             # Without any command nothing tells motion that is wanted from motion that the
             # compensation causes itself: never more than the friction.
-            gain = min(gain, 1.0)
-        direction = intended_direction(speed, error, rate, self.settings.tuning)
-        zero = np.zeros_like(at)
-        if self.settings.effort_meaning == "none" or not self.model.load_dependent:
-            return self.model.feed_forward(gain, direction, speed, zero, zero)
-        motor = self._controller_torque(at, speed, goal, command)
+            gain, direction = min(self.gain, 1.0), self._moving(speed)
+        if not self._looks_at_load:
+            return self.model.feed_forward(gain, direction, speed, self._zero, self._zero)
         if self.settings.effort_meaning == "link":
             external = -self._possible(effort)
             motor = -external if motor is None else self._possible(motor)
@@ -440,12 +453,12 @@ class Compensator:
         return self._solution
 
     def _controller_torque(
-        self, at: FloatArray, speed: FloatArray, goal: FloatArray, command: Command | None
+        self, at: FloatArray, speed: FloatArray, goal: FloatArray, command: Command
     ) -> FloatArray | None:
         """The controller's torque without feed-forward, where the output mode knows it."""
-        if command is None:
-            return None
         found = None
+        if not self._looks_at_load:
+            return None
         if self.settings.mode == "sum":
             found = np.asarray(self.map.servo_torque(command.effort))
         elif self.settings.mode == "goal_offset":
@@ -453,12 +466,16 @@ class Compensator:
             found = self.model.firmware_torque(goal + offset, at, speed, self.kp, self.supply)
         return found if found is not None and np.isfinite(found).all() else None
 
+    def _finite(self, values: FloatArray) -> bool:
+        """Whether all are numbers: zero times anything else is none. The cheapest way there is."""
+        return bool(values.dot(self._zero) == 0.0)
+
     def _possible(self, torque: FloatArray) -> FloatArray:
         """A torque of the servos, if they can have it.
 
         :raises _DoubtError: if not.
         """
-        if (np.abs(torque) <= self._largest_effort).all():
+        if np.count_nonzero(np.abs(torque) <= self._largest_effort) == len(torque):
             return torque
         if not np.isfinite(torque).all():
             raise _DoubtError(f"effort is not a number, but effort_meaning is {self.settings.effort_meaning}")
@@ -470,9 +487,8 @@ class Compensator:
 
     def _own_share_removed(self, effort: FloatArray, dt: float) -> FloatArray:
         """The measured motor torque without the own feed-forward in it, both filtered alike."""
-        if self._load is None:
-            self._load = (effort, self._applied)
-        share = min(1.0, dt / LOAD_FILTER)
-        total, own = self._load
-        self._load = (total + share * (effort - total), own + share * (self._applied - own))
-        return self._load[0] - self._load[1]
+        apart = effort - self._applied
+        if self._load is not None:
+            apart = self._load + min(1.0, dt / LOAD_FILTER) * (apart - self._load)
+        self._load = apart
+        return apart

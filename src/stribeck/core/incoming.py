@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+Numbers = Sequence[float] | FloatArray
+"""As a message has them, perhaps none."""
+
 Order = npt.NDArray[np.intp]
 """Where each joint of ours stands in a message."""
 
@@ -72,7 +75,7 @@ class JointOrder:
         return np.array([names.index(name) for name in self.names]), ""
 
 
-def picked(values: Sequence[float], order: Order) -> FloatArray:
+def picked(values: Numbers, order: Order) -> FloatArray:
     """Values in the order of the joints, NaN for those that a message does not give."""
     given = np.asarray(values, dtype=np.float64)
     try:

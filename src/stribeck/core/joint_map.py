@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,17 +45,22 @@ class JointMap:
         """The maps of several joints as one, with arrays (n,)."""
         return cls(*(np.array([getattr(m, name) for m in maps]) for name in ("sign", "ratio", "offset")))
 
+    @cached_property
+    def gear(self) -> Any:
+        """The ratio with its sign, s n."""
+        return self.sign * self.ratio
+
     def position(self, servo: Any) -> Any:
         """Position of the joint [rad] from that of the servo."""
-        return self.sign * servo / self.ratio + self.offset
+        return servo / self.gear + self.offset
 
     def velocity(self, servo: Any) -> Any:
         """Velocity of the joint, or a difference of positions, from that of the servo."""
-        return self.sign * servo / self.ratio
+        return servo / self.gear
 
     def torque(self, servo: Any) -> Any:
         """Torque on the joint [N m] from that at the servo's shaft."""
-        return self.sign * self.ratio * servo
+        return self.gear * servo
 
     def effort(self, current: Any, torque_constant: Any) -> Any:
         r"""Torque on the joint [N m] of a motor current, :math:`s\,n\,k_t I`."""
@@ -62,12 +68,12 @@ class JointMap:
 
     def servo_position(self, joint: Any) -> Any:
         """Position of the servo [rad] from that of the joint."""
-        return self.sign * self.ratio * (joint - self.offset)
+        return self.gear * (joint - self.offset)
 
     def servo_velocity(self, joint: Any) -> Any:
         """Velocity of the servo, or a difference of positions, from that of the joint."""
-        return self.sign * self.ratio * joint
+        return self.gear * joint
 
     def servo_torque(self, joint: Any) -> Any:
         """Torque at the servo's shaft [N m] from that on the joint."""
-        return self.sign * joint / self.ratio
+        return joint / self.gear

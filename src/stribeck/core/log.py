@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from stribeck.core.actuator import Gains
 from stribeck.core.bench import Pendulum
-from stribeck.errors import RecordingError
+from stribeck.errors import RecordingError, TooShortError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -136,7 +136,8 @@ class Log:
     :param temperature: measured temperature [°C], where the servo tells.
     :param pwm: duty that the firmware applied, in [-1, 1], where the servo tells; held, because it is
         the output of a firmware that acts in steps.
-    :raises RecordingError: for a run shorter than a second, or a signal that ends before it begins.
+    :raises TooShortError: for a run shorter than a second.
+    :raises RecordingError: for flags that are neither 0 nor 1.
     """
 
     name: str
@@ -153,7 +154,7 @@ class Log:
 
     def __post_init__(self) -> None:
         if self.duration < MINIMUM_DURATION:
-            raise RecordingError(
+            raise TooShortError(
                 f"run {self.name!r} lasts {self.duration:.3f} s; at least {MINIMUM_DURATION:g} s are needed"
             )
         flags = self.torque_enable.value

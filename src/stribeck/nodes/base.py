@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 import sys
 import time
@@ -28,6 +30,9 @@ from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.parameters import Spec, Table
 
 DIAGNOSTICS_PERIOD = 1.0
+
+SWITCH_INTERVAL = 1e-4
+"""A thread that serves messages waits at most so long for one that does not [s]."""
 
 LEVELS = {"ok": DiagnosticStatus.OK, "warn": DiagnosticStatus.WARN, "error": DiagnosticStatus.ERROR}
 
@@ -233,10 +238,17 @@ class ServiceNode(LifecycleNode):
             if not any(subscription is hot for hot in self._hot):
                 yield subscription
 
-    def serve_fast(self, *subscriptions: Any) -> None:
-        """Serve subscriptions by a :class:`HotLoop`; they must be created with :func:`quiet_events`."""
+    def serve_fast(
+        self, *subscriptions: Any, tick: Callable[[], None] = lambda: None, period: float = 0.1
+    ) -> None:
+        """Serve subscriptions by a :class:`HotLoop`; they must be created with :func:`quiet_events`.
+
+        :param tick: called in the same thread about once per ``period`` [s].
+        """
         self._hot = subscriptions
-        self._loop = HotLoop(self, subscriptions, self._on_callback_error)
+        gc.collect()
+        gc.freeze()  # what is here now stays: no pause to look through it again
+        self._loop = HotLoop(self, subscriptions, tick, period, self._on_callback_error)
 
     def stop_serving(self) -> None:
         """End the hot loop and its subscriptions."""
@@ -286,6 +298,7 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
 
     :returns: exit code: 0, what a node that ends by itself says, or 1 if the node could not be made.
     """
+    sys.setswitchinterval(SWITCH_INTERVAL)
     stopping: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _: stopping.append(received))
@@ -306,6 +319,16 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
         executor.shutdown()
         rclpy.try_shutdown()
     return 0 if stopping else node.exit_code or 0
+
+
+def avoid_shared_memory() -> None:
+    """Let this process talk by UDP alone, unless the user has chosen transports; for Fast DDS, before :func:`run`.
+
+    Whoever writes into shared memory holds a lock of the reader's. A process that is stopped while it holds one
+    keeps the reader from hearing anybody, for a second and more: what a guard is there for would fail.
+    Loopback UDP is as fast for messages this small.
+    """
+    os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
 
 
 def steady() -> float:

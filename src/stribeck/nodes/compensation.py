@@ -6,31 +6,30 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, Int64
+from std_msgs.msg import Int64
 from std_srvs.srv import SetBool
 
 from stribeck.core.compensator import Compensator
-from stribeck.nodes.base import ServiceNode, quiet_events, run, steady
+from stribeck.io.cdr import JointStateReader, Stamp, header_stamp
+from stribeck.nodes.base import ServiceNode, avoid_shared_memory, quiet_events, run, steady
 from stribeck.nodes.messages import (
+    CommandReader,
     OutputMessage,
     TelemetryTopic,
     decoded,
-    seconds,
-    take_command,
     telemetry_topics,
 )
 from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, joint_table
 from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of
-from stribeck.nodes.telemetry import Gate, hand_over, header_stamp
+from stribeck.nodes.telemetry import Gate, hand_over
 
-COMMAND_TYPES = {"joint_state": JointState, "array": Float64MultiArray}
 DEPTH = 50
 TICK = 0.01
 LEASE = 0.05
@@ -83,7 +82,8 @@ class CompensationNode(ServiceNode):
         self._muted = self._guarded
         self._temperature_warning = ""
         self._message = OutputMessage(values["output_type"], values["output_mode"], compensator.names)
-        self._friction = JointState(name=list(compensator.names))
+        self._friction = OutputMessage("joint_state", "friction_only", compensator.names)
+        self._states, self._commands = JointStateReader(), CommandReader(values["command_type"])
         self._on_each_state = values["output_mode"] in ("friction_only", "current")
         self._output = self.create_publisher(self._message.type, "compensated_command", DEPTH)
         self._torque = self.create_publisher(JointState, "friction_torque", DEPTH)
@@ -91,19 +91,21 @@ class CompensationNode(ServiceNode):
         self._handles = [self._output, self._torque, self._alive]
         self._compensator = compensator
         self._last_sign = steady()
-        self._timer = self.steady_timer(TICK, self._tick)
         self._gates = {topic.name: Gate() for topic in telemetry_topics()}
         for topic in telemetry_topics():
             subscription = self.create_subscription(
                 topic.type, topic.name, lambda data, topic=topic: self._on_telemetry(topic, data), 1, raw=True
             )
             self._handles.append(subscription)
-        command_type = COMMAND_TYPES[values["command_type"]]
-        quiet = {"event_callbacks": quiet_events()}
         self.serve_fast(
-            self.create_subscription(command_type, "controller_command", self._on_command, DEPTH, **quiet),
-            self.create_subscription(JointState, "joint_states", self._on_state, DEPTH, **quiet),
+            self._hear(self._commands.type, "controller_command", self._on_command),
+            self._hear(JointState, "joint_states", self._on_state),
+            tick=self._tick,
+            period=TICK,
         )
+
+    def _hear(self, kind: Any, topic: str, take: Callable[[bytes], None]) -> Any:
+        return self.create_subscription(kind, topic, take, DEPTH, event_callbacks=quiet_events(), raw=True)
 
     def _activate(self) -> None:
         # Finding the others in the graph can hold a process up for some tenths of a second.
@@ -117,9 +119,7 @@ class CompensationNode(ServiceNode):
 
     def _release(self) -> None:
         with self._lock:
-            compensator, self._compensator = self._compensator, None
-        if compensator is not None:
-            self.destroy_timer(self._timer)
+            self._compensator = None
         handles, self._handles = self._handles, []
         for handle in handles:
             if hasattr(handle, "publish"):
@@ -134,43 +134,40 @@ class CompensationNode(ServiceNode):
 
     # -- callbacks of the hot loop
 
-    def _on_state(self, message: JointState) -> None:
+    def _on_state(self, data: bytes) -> None:
         began = time.perf_counter()
         with self._lock:
             if (compensator := self._compensator) is None:
                 return
-            arrival, stamp = steady(), message.header.stamp
+            arrival = steady()
             if arrival - self._last_sign > TICK:
                 self._give_sign(arrival)
-            compensator.on_state(
-                arrival, seconds(stamp), message.name, message.position, message.velocity, message.effort
-            )
+            state = self._states.read(data)
+            compensator.on_state(arrival, state.stamp.seconds, state.names, *state.numbers)
             if self._on_each_state:
-                self._send(arrival, stamp)
-            self._friction.header.stamp = stamp
-            self._friction.effort = compensator.torque.tolist()
-            self._torque.publish(self._friction)
+                self._send(arrival, state.stamp)
+            self._torque.publish(self._friction.filled(compensator.torque, state.stamp))
             self._durations[self._count % len(self._durations)] = time.perf_counter() - began
             self._count += 1
 
-    def _on_command(self, message: Any) -> None:
+    def _on_command(self, data: bytes) -> None:
         with self._lock:
             if self._compensator is None:
                 return
             arrival = steady()
             if arrival - self._last_sign > TICK:
                 self._give_sign(arrival)
-            take_command(self._compensator, message, arrival)
+            stamp = self._commands.take(self._compensator, data, arrival)
             if not self._on_each_state:
-                self._send(arrival, getattr(getattr(message, "header", None), "stamp", None))
+                self._send(arrival, stamp)
 
-    def _send(self, now: float, stamp: Any) -> None:
+    def _send(self, now: float, stamp: Stamp | None) -> None:
         """Publish the output at ``now``, if there is one and nobody else is in charge of it."""
         if self._muted or self._compensator is None:
             return
         output = self._compensator.output(now)
         if output is not None:
-            stamp = self.get_clock().now().to_msg() if stamp is None else stamp
+            stamp = Stamp.of(self.get_clock().now().nanoseconds) if stamp is None else stamp
             self._output.publish(self._message.filled(output.values, stamp))
 
     # -- the rest
@@ -282,6 +279,7 @@ class CompensationNode(ServiceNode):
 
 def main() -> int:
     """Run the node until it is told to end."""
+    avoid_shared_memory()
     return run(CompensationNode)
 
 

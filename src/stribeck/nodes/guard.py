@@ -12,12 +12,13 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Int64
 
 from stribeck.core.compensator import Compensator
-from stribeck.nodes.base import ServiceNode, run, steady
-from stribeck.nodes.compensation import COMMAND_TYPES, DEPTH, LEASE, alive_qos
-from stribeck.nodes.messages import OutputMessage, TelemetryTopic, decoded, take_command, telemetry_topics
+from stribeck.io.cdr import Stamp, header_stamp
+from stribeck.nodes.base import ServiceNode, avoid_shared_memory, run, steady
+from stribeck.nodes.compensation import DEPTH, LEASE, alive_qos
+from stribeck.nodes.messages import CommandReader, OutputMessage, TelemetryTopic, decoded, telemetry_topics
 from stribeck.nodes.parameters import COMPENSATED_JOINT, GUARD, joint_table
 from stribeck.nodes.setup import compensated_joints, hand_through_of
-from stribeck.nodes.telemetry import Gate, hand_over, header_stamp
+from stribeck.nodes.telemetry import Gate, hand_over
 
 TICK = 0.01
 ZERO_PERIOD = 0.02
@@ -47,6 +48,7 @@ class GuardNode(ServiceNode):
         compensator = hand_through_of(values, self._joints)
         self._zeros = values["output_mode"] in ("friction_only", "current")
         self._message = OutputMessage(values["output_type"], values["output_mode"], compensator.names)
+        self._commands = CommandReader(values["command_type"])
         self._output = self.create_publisher(self._message.type, "compensated_command", DEPTH)
         self._left = np.zeros(len(compensator.names))
         self._enabled_since = self._lost_since = 0
@@ -57,7 +59,7 @@ class GuardNode(ServiceNode):
         subscribe = self.create_subscription
         self._handles += [
             subscribe(Int64, "compensation_alive", self._on_alive, alive_qos(LEASE), event_callbacks=lost),
-            subscribe(COMMAND_TYPES[values["command_type"]], "controller_command", self._on_command, DEPTH),
+            subscribe(self._commands.type, "controller_command", self._on_command, DEPTH, raw=True),
         ]
         if values["output_mode"] == "goal_offset":
             self._handles.append(subscribe(JointState, "friction_torque", self._on_friction, DEPTH))
@@ -109,11 +111,11 @@ class GuardNode(ServiceNode):
 
     # -- what is handed through
 
-    def _on_command(self, message: Any) -> None:
+    def _on_command(self, data: bytes) -> None:
         if self._compensator is not None:
-            take_command(self._compensator, message, steady())
+            stamp = self._commands.take(self._compensator, data, steady())
             if self._in_charge and self._active and not self._zeros:
-                self._send(getattr(getattr(message, "header", None), "stamp", None))
+                self._send(stamp)
 
     def _on_friction(self, message: JointState) -> None:
         if not self._in_charge and len(message.effort) == len(self._left):
@@ -134,7 +136,7 @@ class GuardNode(ServiceNode):
             self._zero_at = now
             self._send()
 
-    def _send(self, stamp: Any = None) -> None:
+    def _send(self, stamp: Stamp | None = None) -> None:
         if (compensator := self._compensator) is None:
             return
         now = steady()
@@ -143,7 +145,7 @@ class GuardNode(ServiceNode):
         self._last = now
         output = compensator.output(now)
         if output is not None:
-            stamp = self.get_clock().now().to_msg() if stamp is None else stamp
+            stamp = Stamp.of(self.get_clock().now().nanoseconds) if stamp is None else stamp
             self._output.publish(self._message.filled(output.values, stamp))
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
@@ -154,6 +156,7 @@ class GuardNode(ServiceNode):
 
 def main() -> int:
     """Run the node until it is told to end."""
+    avoid_shared_memory()
     return run(GuardNode)
 
 

@@ -8,13 +8,12 @@ It serves subscriptions that their node hides from its executor (:class:`~stribe
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.node import Node
-
-LONGEST_WAIT_NS = 100_000_000
 
 
 class HotLoop:
@@ -22,12 +21,19 @@ class HotLoop:
 
     :param node: whose context the subscriptions belong to.
     :param subscriptions: what to serve; their callbacks take the message alone.
+    :param tick: called about once per ``period`` [s], between messages.
     :param on_error: told of an exception of a callback; the loop goes on.
     """
 
     def __init__(
-        self, node: Node, subscriptions: Sequence[Any], on_error: Callable[[Exception], None]
+        self,
+        node: Node,
+        subscriptions: Sequence[Any],
+        tick: Callable[[], None],
+        period: float,
+        on_error: Callable[[Exception], None],
     ) -> None:
+        self._tick, self._period = tick, period
         self._context = node.context
         self._subscriptions = list(subscriptions)
         self._on_error = on_error
@@ -50,15 +56,19 @@ class HotLoop:
         with self._context.handle, self._guard:
             waiting = _rclpy.WaitSet(len(handles), 1, 0, 0, 0, 0, self._context.handle)
             with waiting:
+                due = time.monotonic()
                 while not self._stopping and self._context.ok():
                     waiting.clear_entities()
                     places = [waiting.add_subscription(handle) for handle in handles]
                     waiting.add_guard_condition(self._guard)
-                    waiting.wait(LONGEST_WAIT_NS)
+                    waiting.wait(max(0, round(1e9 * (due - time.monotonic()))))
                     ready = [waiting.is_ready("subscription", place) for place in places]
                     for subscription, is_ready in zip(self._subscriptions, ready, strict=True):
                         if is_ready and not self._stopping:
                             self._serve(subscription)
+                    if time.monotonic() >= due and not self._stopping:
+                        due = time.monotonic() + self._period
+                        self._guarded(self._tick)
 
     def _serve(self, subscription: Any) -> None:
         """Take and handle all messages that wait, so that none is lost to the next wait."""
@@ -66,8 +76,11 @@ class HotLoop:
             taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
             if taken is None:
                 return
-            try:
-                subscription.callback(taken[0])
-            except Exception as error:
-                # A callback that fails must not end the loop: the owner falls to zero and says why.
-                self._on_error(error)
+            self._guarded(subscription.callback, taken[0])
+
+    def _guarded(self, callback: Callable[..., None], *arguments: Any) -> None:
+        try:
+            callback(*arguments)
+        except Exception as error:
+            # A callback that fails must not end the loop: the owner falls to zero and says why.
+            self._on_error(error)

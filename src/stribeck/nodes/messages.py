@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,13 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.serialization import deserialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from stribeck.core.compensator import Compensator
+from stribeck.io.cdr import BODY, JointStateReader, Stamp
 
 FloatArray = npt.NDArray[np.float64]
+
+_STAMP = struct.Struct("=iI")
 
 HAS_CONTROL_MSGS = importlib.util.find_spec("control_msgs") is not None
 """Whether telemetry goes out as DynamicJointState; without control_msgs it is a DiagnosticArray."""
@@ -28,26 +32,36 @@ def seconds(stamp: Any) -> float:
     return float(stamp.sec + 1e-9 * stamp.nanosec)
 
 
-def stamp_of(message: Any) -> float | None:
-    """The header stamp [s], ``None`` for messages without one or with an empty one."""
-    stamp = message.header.stamp
-    return seconds(stamp) if stamp.sec or stamp.nanosec else None
+class CommandReader:
+    """Hands a controller's commands, as they are on the wire, to a compensator.
 
+    :param kind: ``array`` or ``joint_state``.
+    """
 
-def take_command(compensator: Compensator, message: Any, arrival: float) -> None:
-    """Hand a controller's command to a compensator, of either type."""
-    if isinstance(message, JointState):
-        compensator.on_command(
-            arrival, stamp_of(message), message.name, message.position, message.velocity, message.effort
-        )
-        return
-    efforts = compensator.settings.mode == "sum"
-    data = message.data
-    compensator.on_command(arrival, None, None, () if efforts else data, (), data if efforts else ())
+    def __init__(self, kind: str) -> None:
+        self.type = Float64MultiArray if kind == "array" else JointState
+        self._joint_states = JointStateReader() if kind == "joint_state" else None
+
+    def take(self, compensator: Compensator, data: bytes, arrival: float) -> Stamp | None:
+        """Hand a command over; its stamp, ``None`` for one without or with an empty one.
+
+        :raises ValueError: for bytes that are no such message.
+        """
+        if self._joint_states is None:
+            numbers = deserialize_message(data, Float64MultiArray).data
+            efforts = compensator.settings.mode == "sum"
+            compensator.on_command(
+                arrival, None, None, () if efforts else numbers, (), numbers if efforts else ()
+            )
+            return None
+        found = self._joint_states.read(data)
+        stamp = found.stamp if found.stamp.nanoseconds else None
+        compensator.on_command(arrival, None if stamp is None else stamp.seconds, found.names, *found.numbers)
+        return stamp
 
 
 class OutputMessage:
-    """One message object that is filled again for every output.
+    """One serialised message that is filled again for every output.
 
     :param kind: ``array`` or ``joint_state``.
     :param mode: what the numbers are.
@@ -55,18 +69,22 @@ class OutputMessage:
 
     def __init__(self, kind: str, mode: str, names: Sequence[str]) -> None:
         self.type = Float64MultiArray if kind == "array" else JointState
-        self._message = self.type()
-        self._field = "data"
+        message, numbers = self.type(), array("d", (1e300 / (k + 3) for k in range(len(names))))
         if kind == "joint_state":
-            self._field = "position" if mode == "goal_offset" else "effort"
-            self._message.name = list(names)
+            message.name = list(names)
+        self._stamped = kind == "joint_state"
+        field = "data" if kind == "array" else "position" if mode == "goal_offset" else "effort"
+        setattr(message, field, numbers)
+        self._data = bytearray(serialize_message(message))
+        self._begin = self._data.index(numbers.tobytes())
+        self._end = self._begin + 8 * len(names)
 
-    def filled(self, values: FloatArray, stamp: Any) -> Any:
-        """The message with ``values``; ``stamp`` where it has a header."""
-        setattr(self._message, self._field, array("d", values.tobytes()))
-        if self._field != "data":
-            self._message.header.stamp = stamp
-        return self._message
+    def filled(self, values: FloatArray, stamp: Stamp) -> bytes:
+        """The message with ``values``, and with ``stamp`` where it has a header."""
+        self._data[self._begin : self._end] = values.tobytes()
+        if self._stamped:
+            _STAMP.pack_into(self._data, BODY, *stamp)
+        return bytes(self._data)
 
 
 class Telemetry(NamedTuple):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from stribeck.core.compensator import Compensator
 from stribeck.errors import RecordingError
 from stribeck.io.bag import decode
+from stribeck.io.cdr import header_stamp
 from stribeck.io.messages import (
     DYNAMIC_JOINT_STATES,
     JOINT_COMMANDS,
@@ -23,7 +24,7 @@ from stribeck.io.messages import (
 from stribeck.io.signals import Source
 from stribeck.io.storage import BagContent
 from stribeck.nodes.setup import CompensatedJoint
-from stribeck.nodes.telemetry import Gate, hand_over, header_stamp
+from stribeck.nodes.telemetry import Gate, hand_over
 
 STATE_TYPES = (JOINT_STATES.type,)
 COMMAND_TYPES = (JOINT_COMMANDS.type, "std_msgs/msg/Float64MultiArray")

@@ -11,6 +11,7 @@ from stribeck.core.compensator import Compensator, Settings
 from stribeck.core.joint_map import JointMap
 from stribeck.errors import ConfigError
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
+from stribeck.nodes.compiled import compiled
 
 
 class CompensatedJoint(NamedTuple):
@@ -93,7 +94,9 @@ def hand_through_of(values: Mapping[str, Any], joints: list[CompensatedJoint]) -
 
 
 def _with_known_supply(settings: Settings, joints: list[CompensatedJoint]) -> Compensator:
-    compensator = Compensator([joint.model for joint in joints], [joint.map for joint in joints], settings)
+    compensator = Compensator(
+        [joint.model for joint in joints], [joint.map for joint in joints], settings, compiled
+    )
     for joint in joints:
         known = {"kp": joint.p_gain, "supply_voltage": joint.supply_voltage}
         compensator.on_telemetry(

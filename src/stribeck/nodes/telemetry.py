@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from stribeck.core.compensator import Compensator
+from stribeck.io.cdr import Stamp
 from stribeck.nodes.setup import CompensatedJoint
 
 PERIOD = 200_000_000
 """Gain, supply and temperature are read this often [ns]: they change slowly, and messages cost time."""
-
-
-class Stamp(NamedTuple):
-    """A stamp as messages hold it."""
-
-    sec: int
-    nanosec: int
-
-    @property
-    def seconds(self) -> float:
-        """As a number [s]."""
-        return self.sec + 1e-9 * self.nanosec
-
-    @property
-    def nanoseconds(self) -> int:
-        """As a whole number [ns]."""
-        return self.sec * 1_000_000_000 + self.nanosec
 
 
 class Gate:
@@ -44,14 +26,6 @@ class Gate:
         """Whether the message with this stamp is to be read."""
         before, self._period = self._period, stamp.nanoseconds // PERIOD
         return before != self._period
-
-
-def header_stamp(data: bytes) -> Stamp:
-    """Stamp of a serialised message that begins with a header, without decoding it; 0 if it has none."""
-    if len(data) < 12:
-        return Stamp(0, 0)
-    order = "<" if data[1] & 1 else ">"
-    return Stamp(*struct.unpack_from(f"{order}iI", data, 4))
 
 
 def hand_over(
