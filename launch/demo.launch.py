@@ -8,6 +8,7 @@ from pathlib import Path
 from launch import LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
+    EmitEvent,
     ExecuteProcess,
     LogInfo,
     OpaqueFunction,
@@ -15,6 +16,8 @@ from launch.actions import (
     Shutdown,
 )
 from launch.event_handlers import OnProcessExit, OnProcessIO
+from launch.events import matches_action
+from launch.events.process import ShutdownProcess
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackagePrefix, FindPackageShare
@@ -58,7 +61,10 @@ def stages(context):
         ],
         output="screen",
     )
-    servo = node("servo", config=LaunchConfiguration("config"), port=str(port))
+    # One for each motion: a machine that is busy with the fit might leave a servo node waiting for the servo.
+    recorded, compensated = (
+        node("servo", config=LaunchConfiguration("config"), port=str(port)) for _ in range(2)
+    )
     recording = excitation(output / "bags")
     identification = node(
         "identification",
@@ -71,15 +77,15 @@ def stages(context):
         exit_when_done=True,
     )
     compensation = [
-        node("guard", **compensated(parameters)),
-        node("compensation", guarded=True, **compensated(parameters)),
+        node("guard", **compensated_joint(parameters)),
+        node("compensation", guarded=True, **compensated_joint(parameters)),
     ]
     moving = excitation(output / "compensated", remappings=[("joint_goals", "controller_command")])
     return [
         emulator,
-        RegisterEventHandler(OnProcessIO(target_action=emulator, on_stdout=once([servo, recording]))),
-        after(recording, [identification]),
-        after(identification, [*compensation, moving]),
+        RegisterEventHandler(OnProcessIO(target_action=emulator, on_stdout=once([recorded, recording]))),
+        after(recording, [ended(recorded), identification]),
+        after(identification, [compensated, *compensation, moving]),
         after(moving, [LogInfo(msg=f"results: {output}"), Shutdown(reason="the demo is over")]),
     ]
 
@@ -108,7 +114,7 @@ def excitation(bags, remappings=()):
     )
 
 
-def compensated(parameters):
+def compensated_joint(parameters):
     """What compensation and guard know of the joint: goals come in, goals with an offset go to the servo."""
     return {
         "joints": ["joint"],
@@ -131,6 +137,11 @@ def after(process, actions):
         return Shutdown(reason=f"{event.process_name} has failed")
 
     return RegisterEventHandler(OnProcessExit(target_action=process, on_exit=proceed))
+
+
+def ended(process):
+    """End a process."""
+    return EmitEvent(event=ShutdownProcess(process_matcher=matches_action(process)))
 
 
 def once(actions):

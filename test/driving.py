@@ -1,7 +1,12 @@
 """What tests of bus and driver share: emulated servos, configurations for them, and loops of cycles."""
 
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +33,20 @@ def emulated_one(model: str, servo_id: int, **options: Any) -> EmulatedServo:
     published = model if model in actuator_names() else "mx64"
     parameters = published_parameters(published)
     return EmulatedServo(model, parameters, servo_id=servo_id, **{"noise": 0.0, **options})
+
+
+@contextmanager
+def emulator_process(link: Path, *arguments: str) -> Iterator[str]:
+    """``stribeck emulate`` as a user runs it, in a process of its own; the path of its port."""
+    command = [sys.executable, "-m", "stribeck", "emulate", "--link", str(link), *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline(), "the emulator did not start"
+        yield str(link)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=10)
 
 
 def expected(*models: str, mode: str = "position") -> list[Servo]:

@@ -20,7 +20,8 @@ from helpers import REPOSITORY
 
 START_TIMEOUT = 60.0
 END_TIMEOUT = 20.0
-ASK_AGAIN = 1.0
+ASK_AGAIN = 0.1
+"""Between two questions for a state [s]; an answer may get lost while the two find each other."""
 
 needs_launch = pytest.mark.skipif(
     importlib.util.find_spec("launch_ros") is None or shutil.which("ros2") is None,
@@ -150,6 +151,23 @@ class Launched:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running after {timeout:g} s:\n{self.output}") from None
 
+    def reaches(self, graph: Graph, node: str, state: int = State.PRIMARY_STATE_ACTIVE) -> None:
+        """Wait until a lifecycle node, of those that run here, is in a state."""
+        client = graph.user.create_client(GetState, f"/{node}/get_state")
+        asked: list[Any] = []
+        again = 0.0
+
+        def answered() -> bool:
+            nonlocal again
+            if client.service_is_ready() and time.monotonic() > again:
+                asked.append(client.call_async(GetState.Request()))
+                again = time.monotonic() + ASK_AGAIN
+            return any(future.done() and future.result().current_state.id == state for future in asked)
+
+        wait_for(lambda: answered() or self.over, f"{node} in state {state}", START_TIMEOUT)
+        graph.user.destroy_client(client)
+        assert not self.over, self.output
+
     def check_clean_end(self, nodes: int) -> None:
         """Every process ended with exit code 0, none is left, nobody had to be asked twice."""
         assert len(self.processes) == nodes, self.output
@@ -157,25 +175,3 @@ class Launched:
         for sign in ("Traceback", "escalating", "exit code"):
             assert sign not in self.output, self.output
         assert not [pid for pid in self.processes if Path(f"/proc/{pid}").exists()]
-
-
-def wait_for_state(graph: Graph, node: str, state: int = State.PRIMARY_STATE_ACTIVE) -> None:
-    """Wait until a lifecycle node is in a state."""
-    client = graph.user.create_client(GetState, f"/{node}/get_state")
-    wait_for(client.service_is_ready, f"node {node}", START_TIMEOUT)
-
-    asked = [client.call_async(GetState.Request())]
-    again = time.monotonic() + ASK_AGAIN
-
-    def reached() -> bool:
-        nonlocal again
-        answered = [future for future in asked if future.done()]
-        if any(future.result().current_state.id == state for future in answered):
-            return True
-        if answered or time.monotonic() > again:  # an answer may get lost while the two find each other
-            asked[:] = [client.call_async(GetState.Request())]
-            again = time.monotonic() + ASK_AGAIN
-        return False
-
-    wait_for(reached, f"{node} in state {state}", START_TIMEOUT)
-    graph.user.destroy_client(client)

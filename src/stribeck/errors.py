@@ -16,6 +16,10 @@ class RecordingError(StribeckError):
     """A recording (bag or JSON) is missing, damaged, or says something impossible."""
 
 
+class TooShortError(RecordingError):
+    """A run is too short to tell anything."""
+
+
 class ParameterFileError(StribeckError):
     """A parameter file is not what the format allows."""
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bags import Bag
 from helpers import REPOSITORY, XL330, needs_xl330
 from recovery import Bench, truth_of, virtual_logs
 from stribeck.cli.main import main
@@ -63,6 +65,21 @@ def refused(capsys, *argv):
     assert lines[0].startswith("stribeck: ")
     assert "Traceback" not in captured.err
     return lines[0]
+
+
+def test_a_run_that_was_ended_at_once_does_not_stop_a_fit(bags, tmp_path, capsys):
+    """A bag of half a second beside the others is left out, which one line on stderr says."""
+    folder = tmp_path / "bags"
+    shutil.copytree(bags, folder)
+    short = Bag()
+    short.run(0.0, 0.5, "at_once")
+    short.write(folder / "short")
+    output = str(tmp_path / "m1.json")
+    words = ["fit", "--model", "m1", "--logdir", str(folder), "--trials", "200", "--output", output]
+    assert main([*words, "--actuator", "mx106", "--quiet"]) == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+    assert "at_once" in line
+    assert read_parameter_file(Path(output))
 
 
 def test_fit_writes_file_and_summary(bags, tmp_path, capsys):

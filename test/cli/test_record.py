@@ -78,7 +78,8 @@ def test_a_run_is_recorded_and_its_bag_named_on_stdout(tmp_path, emulator):
     assert 1.2 < np.max(log.position.value) < 1.6
 
 
-def test_ctrl_c_ends_softly_and_leaves_a_readable_bag(tmp_path, emulator):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_or_a_closed_terminal_ends_softly_and_leaves_a_readable_bag(tmp_path, emulator, number):
     """Exit code 130; it said what is there before anything moved; the bag holds the run so far."""
     path = config_file(tmp_path, emulator())
     process = command("record", "--config", path)
@@ -86,7 +87,7 @@ def test_ctrl_c_ends_softly_and_leaves_a_readable_bag(tmp_path, emulator):
     wait_for(lambda: bags.is_dir() and list(bags.iterdir()), "the first bag")
     began = time.monotonic()
     wait_for(lambda: time.monotonic() - began > 1.5, "a second of recording")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=ENOUGH)
     assert process.returncode == 130, err
     assert err.splitlines()[-1] == "stribeck: interrupted by the user"
@@ -125,6 +126,7 @@ def test_a_supply_above_the_rating_is_refused_unless_allowed(tmp_path, emulator)
     ("arguments", "code", "said"),
     [
         (["--port", "/dev/no_such_port"], 1, "/dev/no_such_port"),
+        (["--port", "/dev/null"], 1, "/dev/null at 1000000 bit/s: Inappropriate ioctl"),
         (["--rate", "5000"], 1, "too slow for 5000 Hz"),
         (["--config", "missing.yaml"], 1, "no such file"),
         (["--rate", "fast"], 2, "--rate"),

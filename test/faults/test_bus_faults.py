@@ -2,7 +2,6 @@
 
 import math
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from driving import config_for, drive, emulated, events, valid_samples, wait_for
+from driving import config_for, drive, emulated, emulator_process, events, valid_samples, wait_for
 from stribeck.servo.device import EmulatedServo
 from stribeck.servo.driver import Driver, Sample
 from stribeck.servo.emulator import EmulatedBus
-from stribeck.servo.faults import Fault
 
 RATE = 200.0
 NOISE = {
@@ -25,6 +23,9 @@ NOISE = {
     "foreign": ["foreign:p=0.2"],
     "all at once": ["lost:p=0.05", "corrupt:bytes=0.01", "foreign:p=0.2"],
 }
+BEFORE = [0.4, pytest.param(9.0, marks=pytest.mark.slow)]
+"""How long a servo moves before something happens [s]."""
+
 DRIVING = """
 import math, sys
 from driving import config_for, drive
@@ -45,22 +46,8 @@ def swing(t: float) -> float:
 
 
 @contextmanager
-def emulator_process(link: Path, *arguments: str) -> Iterator[str]:
-    """``stribeck emulate`` as a user runs it, in a process of its own; the path of its port."""
-    command = [sys.executable, "-m", "stribeck", "emulate", "--link", str(link), *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline(), "the emulator did not start"
-        yield str(link)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=10)
-
-
-@contextmanager
 def moving(
-    model: str = "xl330", link: Path | None = None
+    model: str = "xl330", link: Path | None = None, before: float = 0.4
 ) -> Iterator[tuple[EmulatedBus, EmulatedServo, Driver]]:
     """A servo in motion that does not protect itself: letting go is up to the driver."""
     servo = emulated(model, registers={"shutdown": 0})[0]
@@ -68,7 +55,7 @@ def moving(
         driver = Driver(config_for(bus.path, model))
         driver.connect()
         driver.enable()
-        assert drive(driver, 0.4, swing)[-1].state == "on"
+        assert drive(driver, before, swing)[-1].state == "on"
         yield bus, servo, driver
         driver.close()
 
@@ -132,23 +119,28 @@ def test_six_servos_on_one_bus_at_200_hz(tmp_path: Path) -> None:
     assert valid_samples(samples) >= 0.9 * RATE * 2.5
 
 
-def test_stalls_of_50_ms_are_survived_and_flagged() -> None:
+@pytest.mark.parametrize("duration", [3.0, pytest.param(10.0, marks=pytest.mark.slow)])
+def test_stalls_of_50_ms_are_survived_and_flagged(duration: float, tmp_path: Path) -> None:
     """The bus stalls for 50 ms twice a second: torque stays on, every stall is a gap in a sample."""
-    with moving() as (bus, servo, driver):
-        bus.add_fault(Fault("silence", every=0.5, duration=0.05))
-        samples = drive(driver, 3.0, swing)
-        assert servo.torque_enabled
+    stalls = ("--fault", "silence:after=0.5,every=0.5,for=0.05")
+    with emulator_process(tmp_path / "servo", "--servo", "xl330", *stalls) as path:
+        driver = Driver(config_for(path, "xl330"))
+        driver.connect()
+        driver.enable()
+        samples = drive(driver, duration, swing)
+        driver.close()
     assert events(samples) == []
-    assert samples[-1].state == "on"
+    assert (samples[-1].state, samples[-1].torque_enable[0]) == ("on", 1.0)
     gaps = [float(sample.gap[0]) for sample in samples if sample.valid[0] and sample.gap[0] > 0.045]
-    assert 5 <= len(gaps) <= 8, gaps
+    assert len(gaps) >= 2 * duration - 2, gaps
     assert driver.counters.longest_gap >= max(gaps)
 
 
+@pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("model", ["xl330", "mx106"])
-def test_an_overload_switches_torque_off_within_100_ms(model: str) -> None:
+def test_an_overload_switches_torque_off_within_100_ms(model: str, before: float) -> None:
     """A servo that reports an overload and does not protect itself is let go in time, and recovers when told."""
-    with moving(model) as (bus, servo, driver):
+    with moving(model, before=before) as (bus, servo, driver):
         took, samples = drive_until_limp(
             driver, lambda: bus.fail(1, "overload"), lambda sample: not servo.torque_enabled
         )
@@ -156,9 +148,10 @@ def test_an_overload_switches_torque_off_within_100_ms(model: str) -> None:
         assert_said_once_and_recovers(driver, samples, "overload")
 
 
-def test_a_brown_out_switches_torque_off_within_100_ms() -> None:
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_brown_out_switches_torque_off_within_100_ms(before: float) -> None:
     """At 3.2 V an XL330 is let go in time; at 5 V again it recovers when told."""
-    with moving() as (bus, servo, driver):
+    with moving(before=before) as (bus, servo, driver):
         took, samples = drive_until_limp(
             driver, lambda: bus.set_voltage(3.2), lambda sample: not servo.torque_enabled
         )
@@ -168,9 +161,10 @@ def test_a_brown_out_switches_torque_off_within_100_ms() -> None:
         assert_said_once_and_recovers(driver, samples, "input voltage", "supply of 3.2 V")
 
 
-def test_unplugging_gives_the_bus_up_to_the_watchdog_within_100_ms(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", BEFORE)
+def test_unplugging_gives_the_bus_up_to_the_watchdog_within_100_ms(tmp_path: Path, before: float) -> None:
     """The port disappears in mid-motion: that is said at once, the watchdog stops the servo, and it recovers."""
-    with moving(link=tmp_path / "servo") as (bus, servo, driver):
+    with moving(link=tmp_path / "servo", before=before) as (bus, servo, driver):
         unplugged = time.monotonic()
         took, samples = drive_until_limp(driver, bus.unplug, lambda sample: sample.state == "fault")
         assert took < 0.1
@@ -186,7 +180,7 @@ def test_a_bus_that_falls_silent_is_given_up_within_100_ms() -> None:
     """A broken wire looks like silence: the driver lets go, and the watchdog of the servo does the rest."""
     with moving() as (bus, servo, driver):
         took, _ = drive_until_limp(driver, lambda: bus.silence(0.6), lambda sample: sample.state == "fault")
-        assert took < 0.11  # 70 ms of silence, a cycle or two, and 8 ms of asking for a confirmation
+        assert took < 0.11  # 75 ms of silence, a cycle or two, and 8 ms of asking for a confirmation
         wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.3)
         wait_for(lambda: not servo.torque_enabled or drive(driver, 0.1) == [], "torque is off", 2.0)
 
@@ -211,5 +205,6 @@ def test_a_killed_program_leaves_the_servo_to_its_watchdog() -> None:
         driver = Driver(config_for(bus.path, "xl330"))  # the next program finds it, and says so
         assert "watchdog" in " ".join(driver.connect().notes)
         driver.enable()
-        assert abs(drive(driver, 0.2, lambda t: there)[-1].position[0] - there) < 0.02
+        seen = [s.position[0] for s in drive(driver, 0.2, lambda t: there) if s.valid[0]]
+        assert abs(seen[-1] - there) < 0.02
         driver.close()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import recordings_made
-from bags import Bag, one_run
+from bags import Bag, joint_state, one_run
 from helpers import SETUP, XL330, bam_recording, full_log, log_of, needs_xl330, refusal, write_json
 from stribeck.core.log import Setup
 from stribeck.io.bag import BenchDescription, write_bag
@@ -77,6 +77,30 @@ def test_a_recording_that_is_there_twice_is_refused(folder):
     """The name of the run is the name of the result; a copy would also count double in a fit."""
     write_json(folder / "c_deep" / "a_one.json", bam_recording())
     refusal(lambda: read_recordings(folder), folder, "a_one", "twice")
+
+
+def test_runs_that_were_ended_at_once_are_left_out_with_a_note(folder):
+    """Of less than a second, or of a sample, in bags of their own or beside others; alone they are refused."""
+    whole = [log.name for log in read_recordings(folder)]
+    bag = Bag()
+    bag.run(0.0, 0.6, "at_once")
+    short = bag.write(folder / "z_short")
+    bag.run(1.0, 2.5, "long_enough")
+    bag.bench(3.0, run_id="nothing_commanded")
+    bag.add(3.1, "/joint_states", joint_state(3.1, ["shoulder"], 0.0, 0.0))
+    bag.end(3.2, "nothing_commanded")
+    bag.write(folder / "z_three")
+    notes = []
+    assert [log.name for log in read_recordings(folder, note=notes.append)] == [*whole, "long_enough"]
+    assert len(notes) == 3
+    assert all("left out" in note and len(note.splitlines()) == 1 for note in notes)
+    names = ("at_once", "at_once", "nothing_commanded")
+    assert all(name in note for name, note in zip(names, notes, strict=True)), notes
+    refusal(lambda: read_recordings(short), short, "at_once", "at least 1 s")
+    lonely = folder.with_name("lonely")
+    lonely.mkdir()
+    short.rename(lonely / "z_short")
+    refusal(lambda: read_recordings(lonely), lonely, "no recordings that can be used", "at least 1 s")
 
 
 def test_one_damaged_recording_spoils_the_folder(folder):

@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 from ros_graph import Graph, wait_for
@@ -10,7 +9,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from helpers import published
-from launching import Launched, needs_launch, run, wait_for_state
+from launching import Launched, needs_launch
 
 pytestmark = needs_launch
 
@@ -24,13 +23,12 @@ def launch(environment, tmp_path):
     (tmp_path / "stribeck").mkdir()
     for name in ("m6", "shoulder", "elbow"):
         (tmp_path / "stribeck" / f"{name}.json").write_text(json.dumps(M6))
-    prefix = Path(run(environment, "ros2", "pkg", "prefix", "stribeck").strip())
 
     def start(example, **arguments):
-        path = prefix / "share" / "stribeck" / "examples" / example / "compensate.launch.py"
         words = [f"{key}:={value}" for key, value in arguments.items()]
         home = {**environment, "HOME": str(tmp_path)}
-        return Launched(["ros2", "launch", path, *words], home, tmp_path / "output")
+        command = ["ros2", "launch", "stribeck", f"{example}.launch.py", *words]
+        return Launched(command, home, tmp_path / "output")
 
     return start
 
@@ -39,7 +37,7 @@ def test_a_ros2_control_robot(launch):
     """Efforts of a controller come out with friction added, in the order of the forward_command_controller."""
     with Graph() as graph, launch("ros2_control") as running:
         for node in ("compensation", "guard"):
-            wait_for_state(graph, node)
+            running.reaches(graph, node)
         efforts = graph.publisher(Float64MultiArray, "/my_controller/efforts")
         states = graph.publisher(JointState, "/joint_states")
         out = graph.collect(Float64MultiArray, "/friction_effort_controller/commands")
@@ -77,7 +75,7 @@ def test_a_single_xl330(launch, environment, tmp_path):
         wait_for(port.exists, "the emulated servo")
         with launch("single_xl330", port=port) as running:
             for node in ("servo", "compensation", "guard"):
-                wait_for_state(graph, node)
+                running.reaches(graph, node)
             goals = graph.publisher(JointState, "/controller_command")
             states = graph.collect(JointState, "/joint_states")
 

@@ -11,7 +11,7 @@ from lifecycle_msgs.msg import State
 from std_msgs.msg import String
 
 from helpers import REPOSITORY, published
-from launching import Launched, needs_launch, run, wait_for_state
+from launching import Launched, needs_launch, run
 from stribeck.io.parameter_file import read_parameter_file
 from stribeck.io.recordings import read_recordings
 from stribeck.nodes.identification import LATCHED
@@ -19,6 +19,7 @@ from stribeck.nodes.identification import LATCHED
 pytestmark = needs_launch
 
 FILES = sorted(path.name for path in (REPOSITORY / "launch").glob("*.launch.py"))
+EXAMPLES = sorted(path.name for path in (REPOSITORY / "examples").rglob("*.launch.py"))
 M6 = {**published("xl330", "m6"), "q_offset": 0.0, "model": "m6", "actuator": "xl330"}
 
 
@@ -44,7 +45,7 @@ def compensation(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", FILES + EXAMPLES)
 def test_every_argument_is_described(environment, name):
     """`ros2 launch stribeck FILE --show-args` says what each argument is for."""
     shown = run(environment, "ros2", "launch", "stribeck", name, "--show-args")
@@ -52,26 +53,18 @@ def test_every_argument_is_described(environment, name):
     assert "no description given" not in shown
 
 
-def test_compensation_and_guard_reach_active_and_end(launch, compensation):
-    """Two processes, both active; Ctrl-C ends both with exit code 0, and nothing is left."""
-    with Graph() as graph, launch("compensate", config=compensation) as running:
-        for node in ("compensation", "guard"):
-            wait_for_state(graph, node)
-        assert running.interrupt() == 0
-        running.check_clean_end(2)
-
-
 def test_compensation_waits_where_it_is_told_to(launch, compensation):
     """Without autostart the nodes stay unconfigured, for a manager of lifecycles."""
     with Graph() as graph, launch("compensate", config=compensation, autostart="false") as running:
         for node in ("compensation", "guard"):
-            wait_for_state(graph, node, State.PRIMARY_STATE_UNCONFIGURED)
+            running.reaches(graph, node, State.PRIMARY_STATE_UNCONFIGURED)
         assert running.interrupt() == 0
         running.check_clean_end(2)
 
 
-def test_topics_of_the_compensation_can_be_others(launch, compensation):
-    """Each argument that names a topic changes it, for both nodes."""
+def test_compensation_and_guard_reach_active_and_end(launch, compensation):
+    """Two processes, both active, with topics as the arguments name them; Ctrl-C ends both with exit code 0, and nothing
+    is left."""
     names = {
         "joint_states": "/arm/joint_states",
         "controller_command": "/arm/goals",
@@ -79,7 +72,7 @@ def test_topics_of_the_compensation_can_be_others(launch, compensation):
     }
     with Graph() as graph, launch("compensate", config=compensation, **names) as running:
         for node in ("compensation", "guard"):
-            wait_for_state(graph, node)
+            running.reaches(graph, node)
         user = graph.user
         assert user.count_publishers(names["compensated_command"]) == 2, "node and guard"
         assert user.count_subscribers(names["controller_command"]) == 2
@@ -96,8 +89,8 @@ def test_what_is_wrong_is_said_in_one_line(launch, compensation):
     with Graph() as graph, launch("compensate", config=compensation) as running:
         running.says("cannot configure")
         assert "nowhere.json: no such file" in running.output
-        wait_for_state(graph, "guard", State.PRIMARY_STATE_UNCONFIGURED)
-        wait_for_state(graph, "compensation", State.PRIMARY_STATE_UNCONFIGURED)
+        running.reaches(graph, "guard", State.PRIMARY_STATE_UNCONFIGURED)
+        running.reaches(graph, "compensation", State.PRIMARY_STATE_UNCONFIGURED)
         assert running.interrupt() == 0
         running.check_clean_end(2)
 
@@ -113,7 +106,7 @@ def test_identification_reaches_active_and_ends(launch, tmp_path):
     given = {"watch": tmp_path / "bags", "output": output, "python": interpreter}
     topic = "/left/friction_parameters"
     with Graph() as graph, launch("identify", friction_parameters=topic, **given) as running:
-        wait_for_state(graph, "identification")
+        running.reaches(graph, "identification")
         found = graph.collect(String, topic, LATCHED)
         wait_for(lambda: found, "the latched result")
         assert json.loads(found[0].data) == M6
@@ -166,7 +159,7 @@ def test_record_waits_where_it_is_told_to(launch, servo, record, tmp_path):
     given = {"config": record, "port": servo, "output": tmp_path / "bags", "autoplay": "false"}
     with Graph() as graph, launch("record", **given) as running:
         for node in ("servo", "excitation"):
-            wait_for_state(graph, node)
+            running.reaches(graph, node)
         assert running.interrupt() == 0
         running.check_clean_end(2)
     assert not (tmp_path / "bags").exists()
@@ -179,7 +172,7 @@ def test_the_demo_goes_round_the_whole_loop(launch, record, tmp_path):
     output = tmp_path / "demo"
     with launch("demo", config=record, model="m1", output=output) as running:
         assert running.wait(200.0) == 0
-        running.check_clean_end(7)
+        running.check_clean_end(8)
     assert read_parameter_file(output / "parameters.json").law.name == "m1"
     for folder in ("bags", "compensated"):
         assert len(read_recordings(output / folder)) == 1
@@ -194,7 +187,8 @@ def test_the_demo_can_be_interrupted(launch, record, tmp_path):
 
 
 def test_the_launch_files_are_all_here():
-    """Nothing else than what the documentation names."""
+    """Nothing else than what the documentation names; no name twice, or `ros2 launch` refuses both."""
+    assert len({*FILES, *EXAMPLES}) == len(FILES + EXAMPLES)
     assert [Path(name).name.partition(".")[0] for name in FILES] == [
         "compensate",
         "demo",

@@ -42,7 +42,9 @@ from stribeck.nodes.recording import contract_topics
 WAVE = Trajectory("wave", "ends at full speed", 1.3, lambda t: 0.5 * np.sin(4.0 * t))
 LONG = replace(WAVE, name="long", duration=20.0)
 NAMES = ("shoulder", "elbow")
-QUICK = SessionOptions(soft_speed=3.0, soft_acceleration=20.0, settle_timeout=2.0, state_timeout=0.4)
+STALE = 1.5
+"""States may be so old [s]: longer than a machine that is busy with other tests stands still."""
+QUICK = SessionOptions(soft_speed=3.0, soft_acceleration=20.0, settle_timeout=2.0, state_timeout=STALE)
 KINDS = {"forward": ForwardCommander, "trajectory": TrajectoryCommander, "trajectory_action": ActionCommander}
 CONTROLLERS = {
     "forward": "forward_position_controller",
@@ -209,15 +211,15 @@ def test_no_states_are_said_before_anything_moves(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_states_that_stop_end_a_session_within_a_second(tmp_path, kind):
+def test_states_that_stop_end_a_session(tmp_path, kind):
     """In mid-run: the goals brake to rest and stay, the bag is finished, the reason is the age of the states."""
     with playing(tmp_path, kind, [Play(LONG, 100.0)]) as s:
         s.reaches("running")
         wait_for(lambda: s.phases.count("running") > 60, "a piece of the run")
         s.robot.silent.set()
         moment = time.monotonic()
-        outcome = s.ends(5.0)
-        assert time.monotonic() - moment < 1.5
+        outcome = s.ends()
+        assert time.monotonic() - moment < STALE + 1.5
         assert outcome.end == "failed"
         assert "joint states are" in outcome.reason
         assert len(outcome.bags) == 1

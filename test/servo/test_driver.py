@@ -39,6 +39,21 @@ def enabled(driver: Driver) -> Driver:
     return driver
 
 
+def test_a_pause_before_torque_goes_on_is_no_gap() -> None:
+    """Nobody reads the servos while the user is told what is there: that is not a silence of theirs."""
+    with EmulatedBus(emulated("xl330")) as bus:
+        driver = Driver(config_for(bus.path, "xl330"))
+        driver.connect()
+        assert driver.cycle().valid.all()
+        paused = time.monotonic()
+        wait_for(lambda: time.monotonic() - paused > 0.3, "0.3 s")
+        driver.enable()
+        samples = drive(driver, 0.2, lambda t: 0.0)
+        driver.close()
+    assert driver.counters.longest_gap < 0.3
+    assert max(sample.gap[0] for sample in samples) < 0.3
+
+
 def test_a_joint_follows_its_goal_and_reports_everything() -> None:
     """A slow sine is followed; every signal of the contract is there, torque by the datasheet's constant."""
     servos = emulated("xl330", pendulum=Pendulum(0.1, 0.1, 0.0))

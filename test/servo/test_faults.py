@@ -83,6 +83,24 @@ def test_a_repeated_schedule_begins_each_time():
     assert [time for time, _, on in found if not on] == [0.3, 0.6, 0.9]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("silence:every=0.5,for=0.05", [(0.5, True), (0.55, False)]),
+        ("silence:at=0.38,for=0.05", [(0.4, True), (0.43, False)]),
+        ("silence:at=0.3,for=0.05", []),
+        ("overload:at=0.3", [(0.4, True)]),
+    ],
+)
+def test_what_a_schedule_had_before_a_fault_was_added_does_not_count(text, expected):
+    """Added at 0.4 s: what was over is not made up for, what would still be on is on for the rest of its time."""
+    running = Faults((), np.random.default_rng(1))
+    running.begin(0.0)
+    running.add(parse_fault(text), 0.4)
+    times = [round(0.4 + 0.005 * k, 3) for k in range(50)]
+    assert [(time, on) for time in times for _, on in running.changes(time)] == expected
+
+
 def test_a_schedule_may_count_from_the_first_torque():
     """Nothing happens before torque came on; then the delay counts."""
     fault = parse_fault("overload:after=0.098")

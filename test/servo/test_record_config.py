@@ -77,7 +77,7 @@ def test_the_command_line_overrules_the_file(tmp_path):
         ({"joints": with_joint(position_limits=[-1.0, 1.0])}, ("sin_sin", "1.759", "position")),
         ({"joints": with_joint(mode="current")}, ("mode 'current'", "position")),
         ({"joints": with_joint(model="xm430")}, ("actuator", "xm430")),
-        ({"joints": with_joint(mass=1.0)}, ("unknown key 'mass'",)),
+        ({"joints": with_joint(mass=1.0)}, ("unknown key 'mass'", "goal_current", "bench", "scale")),
         ({"joints": with_joint(bench=...)}, ("bench missing",)),
         ({"joints": {}}, ("at least one",)),
         ({"joints": {"a": 3}}, ("'a'", "named values")),

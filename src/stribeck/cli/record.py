@@ -105,12 +105,14 @@ class Display:
 
 @contextlib.contextmanager
 def interrupts_to(recording: Recording) -> Iterator[None]:
-    """SIGINT and SIGTERM end a recording softly, a second one at once."""
+    """SIGINT, SIGTERM and SIGHUP (a terminal that closes) end a recording softly, a second one at once."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         recording.interrupt()
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:

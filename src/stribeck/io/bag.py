@@ -27,8 +27,8 @@ import numpy as np
 from rosbags.typesys.store import Typestore
 
 import stribeck
-from stribeck.core.log import Log, Series, Setup
-from stribeck.errors import RecordingError
+from stribeck.core.log import MINIMUM_DURATION, Log, Series, Setup
+from stribeck.errors import RecordingError, TooShortError
 from stribeck.io import strict
 from stribeck.io.messages import (
     BENCH,
@@ -132,6 +132,12 @@ class _Run:
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
+    @property
+    def seconds(self) -> float:
+        """Time between the first sample and the last [s], negative if there are none."""
+        times = [time for found in self.times.values() for time in found]
+        return max(times) - min(times) if times else -1.0
+
 
 def write_bag(path: Path, logs: Sequence[Log], *, joint: str = "joint", storage: Storage = "mcap") -> None:
     """Write runs of one joint, one after the other, as a new bag.
@@ -157,7 +163,8 @@ def read_bag(
     """Read the runs of a bag.
 
     A bag that a crash cut off is read as far as it goes. The run it was in then counts until its last
-    sample, with "(cut off)" behind its name; if that is less than a run, it is left out with a note.
+    sample, with "(cut off)" behind its name; if that is less than a run, it is left out with a note, as
+    are runs that are too short beside others, if there is a ``note``.
 
     :param signals: where the bag holds the signals; by default as the contract says.
     :param joint: the joint to read, or :data:`EVERY_JOINT`; needed if the bag has runs of several.
@@ -165,6 +172,7 @@ def read_bag(
     :param note: is told, in one line each, what a user should know of a bag that was cut off.
     :raises RecordingError: for a bag that is damaged, has no runs, or has runs that make no log.
     :raises CutOffError: for a bag that was cut off before there was a run.
+    :raises TooShortError: for a bag without a run of a second.
     """
     signals = signals or load_signals()
     messages, typestore, cut_off = read_messages(path, note)
@@ -200,9 +208,7 @@ def read_bag(
     if joint == EVERY_JOINT and len(joints) > 1:
         for run in runs:
             run.bench = replace(run.bench, run_id=f"{run.bench.run_id} {run.bench.joint}")
-    if not cut_off:
-        return [_log(path, run) for run in runs]
-    return _logs_of_cut_off_bag(path, runs, note or (lambda _: None))
+    return _logs_of(path, runs, cut_off, note)
 
 
 def _log_messages(logs: Sequence[Log], joint: str) -> Iterator[RawMessage]:
@@ -379,18 +385,27 @@ def _stamp(message: Any) -> float:
     return float(stamp.sec + stamp.nanosec * 1e-9)
 
 
-def _logs_of_cut_off_bag(path: Path, runs: Sequence[_Run], note: Note) -> list[Log]:
+def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None) -> list[Log]:
+    """All runs but those that a crash cut off before they were of use; if it can be said, but those too short."""
+    tell = note or (lambda _: None)
     logs = []
     for run in runs:
+        lost = cut_off and not run.ended
         try:
             log = _log(path, run)
-            logs.append(log if run.ended else replace(log, name=f"{log.name} (cut off)"))
-        except RecordingError as error:
-            if run.ended:
+            logs.append(replace(log, name=f"{log.name} (cut off)") if lost else log)
+        except TooShortError as error:
+            if not lost and (note is None or len(runs) == 1):
                 raise
-            note(f"{error}; this run was cut off, and is left out")
-    if not logs:
+            tell(f"{error}; this run {'was cut off, and ' if lost else ''}is left out")
+        except RecordingError as error:
+            if not lost:
+                raise
+            tell(f"{error}; this run was cut off, and is left out")
+    if not logs and cut_off:
         raise CutOffError(f"{path} was cut off before it held a run that can be used")
+    if not logs:
+        raise TooShortError(f"{path} holds no run of at least {MINIMUM_DURATION:g} s")
     return logs
 
 
@@ -398,7 +413,8 @@ def _log(path: Path, run: _Run) -> Log:
     what = f"{path}: run {run.bench.run_id!r}"
     missing = [signal for signal in REQUIRED_SIGNALS if not run.times[signal]]
     if missing:
-        raise RecordingError(f"{what} has no {', '.join(missing)} of joint {run.bench.joint!r}")
+        kind = TooShortError if 0.0 <= run.seconds < MINIMUM_DURATION else RecordingError
+        raise kind(f"{what} has no {', '.join(missing)} of joint {run.bench.joint!r}")
     try:
         found = {
             signal: Series(np.array(times), np.array(run.values[signal]), held=signal in HELD_SIGNALS)
@@ -407,7 +423,7 @@ def _log(path: Path, run: _Run) -> Log:
         }
         position = found["position"]
         if len(position.time) < 2:
-            raise RecordingError("a single sample is no run")
+            raise TooShortError("a single sample is no run")
         if "velocity" not in found:
             slope = np.gradient(position.value, position.time)
             found["velocity"] = Series(position.time, slope, held=False)
@@ -419,4 +435,5 @@ def _log(path: Path, run: _Run) -> Log:
             **found,
         )
     except RecordingError as error:
-        raise RecordingError(f"{what}: {error}") from None
+        where = path if f"{error}".startswith("run ") else what
+        raise type(error)(f"{where}: {error}") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stribeck.core.log import Log, Series
-from stribeck.errors import RecordingError
+from stribeck.errors import RecordingError, TooShortError
 from stribeck.io.bag import SETUP_KEYS, BenchDescription, read_bag
 from stribeck.io.bam_json import read_bam_json
 from stribeck.io.recovery import (
@@ -42,7 +42,8 @@ def read_recordings(
 
     ``folder`` may also be one bag or one file. Runs are in the order of their paths. Of a bag that a
     crash cut off and its finished copy one is read. Bags of a folder that are being recorded right now,
-    or were cut off before they held a run, are left out with a note.
+    were cut off before they held a run, or have only runs that a user ended at once, are left out with a
+    note.
 
     :param signals, joint, bench: for bags, see :func:`stribeck.io.bag.read_bag`.
     :param arm_mass: rod mass for JSON recordings that give none [kg].
@@ -56,6 +57,7 @@ def read_recordings(
     note = note or (lambda _: None)
     own = actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None
     logs: list[Log] = []
+    left_out = ""
     for path in _without_doubles(_recordings_below(folder)):
         if path.suffix == ".json":
             if path != folder and _is_parameter_file(path):
@@ -64,10 +66,13 @@ def read_recordings(
         else:
             try:
                 logs += read_bag(path, signals=signals, joint=joint, bench=bench, note=note)
-            except (BeingRecordedError, CutOffError) as error:
+            except (BeingRecordedError, CutOffError, TooShortError) as error:
                 if path == folder:
                     raise
-                note(f"left out: {error}")
+                left_out = f"{error}"
+                note(f"left out: {left_out}")
+    if not logs and left_out:
+        raise RecordingError(f"{folder} holds no recordings that can be used: {left_out}")
     if not logs:
         raise RecordingError(
             f"{folder} holds no recordings: expected bags (folders with metadata.yaml, .mcap, .db3) or "

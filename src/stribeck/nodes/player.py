@@ -15,12 +15,13 @@ from stribeck.core.directive import Directive
 from stribeck.core.known import Known
 from stribeck.core.session import Session
 from stribeck.errors import ServoError, StribeckError
-from stribeck.io.messages import DYNAMIC_JOINT_STATES, RawMessage, Topic
+from stribeck.io.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, RawMessage, Topic
 from stribeck.io.run_writer import RunWriter
 from stribeck.io.session_bags import Outcome, SessionBags
 from stribeck.nodes.base import Level
 from stribeck.nodes.commanders import Commander, Waiting
 from stribeck.nodes.excitation_setup import Excitation
+from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.servo.record import hanging_warnings
 from stribeck.servo.sample_messages import ENCODERS
 
@@ -77,7 +78,7 @@ class Player:
             excitation.output, excitation.joints, self._writer, excitation.supply_voltage, listener.announce
         )
         self._bags.first = self._first_messages
-        self._telemetry = DYNAMIC_JOINT_STATES
+        self._telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
         self._patience, self._allow_overvoltage = patience, allow_overvoltage
         self._aborts = 0
         self._stopping = ""

@@ -123,10 +123,10 @@ def check_rate(servos: Sequence[Servo], baud_rate: int, rate: float) -> None:
     common = set.intersection(*(set(servo.model.baud_rates.values()) for servo in servos))
     enough = [baud for baud in sorted(common) if cycle_time(servos, baud) * rate <= SHARE]
     advice = f"{enough[0]} bit/s would do" if enough else "no baud rate of these servos would do"
+    who = "1 servo needs" if len(servos) == 1 else f"{len(servos)} servos need"
     raise ConfigError(
-        f"{baud_rate} bit/s is too slow for {rate:g} Hz: {len(servos)} servo{'s' if len(servos) > 1 else ''} "
-        f"need {1e3 * needed:.2f} ms on the wire in each cycle; {advice} (register baud_rate of every servo), or "
-        f"a rate of at most {int(SHARE / needed)} Hz"
+        f"{baud_rate} bit/s is too slow for {rate:g} Hz: {who} {1e3 * needed:.2f} ms on the wire in "
+        f"each cycle; {advice} (register baud_rate of every servo), or a rate of at most {int(SHARE / needed)} Hz"
     )
 
 

@@ -98,7 +98,7 @@ class DriverConfig:
     joints: tuple[JointConfig, ...]
     rate: float = 200.0
     command_timeout: float = 0.1
-    silence_timeout: float = 0.07
+    silence_timeout: float = 0.075
     watchdog: float = 0.1
     position_margin: float = 0.1
     min_voltage: float | None = None
@@ -142,6 +142,10 @@ OPTIONS = (
 )
 """Numbers of :class:`DriverConfig` that may be left out."""
 
+JOINT_REQUIRED = ("id", "model", "position_limits")
+JOINT_OPTIONAL = ("actuator", "joint_map", "mode", "p_gain", "i_gain", "d_gain", "goal_current")
+"""Keys of a joint."""
+
 
 def read_driver_config(path: Path) -> DriverConfig:
     """Read a driver's configuration from a YAML file.
@@ -178,13 +182,7 @@ def joint_config(name: str, data: Any, what: str) -> JointConfig:
     :raises ConfigError: for what is not valid.
     """
     found = strict.mapping(data, what, ConfigError)
-    strict.check_keys(
-        found,
-        ("id", "model", "position_limits"),
-        ("actuator", "joint_map", "mode", "p_gain", "i_gain", "d_gain", "goal_current"),
-        what,
-        ConfigError,
-    )
+    strict.check_keys(found, JOINT_REQUIRED, JOINT_OPTIONAL, what, ConfigError)
     model = model_named(strict.text(found["model"], f"{what}: model", ConfigError))
     actuator = strict.text(found.get("actuator", ""), f"{what}: actuator", ConfigError)
     if not actuator and model.name in actuator_names():

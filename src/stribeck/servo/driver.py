@@ -173,6 +173,7 @@ class Driver:
             self.bus.set_watchdog(self.config.watchdog)
             self._command = None
             self._last_cycle = time.monotonic()
+            self._answered[:] = np.nan  # nobody need have read until now
             self._silent_for[:] = 0.0
             self.state = "on"
 

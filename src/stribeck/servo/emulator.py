@@ -193,7 +193,7 @@ class EmulatedBus:
         :raises ConfigError: for a fault that concerns no servo of this bus.
         """
         self._check(fault)
-        self._do(lambda: self._faults.add(fault))
+        self._do(lambda: self._faults.add(fault, self._clock))
 
     def _meant(self, servo_id: int | None) -> Sequence[EmulatedServo]:
         return self.servos if servo_id is None else (self.servo(servo_id),)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -136,6 +137,13 @@ def parse_fault(text: str) -> Fault:
     )
 
 
+class _Begun(NamedTuple):
+    """How often a scheduled fault has begun, and when last [s]."""
+
+    times: int
+    at: float
+
+
 class _Course:
     """A fault in time: whether it is on, and what it did."""
 
@@ -175,9 +183,13 @@ class Faults:
         """Let time begin at ``clock`` [s]."""
         self._start = clock
 
-    def add(self, fault: Fault) -> None:
-        """One more fault."""
-        self._courses.append(_Course(fault))
+    def add(self, fault: Fault, clock: float = -math.inf) -> None:
+        """One more fault, from ``clock`` [s] on: what its schedule had before does not count."""
+        course = _Course(fault)
+        begun = self._begun(course, clock)
+        if begun is not None and clock >= begun.at + fault.duration:
+            course.times = begun.times
+        self._courses.append(course)
 
     def hit(self, kind: str, servo: int, clock: float) -> Fault | None:
         """The fault of a kind that befalls a packet, drawn anew for each.
@@ -216,15 +228,21 @@ class Faults:
                 return False
             course.end = clock + fault.duration
             return True
-        elapsed = course.since(clock, self._start, self.first_torque)
-        if elapsed is None:
+        begun = self._begun(course, clock)
+        if begun is None or begun.times <= course.times:
             return False
-        due = 1 if fault.every is None else int(elapsed / fault.every) + 1
-        if due <= course.times:
-            return False
-        course.times = due
-        course.end = clock + fault.duration
+        course.times = begun.times
+        course.end = begun.at + fault.duration
         return True
+
+    def _begun(self, course: _Course, clock: float) -> _Begun | None:
+        """The last time by ``clock`` that a schedule made a fault begin."""
+        fault = course.fault
+        elapsed = course.since(clock, self._start, self.first_torque) if fault.scheduled else None
+        if elapsed is None:
+            return None
+        count = 1 if fault.every is None else int(elapsed / fault.every) + 1
+        return _Begun(count, clock - elapsed + (count - 1) * (fault.every or 0.0))
 
     def _within(self, course: _Course, clock: float) -> bool:
         """Whether a fault of packets has its time."""

@@ -240,6 +240,8 @@ def set_low_latency(port: serial.Serial) -> bool:
 
 def _reason(problem: object) -> str:
     """An error of the system in words; pyserial wraps them in numbers and brackets."""
-    if isinstance(problem, BaseException) and problem.args and isinstance(problem.args[0], int):
-        return os.strerror(problem.args[0])
+    cause = problem.__context__ if isinstance(problem, BaseException) else None
+    for found in (problem, cause):
+        if isinstance(found, BaseException) and found.args and isinstance(found.args[0], int):
+            return os.strerror(found.args[0])
     return str(problem)

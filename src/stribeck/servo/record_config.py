@@ -17,9 +17,11 @@ from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.session_bags import BenchJoint
 from stribeck.io.session_config import JOINT_KEYS, SessionConfig, session_config
-from stribeck.servo.config import OPTIONS, DriverConfig, driver_config
+from stribeck.servo.config import JOINT_OPTIONAL, JOINT_REQUIRED, OPTIONS, DriverConfig, driver_config
 
+BUS_KEYS = ("port", "baud_rate", "joints")
 OWN_KEYS = ("plays", "soft_start", "output", "supply_voltage")
+ALL_OPTIONS = (*OPTIONS, "soft_start", "supply_voltage")
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,7 @@ def read_record_config(path: Path) -> RecordConfig:
     :raises ConfigError: for a file that is not valid, or plays that do not fit.
     """
     found = _content(path)
-    strict.check_keys(
-        found,
-        ("port", "baud_rate", "joints", "plays", "output"),
-        (*OPTIONS, "soft_start", "supply_voltage"),
-        str(path),
-        ConfigError,
-    )
+    strict.check_keys(found, (*BUS_KEYS, "plays", "output"), ALL_OPTIONS, str(path), ConfigError)
     joints = strict.mapping(found["joints"], f"{path}: joints", ConfigError)
     driver = _driver(found, path)
     voltage = found.get("supply_voltage")
@@ -118,16 +114,20 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 
 def _driver(found: Mapping[str, Any], path: Path) -> DriverConfig:
+    strict.check_keys(found, BUS_KEYS, (*ALL_OPTIONS, "plays", "output"), str(path), ConfigError)
     own = {key: value for key, value in found.items() if key not in OWN_KEYS}
-    if isinstance(joints := found.get("joints"), dict):
-        own["joints"] = {name: _for_driver(value) for name, value in joints.items()}
+    if isinstance(joints := found["joints"], dict):
+        own["joints"] = {
+            name: _for_driver(value, f"{path}: joint {name!r}") for name, value in joints.items()
+        }
     return driver_config(own, str(path))
 
 
-def _for_driver(joint: Any) -> Any:
-    """What a driver wants to know of a joint."""
+def _for_driver(joint: Any, what: str) -> Any:
+    """What a driver wants to know of a joint; of what is no joint's the message lists all that may stand there."""
     if not isinstance(joint, dict):
         return joint
+    strict.check_keys(joint, JOINT_REQUIRED, (*JOINT_OPTIONAL, *JOINT_KEYS), what, ConfigError)
     return {key: value for key, value in joint.items() if key not in JOINT_KEYS}
 
 

@@ -1,4 +1,7 @@
-"""One XL330: the servo node, friction compensation and its guard. Send goals to /controller_command."""
+"""One XL330: the servo node, friction compensation and its guard. Send goals to /controller_command.
+
+ros2 launch stribeck single_xl330.launch.py port:=/dev/ttyUSB0, or a copy of this file by its path.
+"""
 
 from pathlib import Path
 

@@ -1,6 +1,7 @@
 """Friction compensation between a controller of efforts and ros2_control's forward_command_controller.
 
-ros2 launch <this file>, beside the controller_manager with controllers.yaml and both of its controllers active.
+ros2 launch stribeck ros2_control.launch.py, or a copy of this file by its path; beside it the controller_manager with
+controllers.yaml, and both of its controllers active.
 """
 
 from pathlib import Path
