@@ -408,15 +408,17 @@ def test_what_is_no_link_is_left_alone(tmp_path):
         client.ask(Instruction.PING)
 
 
-def test_a_link_that_another_took_is_left_to_it(tmp_path):
-    """The first bus ends without taking the second one's link away."""
-    link = tmp_path / "port"
-    first = EmulatedBus(servos(1), link=link)
-    first.start()
-    with EmulatedBus(servos(2), link=link), Client(link) as client:
-        first.close()
-        client.ask(Instruction.PING, 2)
-    assert not link.is_symlink()
+def test_a_link_in_use_is_left_to_its_owner(tmp_path):
+    """A second bus is refused and says what to do; the first one ends without taking away what is not its own."""
+    link, other = tmp_path / "port", tmp_path / "other"
+    with EmulatedBus(servos(1), link=link):
+        refusal(EmulatedBus(servos(2), link=link).start, "another emulator may be running")
+        with Client(link) as client:
+            client.ask(Instruction.PING, 1)
+        with EmulatedBus(servos(2), link=other):
+            link.unlink()
+            link.symlink_to(os.readlink(other))
+    assert link.is_symlink()
 
 
 def test_a_program_that_does_not_read_loses_answers_and_nothing_stands():

@@ -294,13 +294,13 @@ def _words(value: Any) -> str:
 
 
 def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
-    """Spin a node until SIGINT or SIGTERM, then end it safely.
+    """Spin a node until SIGINT, SIGTERM or SIGHUP (a terminal that closes), then end it safely.
 
     :returns: exit code: 0, what a node that ends by itself says, or 1 if the node could not be made.
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
     stopping: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: stopping.append(received))
     rclpy.init(args=argv, signal_handler_options=SignalHandlerOptions.NO)
     try:

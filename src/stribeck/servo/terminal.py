@@ -62,12 +62,17 @@ class PseudoTerminal:
 
 
 def _place_link(link: Path, target: str) -> None:
-    """Make ``link`` point to ``target``; another link in its place is replaced.
+    """Make ``link`` point to ``target``; a link in its place that leads nowhere or to the same is replaced.
 
     :raises OutputError: if something else stands there, or it cannot be made.
     """
     if link.exists() and not link.is_symlink():
         raise OutputError(f"{link} exists and is no link; name another path for --link")
+    if link.exists() and os.readlink(link) != target:
+        raise OutputError(
+            f"{link} leads to {os.readlink(link)}, which is there: another emulator may be running; "
+            "name another path for --link, or remove it"
+        )
     beside = link.with_name(f".{link.name}.{os.getpid()}")
     try:
         beside.unlink(missing_ok=True)
