@@ -51,7 +51,7 @@ def alive_qos(lease: float) -> QoSProfile:
 class CompensationNode(ServiceNode):
     """Topics: ``joint_states``, ``controller_command`` in; ``compensated_command``, ``friction_torque`` out.
 
-    ``compensation_alive`` carries since when the node is enabled [ns], 0 while it is not, and is the sign
+    ``friction_torque`` goes out while somebody listens. ``compensation_alive`` carries since when the node is enabled [ns], 0 while it is not, and is the sign
     of life that the guard watches.
     """
 
@@ -140,23 +140,24 @@ class CompensationNode(ServiceNode):
             if (compensator := self._compensator) is None:
                 return
             arrival = steady()
-            if arrival - self._last_sign > TICK:
-                self._give_sign(arrival)
+            if arrival - self._last_sign > LEASE:
+                self._stand_back(arrival)
             state = self._states.read(data)
             compensator.on_state(arrival, state.stamp.seconds, state.names, *state.numbers)
             if self._on_each_state:
                 self._send(arrival, state.stamp)
-            self._torque.publish(self._friction.filled(compensator.torque, state.stamp))
             self._durations[self._count % len(self._durations)] = time.perf_counter() - began
             self._count += 1
+            if self._torque.get_subscription_count():
+                self._torque.publish(self._friction.filled(compensator.torque, state.stamp))
 
     def _on_command(self, data: bytes) -> None:
         with self._lock:
             if self._compensator is None:
                 return
             arrival = steady()
-            if arrival - self._last_sign > TICK:
-                self._give_sign(arrival)
+            if arrival - self._last_sign > LEASE:
+                self._stand_back(arrival)
             stamp = self._commands.take(self._compensator, data, arrival)
             if not self._on_each_state:
                 self._send(arrival, stamp)
@@ -186,17 +187,19 @@ class CompensationNode(ServiceNode):
             self._enable(True)
 
     def _give_sign(self, now: float) -> None:
-        """The sign of life; after too long a silence the guard has taken over, and this node stays quiet.
+        """The sign of life. Given by the hot loop alone: while that hangs the guard is in charge."""
+        if now - self._last_sign > LEASE:
+            self._stand_back(now)
+        self._last_sign = now
+        self._alive.publish(Int64(data=self._since))
 
-        Given by whichever thread comes by; one that hangs in here keeps the other from giving it.
-        """
-        silent, self._last_sign = now - self._last_sign, now
-        compensator = self._compensator
-        if self._guarded and compensator is not None and compensator.enabled and silent > LEASE:
+    def _stand_back(self, now: float) -> None:
+        """After too long a silence the guard has taken over: this node stays quiet until it is enabled again."""
+        silent, compensator = now - self._last_sign, self._compensator
+        if self._guarded and compensator is not None and compensator.enabled:
             compensator.disable(f"stood still for {1e3 * silent:.0f} ms, the guard took over: enable again")
             self._since, self._muted = 0, True
             self.get_logger().error(str(compensator.doubt))
-        self._alive.publish(Int64(data=self._since))
 
     def _send_zero(self) -> None:
         if self._on_each_state:

@@ -39,6 +39,7 @@ class HotLoop:
         self._on_error = on_error
         self._guard = _rclpy.GuardCondition(self._context.handle)
         self._stopping = False
+        self._due = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="hot loop", daemon=True)
         self._thread.start()
 
@@ -56,19 +57,16 @@ class HotLoop:
         with self._context.handle, self._guard:
             waiting = _rclpy.WaitSet(len(handles), 1, 0, 0, 0, 0, self._context.handle)
             with waiting:
-                due = time.monotonic()
                 while not self._stopping and self._context.ok():
                     waiting.clear_entities()
                     places = [waiting.add_subscription(handle) for handle in handles]
                     waiting.add_guard_condition(self._guard)
-                    waiting.wait(max(0, round(1e9 * (due - time.monotonic()))))
+                    waiting.wait(max(0, round(1e9 * (self._due - time.monotonic()))))
                     ready = [waiting.is_ready("subscription", place) for place in places]
                     for subscription, is_ready in zip(self._subscriptions, ready, strict=True):
                         if is_ready and not self._stopping:
                             self._serve(subscription)
-                    if time.monotonic() >= due and not self._stopping:
-                        due = time.monotonic() + self._period
-                        self._guarded(self._tick)
+                    self._tick_when_due()
 
     def _serve(self, subscription: Any) -> None:
         """Take and handle all messages that wait, so that none is lost to the next wait."""
@@ -77,6 +75,12 @@ class HotLoop:
             if taken is None:
                 return
             self._guarded(subscription.callback, taken[0])
+            self._tick_when_due()
+
+    def _tick_when_due(self) -> None:
+        if time.monotonic() >= self._due and not self._stopping:
+            self._due = time.monotonic() + self._period
+            self._guarded(self._tick)
 
     def _guarded(self, callback: Callable[..., None], *arguments: Any) -> None:
         try:
