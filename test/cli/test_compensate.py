@@ -31,6 +31,7 @@ from stribeck.io.messages import (
     joint_state,
 )
 from stribeck.io.storage import write_messages
+from stribeck.nodes.compiled import compiled
 
 XL330 = load_actuator("xl330")
 START = 1_700_000_000_000_000_000
@@ -112,7 +113,7 @@ def table(path: Path) -> tuple[list[str], list[str], np.ndarray]:
 def by_hand(laws: dict[str, str], settings: Settings, maps: dict[str, JointMap] | None = None) -> np.ndarray:
     """The torques of the same motion, straight from the core."""
     joints = [JointModel(n, XL330, LAWS[law], XL330.published[law], 0.26) for n, law in laws.items()]
-    compensator = Compensator(joints, [(maps or {}).get(n, JointMap()) for n in laws], settings)
+    compensator = Compensator(joints, [(maps or {}).get(n, JointMap()) for n in laws], settings, compiled)
     compensator.enable()
     places = [NAMES.index(name) for name in laws]
     torques = []

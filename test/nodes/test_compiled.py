@@ -19,6 +19,7 @@ from stribeck.core.compensation import (
     intended_direction,
     motion_direction,
 )
+from stribeck.core.compensator import eased
 from stribeck.core.friction import FRICTION_PARAMETERS, LAWS
 from stribeck.nodes import compiled as module
 from stribeck.nodes.compiled import compiled
@@ -46,8 +47,12 @@ def test_functions_of_the_direction_and_of_the_step(rows):
     same(direction(velocity, error, rate), intended_direction(velocity, error, rate, tuning))
     moving = compiled(lambda velocity: motion_direction(velocity, tuning), ("velocity",))
     same(moving(velocity), motion_direction(velocity, tuning))
-    step = compiled(fixed_point, ("near", "other", "here", "there"))
-    same(step(velocity, error, rate, other), fixed_point(velocity, error, rate, other))
+    step = compiled(eased, ("applied", "wanted", "reach"))
+    same(step(velocity, error, rate), eased(velocity, error, rate))
+    names = ("guess", "share", "probe", "wider", "here", "there", "limit")
+    arguments = (velocity, error, 1e-8, 2e-8, rate, other, 0.3)
+    arguments = [np.broadcast_to(argument, velocity.shape) for argument in arguments]
+    same(compiled(fixed_point, names)(*arguments), fixed_point(*arguments))
 
 
 LAWS_WITH_TERMS = [
@@ -84,5 +89,5 @@ def test_every_law(law, rows):
 def test_without_numexpr_formulas_stay_with_numpy(monkeypatch):
     """Nothing but speed is lost."""
     monkeypatch.setattr(module, "numexpr", None)
-    assert compiled(fixed_point, ("near", "other", "here", "there")) is fixed_point
+    assert compiled(fixed_point, ()) is fixed_point
     assert "numexpr" in sys.modules

@@ -134,16 +134,22 @@ def cancelling_torque(
     return share * against - xp.abs(share) * p["torque_offset"] if law.offset else share * against
 
 
-def fixed_point(near: Any, other: Any, here: Any, there: Any) -> Any:
-    r"""Where the line through two points of a function meets the function's argument: one Newton step to
-    :math:`x = f(x)`.
+def probed(guess: Any, probe: Any, share: Any) -> Any:
+    """A point beside the guess of a torque, on the side on which the solution lies."""
+    return guess + array_namespace(guess, probe, share).where(share < 0.0, -probe, probe)
 
-    :param near: x, close to :param other:, whose values are :param here: and :param there:.
+
+def fixed_point(guess: Any, share: Any, probe: Any, wider: Any, here: Any, there: Any, limit: Any) -> Any:
+    r"""One Newton step from a guess to where :math:`x = f(x)`, within ± limit.
+
+    :param here: f at :func:`probed` ``(guess, probe, share)``.
+    :param there: f at :func:`probed` ``(guess, wider, share)``.
 
     A slope beyond ± :data:`LARGEST_FEEDBACK` is none that :func:`check_gain` lets pass, and is cut off.
     """
+    near, other = probed(guess, probe, share), probed(guess, wider, share)
     slope = _clipped((there - here) / (other - near), LARGEST_FEEDBACK)
-    return near + (here - near) / (1.0 - slope)
+    return _clipped(near + (here - near) / (1.0 - slope), limit)
 
 
 def load_feedback(law: FrictionLaw, p: Mapping[str, float], torque_max: float) -> float:
@@ -244,13 +250,15 @@ class FrictionModel:
     def __init__(self, joints: Sequence[JointModel], compiler: Compiler = as_written) -> None:
         self.joints = tuple(joints)
         self.limit: FloatArray = np.array([joint.max_torque for joint in joints], dtype=np.float64)
-        self._lowest: FloatArray = -self.limit
         self.stall: FloatArray = np.array(
             [stall_torque(joint.actuator, joint.values) for joint in joints], dtype=np.float64
         )
         self._probe = np.stack([PROBE * self.limit, 2.0 * PROBE * self.limit])
+        self._none: FloatArray = np.zeros_like(self.limit)
         self.load_dependent = any(joint.law.load != "none" for joint in joints)
-        self._fixed_point = compiler(fixed_point, ("near", "other", "here", "there"))
+        self._fixed_point = compiler(
+            fixed_point, ("guess", "share", "probe", "wider", "here", "there", "limit")
+        )
         laws = list(dict.fromkeys(joint.law for joint in joints))
         self._groups: list[tuple[Any, Formula]] = []
         for law in laws:
@@ -259,14 +267,21 @@ class FrictionModel:
             self._groups.append((index, _cancelling(law, [joints[k].values for k in members], compiler)))
 
     def _cancelling(
-        self, share: FloatArray, velocity: FloatArray, motor: FloatArray, external: FloatArray
+        self,
+        share: FloatArray,
+        velocity: FloatArray,
+        motor: FloatArray,
+        external: FloatArray,
+        guess: FloatArray,
+        probe: FloatArray,
     ) -> FloatArray:
-        """:func:`cancelling_torque` of all joints [N m]; ``motor`` (n,) or (2, n)."""
+        """:func:`cancelling_torque` of all joints with a guess of it on the motor [N m]; shaped as ``probe``."""
         if len(self._groups) == 1:
-            return np.asarray(self._groups[0][1](share, velocity, motor, external))
-        found = np.empty_like(motor)
+            return np.asarray(self._groups[0][1](share, velocity, motor, external, guess, probe))
+        found = np.empty_like(probe)
         for index, formula in self._groups:
-            found[..., index] = formula(share[index], velocity[index], motor[..., index], external[index])
+            own = (array[index] for array in (share, velocity, motor, external, guess))
+            found[..., index] = formula(*own, probe[..., index])
         return found
 
     def firmware_torque(
@@ -327,27 +342,28 @@ class FrictionModel:
         """
         share = gain * direction
         if guess is None or not self.load_dependent:
-            torque = self._cancelling(share, velocity, motor, external)
-        else:
-            # Two points in one call cost what one costs. Both lie on the side of the solution: at no
-            # torque at all the quadratic term of M6 jumps.
-            points = guess + np.copysign(self._probe, share)
-            found = self._cancelling(share, velocity, motor + points, external)
-            torque = self._fixed_point(points[0], points[1], found[0], found[1])
-        return np.asarray(np.minimum(np.maximum(torque, self._lowest), self.limit))
+            torque = self._cancelling(share, velocity, motor, external, self._none, self._none)
+            return np.asarray(_clipped(torque, self.limit))
+        # Two points in one call cost what one costs. Both lie on the side of the solution: at no
+        # torque at all the quadratic term of M6 jumps.
+        here, there = self._cancelling(share, velocity, motor, external, guess, self._probe)
+        return np.asarray(self._fixed_point(guess, share, *self._probe, here, there, self.limit))
 
 
 def _cancelling(law: FrictionLaw, values: Sequence[Mapping[str, float]], compiler: Compiler) -> Formula:
-    """:func:`cancelling_torque` of joints that share a law, of share, velocity, motor and external torque."""
+    """:func:`cancelling_torque` of joints that share a law, with a guess of it and a probe on the motor."""
     names = law.parameter_names
     count = len(names)
     arrays = [np.array([found[name] for found in values], dtype=np.float64) for name in names]
 
     def formula(*arguments: Any) -> Any:
         p = dict(zip(names, arguments[:count], strict=True))
-        return cancelling_torque(law, p, *arguments[count:])
+        share, velocity, motor, external, guess, probe = arguments[count:]
+        total = motor + probed(guess, probe, share)
+        return cancelling_torque(law, p, share, velocity, total, external)
 
-    return partial(compiler(formula, (*names, "share", "velocity", "motor", "external")), *arrays)
+    further = ("share", "velocity", "motor", "external", "guess", "probe")
+    return partial(compiler(formula, (*names, *further)), *arrays)
 
 
 def _ramps(actuator: Actuator) -> bool:

@@ -13,7 +13,8 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, get_args
+from operator import le
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ from stribeck.core.compensation import (
 )
 from stribeck.core.incoming import Command, Commands, JointOrder, Numbers, Order, picked
 from stribeck.core.joint_map import JointMap
+from stribeck.core.namespace import array_namespace
 from stribeck.errors import ConfigError
 
 FloatArray = npt.NDArray[np.float64]
@@ -127,6 +129,17 @@ class Settings:
                 raise ConfigError(f"{name} must be zero or positive, found {getattr(self, name):g}")
 
 
+def eased(applied: Any, wanted: Any, reach: Any) -> Any:
+    """The torque that is wanted, or as near to it as may be reached from the torque that is applied [N m]."""
+    xp = array_namespace(applied, wanted, reach)
+    return xp.minimum(xp.maximum(wanted, applied - reach), applied + reach)
+
+
+def _finite(values: FloatArray) -> bool:
+    """Whether all are numbers. For a few, Python's own function is the cheapest."""
+    return all(map(math.isfinite, values.tolist()))
+
+
 class Compensator:
     """The compensation of some joints, without any middleware.
 
@@ -167,6 +180,7 @@ class Compensator:
             ("velocity", "error", "rate"),
         )
         self._moving = compiler(lambda velocity: motion_direction(velocity, tuning), ("velocity",))
+        self._eased = compiler(eased, ("applied", "wanted", "reach"))
         self.map = JointMap.stacked(maps)
         self.gain = settings.gain
         self.enabled = False
@@ -174,7 +188,7 @@ class Compensator:
         self.torque: FloatArray = np.zeros(len(names))
         self.kp: FloatArray = np.full(len(names), np.nan)
         self.supply: FloatArray = np.array([joint.actuator.supply.nominal for joint in joints])
-        self._largest_effort = LARGEST_EFFORT * self.model.stall
+        self._largest_effort = (LARGEST_EFFORT * self.model.stall).tolist()
         slew = np.full(len(names), settings.slew)
         self._slew = np.where(slew > 0.0, slew, TIMES_TO_FULL_TORQUE * self.model.limit)
         self._order = JointOrder(self.names)
@@ -343,23 +357,26 @@ class Compensator:
             self._fall_to_zero(gap)
         dt = 0.0 if before is None else min(stamp - before, LONGEST_STEP)
         at, speed, load = (picked(values, order) for values in (position, velocity, effort))
-        if not self._finite(at) or (len(velocity) and not self._finite(speed)):
+        if not (_finite(at) and (_finite(speed) or not len(velocity))):
             raise _DoubtError("position or velocity is not a number")
         while self._telemetry and self._telemetry[0][0] + TELEMETRY_DELAY < stamp:
             self._take_telemetry()
         if self._needs_gain and not (self.kp > 0.0).all():
             raise _DoubtError("the firmware gain is not known: no telemetry yet, and no p_gain is set")
-        at = self.map.servo_position(at)
-        speed = self.map.servo_velocity(speed) if len(velocity) else self._slope_of(at, dt)
+        speed = (
+            self.map.servo_velocity(speed)
+            if len(velocity)
+            else self._slope_of(self.map.servo_position(at), dt)
+        )
         command, rate = self._commands.before(stamp, arrival, self.settings.command_timeout)
         wanted = self._wanted(at, speed, self.map.servo_torque(load), command, rate, dt)
-        if not self._finite(wanted):
+        if not _finite(wanted):
             raise _DoubtError("position, velocity or effort is out of all proportion")
         self._state_arrival, self.doubt = arrival, gap
         self._ramp = min(1.0, self._ramp + dt / self.settings.ramp_time) if self.settings.ramp_time else 1.0
-        reach = self._slew * dt
-        least, most = self._applied - reach, self._applied + reach
-        self._applied = np.minimum(np.maximum(self._ramp * wanted, least), most)
+        if self._ramp < 1.0:
+            wanted = self._ramp * wanted
+        self._applied = self._eased(self._applied, wanted, self._slew * dt)
         self.torque = self.map.torque(self._applied)
         return self.torque
 
@@ -430,7 +447,7 @@ class Compensator:
         """
         motor = None
         if command is not None:
-            gain, goal = self.gain, self.map.servo_position(command.position)
+            at, gain, goal = self.map.servo_position(at), self.gain, self.map.servo_position(command.position)
             error = np.where(np.isfinite(goal), goal - at, 0.0)
             direction = self._intended(speed, error, self.map.servo_velocity(rate))
             motor = self._controller_torque(at, speed, goal, command)
@@ -466,16 +483,12 @@ class Compensator:
             found = self.model.firmware_torque(goal + offset, at, speed, self.kp, self.supply)
         return found if found is not None and np.isfinite(found).all() else None
 
-    def _finite(self, values: FloatArray) -> bool:
-        """Whether all are numbers: zero times anything else is none. The cheapest way there is."""
-        return bool(values.dot(self._zero) == 0.0)
-
     def _possible(self, torque: FloatArray) -> FloatArray:
         """A torque of the servos, if they can have it.
 
         :raises _DoubtError: if not.
         """
-        if np.count_nonzero(np.abs(torque) <= self._largest_effort) == len(torque):
+        if all(map(le, map(abs, torque.tolist()), self._largest_effort)):
             return torque
         if not np.isfinite(torque).all():
             raise _DoubtError(f"effort is not a number, but effort_meaning is {self.settings.effort_meaning}")

@@ -79,7 +79,7 @@ def picked(values: Numbers, order: Order) -> FloatArray:
     """Values in the order of the joints, NaN for those that a message does not give."""
     given = np.asarray(values, dtype=np.float64)
     try:
-        return np.asarray(given[order])
+        return np.asarray(given.take(order))
     except IndexError:
         missing = int(order.max()) + 1 - len(given)
         return np.asarray(np.concatenate([given, np.full(missing, np.nan)])[order])

@@ -127,7 +127,7 @@ class ServiceNode(LifecycleNode):
         """Read parameters and files; FAILURE with one line if they do not fit."""
         try:
             self._configure(self.values())
-        except StribeckError as error:
+        except Exception as error:  # rclpy would swallow it without a word
             return self._failed("configure", error)
         self._configured = True
         return TransitionCallbackReturn.SUCCESS
@@ -136,7 +136,7 @@ class ServiceNode(LifecycleNode):
         """Start the work; FAILURE with one line if that cannot be."""
         try:
             self._activate()
-        except StribeckError as error:
+        except Exception as error:
             self._deactivate()
             return self._failed("activate", error, release=False)
         self._active = True
@@ -177,8 +177,9 @@ class ServiceNode(LifecycleNode):
         self._release()
         self._configured = False
 
-    def _failed(self, what: str, error: StribeckError, release: bool = True) -> TransitionCallbackReturn:
-        self.get_logger().error(f"cannot {what}: {error}")
+    def _failed(self, what: str, error: Exception, release: bool = True) -> TransitionCallbackReturn:
+        kind = "" if isinstance(error, StribeckError) else f"{type(error).__name__}: "
+        self.get_logger().error(f"cannot {what}: {kind}{error}")
         if release:
             self.stop_serving()
             self._release()

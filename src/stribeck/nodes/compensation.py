@@ -199,7 +199,12 @@ class CompensationNode(ServiceNode):
         if self._guarded and compensator is not None and compensator.enabled:
             compensator.disable(f"stood still for {1e3 * silent:.0f} ms, the guard took over: enable again")
             self._since, self._muted = 0, True
-            self.get_logger().error(str(compensator.doubt))
+            if (
+                self._enable_at_start and not self._count
+            ):  # nothing has moved yet: it may still start by itself
+                self._enable_when_calm, self._calm_since = True, now
+            else:
+                self.get_logger().error(str(compensator.doubt))
 
     def _send_zero(self) -> None:
         if self._on_each_state:
