@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from ros_graph import Graph
-from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.executors import MultiThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
@@ -43,10 +43,11 @@ class FakeRobot:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._node = Node("robot", context=graph.context)
-        self._executor = MultiThreadedExecutor(num_threads=4, context=graph.context)
+        self._executor = SingleThreadedExecutor(context=graph.context)
         self._executor.add_node(self._node)
         self._states = self._node.create_publisher(JointState, "joint_states", 50)
         self._server: Any = None
+        self._executing: list[tuple[JointTrajectory, float, Future]] = []
         self.refuses = False
         self.gives_up = False
         if controller == "forward":
@@ -89,6 +90,7 @@ class FakeRobot:
                 before = self.position
                 self.position = before + NEARER * (goal - before)
                 self.reference.append((1e-9 * stamp.nanoseconds, goal))
+            self._finish_goals()
             if not self.silent.is_set():
                 message = JointState(name=self.names, position=self.position.tolist())
                 message.velocity = ((self.position - before) / PERIOD).tolist()
@@ -121,6 +123,19 @@ class FakeRobot:
             self._goal = self._wanted(now)
             self.trajectories.append(message)
 
+    def _finish_goals(self) -> None:
+        """End the goals of the action that are over: reached, replaced, or given up."""
+        now = 1e-9 * self._node.get_clock().now().nanoseconds
+        with self._lock:
+            waiting, self._executing = self._executing, []
+            for message, until, end in waiting:
+                if self.gives_up:
+                    end.set_result((-4, "path tolerance violated"))
+                elif self.trajectories[-1] is not message or now >= until:
+                    end.set_result((0, ""))
+                else:
+                    self._executing.append((message, until, end))
+
     def _serve(self) -> None:
         from control_msgs.action import FollowJointTrajectory
         from rclpy.action import ActionServer, CancelResponse, GoalResponse
@@ -128,23 +143,20 @@ class FakeRobot:
         def answer(_: Any) -> Any:
             return GoalResponse.REJECT if self.refuses else GoalResponse.ACCEPT
 
-        def execute(handle: Any) -> Any:
+        async def execute(handle: Any) -> Any:
             message = handle.request.trajectory
             self._on_trajectory(message)
             last = message.points[-1].time_from_start
             until = seconds(message.header.stamp) + last.sec + 1e-9 * last.nanosec
+            end: Future = Future(executor=self._executor)
+            with self._lock:
+                self._executing.append((message, until, end))
             result = FollowJointTrajectory.Result()
-            while not self._ended.wait(0.005):
-                if self.gives_up:
-                    result.error_code, result.error_string = -4, "path tolerance violated"
-                    handle.abort()
-                    return result
-                if self.trajectories[-1] is not message:
-                    handle.abort()
-                    return result
-                if self._node.get_clock().now().nanoseconds * 1e-9 >= until:
-                    break
-            handle.succeed()
+            result.error_code, result.error_string = await end
+            if result.error_code or self.trajectories[-1] is not message:
+                handle.abort()
+            else:
+                handle.succeed()
             return result
 
         self._server = ActionServer(
@@ -154,7 +166,6 @@ class FakeRobot:
             execute,
             goal_callback=answer,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
-            callback_group=ReentrantCallbackGroup(),
         )
 
 

@@ -11,6 +11,8 @@ import pytest
 
 os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
 os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+# As the nodes do: shared memory that a killed process left behind stops others for a second.
+os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
 rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed: pip install '.[ros]'")
 
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402

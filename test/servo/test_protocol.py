@@ -1,5 +1,7 @@
 """Packets of both protocols: those of the e-manual, round trips, and damage."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,7 +113,7 @@ def test_checks_by_hand():
 @given(st.one_of(st.binary(max_size=80), TRICKY))
 def test_stuffing_is_undone(content):
     """Stuffed content never looks like a header, and comes back whole."""
-    assert b"\xff\xff\xfd" not in stuffed(content).replace(b"\xff\xff\xfd\xfd", b"")
+    assert not re.search(rb"\xff\xff\xfd(?!\xfd)", stuffed(content))
     assert unstuffed(stuffed(content)) == content
 
 

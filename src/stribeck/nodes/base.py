@@ -64,6 +64,8 @@ class ServiceNode(LifecycleNode):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._last_level: bytes | None = None
         self._active = False
+        self.owns_process = False
+        """Whether it may set the garbage collector of the process to its needs."""
         self.steady_timer(DIAGNOSTICS_PERIOD, self.publish_diagnostics)
         if self.get_parameter(AUTOSTART.name).value:
             self._autostart = self.steady_timer(0.0, self._start)
@@ -247,8 +249,9 @@ class ServiceNode(LifecycleNode):
         :param tick: called in the same thread about once per ``period`` [s].
         """
         self._hot = subscriptions
-        gc.collect()
-        gc.freeze()  # what is here now stays: no pause to look through it again
+        if self.owns_process:
+            gc.collect()
+            gc.freeze()  # what is here now stays: no pause to look through it again
         self._loop = HotLoop(self, subscriptions, tick, period, self._on_callback_error)
 
     def stop_serving(self) -> None:
@@ -300,6 +303,7 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
     :returns: exit code: 0, what a node that ends by itself says, or 1 if the node could not be made.
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
+    avoid_shared_memory()
     stopping: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: stopping.append(received))
@@ -310,6 +314,7 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         rclpy.shutdown()
         return 1
+    node.owns_process = True
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
@@ -323,11 +328,11 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
 
 
 def avoid_shared_memory() -> None:
-    """Let this process talk by UDP alone, unless the user has chosen transports; for Fast DDS, before :func:`run`.
+    """Let this process talk by UDP alone, unless the user has chosen transports; for Fast DDS, before its start.
 
-    Whoever writes into shared memory holds a lock of the reader's. A process that is stopped while it holds one
-    keeps the reader from hearing anybody, for a second and more: what a guard is there for would fail.
-    Loopback UDP is as fast for messages this small.
+    Whoever writes into shared memory holds a lock of the reader's. A process that is stopped or killed while it
+    holds one keeps the others from hearing anybody, for a second and more: what a guard is there for would fail,
+    and samples would be lost. Loopback UDP is as fast for messages this small.
     """
     os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
 

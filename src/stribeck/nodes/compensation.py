@@ -18,7 +18,7 @@ from std_srvs.srv import SetBool
 
 from stribeck.core.compensator import Compensator
 from stribeck.io.cdr import JointStateReader, Stamp, header_stamp
-from stribeck.nodes.base import ServiceNode, avoid_shared_memory, quiet_events, run, steady
+from stribeck.nodes.base import ServiceNode, quiet_events, run, steady
 from stribeck.nodes.messages import (
     CommandReader,
     OutputMessage,
@@ -287,7 +287,6 @@ class CompensationNode(ServiceNode):
 
 def main() -> int:
     """Run the node until it is told to end."""
-    avoid_shared_memory()
     return run(CompensationNode)
 
 

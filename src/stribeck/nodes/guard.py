@@ -13,7 +13,7 @@ from std_msgs.msg import Int64
 
 from stribeck.core.compensator import Compensator
 from stribeck.io.cdr import Stamp, header_stamp
-from stribeck.nodes.base import ServiceNode, avoid_shared_memory, run, steady
+from stribeck.nodes.base import ServiceNode, run, steady
 from stribeck.nodes.compensation import DEPTH, LEASE, alive_qos
 from stribeck.nodes.messages import CommandReader, OutputMessage, TelemetryTopic, decoded, telemetry_topics
 from stribeck.nodes.parameters import COMPENSATED_JOINT, GUARD, joint_table
@@ -156,7 +156,6 @@ class GuardNode(ServiceNode):
 
 def main() -> int:
     """Run the node until it is told to end."""
-    avoid_shared_memory()
     return run(GuardNode)
 
 
