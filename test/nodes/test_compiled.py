@@ -35,24 +35,40 @@ def same(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-300, equal_nan=True)
 
 
+TUNING = Tuning()
+NAMES = ("guess", "share", "probe", "wider", "here", "there", "limit")
+
+
+@cache
+def functions():
+    """Each function of the core that is compiled, as it is and compiled."""
+
+    def direction(velocity, error, rate):
+        return intended_direction(velocity, error, rate, TUNING)
+
+    def moving(velocity):
+        return motion_direction(velocity, TUNING)
+
+    return {
+        function: compiled(function, names)
+        for function, names in (
+            (direction, ("velocity", "error", "rate")),
+            (moving, ("velocity",)),
+            (eased, ("applied", "wanted", "reach")),
+            (fixed_point, NAMES),
+        )
+    }
+
+
 @settings(deadline=None)
 @given(st.lists(st.tuples(NUMBER, NUMBER, NUMBER, NUMBER), min_size=1, max_size=9))
 @np.errstate(all="ignore")
 def test_functions_of_the_direction_and_of_the_step(rows):
     """All that the law is made of, on any numbers that there are."""
-    velocity, error, rate, other = np.array(rows).T
-    tuning = Tuning()
-    names = ("velocity", "error", "rate")
-    direction = compiled(lambda *arguments: intended_direction(*arguments, tuning), names)
-    same(direction(velocity, error, rate), intended_direction(velocity, error, rate, tuning))
-    moving = compiled(lambda velocity: motion_direction(velocity, tuning), ("velocity",))
-    same(moving(velocity), motion_direction(velocity, tuning))
-    step = compiled(eased, ("applied", "wanted", "reach"))
-    same(step(velocity, error, rate), eased(velocity, error, rate))
-    names = ("guess", "share", "probe", "wider", "here", "there", "limit")
-    arguments = (velocity, error, 1e-8, 2e-8, rate, other, 0.3)
-    arguments = [np.broadcast_to(argument, velocity.shape) for argument in arguments]
-    same(compiled(fixed_point, names)(*arguments), fixed_point(*arguments))
+    a, b, c, d = np.array(rows).T
+    fixed = [np.broadcast_to(argument, a.shape) for argument in (a, b, 1e-8, 2e-8, c, d, 0.3)]
+    for (one, other), arguments in zip(functions().items(), ((a, b, c), (a,), (a, b, c), fixed), strict=True):
+        same(other(*arguments), one(*arguments))
 
 
 LAWS_WITH_TERMS = [
