@@ -65,7 +65,7 @@ class ServiceNode(LifecycleNode):
         self._last_level: bytes | None = None
         self._active = False
         self.owns_process = False
-        """Whether it may set the garbage collector of the process to its needs."""
+        """Whether it may set garbage collector and threads of the process to its needs."""
         self.steady_timer(DIAGNOSTICS_PERIOD, self.publish_diagnostics)
         if self.get_parameter(AUTOSTART.name).value:
             self._autostart = self.steady_timer(0.0, self._start)
@@ -249,10 +249,11 @@ class ServiceNode(LifecycleNode):
         :param tick: called in the same thread about once per ``period`` [s].
         """
         self._hot = subscriptions
+        self._loop = HotLoop(self, subscriptions, tick, period, self._on_callback_error)
         if self.owns_process:
+            self._loop.go_first()
             gc.collect()
             gc.freeze()  # what is here now stays: no pause to look through it again
-        self._loop = HotLoop(self, subscriptions, tick, period, self._on_callback_error)
 
     def stop_serving(self) -> None:
         """End the hot loop and its subscriptions."""
