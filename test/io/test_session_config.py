@@ -52,7 +52,7 @@ def changed(path, value):
 
 def test_a_session_is_taken_over_exactly():
     """Every number of the file arrives where it belongs; other keys of a joint are somebody else's."""
-    found = read(GOOD, position_margin=0.15)
+    found = read(GOOD, position_margin=0.15, state_timeout=0.4)
     (joint,) = found.joints
     assert (joint.name, joint.center, joint.scale) == ("elbow", 0.1, -0.5)
     limits = joint.limits
@@ -67,7 +67,7 @@ def test_a_session_is_taken_over_exactly():
         ("steps", 200.0),
     ] * 2
     assert (found.options.soft_speed, found.options.soft_acceleration) == (0.7, 3.0)
-    assert found.options.position_margin == 0.15
+    assert (found.options.position_margin, found.options.state_timeout) == (0.15, 0.4)
 
 
 def test_infinity_is_a_limit_that_yaml_can_write():
@@ -115,3 +115,9 @@ ELBOW = ["joints", "elbow"]
 def test_what_is_not_valid_is_refused_with_its_place(path, value, parts):
     """Missing, unknown and impossible values, one line each."""
     refusal(lambda: read(changed(path, value)), *parts)
+
+
+@pytest.mark.parametrize("value", [0, -0.1, "soon", math.nan])
+def test_a_state_timeout_that_is_none_is_refused(value):
+    """By its name."""
+    refusal(lambda: read(GOOD, state_timeout=value), "record.yaml: state_timeout")

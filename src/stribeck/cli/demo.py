@@ -66,6 +66,9 @@ ROBOTS: dict[str, dict[str, Any]] = {
 UNSEEN = "half_sine_kp300"
 """Bags whose name begins so are not fitted."""
 
+CALM = 1.0
+"""Nodes that find each other hold each other up: joint states have to come steadily for so long first [s]."""
+
 GAIN = 0.8
 FIRMWARE_GAINS = (100, 200)
 LOAD = Pendulum(0.2, 0.1, 0.02)
@@ -198,7 +201,7 @@ def record(output: Path) -> list[Path]:
             }
             nodes.start("excitation", values, namespace=name)
         watcher = spinner.node
-        wait_until(nodes, lambda: watcher.calm(1.0), "steady joint states")
+        wait_until(nodes, lambda: watcher.calm(CALM), "steady joint states")
         watcher.start()
         watch(nodes, watcher)
         results = watcher.result
@@ -294,8 +297,13 @@ def compensate(
         joints, LOAD, fitted.values["q_offset"], NaiveCompensator(model, REST_GAIN, REST_KP, SUPPLY)
     )
     with bus, troupe(output / "nodes") as nodes, Spinner(controller):
-        start_compensation(nodes, output, bus.path, dict(zip(joints, gains, strict=True)))
-        wait_until(nodes, lambda: controller.seen >= set(joints), "joint states of all joints")
+        compensators = start_compensation(nodes, output, bus.path, dict(zip(joints, gains, strict=True)))
+        wait_until(
+            nodes,
+            lambda: controller.seen >= set(joints) and controller.calm(compensators, CALM),
+            "steady joint states of all joints",
+        )
+        controller.begin()
         wait_until(nodes, lambda: all(one.torque_enabled for one in bus.servos), "torque on all joints")
         traces = {}
         for case in tqdm(SHOWCASES, desc="trajectories"):
@@ -306,17 +314,18 @@ def compensate(
     return cases, rest, drawings
 
 
-def start_compensation(nodes: Troupe, output: Path, port: str, gains: dict[str, float]) -> None:
-    """The servo node, and compensation nodes: at the gain, above it, and handing through."""
+def start_compensation(nodes: Troupe, output: Path, port: str, gains: dict[str, float]) -> int:
+    """The servo node, and compensation nodes (so many): at the gain, above it, and handing through."""
     config = output / "nodes" / "compensated_servos.yaml"
     plays: dict[str, list[Any]] = {"trajectories": ["half_sine"], "gains": [100]}
     config.write_text(servo_yaml(port, dict.fromkeys(gains, LOAD), plays, output / "bags"))
     nodes.start("servo", {"config": str(config), "p_gain": list(gains.values())}, name="servo")
-    for name, gain, members in (
+    compensators = (
         ("compensation", GAIN, [joint for joint in gains if joint.startswith("friction_")]),
         ("compensation_strong", REST_GAIN, ["firm"]),
         ("gravity_only", 0.0, [j for j in gains if j.startswith(("gravity", "frictionless"))]),
-    ):
+    )
+    for name, gain, members in compensators:
         values: dict[str, Any] = {
             "joints": members,
             "output_mode": "goal_offset",
@@ -335,6 +344,7 @@ def start_compensation(nodes: Troupe, output: Path, port: str, gains: dict[str, 
                 "max_torque": MAX_TORQUE,
             }
         nodes.start("compensation", values, name=name, remap={"compensated_command": "joint_goals"})
+    return len(compensators)
 
 
 def wait_until(nodes: Troupe, condition: Any, what: str, timeout: float = 30.0) -> None:
@@ -370,7 +380,10 @@ def rest_counts(bus: EmulatedBus, controller: DemoController, joints: Sequence[s
     counts = {}
     for key, name in watched.items():
         position = trace.position[after, joints.index(name)]
-        counts[key] = float(np.max(np.abs(position - np.median(position))) / ENCODER_STEP)
+        distance = np.max(np.abs(position - np.median(position))) / ENCODER_STEP
+        counts[key] = 0.5 * round(
+            2.0 * float(distance)
+        )  # of whole counts, from a median that may lie between two
     return counts
 
 

@@ -63,6 +63,7 @@ def servo_yaml(
         "supply_voltage": SUPPLY,
         "command_timeout": 0.5,
         "silence_timeout": 0.5,
+        "state_timeout": 0.5,
         "watchdog": 1.0,
         "joints": {
             name: {

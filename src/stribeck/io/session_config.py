@@ -53,7 +53,13 @@ class SessionConfig:
 
 
 def session_config(
-    joints: Any, plays: Any, soft_start: Any, what: str, *, position_margin: float | None = None
+    joints: Any,
+    plays: Any,
+    soft_start: Any,
+    what: str,
+    *,
+    position_margin: float | None = None,
+    state_timeout: Any = None,
 ) -> SessionConfig:
     """A session from what YAML holds.
 
@@ -62,6 +68,7 @@ def session_config(
     :param soft_start: speed and acceleration, both may be missing.
     :param what: where it stands, for messages.
     :param position_margin: how far beyond its limits a joint may swing [rad].
+    :param state_timeout: states older than this stop the session [s].
     :raises ConfigError: for what is not valid.
     """
     found = {
@@ -75,6 +82,8 @@ def session_config(
     options = _options(soft_start, f"{what}: soft_start")
     if position_margin is not None:
         options["position_margin"] = position_margin
+    if state_timeout is not None:
+        options["state_timeout"] = _time(state_timeout, f"{what}: state_timeout")
     return SessionConfig(
         plays=_plays(plays, f"{what}: plays"),
         joints=tuple(_joint(name, data, f"{what}: joint {name!r}") for name, data in found.items()),
@@ -152,6 +161,13 @@ def _options(value: Any, what: str) -> dict[str, float]:
         found[f"soft_{key}"] = strict.number(data[key], f"{what}: {key}", ConfigError)
         if found[f"soft_{key}"] <= 0.0:
             raise ConfigError(f"{what}: {key} must be positive, found {data[key]:g}")
+    return found
+
+
+def _time(value: Any, what: str) -> float:
+    found = strict.number(value, what, ConfigError)
+    if found <= 0.0:
+        raise ConfigError(f"{what} must be positive, found {found:g} s")
     return found
 
 

@@ -25,6 +25,9 @@ from stribeck.nodes.messages import seconds
 
 FloatArray = npt.NDArray[np.float64]
 DEPTH = 50
+CALM_GAP = 0.05
+"""States further apart than this are no steady stream [s]."""
+
 N = TypeVar("N", bound=Node)
 
 
@@ -59,8 +62,26 @@ class NaiveCompensator:
         return goal + float(self._model.offsets(friction + load, self._kp, self._supply)[0])
 
 
+class Stream:
+    """Messages that come: how long they have been coming steadily."""
+
+    def __init__(self) -> None:
+        self._seen, self._since = -math.inf, math.inf
+
+    def came(self) -> None:
+        """One more."""
+        now = steady()
+        if now - self._seen > CALM_GAP:
+            self._since = now
+        self._seen = now
+
+    def steady_for(self, duration: float) -> bool:
+        """Whether they have come steadily for ``duration`` [s]: nodes that are just finding each other do not."""
+        return steady() - self._since > duration
+
+
 class DemoController(Node):
-    """Sends every joint the same goal with its gravity torque, once per state.
+    """Sends every joint the same goal with its gravity torque, once per state from :meth:`begin` on.
 
     Goals with feed-forward effort go out on ``controller_command``, for the compensation nodes; that of the
     naive compensator straight to the servo node.
@@ -79,6 +100,8 @@ class DemoController(Node):
         self._pendulum, self._q_offset, self._naive = pendulum, q_offset, naive
         self._position = np.zeros(len(joints))
         self.seen: set[str] = set()
+        self._stream = Stream()
+        self._begun = False
         self._commands = self.create_publisher(JointState, "controller_command", DEPTH)
         self._goals = self.create_publisher(JointState, "joint_goals", DEPTH)
         self.create_subscription(JointState, "joint_states", self._on_state, DEPTH)
@@ -90,6 +113,14 @@ class DemoController(Node):
         self._rows: list[tuple[float, float, FloatArray]] = []
         self._duration = 0.0
         self._done = threading.Event()
+
+    def calm(self, listeners: int, duration: float) -> bool:
+        """Whether so many nodes take its commands, and states have come steadily for ``duration`` [s]."""
+        return self._commands.get_subscription_count() >= listeners and self._stream.steady_for(duration)
+
+    def begin(self) -> None:
+        """Send commands from now on: the servo node switches torque on, and off should they stop."""
+        self._begun = True
 
     def follow(self, goal: Callable[[float], float], duration: float) -> Trace:
         """Follow a goal for a time [s], by the stamps of the states; blocks."""
@@ -112,6 +143,9 @@ class DemoController(Node):
         places = [self.joints.index(name) for name in message.name if name in self.joints]
         self._position[places] = message.position
         self.seen.update(message.name)
+        self._stream.came()
+        if not self._begun:
+            return
         gravity = -gravity_torque(self._pendulum, self._position, np.float64(self._q_offset))
         command = self._command
         command.header.stamp = message.header.stamp
@@ -156,10 +190,6 @@ class Spinner(Generic[N]):
             self._executor.spin_once(timeout_sec=0.1)
 
 
-CALM_GAP = 0.05
-"""States further apart than this are no steady stream [s]."""
-
-
 class SessionWatcher(Node):
     """Starts the sessions of excitation nodes; their progress and results, by their namespaces."""
 
@@ -167,15 +197,17 @@ class SessionWatcher(Node):
         super().__init__("demo_watcher")
         self.progress: dict[str, dict[str, Any]] = {}
         self.result: dict[str, dict[str, Any]] = {}
-        self._seen = dict.fromkeys(namespaces, -math.inf)
-        self._steady_since = dict.fromkeys(namespaces, math.inf)
+        self._streams = {space: Stream() for space in namespaces}
         self._start = {
             space: self.create_client(Trigger, f"/{space}/excitation/start") for space in namespaces
         }
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         for space in namespaces:
             self.create_subscription(
-                JointState, f"/{space}/joint_states", lambda _, space=space: self._on_state(space), DEPTH
+                JointState,
+                f"/{space}/joint_states",
+                lambda _, space=space: self._streams[space].came(),
+                DEPTH,
             )
             for topic, found in (("progress", self.progress), ("result", self.result)):
                 self.create_subscription(
@@ -187,18 +219,9 @@ class SessionWatcher(Node):
                     latched,
                 )
 
-    def _on_state(self, space: str) -> None:
-        now = steady()
-        if now - self._seen[space] > CALM_GAP:
-            self._steady_since[space] = now
-        self._seen[space] = now
-
     def calm(self, duration: float) -> bool:
-        """Whether all joint states have come steadily for ``duration`` [s], and all sessions can be started.
-
-        Nodes that are just finding each other hold each other up.
-        """
-        flowing = all(steady() - since > duration for since in self._steady_since.values())
+        """Whether all joint states have come steadily for ``duration`` [s], and all sessions can be started."""
+        flowing = all(stream.steady_for(duration) for stream in self._streams.values())
         return flowing and all(client.service_is_ready() for client in self._start.values())
 
     def start(self) -> None:

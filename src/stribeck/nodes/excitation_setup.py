@@ -20,7 +20,7 @@ RATE = 200.0
 """Goals per second, where nobody says [Hz]."""
 
 TOP_KEYS = ("joints", "plays", "output")
-TOP_OPTIONS = ("soft_start", "supply_voltage", "position_margin", "rate")
+TOP_OPTIONS = ("soft_start", "supply_voltage", "position_margin", "state_timeout", "rate")
 OWN_JOINT_KEYS = ("position_limits", "actuator", "i_gain", "d_gain")
 
 
@@ -106,6 +106,7 @@ def _without_bus(data: Any, what: str) -> Excitation:
         found.get("soft_start", {}),
         what,
         position_margin=None if margin is None else _positive(margin, f"{what}: position_margin"),
+        state_timeout=found.get("state_timeout"),
     )
     voltage = found.get("supply_voltage")
     return Excitation(

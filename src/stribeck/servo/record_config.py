@@ -20,8 +20,8 @@ from stribeck.io.session_config import JOINT_KEYS, SessionConfig, session_config
 from stribeck.servo.config import JOINT_OPTIONAL, JOINT_REQUIRED, OPTIONS, DriverConfig, driver_config
 
 BUS_KEYS = ("port", "baud_rate", "joints")
-OWN_KEYS = ("plays", "soft_start", "output", "supply_voltage")
-ALL_OPTIONS = (*OPTIONS, "soft_start", "supply_voltage")
+OWN_KEYS = ("plays", "soft_start", "output", "supply_voltage", "state_timeout")
+ALL_OPTIONS = (*OPTIONS, "soft_start", "supply_voltage", "state_timeout")
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ def read_record_config(path: Path) -> RecordConfig:
             found.get("soft_start", {}),
             str(path),
             position_margin=driver.position_margin,
+            state_timeout=found.get("state_timeout"),
         ),
         output=Path(strict.text(found["output"], f"{path}: output", ConfigError)),
         supply_voltage=None if voltage is None else _voltage(voltage, f"{path}: supply_voltage"),
