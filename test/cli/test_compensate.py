@@ -282,10 +282,11 @@ def test_what_cannot_be_is_said_in_one_line(robot, capsys, monkeypatch, options,
         assert part in line
 
 
-def test_a_joint_that_the_bag_lacks_gives_zeros_and_the_reason(robot, capsys):
-    """As the node would: the summary says why."""
-    assert run("--params", robot / "m1.json", "--joint", "wrist", "--states", robot / "two") == 0
-    assert "zero torque for 400 of them: joint wrist missing" in capsys.readouterr().out
+def test_a_joint_that_the_bag_lacks_is_refused_with_those_it_has(robot, capsys):
+    """A slip of the pen is no recording of zeros."""
+    line = refused(capsys, "--params", robot / "m1.json", "--joint", "wrist", "--states", robot / "two")
+    assert "--joint wrist: not in" in line
+    assert "which has: shoulder, elbow" in line
 
 
 def test_bags_without_states_and_outputs_over_inputs_are_refused(robot, tmp_path, capsys):

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ros_graph import Graph, domain, wait_for
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
@@ -104,6 +105,11 @@ class Robot:
                 self._states.publish(state)
 
     mode = ""
+    guard: subprocess.Popen[bytes]
+
+    def tell(self, data: bytes) -> None:
+        """A command as bytes."""
+        self._commands.publish(data)
 
     def last(self) -> float:
         """What the robot was told last."""
@@ -134,6 +140,7 @@ def stack(tmp_path: Path, mode: str) -> Iterator[tuple[Robot, subprocess.Popen[b
     with Graph() as graph:
         robot = Robot(graph)
         robot.mode = mode
+        robot.guard = processes[0]
         try:
             working = {**WORKING, "goal_offset": GOAL + OFFSET}[mode]
             # Only the guard speaks before the node is enabled: its way to the robot is open from then on.
@@ -192,6 +199,37 @@ def test_node_that_wakes_up_again_stays_quiet_until_it_is_enabled(tmp_path):
         answer = robot.graph.call(SetBool, "/compensation/enable", SetBool.Request(data=True))
         assert answer.success
         wait_for(lambda: robot.told(EFFORT + FRICTION), "the sum again")
+
+
+@pytest.mark.parametrize("mode", ["friction_only", "sum"])
+def test_one_of_the_two_speaks_after_the_guard_itself_hung(tmp_path, mode):
+    """Whatever the guard makes of its own pause: it and the node do not speak both; enabling gives the torque back."""
+    with stack(tmp_path, mode) as (robot, _):
+        for _ in range(4):
+            robot.guard.send_signal(signal.SIGSTOP)
+            count = len(robot.received)
+            wait_for(lambda count=count: len(robot.received) > count + 30, "0.15 s of commands")
+            robot.guard.send_signal(signal.SIGCONT)
+            wait_for(lambda: agree(robot, 40), "one speaker")
+        answer = robot.graph.call(SetBool, "/compensation/enable", SetBool.Request(data=True))
+        assert answer.success
+        wait_for(lambda: robot.told(WORKING[mode]) and agree(robot, 40), f"only {WORKING[mode]}")
+
+
+def agree(robot: Robot, count: int) -> bool:
+    """Whether the last commands are all the same."""
+    return len({round(value, 9) for _, value in robot.received[-count:]}) == 1
+
+
+def test_a_name_that_is_no_text_ends_nobody(tmp_path):
+    """Damaged bytes on the controller's topic: logged by both; the next command is served."""
+    with stack(tmp_path, "sum") as (robot, node):
+        message = JointState(name=["hinge"], position=[GOAL], velocity=[1.0], effort=[EFFORT])
+        robot.tell(serialize_message(message).replace(b"hinge", b"h\xff\xfe\xffe"))
+        count = len(robot.received)
+        wait_for(lambda: len(robot.received) > count + 60, "0.3 s of commands")
+        assert (robot.guard.poll(), node.poll()) == (None, None)
+        wait_for(lambda: robot.told(EFFORT + FRICTION), "the sum")
 
 
 @pytest.mark.parametrize("mode", ["friction_only", "sum"])

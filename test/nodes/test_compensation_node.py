@@ -152,6 +152,34 @@ def test_an_effort_that_cannot_be(parameters, tmp_path, meaning, expected):
         assert rig.send(effort=[1e9]) == pytest.approx(expected)
 
 
+def test_misspelt_parameters_are_said(parameters, capfd):
+    """Of a joint: refused, and diagnostics say so. Of the node: a warning with what is valid; others' are let be."""
+    with Graph() as graph:
+        node = graph.add(CompensationNode, {**parameters, "hinge.max_torqe": 0.1})
+        told = graph.collect(DiagnosticArray, "/diagnostics")
+        assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
+        wait_for(lambda: told and told[-1].status[0].level == DiagnosticStatus.ERROR, "the failure")
+        assert "hinge.max_torqe" in told[-1].status[0].message
+        assert "max_torque" in told[-1].status[0].message
+    with Graph() as graph:
+        node = graph.add(
+            CompensationNode, {**parameters, "gian": 0.4, "p_gain": 100.0, "use_sim_time": False}
+        )
+        assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    unknown, _, valid = capfd.readouterr().err.partition("; valid: ")
+    assert unknown.endswith("unknown parameters, which change nothing: gian")
+    assert " gain," in valid
+
+
+def test_a_guard_that_is_not_there_is_missed(parameters):
+    """``guarded`` promises that somebody watches."""
+    with Graph() as graph:
+        rig = Rig(graph, {**parameters, "guarded": True})
+        rig.run()
+        level, message = rig.diagnosis()
+        assert (level, "no guard listens" in message) == (DiagnosticStatus.WARN, True), message
+
+
 def test_bytes_that_are_no_state_end_nothing(rig):
     """A publisher with damaged messages: they are logged, the next states are served."""
     rig.run()

@@ -14,7 +14,7 @@ from ros_graph import Graph, wait_for
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterValue
-from rcl_interfaces.srv import SetParameters
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.lifecycle import TransitionCallbackReturn
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
@@ -224,6 +224,20 @@ def test_gain_is_set_while_it_runs_and_confirmed_by_telemetry(tmp_path):
             refused = ask(*gains)
             assert not refused.successful
             assert part in refused.reason
+
+
+def test_parameters_that_are_set_together_are_taken_together_or_not_at_all(tmp_path):
+    """A gain beside something that cannot change now: the servo keeps its gain."""
+    with running(tmp_path, p_gain=[300.0]) as s:
+        parameters = [
+            ParameterMessage(name="p_gain", value=ParameterValue(type=8, double_array_value=[777.0])),
+            ParameterMessage(name="rate", value=ParameterValue(type=3, double_value=50.0)),
+        ]
+        request = SetParametersAtomically.Request(parameters=parameters)
+        answer = s.graph.call(SetParametersAtomically, "/servo/set_parameters_atomically", request).result
+        assert not answer.successful
+        assert "rate" in answer.reason
+        assert s.bus.servos[0].memory.numbers["position_p_gain"] == 300
 
 
 def test_a_servo_that_is_not_there_fails_to_configure(tmp_path):

@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,11 @@ def _joints(arguments: argparse.Namespace, bag: BagContent) -> list[str]:
     if arguments.joint:
         if len(arguments.joint) != files:
             raise ConfigError(f"{files} parameter files need as many joints, found {len(arguments.joint)}")
+        known = _names(arguments.states, bag)
+        if unknown := [name for name in arguments.joint if known and name not in known]:
+            raise ConfigError(
+                f"--joint {', '.join(unknown)}: not in {arguments.states}, which has: {', '.join(known)}"
+            )
         return list(arguments.joint)
     message = next((m for m in bag.messages if m.topic == JOINT_STATES), None)
     names = [] if message is None else list(decode(arguments.states, message, bag.typestore).name)
@@ -94,6 +100,12 @@ def _joints(arguments: argparse.Namespace, bag: BagContent) -> list[str]:
             f"{arguments.states} has: {', '.join(names) or 'no joints'}"
         )
     return names or ["joint"]
+
+
+def _names(states: Path, bag: BagContent) -> list[str]:
+    """All joints that a bag has states of."""
+    found = (decode(states, m, bag.typestore).name for m in bag.messages if m.topic == JOINT_STATES)
+    return list(dict.fromkeys(name for names in found for name in names))
 
 
 def _effort_meaning(values: Mapping[str, Value], joints: Sequence[CompensatedJoint]) -> Value:

@@ -118,10 +118,13 @@ def _emulate(parser: argparse.ArgumentParser) -> None:
         help="load; repeat it for several servos (default: none)",
     )
     servo.add_argument(
-        "--position-offset", type=float, metavar="RAD", help="mounting offset (default: the parameter file's)"
+        "--position-offset",
+        type=finite,
+        metavar="RAD",
+        help="mounting offset (default: the parameter file's)",
     )
     servo.add_argument("--noise", type=zero_or_more, default=0.3, metavar="COUNTS", help="(default: 0.3)")
-    servo.add_argument("--temperature", type=float, default=25.0, metavar="°C", help="(default: 25)")
+    servo.add_argument("--temperature", type=celsius, default=25.0, metavar="°C", help="(default: 25)")
     servo.add_argument(
         "--register",
         action="append",
@@ -347,6 +350,22 @@ def _parameter_files(parser: argparse.ArgumentParser, required: bool = True) -> 
         help="parameter files",
     )
     parser.add_argument("--actuator", help="YAML file of a servo that is not among ours")
+
+
+def finite(text: str) -> float:
+    """A number."""
+    value = float(text)
+    if not abs(value) < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be finite, found {text}")
+    return value
+
+
+def celsius(text: str) -> float:
+    """A temperature that a servo can have."""
+    value = float(text)
+    if not -40.0 <= value <= 150.0:
+        raise argparse.ArgumentTypeError(f"must be between -40 and 150 °C, found {text}")
+    return value
 
 
 def positive(text: str) -> float:

@@ -44,6 +44,10 @@ class BagContent(NamedTuple):
     cut_off: bool = False
 
 
+class _NoBagError(RecordingError):
+    """A folder that is no bag."""
+
+
 def read_messages(path: Path, note: Note | None = None) -> BagContent:
     """All messages of a bag. Types that only the bag defines are taken from it.
 
@@ -52,6 +56,8 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
     :param note: is told, in one line, if the bag was unfinished.
     :raises RecordingError: for a bag that is missing, damaged, or being recorded right now.
     """
+    if not path.exists():
+        raise RecordingError(f"{path}: no such file or folder")
     try:
         unfinished = unfinished_file(path)
         if unfinished is not None:
@@ -60,19 +66,34 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
                 messages = sorted(found.messages, key=lambda message: message.log_time)
                 return BagContent(messages, types_with(found.definitions), cut_off=True)
             path = found
+        if path.is_dir() and not (path / "metadata.yaml").exists():
+            raise _NoBagError(_why_no_bag(path))
         read = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_with_rosbags
         definitions: dict[str, str] = {}
         messages = list(read(path, definitions))
         _check_digest(path, messages)
         messages.sort(key=lambda message: message.log_time)
         return BagContent(messages, types_with(definitions), is_recovered(path))
-    except (CutOffError, BeingRecordedError):
+    except (CutOffError, BeingRecordedError, _NoBagError):
         raise
     except Exception as error:
         # The readers trust what they parse: a damaged file surfaces as any error of theirs, of the
         # database, of the decompressor, or as MemoryError from a damaged length.
         reason = _line(error) or type(error).__name__
         raise RecordingError(f"{path} is not a readable bag (damaged or cut off?): {reason}") from error
+
+
+def _why_no_bag(folder: Path) -> str:
+    """What to do about a folder without metadata.yaml."""
+    if bags := sorted(folder.glob("*/metadata.yaml")):
+        return f"{folder} is no bag but holds {len(bags)}: name one, such as {bags[0].parent}"
+    files = [file.name for file in (*folder.glob("*.mcap"), *folder.glob("*.db3"))]
+    if len(files) == 1:
+        return (
+            f"{folder} has no metadata.yaml; to read a recording that was cut off give folder and file the name that "
+            f"they had: {Path(files[0]).stem}"
+        )
+    return f"{folder} is no bag: it has no metadata.yaml"
 
 
 def write_messages(

@@ -22,12 +22,14 @@ from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.qos import ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.nodes.hot_loop import HotLoop
-from stribeck.nodes.parameters import Spec, Table
+from stribeck.nodes.parameters import KNOWN_NAMES, Spec, Table
 
 DIAGNOSTICS_PERIOD = 1.0
 
@@ -37,6 +39,9 @@ SWITCH_INTERVAL = 1e-4
 LEVELS = {"ok": DiagnosticStatus.OK, "warn": DiagnosticStatus.WARN, "error": DiagnosticStatus.ERROR}
 
 Level = Literal["info", "warning", "error"]
+
+ROS_PARAMETERS = ("use_sim_time", "qos_overrides", "start_type_description_service")
+"""What ROS itself takes from a file of parameters."""
 
 AUTOSTART = Spec("autostart", "bool", False, "configure and activate without being told")
 
@@ -64,6 +69,7 @@ class ServiceNode(LifecycleNode):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._last_level: bytes | None = None
         self._active = False
+        self._failure_of_transition = ""
         self.owns_process = False
         """Whether it may set garbage collector and threads of the process to its needs."""
         self.steady_timer(DIAGNOSTICS_PERIOD, self.publish_diagnostics)
@@ -103,20 +109,54 @@ class ServiceNode(LifecycleNode):
             for name, spec in self._specs.items()
         }
 
+    def _check_names(self, values: Mapping[str, Any]) -> None:
+        """Say which given parameters nobody knows: a misspelt one would silently keep its default.
+
+        :raises ConfigError: for one of a joint of ours.
+        """
+        joints = values.get("joints", ())
+        strangers = []
+        for name in sorted(set(self._parameter_overrides) - set(self._specs) - KNOWN_NAMES):
+            first, _, rest = name.partition(".")
+            if rest and first in joints:
+                known = [
+                    spec.removeprefix(f"{first}.") for spec in self._specs if spec.startswith(f"{first}.")
+                ]
+                raise ConfigError(f"{name}: unknown parameter of a joint; valid: {', '.join(known)}")
+            if first not in ROS_PARAMETERS and not (rest and not joints):
+                strangers.append(name)
+        if strangers:
+            self.get_logger().warning(
+                f"unknown parameters, which change nothing: {', '.join(strangers)}; valid: {', '.join(self._specs)}"
+            )
+
     def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        changes = {}
         try:
             for parameter in parameters:
                 spec = self._specs.get(parameter.name)
                 if spec is None:
                     continue
-                value = spec.check(_plain(parameter.value, spec))
+                changes[spec.name] = spec.check(_plain(parameter.value, spec))
                 if self._configured and not spec.live:
                     raise ConfigError(f"{spec.name} can change only while the node is not configured")
-                if self._configured:
-                    self._change(spec.name, value)
+            if self._configured:
+                self._change_all(changes)
         except StribeckError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
+
+    def _change_all(self, changes: Mapping[str, Any]) -> None:
+        """Take over live parameters, all or none."""
+        before, done = self.values(), []
+        try:
+            for name, value in changes.items():
+                self._change(name, value)
+                done.append(name)
+        except StribeckError:
+            for name in done:
+                self._change(name, before[name])
+            raise
 
     def _change(self, name: str, value: Any) -> None:
         """Take over a live parameter; a :class:`StribeckError` refuses it."""
@@ -129,9 +169,10 @@ class ServiceNode(LifecycleNode):
         """Read parameters and files; FAILURE with one line if they do not fit."""
         try:
             self._configure(self.values())
+            self._check_names(self.values())
         except Exception as error:  # rclpy would swallow it without a word
             return self._failed("configure", error)
-        self._configured = True
+        self._configured, self._failure_of_transition = True, ""
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -141,7 +182,7 @@ class ServiceNode(LifecycleNode):
         except Exception as error:
             self._deactivate()
             return self._failed("activate", error, release=False)
-        self._active = True
+        self._active, self._failure_of_transition = True, ""
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -181,7 +222,8 @@ class ServiceNode(LifecycleNode):
 
     def _failed(self, what: str, error: Exception, release: bool = True) -> TransitionCallbackReturn:
         kind = "" if isinstance(error, StribeckError) else f"{type(error).__name__}: "
-        self.get_logger().error(f"cannot {what}: {kind}{error}")
+        self._failure_of_transition = f"cannot {what}: {kind}{error}"
+        self.get_logger().error(self._failure_of_transition)
         if release:
             self.stop_serving()
             self._release()
@@ -212,7 +254,12 @@ class ServiceNode(LifecycleNode):
 
     def publish_diagnostics(self) -> None:
         """Say how things are, now."""
-        level, message, figures = self._status() if self._active else ("ok", "not active", {})
+        if self._active:
+            level, message, figures = self._status()
+        elif self._failure_of_transition:
+            level, message, figures = "error", self._failure_of_transition, {}
+        else:
+            level, message, figures = "ok", "not active", {}
         array = DiagnosticArray()
         array.header.stamp = self.get_clock().now().to_msg()
         status = DiagnosticStatus(
@@ -249,7 +296,7 @@ class ServiceNode(LifecycleNode):
         :param tick: called in the same thread about once per ``period`` [s].
         """
         self._hot = subscriptions
-        self._loop = HotLoop(self, subscriptions, tick, period, self._on_callback_error)
+        self._loop = HotLoop(self, subscriptions, tick, period, self.report)
         if self.owns_process:
             self._loop.go_first()
             gc.collect()
@@ -264,8 +311,15 @@ class ServiceNode(LifecycleNode):
         for subscription in hot:
             self.destroy_subscription(subscription)
 
-    def _on_callback_error(self, error: Exception) -> None:
+    def report(self, error: Exception) -> None:
+        """Log what a callback failed with; the node goes on."""
         self.get_logger().error(f"{type(error).__name__}: {error}", throttle_duration_sec=5.0)
+
+
+def offered_weakly(node: Node, topic: str) -> bool:
+    """Whether a publisher of a topic is known that offers best effort only: no reliable subscription hears it."""
+    offers = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
+    return any(offer.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for offer in offers)
 
 
 def quiet_events() -> Any:
@@ -308,7 +362,11 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
     stopping: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: stopping.append(received))
-    rclpy.init(args=argv, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        rclpy.init(args=argv, signal_handler_options=SignalHandlerOptions.NO)
+    except Exception as error:  # of rcl, for arguments or a file of parameters that it cannot read
+        sys.stderr.write(f"cannot start: {' '.join(str(error).split())}\n")
+        return 1
     try:
         node = make()
     except StribeckError as error:
@@ -320,7 +378,10 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
     executor.add_node(node)
     try:
         while not stopping and rclpy.ok() and node.exit_code is None:
-            executor.spin_once(timeout_sec=0.1)
+            try:
+                executor.spin_once(timeout_sec=0.1)
+            except Exception as error:  # of a callback: one bad message ends no node
+                node.report(error)
     finally:
         node.destroy_node()
         executor.shutdown()

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 from rclpy.duration import Duration
-from rclpy.qos import LivelinessPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Int64
 from std_srvs.srv import SetBool
 
 from stribeck.core.compensator import Compensator
 from stribeck.io.cdr import JointStateReader, Stamp, header_stamp
-from stribeck.nodes.base import ServiceNode, quiet_events, run, steady
+from stribeck.nodes.base import ServiceNode, offered_weakly, quiet_events, run, steady
 from stribeck.nodes.messages import (
     CommandReader,
     OutputMessage,
@@ -39,6 +39,10 @@ CALM = 0.3
 """How long a node must have run without a pause before it starts to compensate by itself [s]."""
 
 
+REVOKED = "compensation_revoked"
+REVOKED_QOS = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
 def alive_qos(lease: float) -> QoSProfile:
     """Quality of the sign of life: lost as soon as it is not given for ``lease`` [s]."""
     return QoSProfile(
@@ -51,8 +55,10 @@ def alive_qos(lease: float) -> QoSProfile:
 class CompensationNode(ServiceNode):
     """Topics: ``joint_states``, ``controller_command`` in; ``compensated_command``, ``friction_torque`` out.
 
-    ``friction_torque`` goes out while somebody listens. ``compensation_alive`` carries since when the node is enabled [ns], 0 while it is not, and is the sign
-    of life that the guard watches.
+    ``friction_torque`` goes out while somebody listens. ``compensation_alive`` carries since when the node is
+    enabled [ns], 0 while it is not, and is the sign of life that the guard watches. On ``compensation_revoked``
+    the guard says which of these it has taken over from: whoever of the two was the one that paused, one of them
+    speaks.
     """
 
     table = COMPENSATION
@@ -80,7 +86,7 @@ class CompensationNode(ServiceNode):
         self._count = 0
         self._since = 0
         self._muted = self._guarded
-        self._temperature_warning = ""
+        self._temperature_warning = self._tripped = ""
         self._message = OutputMessage(values["output_type"], values["output_mode"], compensator.names)
         self._friction = OutputMessage("joint_state", "friction_only", compensator.names)
         self._states, self._commands = JointStateReader(), CommandReader(values["command_type"])
@@ -100,6 +106,9 @@ class CompensationNode(ServiceNode):
         self.serve_fast(
             self._hear(self._commands.type, "controller_command", self._on_command),
             self._hear(JointState, "joint_states", self._on_state),
+            self.create_subscription(
+                Int64, REVOKED, self._on_revoked, REVOKED_QOS, event_callbacks=quiet_events()
+            ),
             tick=self._tick,
             period=TICK,
         )
@@ -195,16 +204,26 @@ class CompensationNode(ServiceNode):
 
     def _stand_back(self, now: float) -> None:
         """After too long a silence the guard has taken over: this node stays quiet until it is enabled again."""
-        silent, compensator = now - self._last_sign, self._compensator
-        if self._guarded and compensator is not None and compensator.enabled:
-            compensator.disable(f"stood still for {1e3 * silent:.0f} ms, the guard took over: enable again")
-            self._since, self._muted = 0, True
-            if (
-                self._enable_at_start and not self._count
-            ):  # nothing has moved yet: it may still start by itself
-                self._enable_when_calm, self._calm_since = True, now
-            else:
-                self.get_logger().error(str(compensator.doubt))
+        if self._guarded:
+            self._trip(f"stood still for {1e3 * (now - self._last_sign):.0f} ms", now)
+
+    def _on_revoked(self, message: Int64) -> None:
+        """The guard has taken over from this very spell of compensation."""
+        with self._lock:
+            if message.data == self._since:
+                self._trip("no sign of life reached the guard", steady())
+
+    def _trip(self, reason: str, now: float) -> None:
+        compensator = self._compensator
+        if compensator is None or not compensator.enabled:
+            return
+        self._tripped = f"{reason}, the guard took over: enable again"
+        compensator.disable(self._tripped)
+        self._since, self._muted = 0, True
+        if self._enable_at_start and not self._count:  # nothing has moved yet: it may still start by itself
+            self._enable_when_calm, self._calm_since = True, now
+        else:
+            self.get_logger().error(self._tripped)
 
     def _send_zero(self) -> None:
         if self._on_each_state:
@@ -214,11 +233,13 @@ class CompensationNode(ServiceNode):
         with self._lock:
             self._enable_when_calm = False
             compensator = self._compensator
-            if compensator is None or on == compensator.enabled:
+            if compensator is None or not (on or compensator.enabled):
                 return
-            self._last_sign = steady()
+            self._last_sign, self._tripped = steady(), ""
             if on:
-                compensator.enable()
+                if not compensator.enabled:
+                    compensator.enable()
+                # A new spell, also of a node that is enabled: it ends what a guard holds against the last one.
                 self._since, self._muted = time.time_ns(), False
             else:
                 compensator.disable()
@@ -280,6 +301,12 @@ class CompensationNode(ServiceNode):
             figures["load terms"] = "zero: effort_meaning is none"
         if doubt is not None and compensator.enabled:
             return "warn", f"zero torque: {doubt}", figures
+        if self._tripped:
+            return "warn", self._tripped, figures
+        if self._guarded and not self._alive.get_subscription_count():
+            return "warn", "guarded, but no guard listens: start it, or set guarded to false", figures
+        if not self._count and compensator.enabled and offered_weakly(self, "joint_states"):
+            return "warn", "joint_states are offered as best effort only, reliable ones are needed", figures
         if self._temperature_warning:
             return "warn", self._temperature_warning, figures
         return "ok", doubt or "compensating", figures

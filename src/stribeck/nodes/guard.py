@@ -14,7 +14,7 @@ from std_msgs.msg import Int64
 from stribeck.core.compensator import Compensator
 from stribeck.io.cdr import Stamp, header_stamp
 from stribeck.nodes.base import ServiceNode, run, steady
-from stribeck.nodes.compensation import DEPTH, LEASE, alive_qos
+from stribeck.nodes.compensation import DEPTH, LEASE, REVOKED, REVOKED_QOS, alive_qos
 from stribeck.nodes.messages import CommandReader, OutputMessage, TelemetryTopic, decoded, telemetry_topics
 from stribeck.nodes.parameters import COMPENSATED_JOINT, GUARD, joint_table
 from stribeck.nodes.setup import compensated_joints, hand_through_of
@@ -22,6 +22,7 @@ from stribeck.nodes.telemetry import Gate, hand_over
 
 TICK = 0.01
 ZERO_PERIOD = 0.02
+NOT_YET = "the compensation node has not been enabled yet"
 
 
 class GuardNode(ServiceNode):
@@ -38,7 +39,7 @@ class GuardNode(ServiceNode):
         self._compensator: Compensator | None = None
         self._handles: list[Any] = []
         self._in_charge = True
-        self._reason = "the compensation node has not been enabled yet"
+        self._reason = NOT_YET
 
     def _configure(self, values: Mapping[str, Any]) -> None:
         for joint in values["joints"]:
@@ -53,7 +54,9 @@ class GuardNode(ServiceNode):
         self._left = np.zeros(len(compensator.names))
         self._enabled_since = self._lost_since = 0
         self._last = self._zero_at = steady()
-        self._handles = [self._output]
+        self._revoked = self.create_publisher(Int64, REVOKED, REVOKED_QOS)
+        self._handles = [self._output, self._revoked]
+        self._in_charge, self._reason = True, NOT_YET
         self._compensator = compensator
         lost = SubscriptionEventCallbacks(liveliness=self._on_liveliness, use_default_callbacks=False)
         subscribe = self.create_subscription
@@ -70,7 +73,10 @@ class GuardNode(ServiceNode):
         self._timer = self.steady_timer(TICK, self._tick)
 
     def _activate(self) -> None:
-        self._take_over(self._reason)
+        if self._in_charge:
+            self._last = steady()
+            self._revoked.publish(Int64(data=self._lost_since))
+            self._send()
 
     def _deactivate(self) -> None:
         """The guard's own end changes nothing: what the node publishes goes on."""
@@ -107,7 +113,9 @@ class GuardNode(ServiceNode):
         self._last = steady()
         if not fade:
             self._left = np.zeros_like(self._left)
-        self._send()
+        if self._active:
+            self._revoked.publish(Int64(data=self._lost_since))
+            self._send()
 
     # -- what is handed through
 

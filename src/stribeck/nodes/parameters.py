@@ -382,3 +382,11 @@ def _flat(group: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any
             yield from _flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+KNOWN_NAMES = frozenset(
+    spec.name
+    for table in (COMPENSATION, GUARD, IDENTIFICATION, SERVO, EXCITATION, RECORDER)
+    for spec in table
+)
+"""Parameters of some node: a section ``/**`` may hold them for others."""

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rclpy.exceptions import InvalidTopicNameException
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.validate_topic_name import validate_topic_name
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -26,12 +28,15 @@ from stribeck.io.messages import (
     warm_up,
 )
 from stribeck.io.recorder import BagRecorder
-from stribeck.nodes.base import ServiceNode, quiet_events, run
+from stribeck.nodes.base import ServiceNode, offered_weakly, quiet_events, run
 from stribeck.nodes.messages import telemetry_topics
 from stribeck.nodes.parameters import RECORDER
 
 DEPTH = 2000
 """Messages of a topic that may wait to be recorded: ten seconds of them."""
+
+OFFERS_PERIOD = 0.5
+"""How often publishers are looked for that came later than the recording [s]."""
 
 TELEMETRY = {topic.name.lstrip("/"): topic for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
 
@@ -56,8 +61,7 @@ def contract_topics() -> list[Heard]:
 
 def hear(node: Node, heard: Heard, take: Callable[[bytes], None]) -> Any:
     """A subscription for a hot loop that takes serialised messages, as reliably as their publishers offer."""
-    offers = node.get_publishers_info_by_topic(node.resolve_topic_name(heard.name))
-    weak = any(offer.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for offer in offers)
+    weak = offered_weakly(node, heard.name)
     qos = QoSProfile(
         depth=DEPTH,
         reliability=ReliabilityPolicy.BEST_EFFORT if weak else ReliabilityPolicy.RELIABLE,
@@ -77,7 +81,9 @@ class RecorderNode(ServiceNode):
         self._recorder: BagRecorder | None = None
         self._said: Any = None
         self._failure = ""
+        self._weak: set[str] = set()
         super().__init__("recorder", **kwargs)
+        self.steady_timer(OFFERS_PERIOD, self._follow_offers)
 
     def _configure(self, values: Mapping[str, Any]) -> None:
         self._output, self._prefix = Path(values["output"]).expanduser(), values["prefix"]
@@ -93,8 +99,21 @@ class RecorderNode(ServiceNode):
             self._output, self._prefix, [heard.topic for heard in self._heard]
         )
         # Subscribed to anew for each bag: that is when latched messages come again.
-        self.serve_fast(*(hear(self, heard, self._recording(heard.topic)) for heard in self._heard))
+        self._subscribe()
         self.get_logger().info(f"recording into {self._recorder.path}")
+
+    def _subscribe(self) -> None:
+        self._weak = self._offered_weakly()
+        self.serve_fast(*(hear(self, heard, self._recording(heard.topic)) for heard in self._heard))
+
+    def _offered_weakly(self) -> set[str]:
+        return {heard.name for heard in self._heard if offered_weakly(self, heard.name)}
+
+    def _follow_offers(self) -> None:
+        """Subscribe anew when a publisher is found that a subscription does not hear."""
+        if self._recorder is not None and not self._offered_weakly() <= self._weak:
+            self.stop_serving()
+            self._subscribe()
 
     def _recording(self, topic: Topic) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
@@ -119,7 +138,8 @@ class RecorderNode(ServiceNode):
         except OutputError as error:
             self._fail(str(error))
         if not self._failure:
-            self.get_logger().info(f"recorded {sum(recorder.counts.values())} messages into {recorder.path}")
+            count = sum(recorder.counts.values())
+            self.say("info" if count else "warning", f"recorded {count} messages into {recorder.path}")
             self._said.publish(String(data=str(recorder.path)))
 
     def _release(self) -> None:
@@ -146,7 +166,8 @@ def further_topics(texts: Iterable[str]) -> list[Heard]:
 
     :raises ConfigError: for other texts, or a type that is not installed.
     """
-    found = []
+    found: list[Heard] = []
+    taken = {heard.topic.name for heard in contract_topics()}
     for text in texts:
         words = text.split()
         parts = words[1].split("/") if len(words) == 2 else []
@@ -156,9 +177,20 @@ def further_topics(texts: Iterable[str]) -> list[Heard]:
             kind = getattr(importlib.import_module(f"{parts[0]}.msg"), parts[2])
         except (ImportError, AttributeError):
             raise ConfigError(f"topics: message type {words[1]} is not installed") from None
+        try:
+            validate_topic_name(words[0])
+        except InvalidTopicNameException as error:
+            raise ConfigError(f"topics: {words[0]!r} is no name of a topic: {_first_line(error)}") from None
         name = words[0] if words[0].startswith("/") else f"/{words[0]}"
+        if name in taken:
+            raise ConfigError(f"topics: {name} stands twice, or is recorded anyway")
+        taken.add(name)
         found.append(Heard(Topic(name, words[1]), kind, words[0]))
     return found
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]
 
 
 def main() -> int:

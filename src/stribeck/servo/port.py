@@ -225,7 +225,7 @@ class Port(PortHandler):  # type: ignore[misc]
 
     def _lost(self, problem: object) -> PortLostError:
         return PortLostError(
-            f"port {self.port_name} is lost ({_reason(problem)}): plug the adapter in again, then clear the fault"
+            f"port {self.port_name} is lost ({_reason(problem)}): plug the adapter in again, then start again or clear the fault"
         )
 
 
