@@ -166,7 +166,7 @@ def test_misspelt_parameters_are_said(parameters, capfd):
             CompensationNode, {**parameters, "gian": 0.4, "p_gain": 100.0, "use_sim_time": False}
         )
         assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
-    unknown, _, valid = capfd.readouterr().err.partition("; valid: ")
+    unknown, _, valid = capfd.readouterr().err.rpartition("; valid: ")
     assert unknown.endswith("unknown parameters, which change nothing: gian")
     assert " gain," in valid
 
