@@ -124,6 +124,7 @@ def test_fit_writes_file_and_summary(bags, tmp_path, capsys):
     assert "friction_viscous" in printed
 
 
+@pytest.mark.slow
 def test_all_laws_go_into_a_folder(bags, tmp_path, capsys):
     """--model all: one file per law, one summary with all, and a comparison."""
     folder = tmp_path / "laws"

@@ -46,7 +46,10 @@ def test_json_lines_do_not_flood(capsys, monkeypatch):
     assert len(lines(capsys)) <= 3 + 1.0 / progress.JSON_PERIOD
 
 
-@pytest.mark.parametrize("options", [["--quiet"], ["--progress", "none"], ["--progress", "json"]])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param(["--quiet"], marks=pytest.mark.slow), ["--progress", "none"], ["--progress", "json"]],
+)
 def test_a_fit_shows_the_progress_that_is_asked_for(tmp_path, capsys, options):
     """Nothing, or lines that end with the error that the file has."""
     bags, output = shared_directory("bags") / "xl330_simulated" / "m0.1_l0.1", tmp_path / "m1.json"

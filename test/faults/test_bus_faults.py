@@ -23,6 +23,7 @@ NOISE = {
     "foreign": ["foreign:p=0.2"],
     "all at once": ["lost:p=0.05", "corrupt:bytes=0.01", "foreign:p=0.2"],
 }
+ALONE = [noise if noise == "all at once" else pytest.param(noise, marks=pytest.mark.slow) for noise in NOISE]
 BEFORE = [0.4, pytest.param(9.0, marks=pytest.mark.slow)]
 """How long a servo moves before something happens [s]."""
 
@@ -86,7 +87,7 @@ def assert_said_once_and_recovers(driver: Driver, samples: list[Sample], *parts:
 
 
 @pytest.mark.parametrize("model", ["xl330", "mx106"])
-@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("noise", ALONE)
 @pytest.mark.parametrize("duration", [2.5, pytest.param(10.0, marks=pytest.mark.slow)])
 def test_a_noisy_bus_runs_on(noise: str, model: str, duration: float, tmp_path: Path) -> None:
     """5 % lost packets, 1 % corrupt bytes, a foreign servo: 90 % of the samples, and nothing stops."""

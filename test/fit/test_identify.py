@@ -205,6 +205,7 @@ def test_freeing_an_effect_needs_more_than_one_gain():
         check_freed(task, ["command_delay"])
 
 
+@pytest.mark.slow
 def test_a_real_delay_may_be_freed_and_a_missing_one_is_refused(servo):
     """A delay that is there lowers the error at every gain left out; free where there is none, it does not."""
     law, actuator = law_named("m1"), servo.with_effects(["delay"])

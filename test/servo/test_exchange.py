@@ -60,6 +60,12 @@ def test_no_instruction_breaks_a_servo(protocol, stream):
                 assert register.accepts(number) or (name, number) == ("bus_watchdog", -1), (name, number)
 
 
+def test_a_fast_read_that_asks_for_too_much_is_not_answered():
+    """1024 bytes and what goes round them are no packet."""
+    servos = [EmulatedServo("xl330", None, LOAD, servo_id=1)]
+    assert answers(servos, 2.0, Packet(1, Instruction.FAST_SYNC_READ, b"\x00\x00\x00\x04\x01")) == []
+
+
 @given(st.integers(0, 300), st.integers(0, 300))
 def test_every_part_of_every_table_can_be_read(address, length):
     """A read gives as many bytes as asked, or an error beyond the table's end."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from stribeck.servo.device import EmulatedServo
 from stribeck.servo.protocol import (
     BROADCAST,
+    LONGEST,
     Error1,
     Error2,
     Instruction,
@@ -190,7 +191,7 @@ def _read_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> l
 
 
 def _read_fast(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[Answer]:
-    """One packet of all. A servo that is missing breaks the chain: nobody answers."""
+    """One packet of all. A servo that is missing, or a packet too long, breaks the chain: nobody answers."""
     asked = list(parts)
     if any(part.servo not in present for part in asked):
         return []
@@ -198,7 +199,8 @@ def _read_fast(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> l
     for part in asked:
         error, data = present[part.servo].read(part.address, part.length)
         pieces.append((part.servo, error, data or bytes(part.length)))
-    return [Answer(present[asked[0].servo], encode_fast_status(pieces))]
+    packet = encode_fast_status(pieces)
+    return [Answer(present[asked[0].servo], packet)] if len(packet) <= LONGEST else []
 
 
 def _write_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[Answer]:
