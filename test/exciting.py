@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-PATIENT = {"command_timeout": 0.5, "silence_timeout": 0.4, "watchdog": 0.5}
+PATIENT = {"state_timeout": 1.0, "command_timeout": 0.5, "silence_timeout": 0.4, "watchdog": 0.5}
 """A machine that is busy with other tests may stand still for a while."""
 
 BENCH = {"mass": 0.1, "length": 0.1, "arm_mass": 0.02}

@@ -145,6 +145,7 @@ class Setup:
     """A graph with an emulated servo, a servo node here, and an excitation node elsewhere."""
 
     def __init__(self, graph: Graph, folder: Path, config: Path) -> None:
+        self._heard: set[tuple[int, ...]] = set()
         self.graph, self.folder, self.config = graph, folder, config
         self.log = graph.collect(Log, "/rosout", 1000)
         self.servo = PublishingServo(graph, config)
@@ -170,9 +171,13 @@ class Setup:
             assert node.over or node.interrupt() == 0, node.output
 
     def heard_by(self, node: str) -> None:
-        """Wait until a node has subscribed to the states of the servo node."""
-        heard = self.graph.user.get_subscriptions_info_by_topic
-        wait_for(lambda: any(info.node_name == node for info in heard("/joint_states")), f"{node} listens")
+        """Wait until a node has subscribed to the states of the servo node; one that was killed stands there on."""
+
+        def new() -> set[tuple[int, ...]]:
+            heard = self.graph.user.get_subscriptions_info_by_topic("/joint_states")
+            return {tuple(info.endpoint_gid) for info in heard if info.node_name == node} - self._heard
+
+        self._heard |= wait_for(new, f"{node} listens")
 
     def more(self, seconds: float) -> None:
         """Wait until states of some more seconds have been published [s]."""
