@@ -5,19 +5,23 @@ from pathlib import Path
 import pytest
 from ros_graph import Graph, wait_for
 from rclpy.lifecycle import TransitionCallbackReturn
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import String
 
 from stribeck.io.storage import read_messages
 from stribeck.nodes.recording import RecorderNode
 
 
 def test_a_publisher_that_comes_later_and_offers_best_effort_is_heard(tmp_path: Path) -> None:
-    """However it was subscribed to at first; once in the bag each."""
+    """However it was subscribed to at first; latched messages of others are in the bag once."""
     with Graph() as graph:
         node = graph.add(RecorderNode, {"output": str(tmp_path), "prefix": "late"})
         assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
         assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        graph.publisher(String, "bench", latched).publish(String(data="{}"))
+        wait_for(lambda: node._recorder.counts.get("/bench"), "the latched message")
         weak = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
         publisher = graph.publisher(JointState, "joint_states", weak)
         counts = node._recorder.counts
@@ -28,7 +32,9 @@ def test_a_publisher_that_comes_later_and_offers_best_effort_is_heard(tmp_path: 
 
         wait_for(recorded, "states in the bag")
         node.trigger_deactivate()
-    assert len(read_messages(tmp_path / "late_001").messages) >= 5
+    topics = [message.topic.name for message in read_messages(tmp_path / "late_001").messages]
+    assert topics.count("/joint_states") >= 5
+    assert topics.count("/bench") == 1
 
 
 @pytest.mark.parametrize(

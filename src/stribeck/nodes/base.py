@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal
 
 import rclpy
@@ -302,14 +302,15 @@ class ServiceNode(LifecycleNode):
             gc.collect()
             gc.freeze()  # what is here now stays: no pause to look through it again
 
-    def stop_serving(self) -> None:
-        """End the hot loop and its subscriptions."""
+    def stop_serving(self, keep: Collection[Any] = ()) -> None:
+        """End the hot loop and its subscriptions, but for those to ``keep``, which are to be served anew."""
         loop, self._loop = self._loop, None
         if loop is not None:
             loop.stop()
         hot, self._hot = self._hot, ()
         for subscription in hot:
-            self.destroy_subscription(subscription)
+            if subscription not in keep:
+                self.destroy_subscription(subscription)
 
     def report(self, error: Exception) -> None:
         """Log what a callback failed with; the node goes on."""

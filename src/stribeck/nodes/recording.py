@@ -82,6 +82,7 @@ class RecorderNode(ServiceNode):
         self._said: Any = None
         self._failure = ""
         self._weak: set[str] = set()
+        self._subscriptions_by_topic: dict[str, Any] = {}
         super().__init__("recorder", **kwargs)
         self.steady_timer(OFFERS_PERIOD, self._follow_offers)
 
@@ -99,21 +100,29 @@ class RecorderNode(ServiceNode):
             self._output, self._prefix, [heard.topic for heard in self._heard]
         )
         # Subscribed to anew for each bag: that is when latched messages come again.
-        self._subscribe()
+        self._weak = self._offered_weakly()
+        self._subscriptions_by_topic = {heard.name: self._hear(heard) for heard in self._heard}
+        self.serve_fast(*self._subscriptions_by_topic.values())
         self.get_logger().info(f"recording into {self._recorder.path}")
 
-    def _subscribe(self) -> None:
-        self._weak = self._offered_weakly()
-        self.serve_fast(*(hear(self, heard, self._recording(heard.topic)) for heard in self._heard))
+    def _hear(self, heard: Heard) -> Any:
+        return hear(self, heard, self._recording(heard.topic))
 
     def _offered_weakly(self) -> set[str]:
         return {heard.name for heard in self._heard if offered_weakly(self, heard.name)}
 
     def _follow_offers(self) -> None:
-        """Subscribe anew when a publisher is found that a subscription does not hear."""
-        if self._recorder is not None and not self._offered_weakly() <= self._weak:
-            self.stop_serving()
-            self._subscribe()
+        """Subscribe anew to a topic when a publisher is found that the subscription does not hear.
+
+        To that topic alone: latched messages of the others would be recorded twice.
+        """
+        if self._recorder is None or not (late := self._offered_weakly() - self._weak):
+            return
+        self._weak |= late
+        subscriptions = self._subscriptions_by_topic
+        self.stop_serving(keep=[found for name, found in subscriptions.items() if name not in late])
+        subscriptions |= {heard.name: self._hear(heard) for heard in self._heard if heard.name in late}
+        self.serve_fast(*subscriptions.values())
 
     def _recording(self, topic: Topic) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
