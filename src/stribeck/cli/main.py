@@ -25,6 +25,9 @@ EXTRAS = {
     "sqlalchemy": "fit",
     "tqdm": "fit",
     "matplotlib": "fit",
+    "pinocchio": "arm",
+    "coal": "arm",
+    "casadi": "arm",
     "rclpy": "ros",
 }
 """Libraries that a verb may need beyond the base installation, and the extra that brings them."""

@@ -1,0 +1,1 @@
+"""Robot arms and linear axes: dynamics from a URDF, identification, kinematic calibration."""

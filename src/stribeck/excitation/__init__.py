@@ -1,0 +1,1 @@
+"""Exciting trajectories for robot arms: as informative as the limits allow."""
