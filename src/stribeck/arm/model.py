@@ -1,0 +1,203 @@
+r"""A robot arm as Pinocchio sees it, and what its joint torques are linear in.
+
+Joint torques are linear in the ten inertial parameters of each link,
+:math:`\tau = Y(q, \dot q, \ddot q)\,\pi` with
+:math:`\pi_i = (m, m c_x, m c_y, m c_z, I_{xx}, I_{xy}, I_{yy}, I_{xz}, I_{yz}, I_{zz})`, the inertia about the
+origin of the joint's frame (Atkeson, An, Hollerbach 1986).
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pinocchio as pin
+
+from stribeck.errors import ConfigError
+
+Array = npt.NDArray[np.float64]
+
+INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+"""Inertial parameters of one link, in the order of the regressor [kg, kg m, kg m^2]."""
+
+INERTIALS = len(INERTIAL_NAMES)
+
+
+@dataclass(frozen=True)
+class ArmModel:
+    """A serial arm, or a tree, of joints that move in one direction each.
+
+    :param model: Pinocchio's model; joints that are not used are locked in their neutral position.
+    :param joints: names of the joints, in the order of all arrays.
+    :param path: the URDF.
+    """
+
+    model: Any
+    joints: tuple[str, ...]
+    path: Path
+
+    def __len__(self) -> int:
+        return len(self.joints)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the standard inertial parameters, ``m_<joint>`` and so on, (10 n,)."""
+        return tuple(f"{name}_{joint}" for joint in self.joints for name in INERTIAL_NAMES)
+
+    @property
+    def inertials(self) -> Array:
+        """Standard inertial parameters of the URDF, (10 n,)."""
+        return np.concatenate([self.model.inertias[j].toDynamicParameters() for j in self._ids])
+
+    @property
+    def effort_limits(self) -> Array:
+        """Effort limits of the URDF [N m], (n,); zero where it gives none."""
+        return np.array([float(self.model.effortLimit[self.model.idx_vs[j]]) for j in self._ids])
+
+    @property
+    def velocity_limits(self) -> Array:
+        """Velocity limits of the URDF [rad/s], (n,); zero where it gives none."""
+        return np.array([float(self.model.velocityLimit[self.model.idx_vs[j]]) for j in self._ids])
+
+    @property
+    def position_limits(self) -> tuple[Array, Array]:
+        """Lower and upper position limits of the URDF [rad], (n,) each; continuous joints have none (±inf)."""
+        lower, upper = np.full(len(self), -np.inf), np.full(len(self), np.inf)
+        for k, j in enumerate(self._ids):
+            if self.model.nqs[j] == 1:
+                lower[k] = self.model.lowerPositionLimit[self.model.idx_qs[j]]
+                upper[k] = self.model.upperPositionLimit[self.model.idx_qs[j]]
+        return lower, upper
+
+    @property
+    def _ids(self) -> list[int]:
+        return [self.model.getJointId(joint) for joint in self.joints]
+
+    @property
+    def _order(self) -> list[int]:
+        """Index of each joint in Pinocchio's velocity vector."""
+        return [self.model.idx_vs[j] for j in self._ids]
+
+    def configuration(self, position: Array) -> Array:
+        """Pinocchio's configuration of joint positions, (n,) or (N, n)."""
+        position = np.asarray(position, dtype=np.float64)
+        found = np.zeros((*position.shape[:-1], self.model.nq))
+        for k, j in enumerate(self._ids):
+            at = self.model.idx_qs[j]
+            if self.model.nqs[j] == 1:
+                found[..., at] = position[..., k]
+            else:  # continuous: cosine and sine
+                found[..., at], found[..., at + 1] = np.cos(position[..., k]), np.sin(position[..., k])
+        return found
+
+    def tangent(self, rates: Array) -> Array:
+        """Joint velocities or accelerations in Pinocchio's order, same shape."""
+        rates = np.asarray(rates, dtype=np.float64)
+        found = np.empty_like(rates)
+        found[..., self._order] = rates
+        return found
+
+    def regressor(self, position: Array, velocity: Array, acceleration: Array) -> Array:
+        r"""Regressor :math:`Y` of the standard inertial parameters, (N, n, 10 n).
+
+        :param position, velocity, acceleration: joint states (N, n) [rad, rad/s, rad/s^2].
+        """
+        data = self.model.createData()
+        q, v, a = self.configuration(position), self.tangent(velocity), self.tangent(acceleration)
+        n = len(self)
+        found = np.empty((len(q), n, INERTIALS * n))
+        rows = self._order
+        columns = np.concatenate([np.arange(INERTIALS) + INERTIALS * (j - 1) for j in self._ids])
+        plain = rows == list(range(n)) and bool(np.all(columns == np.arange(INERTIALS * n)))
+        for i in range(len(q)):
+            one = pin.computeJointTorqueRegressor(self.model, data, q[i], v[i], a[i])
+            found[i] = one if plain else one[rows][:, columns]
+        return found
+
+    def inverse_dynamics(
+        self, position: Array, velocity: Array, acceleration: Array, inertials: Array | None = None
+    ) -> Array:
+        """Torques of the rigid arm by the recursive Newton-Euler algorithm [N m], (N, n).
+
+        :param position, velocity, acceleration: joint states (N, n).
+        :param inertials: standard inertial parameters (10 n,), those of the URDF if left out.
+        """
+        model = self.model if inertials is None else self.with_inertials(inertials).model
+        data = model.createData()
+        q, v, a = self.configuration(position), self.tangent(velocity), self.tangent(acceleration)
+        found = np.array([pin.rnea(model, data, *state) for state in zip(q, v, a, strict=True)])
+        return found.reshape(len(q), len(self))[:, self._order]
+
+    def with_inertials(self, inertials: Array) -> ArmModel:
+        """The arm with other standard inertial parameters, (10 n,)."""
+        model = self.model.copy()
+        for j, values in zip(self._ids, np.reshape(inertials, (-1, INERTIALS)), strict=True):
+            model.inertias[j] = pin.Inertia.FromDynamicParameters(values)
+        return ArmModel(model, self.joints, self.path)
+
+
+def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
+    """The arm of a URDF.
+
+    :param joints: joints that move, in the order of the data; others are locked in their neutral position. Empty: all.
+    :raises ConfigError: for files that are no URDF, joints that are not there or do not turn or slide, mimic
+        joints, and links without inertia.
+    """
+    root = _parse(path)
+    kinds = {joint.get("name", ""): joint for joint in root.findall("joint")}
+    moving = [
+        name for name, joint in kinds.items() if joint.get("type") in ("revolute", "continuous", "prismatic")
+    ]
+    if not moving:
+        raise ConfigError(f"{path}: all joints are fixed; expected revolute, continuous or prismatic ones")
+    unknown = [name for name in joints if name not in moving]
+    if unknown:
+        raise ConfigError(
+            f"{path}: no movable joint {', '.join(map(repr, unknown))}; valid: {', '.join(moving)}"
+        )
+    chosen = tuple(joints) or tuple(moving)
+    mimics = [name for name in chosen if kinds[name].find("mimic") is not None]
+    if mimics:
+        raise ConfigError(
+            f"{path}: joint {', '.join(mimics)} follows another one (mimic): leave it out of `joints`, it is then "
+            "locked in its neutral position"
+        )
+    model = _build(path)
+    locked = [j for j in range(1, model.njoints) if model.names[j] not in chosen]
+    if locked:
+        model = pin.buildReducedModel(model, locked, pin.neutral(model))
+    if not joints:
+        chosen = tuple(name for name in list(model.names)[1:] if name in chosen)
+    arm = ArmModel(model, chosen, path)
+    empty = [joint for joint, mass in zip(chosen, arm.inertials[::INERTIALS], strict=True) if not mass > 0.0]
+    if empty:
+        raise ConfigError(
+            f"{path}: the links behind {', '.join(empty)} have no mass: give them an <inertial> element"
+        )
+    return arm
+
+
+def _parse(path: Path) -> ElementTree.Element:
+    try:
+        root = ElementTree.parse(path).getroot()  # noqa: S314 - expat expands no external entities
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except ElementTree.ParseError as error:
+        raise ConfigError(f"{path} is not a URDF: {error}") from None
+    if root.tag != "robot":
+        raise ConfigError(f"{path} is not a URDF: its root is <{root.tag}>, expected <robot>")
+    return root
+
+
+def _build(path: Path) -> Any:
+    try:
+        return pin.buildModelFromUrdf(str(path))
+    except (ValueError, RuntimeError) as error:
+        raise ConfigError(f"{path}: Pinocchio cannot read this URDF: {error}") from None
