@@ -22,7 +22,7 @@ from stribeck.arm.alignment import align
 from stribeck.arm.identifiability import Dependent, find_dependent
 from stribeck.arm.kinematic_model import DOWN, EXTRA, GEOMETRY, KinematicModel, candidate_terms
 from stribeck.arm.kinematics import Chain
-from stribeck.arm.robust_fit import TUKEY, Estimate, PointData, covariance, fit_points
+from stribeck.arm.robust_fit import Estimate, PointData, covariance, fit_points, pose_weights
 from stribeck.arm.term_selection import Selection, select_terms
 from stribeck.errors import RecordingError
 
@@ -82,7 +82,8 @@ class Calibration:
     def distances(self, data: PointData) -> FloatArray:
         """3-D errors (poses, markers) [m]."""
         found = self.model.predict(data.positions, self.estimate.values) - data.points
-        return np.linalg.norm(found, axis=2)
+        distances: FloatArray = np.linalg.norm(found, axis=2)
+        return distances
 
     def errors(self, data: PointData) -> Errors:
         """Errors over all markers and poses, blunders included."""
@@ -90,11 +91,14 @@ class Calibration:
         return Errors(float(found.mean()), float(np.median(found)), float(found.max()))
 
     def blunders(self, data: PointData) -> list[Blunder]:
-        """Poses farther off than the fit's robust loss counts, the worst first."""
-        residuals = (self.model.predict(data.positions, self.estimate.values) - data.points).reshape(
-            len(data), -1
-        )
-        far = np.sqrt(np.mean(residuals**2, axis=1)) >= TUKEY * self.estimate.scale
+        """Poses so far off that the robust loss does not count them, the worst first.
+
+        The scale is that of the fit or of these poses, whichever is larger.
+        """
+        residuals = self.model.predict(data.positions, self.estimate.values) - data.points
+        residuals = residuals.reshape(len(data), -1)
+        weights, _ = pose_weights(residuals, max(self.estimate.scale, pose_weights(residuals)[1]))
+        far = weights == 0.0
         error = self.distances(data).mean(axis=1)
         worst = sorted(np.flatnonzero(far), key=lambda i: -error[i])
         return [Blunder(int(data.rows[i]), float(error[i])) for i in worst]
