@@ -127,6 +127,8 @@ def calibrate(
     """
     base, points = align(chain, data)
     everything = KinematicModel(chain, base, candidate_terms(chain, gravity), tuple(markers), gravity)
+    for name in (name for name in reversed(FITS) if name in fits):
+        _check_enough(everything.keep(FITS[name]), data, points)
     nominal = _fit(everything.keep(FITS["nominal"]), data, _start(everything.keep(("base",)), points))
     _check_belonging(nominal, data, chain)
     found, last = {}, nominal
@@ -179,7 +181,6 @@ def _fit(
 ) -> Calibration:
     selection = selection or Selection({}, float("nan"), ())
     free, dependent = find_dependent(model, start, data.positions)
-    _check_enough(model, data, free)
     precision = np.array([selection.deviations.get(group, np.inf) for group in model.groups]) ** -2.0
     estimate = fit_points(model, data, start, free, precision)
     sigma = np.full(len(start), np.nan)
@@ -187,9 +188,10 @@ def _fit(
     return Calibration(model, estimate, tuple(free), tuple(dependent), sigma, selection)
 
 
-def _check_enough(model: KinematicModel, data: PointData, free: Sequence[int]) -> None:
-    """Refuse more parameters than the poses can carry; those with a prior do not count."""
-    parameters = sum(model.groups[p] not in EXTRA for p in free)
+def _check_enough(model: KinematicModel, data: PointData, points: FloatArray) -> None:
+    """Refuse more independent constants than the poses have measured coordinates for, with some to spare."""
+    _, dependent = find_dependent(model, _start(model, points), data.positions)
+    parameters = len(model.names) - sum(found.because == "geometry" for found in dependent)
     per_pose = data.points[0].size
     needed = int(np.ceil(NUMBERS_PER_PARAMETER * parameters / per_pose))
     if len(data) < needed:

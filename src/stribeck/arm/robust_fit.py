@@ -39,11 +39,11 @@ FloatArray = npt.NDArray[np.float64]
 TUKEY = 4.685
 """Multiple of the scale from which on a pose has no weight; 95 % efficient for normal residuals."""
 
-MOST_STEPS = 100
+MOST_STEPS = 200
 SETTLED_STEPS = 30
 """After so many steps the scale stays, so that weights cannot go round in circles."""
 
-CONVERGED = 1e-9
+CONVERGED = 1e-8
 """A step that moves the points by less than this on average [m] is the last one."""
 
 ROUNDING = 1e-9

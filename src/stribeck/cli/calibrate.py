@@ -18,7 +18,7 @@ from stribeck.arm.calibration_data import MeasuredPoses, check_same_base, read_p
 from stribeck.arm.calibration_file import parameter_entries, write_calibration
 from stribeck.arm.kinematics import Chain
 from stribeck.arm.robust_fit import PointData
-from stribeck.cli.select_poses import d_optimal_rows, select_poses
+from stribeck.cli.select_poses import CHOSEN, d_optimal_rows, result_path, select_poses
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, OutputError
 from stribeck.io.files import check_writable, write_atomically
@@ -57,20 +57,14 @@ def _check_options(arguments: argparse.Namespace) -> None:
     if not arguments.data and arguments.candidates is None:
         raise ConfigError("nothing to read: give --data, or --select with --candidates")
     inputs = {path.resolve() for path in (*arguments.data, *(arguments.validate or []))}
-    for path in (_result_path(arguments.output), arguments.json):
+    result = RESULT if arguments.select is None else CHOSEN
+    for path in (result_path(arguments.output, result), arguments.json):
         if path is not None:
             if path.resolve() in inputs:
                 raise OutputError(f"{path} is an input of this command; name another file")
             check_writable(path)
     if arguments.plots is not None:
         check_writable(arguments.plots / "errors.png")
-
-
-def _result_path(output: Path | None) -> Path | None:
-    """The result file: ``--output`` itself, or in it if it is no .json and no .txt."""
-    if output is None or output.suffix in (".json", ".txt"):
-        return output
-    return output / RESULT
 
 
 def _calibrate(
@@ -234,7 +228,7 @@ def _write(
     arguments: argparse.Namespace, robot: RobotConfig, sets: Sets, found: Mapping[str, Calibration]
 ) -> None:
     """The result file and, where the nominal geometry came from a URDF, a calibrated one beside it."""
-    path = _result_path(arguments.output)
+    path = result_path(arguments.output, RESULT)
     if path is None:
         return
     best = _best(found)

@@ -27,6 +27,7 @@ from stribeck.io.files import write_atomically
 FloatArray = npt.NDArray[np.float64]
 
 SCHEMA = 1
+CHOSEN = "poses.txt"
 
 DESIGN = (*GEOMETRY, "gain", "compliance")
 """Groups of parameters that chosen poses are to tell."""
@@ -46,14 +47,20 @@ def select_poses(arguments: argparse.Namespace, config: CalibrationConfig, chain
     print(f"{len(chosen)} of {len(rows)} poses, {len(measured)} measured already; rows, most telling first:")
     print(" ".join(map(str, chosen)))
     print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} against random ones")
-    if arguments.output is not None:
+    path = result_path(arguments.output, CHOSEN)
+    if path is not None:
         scales = np.array(config.joints.scales(len(chain.names)))
         lines = [" ".join(f"{x:.9g}" for x in positions[i - len(measured)] / scales) for i in choice.chosen]
-        write_atomically(arguments.output, "\n".join(lines) + "\n")
-        print(arguments.output)
+        write_atomically(path, "\n".join(lines) + "\n")
+        print(path)
     if arguments.json is not None:
         write_atomically(arguments.json, json.dumps(_summary(choice, chosen, source), indent=1) + "\n")
     return 0
+
+
+def result_path(output: Path | None, name: str) -> Path | None:
+    """The file of ``--output``: itself if it has a suffix of ours, otherwise a file of that name in it."""
+    return output if output is None or output.suffix in (".json", ".txt") else output / name
 
 
 def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str, object]:

@@ -89,7 +89,8 @@ def draw_poses(sets: Sequence[PoseSet], fit: str, title: str) -> Figure:
                 )
             panel.set_title(found.title)
             panel.set_ylabel("mean error [mm]")
-            panel.set_ylim(bottom=0.0)
+        largest = 1e3 * max(float(found.distances[fit].mean(axis=1).max()) for found in sets)
+        panels[0].set_ylim(0.0, END_OF_AXIS * largest)
         panels[-1].set_xlabel("row of the pose; crosses with row: poses that do not agree with the others")
     return figure
 
