@@ -243,25 +243,23 @@ def _write(
     }
     write_calibration(path, robot.name, list(found)[-1], best, provenance)
     print(path)
-    urdf = robot.find_urdf(arguments.data)
-    if urdf is not None and read_calibration(robot).nominal.get("urdf"):
-        from stribeck.arm.urdf_chain import write_calibrated_urdf
+    if read_calibration(robot).nominal.get("urdf"):
+        urdf = robot.find_urdf(arguments.data)
+        if urdf is not None:
+            _write_urdf(
+                path.with_name(f"{urdf.stem}_calibrated.urdf"), urdf, best, list(found)[-1], sets["train"]
+            )
 
-        # A URDF has no place for gains and deflections: the geometry is fitted without them.
-        plain = calibrate(
-            best.model.chain,
-            best.model.markers,
-            sets["train"],
-            fits=[list(found)[-1]],
-            extra=(),
-            gravity=best.model.gravity,
-            seed=arguments.seed,
-        )
-        alone = _best(plain)
-        _, chain = calibrated_chain(alone.model, alone.estimate.values)
-        target = path.with_name(f"{urdf.stem}_calibrated.urdf")
-        write_calibrated_urdf(target, urdf, chain)
-        print(target)
+
+def _write_urdf(target: Path, nominal: Path, best: Calibration, fit: str, data: PointData) -> None:
+    """A calibrated URDF. It has no place for gains and deflections: the geometry is fitted without them."""
+    from stribeck.arm.urdf_chain import write_calibrated_urdf  # Pinocchio only where a URDF is written
+
+    model = best.model
+    plain = calibrate(model.chain, model.markers, data, fits=[fit], extra=(), gravity=model.gravity)[fit]
+    _, chain = calibrated_chain(plain.model, plain.estimate.values)
+    write_calibrated_urdf(target, nominal, chain)
+    print(target)
 
 
 def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, Calibration]) -> None:
