@@ -180,6 +180,7 @@ def test_a_nominal_urdf_gives_a_calibrated_one(tmp_path):
         (["--data", "nowhere"], "no such file or folder"),
         (["--data", "DATA/measured_joints.txt"], "no file measured_SMR_1.txt"),
         (["--data", "DATA", "--json", "DATA"], "an input of this command"),
+        (["--data", "DATA", "--select", "4", "--output", "DATA/measured_joints.txt"], "an input of this"),
     ],
 )
 def test_mistakes_are_one_line(folder, capsys, words, message):

@@ -14,7 +14,7 @@ import numpy as np
 from stribeck.arm.calibrated_chain import calibrated_chain
 from stribeck.arm.calibration import Calibration, calibrate
 from stribeck.arm.calibration_config import CalibrationConfig, nominal_chain, read_calibration
-from stribeck.arm.calibration_data import MeasuredPoses, check_same_base, read_poses
+from stribeck.arm.calibration_data import MeasuredPoses, check_same_base, find_sets, read_poses
 from stribeck.arm.calibration_file import parameter_entries, write_calibration
 from stribeck.arm.kinematics import Chain
 from stribeck.arm.robust_fit import PointData
@@ -37,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     robot = read_robot(arguments.config)
     config = read_calibration(robot)
     _check_options(arguments)
+    _check_outputs(arguments, config)
     beside = [*arguments.data, *([arguments.candidates] if arguments.candidates else [])]
     chain = nominal_chain(robot, config, beside)
     if arguments.select is not None:
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    """Refuse combinations that say two things, and outputs that cannot be written."""
+    """Refuse combinations that say two things."""
     splits = ("validate", "train_rows", "train_every", "train_poses")
     given = [f"--{name.replace('_', '-')}" for name in splits if getattr(arguments, name)]
     if len(given) > 1:
@@ -56,7 +57,16 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise ConfigError("--candidates are what --select chooses from: give --select too")
     if not arguments.data and arguments.candidates is None:
         raise ConfigError("nothing to read: give --data, or --select with --candidates")
-    inputs = {path.resolve() for path in (*arguments.data, *(arguments.validate or []))}
+
+
+def _check_outputs(arguments: argparse.Namespace, config: CalibrationConfig) -> None:
+    """Refuse outputs that cannot be written, or would replace a file that is read."""
+    given_paths = [*arguments.data, *(arguments.validate or [])]
+    inputs = {path.resolve() for path in given_paths} | {
+        path.resolve() for files in find_sets(given_paths, config, needed=[]) for path in files.values()
+    }
+    if arguments.candidates is not None:
+        inputs.add(arguments.candidates.resolve())
     result = RESULT if arguments.select is None else CHOSEN
     for path in (result_path(arguments.output, result), arguments.json):
         if path is not None:
@@ -84,13 +94,14 @@ def _calibrate(
         seed=arguments.seed,
     )
     seconds = time.perf_counter() - started
-    _print(robot, sets, found, seconds)
+    written = _write(arguments, robot, sets, found)  # before printing, which a closed pipe may end
     if arguments.json is not None:
         summary = _summary(arguments, robot, sets, found) | {"wall_seconds": seconds}
         write_atomically(arguments.json, json.dumps(summary, indent=1) + "\n")
-    _write(arguments, robot, sets, found)
     if arguments.plots is not None:
-        _draw(arguments.plots, robot, sets, found)
+        written += _draw(arguments.plots, robot, sets, found)
+    _print(robot, sets, found, seconds)
+    print(*written, sep="\n", end="\n" if written else "")
     return 0
 
 
@@ -226,11 +237,11 @@ def _print_list(what: str, entries: Sequence[str]) -> None:
 
 def _write(
     arguments: argparse.Namespace, robot: RobotConfig, sets: Sets, found: Mapping[str, Calibration]
-) -> None:
+) -> list[Path]:
     """The result file and, where the nominal geometry came from a URDF, a calibrated one beside it."""
     path = result_path(arguments.output, RESULT)
     if path is None:
-        return
+        return []
     best = _best(found)
     provenance = {
         "data": [file.name for file in arguments.data],
@@ -242,13 +253,13 @@ def _write(
         "undetermined": {d.name: {"because": d.because, "equals": dict(d.equals)} for d in best.dependent},
     }
     write_calibration(path, robot.name, list(found)[-1], best, provenance)
-    print(path)
+    written = [path]
     if read_calibration(robot).nominal.get("urdf"):
         urdf = robot.find_urdf(arguments.data)
         if urdf is not None:
-            _write_urdf(
-                path.with_name(f"{urdf.stem}_calibrated.urdf"), urdf, best, list(found)[-1], sets["train"]
-            )
+            written.append(path.with_name(f"{urdf.stem}_calibrated.urdf"))
+            _write_urdf(written[-1], urdf, best, list(found)[-1], sets["train"])
+    return written
 
 
 def _write_urdf(target: Path, nominal: Path, best: Calibration, fit: str, data: PointData) -> None:
@@ -259,10 +270,10 @@ def _write_urdf(target: Path, nominal: Path, best: Calibration, fit: str, data: 
     plain = calibrate(model.chain, model.markers, data, fits=[fit], extra=(), gravity=model.gravity)[fit]
     _, chain = calibrated_chain(plain.model, plain.estimate.values)
     write_calibrated_urdf(target, nominal, chain)
-    print(target)
 
 
-def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, Calibration]) -> None:
+def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, Calibration]) -> list[Path]:
+    """Pictures of the errors and of the poses."""
     from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
     from stribeck.report.figures import save
 
@@ -277,6 +288,7 @@ def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, Cali
         for name, data in sets.items()
     ]
     title = f"Kinematic calibration of {robot.title}"
-    save(draw_errors(drawn, title), folder / "errors.png")
-    save(draw_poses(drawn, list(found)[-1], f"{title}: {list(found)[-1]}"), folder / "poses.png")
-    print(folder / "errors.png", folder / "poses.png", sep="\n")
+    paths = [folder / "errors.png", folder / "poses.png"]
+    save(draw_errors(drawn, title), paths[0])
+    save(draw_poses(drawn, list(found)[-1], f"{title}: {list(found)[-1]}"), paths[1])
+    return paths

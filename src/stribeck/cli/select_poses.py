@@ -43,18 +43,19 @@ def select_poses(arguments: argparse.Namespace, config: CalibrationConfig, chain
     scaled = information_rows(model, values, np.concatenate([measured, positions]))
     choice = choose_poses(scaled, arguments.select, range(len(measured)), arguments.seed)
     chosen = [rows[i - len(measured)] for i in choice.chosen]
-    better = choice.log_determinant - choice.random_log_determinant
-    print(f"{len(chosen)} of {len(rows)} poses, {len(measured)} measured already; rows, most telling first:")
-    print(" ".join(map(str, chosen)))
-    print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} against random ones")
     path = result_path(arguments.output, CHOSEN)
     if path is not None:
         scales = np.array(config.joints.scales(len(chain.names)))
         lines = [" ".join(f"{x:.9g}" for x in positions[i - len(measured)] / scales) for i in choice.chosen]
         write_atomically(path, "\n".join(lines) + "\n")
-        print(path)
     if arguments.json is not None:
         write_atomically(arguments.json, json.dumps(_summary(choice, chosen, source), indent=1) + "\n")
+    better = choice.log_determinant - choice.random_log_determinant
+    print(f"{len(chosen)} of {len(rows)} poses, {len(measured)} measured already; rows, most telling first:")
+    print(" ".join(map(str, chosen)))
+    print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} against random ones")
+    if path is not None:
+        print(path)
     return 0
 
 
