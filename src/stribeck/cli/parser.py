@@ -34,6 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     _plot(_verb(verbs, "plot", "plot", "draw measured and simulated motion"))
     _diagram(_verb(verbs, "diagram", "diagram", "draw drive/backdrive diagrams"))
     _compensate(_verb(verbs, "compensate", "compensate", "friction torque for a recorded motion"))
+    _calibrate(_verb(verbs, "calibrate", "calibrate", "geometry of an arm from measured poses"))
     _demo(_verb(verbs, "demo", "demo", "the whole loop on emulated servos, through ROS 2 nodes"))
     return parser
 
@@ -327,6 +328,58 @@ def _compensate(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--json", type=Path, metavar="FILE", help="summary for scripts")
 
 
+def _calibrate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", required=True, metavar="NAME", help="arm by name, as irb120, or its YAML file"
+    )
+    data = parser.add_argument_group("poses")
+    data.add_argument(
+        "--data", type=Path, nargs="+", default=[], metavar="PATH", help="files, or folders that hold them"
+    )
+    data.add_argument(
+        "--validate", type=Path, nargs="+", metavar="PATH", help="other poses, to validate with"
+    )
+    data.add_argument(
+        "--train-rows", type=row_range, metavar="A:B", help="fit rows A to B-1, validate the rest"
+    )
+    data.add_argument("--train-every", type=count, metavar="K", help="fit every Kth row, validate the rest")
+    data.add_argument("--train-poses", type=count, metavar="N", help="fit N poses, validate the rest")
+    data.add_argument(
+        "--select-by",
+        choices=("random", "d-optimal"),
+        default="random",
+        help="how --train-poses are chosen (default: random)",
+    )
+    fit = parser.add_argument_group("what to fit")
+    fit.add_argument(
+        "--fits",
+        type=choices_of(("nominal", "offsets", "full")),
+        metavar="LIST",
+        help="nominal,offsets,full (default: the configuration's)",
+    )
+    fit.add_argument(
+        "--terms",
+        type=choices_of(("none", "gain", "compliance", "eccentricity", "bending")),
+        metavar="LIST",
+        help="what cross-validation may add to the geometry; none for nothing (default: the configuration's)",
+    )
+    fit.add_argument("--seed", type=seed, default=0, metavar="N", help="of splits and folds (default: 0)")
+    choice = parser.add_argument_group("choice of poses")
+    choice.add_argument("--select", type=count, metavar="N", help="do not fit: choose N poses, D-optimal")
+    choice.add_argument(
+        "--candidates",
+        type=Path,
+        metavar="FILE",
+        help="joint positions to choose from; --data then counts as measured (default: those of --data)",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--output", type=Path, metavar="P.json", help="result file or folder; with --select the chosen poses"
+    )
+    output.add_argument("--json", type=Path, metavar="FILE", help="errors and parameters for scripts")
+    output.add_argument("--plots", type=Path, metavar="DIR", help="folder for pictures")
+
+
 def _demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
@@ -406,6 +459,15 @@ def count(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, found {text}")
     return value
+
+
+def row_range(text: str) -> tuple[int, int]:
+    """Rows ``A:B`` from A on and before B."""
+    first, _, last = text.partition(":")
+    found = int(first or 0), int(last)
+    if not 0 <= found[0] < found[1]:
+        raise argparse.ArgumentTypeError(f"must be A:B with 0 <= A < B, found {text}")
+    return found
 
 
 def numbers(text: str) -> tuple[float, ...]:

@@ -1,0 +1,125 @@
+"""``stribeck calibrate --select``: which poses to measure next."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.arm.alignment import align
+from stribeck.arm.calibration_config import CalibrationConfig
+from stribeck.arm.calibration_data import (
+    JOINTS,
+    MeasuredPoses,
+    find_sets,
+    read_joints,
+    read_poses,
+)
+from stribeck.arm.kinematic_model import GEOMETRY, KinematicModel, candidate_terms
+from stribeck.arm.kinematics import Chain
+from stribeck.arm.pose_selection import PoseChoice, choose_poses, information_rows
+from stribeck.io.files import write_atomically
+
+FloatArray = npt.NDArray[np.float64]
+
+SCHEMA = 1
+CHOSEN = "poses.txt"
+
+DESIGN = (*GEOMETRY, "gain", "compliance")
+"""Groups of parameters that chosen poses are to tell."""
+
+TOOL = 0.1 * np.eye(3)
+"""Markers behind the flange [m] while none were measured."""
+
+
+def select_poses(arguments: argparse.Namespace, config: CalibrationConfig, chain: Chain) -> int:
+    """Choose, print and write poses."""
+    positions, rows, source = _candidates(arguments, config, chain)
+    model, values, measured = _design(arguments, config, chain)
+    scaled = information_rows(model, values, np.concatenate([measured, positions]))
+    choice = choose_poses(scaled, arguments.select, range(len(measured)), arguments.seed)
+    chosen = [rows[i - len(measured)] for i in choice.chosen]
+    path = result_path(arguments.output, CHOSEN)
+    if path is not None:
+        scales = np.array(config.joints.scales(len(chain.names)))
+        lines = [" ".join(f"{x:.9g}" for x in positions[i - len(measured)] / scales) for i in choice.chosen]
+        write_atomically(path, "\n".join(lines) + "\n")
+    if arguments.json is not None:
+        write_atomically(arguments.json, json.dumps(_summary(choice, chosen, source), indent=1) + "\n")
+    better = choice.log_determinant - choice.random_log_determinant
+    print(f"{len(chosen)} of {len(rows)} poses, {len(measured)} measured already; rows, most telling first:")
+    print(" ".join(map(str, chosen)))
+    print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} against random ones")
+    if path is not None:
+        print(path)
+    return 0
+
+
+def result_path(output: Path | None, name: str) -> Path | None:
+    """The file of ``--output``: itself if it has a suffix of ours, otherwise a file of that name in it."""
+    return output if output is None or output.suffix in (".json", ".txt") else output / name
+
+
+def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "candidates": source,
+        "selected": list(chosen),
+        "log_determinant": choice.log_determinant,
+        "random_log_determinant": choice.random_log_determinant,
+        "exchanges": choice.exchanges,
+    }
+
+
+def _candidates(
+    arguments: argparse.Namespace, config: CalibrationConfig, chain: Chain
+) -> tuple[FloatArray, list[int], str]:
+    """Joint positions to choose from, their rows, and the name of their file."""
+    if arguments.candidates is not None:
+        path: Path = arguments.candidates
+    else:
+        path = find_sets(arguments.data, config, needed=[JOINTS])[0][JOINTS]
+    positions = read_joints(path, config, chain)
+    return positions, list(range(len(positions))), path.name
+
+
+def _design(
+    arguments: argparse.Namespace, config: CalibrationConfig, chain: Chain
+) -> tuple[KinematicModel, FloatArray, FloatArray]:
+    """The model that poses are chosen for, its values, and the positions that count as measured."""
+    nothing = np.zeros((0, len(chain.names)))
+    complete = False
+    if arguments.data:
+        files = find_sets(arguments.data, config, needed=[JOINTS])
+        complete = all(set(config.markers) <= set(found) for found in files) and bool(config.markers)
+    if not complete:
+        return *_model(chain, config, np.eye(4), TOOL, ("a", "b", "c")), nothing
+    found = read_poses(arguments.data, config, chain)
+    base, points = align(chain, found.data)
+    model, values = _model(chain, config, base, points, found.markers)
+    return model, values, found.data.positions if arguments.candidates is not None else nothing
+
+
+def _model(
+    chain: Chain, config: CalibrationConfig, base: FloatArray, points: FloatArray, markers: Sequence[str]
+) -> tuple[KinematicModel, FloatArray]:
+    terms = candidate_terms(chain, config.gravity)
+    model = KinematicModel(chain, base, terms, tuple(markers), config.gravity).keep(DESIGN)
+    return model, np.concatenate([np.zeros(len(model.terms)), points.ravel()])
+
+
+def d_optimal_rows(
+    config: CalibrationConfig, chain: Chain, measured: MeasuredPoses, number: int, seed: int
+) -> list[int]:
+    """Rows of the poses that tell most, in ascending order.
+
+    Of what was measured, only a first guess of base and markers is used.
+    """
+    base, points = align(chain, measured.data)
+    model, values = _model(chain, config, base, points, measured.markers)
+    scaled = information_rows(model, values, measured.data.positions)
+    return sorted(choose_poses(scaled, number, seed=seed).chosen)
