@@ -12,7 +12,7 @@ from scipy import linalg
 Array = npt.NDArray[np.float64]
 
 ITERATIONS = 100
-LEAST_GAIN = 1e-7
+LEAST_GAIN = 1e-6
 """Steps that gain less than this share of the cost, twice in a row, end the search."""
 
 

@@ -82,7 +82,9 @@ def motion_of(run: Recording, protocol: Protocol, delay: float = 0.0) -> Motion:
     states = _states(run, grid, rate, _zero_phase(protocol.position_filter), protocol.edge_order)
     step = _fine_step(protocol, rate)
     wide = _wide(protocol, rate)
-    fine = _states(run, grid + delay, rate, wide, protocol.edge_order).at(slice(None, None, step))
+    fine = _later(_states(run, grid, rate, wide, protocol.edge_order), grid, delay).at(
+        slice(None, None, step)
+    )
     fine = States(rate / step, fine.position, fine.velocity, fine.acceleration)
     first, end = protocol.drop, len(grid) - protocol.drop
     first += -first % step  # rows lie on the fine grid
@@ -151,6 +153,14 @@ def _states(
         return States(rate, position, velocity, rates(velocity))
     velocity = _on(run, run.velocity, grid)
     return States(rate, position, smooth(velocity), smooth(rates(velocity)))
+
+
+def _later(states: States, grid: Array, delay: float) -> States:
+    """States that much later; beyond the end the last ones hold."""
+    if delay == 0.0:
+        return states
+    parts = (states.position, states.velocity, states.acceleration)
+    return States(states.rate, *(resample(grid, part, grid + delay) for part in parts))
 
 
 def _fine_step(protocol: Protocol, rate: float) -> int:

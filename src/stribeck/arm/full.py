@@ -1,0 +1,400 @@
+r"""The whole model fitted at once: consistent inertias, and the friction laws of :mod:`stribeck.core.friction`.
+
+.. math::
+
+    \min_{\xi, \theta} \sum_{j,t} \Big(\frac{\tau_j(t) - F[\,Y\pi(\xi) + \sum_e w_{ej} f_e(\theta_e)\,](t)}{\sigma_j}\Big)^2
+      + \frac{c}{s^2}\|\pi - \pi_0\|_S^2 + c\sum_i \big(tr(J_i J_{i0}^{-1}) - \log|J_i|\big) + c\,p(\theta)
+
+F is the filter that the measured torques went through: predictions go through it too, or every reversal of friction
+would be an error. c rows carry the information of one independent row, so that knowledge before the data (the URDF,
+weak bounds on the laws' shape p) weighs what it should beside residuals that are alike. Rows at rest are no
+equations but inequalities: only what exceeds the friction budget counts,
+:math:`\max(0, |\tau - Y\pi| - \tau_f^m)`. Inertials are in log-Cholesky coordinates, so every link is physically
+consistent. Solved by Levenberg-Marquardt on exact first derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.arm.consistent import LogCholesky
+from stribeck.arm.design import Machine
+from stribeck.arm.inertia import entropic_slope, nearest_consistent
+from stribeck.arm.joint_friction import (
+    ElementTorque,
+    element_torque,
+    elements_of,
+    friction_part,
+    parameter_names,
+)
+from stribeck.arm.levenberg_marquardt import NormalEquations, minimise
+from stribeck.arm.motion import Motion
+from stribeck.arm.selection import Choice, Prepared, prepare, sizes
+from stribeck.arm.uncertainty import covariance, standard_deviations
+from stribeck.core.friction import LAWS, FrictionLaw
+
+Array = npt.NDArray[np.float64]
+
+ROUNDS = 3
+"""How often the noise of the joints is estimated again."""
+
+SHAPE = {"alpha": (1.0, 0.3), "dtheta_stribeck": (0.0, 1.0)}
+"""Centre and standard deviation of the curvature, and of the logarithm of the Stribeck velocity over its start."""
+
+ALIKE = 0.5
+"""Standard deviation of the difference of two directions, as a share of their mean."""
+
+NEGATIVE = 1e-3
+"""Standard deviation of a budget at rest that is negative, as a share of Coulomb friction."""
+
+LOADED = 0.1
+"""Standard deviation of load-dependent terms about zero [1]."""
+
+
+@dataclass(frozen=True)
+class FullFit:
+    """The whole model.
+
+    :param choice: what was fitted.
+    :param inertials: standard inertial parameters (n, 10).
+    :param laws: of the elements, the joints and then the couplings.
+    :param parameters: inertia and the law's parameters of each element.
+    :param inertial_sigma, sigma: standard deviations of the inertials (n, 10), and of each element's parameters.
+    :param noise: standard deviation of the residuals of each joint (n,).
+    :param rest: velocity below which there is no direction [rad/s].
+    """
+
+    machine: Machine
+    choice: Choice
+    inertials: Array
+    laws: tuple[FrictionLaw, ...]
+    parameters: tuple[Array, ...]
+    inertial_sigma: Array
+    sigma: tuple[Array, ...]
+    noise: Array
+    rest: float
+
+    def values(self, element: str) -> Mapping[str, float]:
+        """Parameters of a joint or a coupling by name."""
+        k = self.machine.elements.index(element)
+        names = parameter_names(self.laws[k])
+        return dict(zip(names, self.parameters[k].tolist(), strict=True))
+
+    def predict(self, motion: Motion) -> Array:
+        """Torques at the rows of a run (M, n), which was made with the delay of the choice."""
+        return self._torques(motion)[0]
+
+    def friction(self, motion: Motion) -> Array:
+        """Friction alone, at the rows (M, n)."""
+        return self._torques(motion)[1]
+
+    def budgets(self, motion: Motion) -> Array:
+        """What friction can be at most, at the rows (M, n)."""
+        return self._torques(motion)[2]
+
+    def _torques(self, motion: Motion) -> tuple[Array, Array, Array]:
+        run = prepare(self.machine, motion)
+        load = run.regressor @ self.inertials.ravel()
+        total, friction, budget = load.copy(), np.zeros_like(load), np.zeros_like(load)
+        developed = run.developed(self.machine, self.choice.presliding, self.rest)
+        fine = motion.fine
+        elements = elements_of(self.machine.weights, fine.velocity, fine.acceleration, developed, load)
+        for law, parameters, element, weights in zip(
+            self.laws, self.parameters, elements, self.machine.weights, strict=True
+        ):
+            found = element_torque(law, parameters, element)
+            total += found.torque[:, None] * weights
+            friction += friction_part(law, parameters, element)[:, None] * weights
+            budget += found.budget[:, None] * np.abs(weights)
+        return run.at_rows(total), run.at_rows(friction), budget[motion.pick]
+
+
+class FullProblem:
+    """Normal equations of the whole model.
+
+    :param motions: the runs, made with the delay of the choice.
+    :param start: inertial parameters (n, 10) of the URDF.
+    :param noise: standard deviation of the residuals of each joint (n,).
+    """
+
+    def __init__(
+        self, machine: Machine, motions: Sequence[Motion], choice: Choice, rest: float, noise: Array
+    ) -> None:
+        self.machine, self.choice, self.rest, self.noise = machine, choice, rest, noise
+        self.runs = [prepare(machine, motion) for motion in motions]
+        self.developed = [run.developed(machine, choice.presliding, rest) for run in self.runs]
+        coupled = LAWS["m2" if choice.law.stribeck else "m1"].with_terms(asymmetric=choice.law.asymmetric)
+        joints = len(machine.joints)
+        self.laws = (choice.law,) * joints + (coupled,) * (len(machine.elements) - joints)
+        self.start = nearest_consistent(machine.inertials) if machine.arm is not None else np.zeros((0, 10))
+        self.bodies = LogCholesky(self.start)
+        self.speed = np.max([run.speed for run in self.runs], axis=0)
+        self._entropy = entropic_slope(self.start).ravel() if len(self.start) else np.zeros(0)
+        self._spread = sizes(self.start).ravel() * choice.prior if len(self.start) else np.zeros(0)
+        self.sections = self._sections()
+        self._columns = [self._acting_on(j) for j in range(joints)]
+
+    def _sections(self) -> list[slice]:
+        """Where the parameters of each element stand in the point."""
+        found, first = [], self.start.size
+        for law in self.laws:
+            found.append(slice(first, first + len(parameter_names(law))))
+            first = found[-1].stop
+        return found
+
+    def _acting_on(self, joint: int) -> npt.NDArray[np.intp]:
+        """Coordinates that the torque of a joint depends on."""
+        acting = np.flatnonzero(self.machine.weights[:, joint])
+        own = [np.arange(self.sections[e].start, self.sections[e].stop) for e in acting]
+        return np.concatenate([np.arange(self.start.size), *own])
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return int(self.sections[-1].stop)
+
+    def fitted_rows(self, run: Prepared) -> npt.NDArray[np.bool_]:
+        """Rows that are equations (M, n): the moving ones; with presliding, all but those at rest."""
+        return run.motion.moving if self.choice.presliding is None else ~run.motion.resting
+
+    def residuals(self, point: Array) -> tuple[list[Array], list[Array]]:
+        """Residuals (M, n) and their derivatives (M, n, p) of each run; rows that do not count are zero."""
+        size = self.start.size
+        inertials, inner = self.bodies.at(point[:size])
+        found, jacobians = [], []
+        for run, developed in zip(self.runs, self.developed, strict=True):
+            load = run.regressor @ inertials.ravel()
+            fine = run.motion.fine
+            elements = elements_of(self.machine.weights, fine.velocity, fine.acceleration, developed, load)
+            parts = [
+                element_torque(law, point[section], element)
+                for law, section, element in zip(self.laws, self.sections, elements, strict=True)
+            ]
+            predicted, jacobian = self._predicted(run, inertials, inner, parts)
+            residual = run.motion.torque - predicted
+            residual, jacobian = self._counted(run, residual, jacobian, parts)
+            found.append(residual)
+            jacobians.append(-jacobian)
+        return found, jacobians
+
+    def _predicted(
+        self, run: Prepared, inertials: Array, inner: Array, parts: Sequence[ElementTorque]
+    ) -> tuple[Array, Array]:
+        weights, joints = self.machine.weights, len(self.machine.joints)
+        size = self.start.size
+        friction = np.sum([p.torque[:, None] * w for p, w in zip(parts, weights, strict=True)], axis=0)
+        predicted = run.filtered @ inertials.ravel() + run.at_rows(friction)
+        jacobian = np.zeros((*predicted.shape, self.dimension))
+        if size:
+            jacobian[:, :, :size] = run.filtered
+            if self.choice.law.load != "none":
+                by_load = np.stack([part.by_load for part in parts[:joints]], axis=1)
+                through = run.at_rows((by_load[:, :, None] * run.regressor).reshape(len(by_load), -1))
+                jacobian[:, :, :size] += through.reshape(-1, joints, size)
+            jacobian[:, :, :size] = jacobian[:, :, :size] @ inner
+        for part, section, w in zip(parts, self.sections, weights, strict=True):
+            jacobian[:, :, section] = run.at_rows(part.by_parameters)[:, None, :] * w[:, None]
+        return predicted, jacobian
+
+    def _counted(
+        self, run: Prepared, residual: Array, jacobian: Array, parts: Sequence[ElementTorque]
+    ) -> tuple[Array, Array]:
+        """Rows that are not fitted are zero; those at rest count with what exceeds the budget."""
+        fitted = self.fitted_rows(run)
+        budget = np.stack([part.budget for part in parts[: len(self.machine.joints)]], axis=1)[
+            run.motion.pick
+        ]
+        resting = run.motion.resting & ~fitted
+        excess = np.sign(residual) * np.maximum(np.abs(residual) - budget, 0.0)
+        residual = np.where(fitted, residual, np.where(resting, excess, 0.0))
+        return residual, np.where((fitted | (resting & (excess != 0.0)))[:, :, None], jacobian, 0.0)
+
+    def equations(self, point: Array) -> NormalEquations:
+        """Cost, gradient and Gauss-Newton's Hessian at a point."""
+        residuals, jacobians = self.residuals(point)
+        cost, gradient = 0.0, np.zeros(self.dimension)
+        hessian = np.zeros((self.dimension, self.dimension))
+        for residual, jacobian in zip(residuals, jacobians, strict=True):
+            for j, noise in enumerate(self.noise):
+                columns = self._columns[j]
+                rows, left = jacobian[:, j, columns] / noise, residual[:, j] / noise
+                cost += 0.5 * float(left @ left)
+                gradient[columns] += rows.T @ left
+                hessian[np.ix_(columns, columns)] += rows.T @ rows
+        prior_cost, slope, curvature = self.prior(point)
+        return NormalEquations(cost + prior_cost, gradient + slope, hessian + curvature)
+
+    def prior(self, point: Array) -> tuple[float, Array, Array]:
+        """Knowledge before the data: cost, gradient, curvature."""
+        size, c = self.start.size, self.choice.correlated
+        gradient, curvature = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
+        cost = 0.0
+        if size:
+            inertials, inner = self.bodies.at(point[:size])
+            away = (inertials - self.start).ravel()
+            precision = c / self._spread**2
+            slope = precision * away + c * self._entropy
+            cost = float(0.5 * precision @ away**2 + c * self._entropy @ inertials.ravel())
+            cost -= 2.0 * c * float(point[self.bodies.logarithms].sum())
+            gradient[:size] = inner.T @ slope
+            gradient[self.bodies.logarithms] -= 2.0 * c
+            curvature[:size, :size] = inner.T @ (precision[:, None] * inner)
+            curvature[:size, :size] += self.bodies.bends(point[:size], slope)
+        for section, law, speed in zip(self.sections, self.laws, self.speed, strict=True):
+            rows, left = _shape(law, point[section], speed * self.choice.stribeck)
+            cost += 0.5 * c * float(left @ left)
+            gradient[section] += c * rows.T @ left
+            curvature[section, section] += c * rows.T @ rows
+        return cost, gradient, curvature
+
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper bounds of all coordinates."""
+        lower, upper = np.full(self.dimension, -np.inf), np.full(self.dimension, np.inf)
+        for section, law, speed in zip(self.sections, self.laws, self.speed, strict=True):
+            for k, name in enumerate(parameter_names(law), section.start):
+                low, high = _range(name, float(speed))
+                lower[k], upper[k] = low, high
+        return lower, upper
+
+
+def fit_full(
+    machine: Machine,
+    motions: Sequence[Motion],
+    choice: Choice,
+    rest: float,
+    noise: Array,
+    terms: Mapping[str, Array],
+) -> FullFit:
+    """Fit the whole model.
+
+    :param motions: the runs, made with the delay of the choice.
+    :param noise: standard deviation of the residuals of each joint (n,), to begin with.
+    :param terms: friction to begin with, by :meth:`~stribeck.arm.selection.Selection.solution`.
+    """
+    problem = FullProblem(machine, motions, choice, rest, noise)
+    lower, upper = problem.bounds()
+    point = np.clip(_first(problem, terms), lower, upper)
+    units = np.concatenate(
+        [np.ones(problem.start.size), np.maximum(np.abs(point[problem.start.size :]), _typical(problem))]
+    )
+    for _ in range(ROUNDS):
+        point = minimise(problem.equations, point, lower, upper, units, iterations=60)
+        problem.noise = _noise(problem, point)
+    return _result(problem, point)
+
+
+def _result(problem: FullProblem, point: Array) -> FullFit:
+    size = problem.start.size
+    residuals, jacobians = problem.residuals(point)
+    curvature = problem.prior(point)[2]
+    spread = covariance(jacobians, residuals, problem.noise, curvature / problem.choice.correlated)
+    inertials, inner = problem.bodies.at(point[:size])
+    sigma = standard_deviations(spread)
+    inertial_sigma = standard_deviations(inner @ spread[:size, :size] @ inner.T) if size else np.zeros(0)
+    return FullFit(
+        machine=problem.machine,
+        choice=problem.choice,
+        inertials=inertials,
+        laws=problem.laws,
+        parameters=tuple(point[section] for section in problem.sections),
+        inertial_sigma=inertial_sigma.reshape(-1, 10),
+        sigma=tuple(sigma[section] for section in problem.sections),
+        noise=problem.noise,
+        rest=problem.rest,
+    )
+
+
+def _first(problem: FullProblem, terms: Mapping[str, Array]) -> Array:
+    """A point to begin with, from the linear terms of the selection."""
+    point = np.zeros(problem.dimension)
+    for e, (section, law) in enumerate(zip(problem.sections, problem.laws, strict=True)):
+        sides = (
+            {
+                "friction_viscous": terms["viscous+"][e],
+                "friction_viscous_negative": terms["viscous-"][e],
+                "friction_base": terms["base+"][e],
+                "friction_base_negative": terms["base-"][e],
+            }
+            if law.asymmetric
+            else {"friction_viscous": terms["viscous"][e], "friction_base": terms["base"][e]}
+        )
+        known = {
+            "armature": terms["inertia"][e],
+            "friction_stribeck": terms["stribeck"][e] if "stribeck" in terms else 0.0,
+            "load_friction_base": max(terms["load"][e], 0.01) if "load" in terms else 0.0,
+            "dtheta_stribeck": problem.choice.stribeck * problem.speed[e],
+            "alpha": SHAPE["alpha"][0],
+            "torque_offset": -terms["offset"][e] if "offset" in terms else 0.0,
+            **sides,
+        }
+        point[section] = [known.get(name, 0.0) for name in parameter_names(law)]
+    return point
+
+
+def _typical(problem: FullProblem) -> Array:
+    """What parameters of the elements may change by in one step: a share of the torque there is."""
+    torque = np.max([np.sqrt(np.mean(run.motion.torque**2, axis=0)) for run in problem.runs], axis=0)
+    found = []
+    for law, weights, speed in zip(problem.laws, problem.machine.weights, problem.speed, strict=True):
+        size = 0.1 * float(np.max(np.abs(weights) * torque))
+        kinds = {"alpha": 0.3, "dtheta_stribeck": 0.1 * speed, "armature": 0.1 * size}
+        for name in parameter_names(law):
+            known = 0.1 if name.startswith("load") else size / speed if "viscous" in name else size
+            found.append(kinds.get(name, known))
+    return np.array(found)
+
+
+def _noise(problem: FullProblem, point: Array) -> Array:
+    residuals, _ = problem.residuals(point)
+    squares = np.sum([np.sum(r**2, axis=0) for r in residuals], axis=0)
+    rows = np.sum([problem.fitted_rows(run).sum(axis=0) for run in problem.runs], axis=0)
+    return np.asarray(np.sqrt(np.maximum(squares / np.maximum(rows, 1), 1e-24)))
+
+
+def _range(name: str, speed: float) -> tuple[float, float]:
+    """Bounds of a parameter of an element whose largest velocity is ``speed``."""
+    if name in ("torque_offset", "friction_stribeck"):
+        return -np.inf, np.inf
+    if name == "dtheta_stribeck":
+        return 0.005 * speed, 2.0 * speed
+    if name == "alpha":
+        return 0.5, 3.0
+    return (0.0, 0.5) if name.startswith("load") else (0.0, np.inf)
+
+
+def _shape(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[Array, Array]:
+    """Derivatives (r, k) and residuals (r,) of what is held for likely of a law's shape."""
+    names = parameter_names(law)
+    values = dict(zip(names, parameters, strict=True))
+    rows, left = [], []
+
+    def add(residual: float, slopes: Mapping[str, float]) -> None:
+        left.append(residual)
+        rows.append([slopes.get(name, 0.0) for name in names])
+
+    if law.stribeck:
+        centre, spread = SHAPE["alpha"]
+        add((values["alpha"] - centre) / spread, {"alpha": 1.0 / spread})
+        spread = SHAPE["dtheta_stribeck"][1]
+        velocity = values["dtheta_stribeck"]
+        add(np.log(velocity / stribeck) / spread, {"dtheta_stribeck": 1.0 / (spread * velocity)})
+    for name in names:
+        if name.startswith("load"):
+            add(values[name] / LOADED, {name: 1.0 / LOADED})
+    for name in ("friction_base", "friction_base_negative") if law.stribeck else ():
+        static = values.get(name, 0.0) + values["friction_stribeck"]
+        if static < 0.0:  # a budget is never negative, at rest neither
+            scale = 1.0 / (NEGATIVE * max(values[name], 1e-9)) if name in values else 0.0
+            add(scale * static, {name: scale, "friction_stribeck": scale})
+    if law.asymmetric:
+        for name in ("friction_base", "friction_viscous"):
+            mean = max(0.5 * (values[name] + values[f"{name}_negative"]), 1e-9)
+            scale = 1.0 / (ALIKE * mean)
+            add(
+                scale * (values[name] - values[f"{name}_negative"]), {name: scale, f"{name}_negative": -scale}
+            )
+    return np.array(rows).reshape(-1, len(names)), np.array(left)
