@@ -1,9 +1,12 @@
 """What all tests share."""
 
+import faulthandler
 import os
 import tempfile
+from collections.abc import Iterator
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
@@ -22,3 +25,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Leave nothing behind."""
     if (folder := config.stash.get(FOLDER, None)) is not None:
         folder.cleanup()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A test that hangs where no signal reaches it, in a library, ends the whole run and shows where."""
+    limit = float(item.config.getini("timeout"))
+    if item.config.getoption("usepdb") or not limit:
+        return (yield)
+    shown = item.config.stash[fault_handler_stderr_fd_key]  # pytest keeps sys.stderr to itself
+    faulthandler.dump_traceback_later(1.5 * limit, exit=True, file=shown)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
