@@ -284,7 +284,21 @@ def fit_full(
     for _ in range(ROUNDS):
         point = minimise(problem.equations, point, lower, upper, units, iterations=60)
         problem.noise = _noise(problem, point)
-    return _result(problem, point)
+    return _result(problem, _with_budgets(problem, point))
+
+
+def _with_budgets(problem: FullProblem, point: Array) -> Array:
+    """The point with budgets at rest that are exactly not negative."""
+    point = point.copy()
+    for section, law in zip(problem.sections, problem.laws, strict=True):
+        names = parameter_names(law)
+        if law.stribeck:
+            bases = [
+                point[section.start + names.index(name)] for name in names if name.startswith("friction_base")
+            ]
+            k = section.start + names.index("friction_stribeck")
+            point[k] = max(point[k], -min(bases))
+    return point
 
 
 def _result(problem: FullProblem, point: Array) -> FullFit:

@@ -35,6 +35,11 @@ def build_parser() -> argparse.ArgumentParser:
     _diagram(_verb(verbs, "diagram", "diagram", "draw drive/backdrive diagrams"))
     _compensate(_verb(verbs, "compensate", "compensate", "friction torque for a recorded motion"))
     _calibrate(_verb(verbs, "calibrate", "calibrate", "geometry of an arm from measured poses"))
+    _identify_arm(
+        _verb(
+            verbs, "identify-arm", "identify_arm", "inertias and friction of a robot arm from recorded motion"
+        )
+    )
     _demo(_verb(verbs, "demo", "demo", "the whole loop on emulated servos, through ROS 2 nodes"))
     return parser
 
@@ -326,6 +331,39 @@ def _compensate(parser: argparse.ArgumentParser) -> None:
         "--output", type=Path, metavar="TORQUE.csv", help="stamps and friction torque of each joint [N m]"
     )
     output.add_argument("--json", type=Path, metavar="FILE", help="summary for scripts")
+
+
+def _identify_arm(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", required=True, metavar="NAME", help="machine by name, as tx40, or its YAML file"
+    )
+    data = parser.add_argument_group("recordings")
+    data.add_argument(
+        "--data",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="PATH",
+        help="files, folders that hold them, or bags",
+    )
+    data.add_argument("--validate", type=Path, nargs="+", metavar="PATH", help="runs that are predicted only")
+    data.add_argument(
+        "--urdf", type=Path, metavar="FILE", help="the arm (default: the one that the configuration names)"
+    )
+    fit = parser.add_argument_group("what to fit")
+    fit.add_argument(
+        "--fits",
+        type=choices_of(("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")),
+        metavar="LIST",
+        help="of ols,asymmetric,weighted,robust,consistent,log-cholesky,full (default: all but robust, log-cholesky)",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--output", type=Path, metavar="DIR", help="new URDF, and a parameter file for each joint"
+    )
+    output.add_argument("--json", type=Path, metavar="FILE", help="parameters and errors for programs")
+    output.add_argument("--plots", type=Path, metavar="DIR", help="pictures of torques, errors and friction")
+    output.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def _calibrate(parser: argparse.ArgumentParser) -> None:

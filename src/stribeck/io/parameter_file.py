@@ -25,7 +25,7 @@ SCHEMA = 1
 BLOCK = "stribeck"
 
 _POSITIVE = ("kt", "R", "ratio", "alpha", "dtheta_stribeck", "current_limit")
-_SIGNED = ("q_offset", "torque_offset")
+_SIGNED = ("q_offset", "torque_offset", "friction_stribeck")
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,7 @@ def _values(flat: Mapping[str, Any], actuator: Actuator, law: FrictionLaw, what:
     }
     for name, value in values.items():
         check_possible(name, value, what)
+    _check_static(values, what)
     return {"q_offset": 0.0, **values}
 
 
@@ -170,6 +171,17 @@ def check_possible(name: str, value: float, what: str) -> None:
         )
     if abs(value) > 1e6:
         raise ParameterFileError(f"{what}: {name} is impossibly large, found {value:g}")
+
+
+def _check_static(values: Mapping[str, float], what: str) -> None:
+    """Friction that grows with velocity has a negative Stribeck term; its budget at rest is none the less positive."""
+    stribeck = values.get("friction_stribeck", 0.0)
+    for name in ("friction_base", "friction_base_negative"):
+        if name in values and values[name] + stribeck < -1e-9:
+            raise ParameterFileError(
+                f"{what}: {name} + friction_stribeck, the friction at rest, must not be negative, found "
+                f"{values[name] + stribeck:g}"
+            )
 
 
 def _provenance(value: Any, what: str) -> Provenance:

@@ -1,0 +1,131 @@
+"""The pictures of ``stribeck identify-arm``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy import signal
+
+from stribeck.arm.full import FullFit
+from stribeck.arm.identify import Scored
+from stribeck.arm.joint_friction import friction_curve
+from stribeck.arm.motion import Motion
+from stribeck.arm.residuals import explain
+from stribeck.arm.scores import scores
+from stribeck.io.robot_config import RobotConfig
+from stribeck.report.arm_figures import (
+    FrictionDrawing,
+    TorqueDrawing,
+    draw_fit_errors,
+    draw_friction,
+    draw_residuals,
+    draw_torques,
+)
+from stribeck.report.figures import save
+
+UNITS = {"rotary": ("N m", "rad/s", "rad"), "linear": ("N", "m/s", "m")}
+
+
+def draw(folder: Path, robot: RobotConfig, found: Mapping[str, Scored]) -> list[Path]:
+    """Draw errors of all fits, and torques, friction and residuals of the last one; the pictures' paths."""
+    last = list(found)[-1]
+    written = [folder / "errors.png"]
+    joints = next(iter(found.values())).fit.machine.joints
+    save(draw_fit_errors(_errors(found), joints, "moving rows"), written[0])
+    scored = found[last]
+    for part, motions in scored.motions.items():
+        for motion, predicted in zip(motions, scored.predictions[part], strict=True):
+            written.append(folder / f"torque_{part}_{motion.name}.png")
+            save(draw_torques(_torques(robot, last, scored, motion, predicted)), written[-1])
+    if isinstance(scored.fit, FullFit):
+        written += _friction(folder, robot, scored, scored.fit)
+        written += _residuals(folder, robot, scored)
+    return written
+
+
+def _errors(found: Mapping[str, Scored]) -> dict[str, dict[str, list[float | None]]]:
+    sets: dict[str, dict[str, list[float | None]]] = {}
+    for name, scored in found.items():
+        for part, errors in scored.errors.items():
+            moving = errors["moving"]
+            sets.setdefault(part, {})[name] = [*moving["per_joint"], moving["all"]]
+    return sets
+
+
+def _torques(
+    robot: RobotConfig, name: str, scored: Scored, motion: Motion, predicted: npt.NDArray[np.float64]
+) -> TorqueDrawing:
+    return TorqueDrawing(
+        title=f"{robot.title}, {motion.name}, fit {name}",
+        joints=motion.joints,
+        unit=UNITS[robot.units][0],
+        time=motion.time,
+        measured=motion.torque,
+        predicted=predicted,
+        friction=scored.fit.friction(motion) if isinstance(scored.fit, FullFit) else None,
+        errors=scores([motion], [predicted])["moving"]["per_joint"],
+    )
+
+
+def _friction(folder: Path, robot: RobotConfig, scored: Scored, fit: FullFit) -> list[Path]:
+    """One picture of all training runs, and one of each run of validation."""
+    pictures: dict[str, Sequence[Motion]] = {"friction": scored.motions["train"]}
+    pictures |= {f"friction_{motion.name}": [motion] for motion in scored.motions.get("validation", [])}
+    written = []
+    for name, motions in pictures.items():
+        drawings = [
+            d for j in range(len(motions[0].joints)) if (d := _friction_of(fit, motions, j)) is not None
+        ]
+        if drawings:
+            written.append(folder / f"{name}.png")
+            save(draw_friction(drawings, *UNITS[robot.units][:2]), written[-1])
+    return written
+
+
+def _friction_of(fit: FullFit, motions: Sequence[Motion], joint: int) -> FrictionDrawing | None:
+    """Measured friction of a joint: torque less what is predicted without friction."""
+    velocity, friction = [], []
+    for motion in motions:
+        moving = motion.moving[:, joint]
+        rigid = fit.predict(motion) - fit.friction(motion)
+        velocity.append(motion.states.velocity[moving, joint])
+        friction.append((motion.torque - rigid)[moving, joint])
+    speeds, found = np.concatenate(velocity), np.concatenate(friction)
+    if not len(speeds):
+        return None
+    name = fit.machine.joints[joint]
+    curve = np.linspace(speeds.min(), speeds.max(), 400)
+    curve = curve[np.abs(curve) > 1e-3 * np.abs(curve).max()]
+    law = fit.laws[joint]
+    return FrictionDrawing(
+        joint=name,
+        velocity=speeds,
+        friction=found,
+        curve_velocity=curve,
+        curves={"fitted law, no load": friction_curve(law, fit.values(name), curve)},
+    )
+
+
+def _residuals(folder: Path, robot: RobotConfig, scored: Scored) -> list[Path]:
+    unit, velocity_unit, position_unit = UNITS[robot.units]
+    motion, predicted = scored.motions["train"][0], scored.predictions["train"][0]
+    rate = 1.0 / float(np.median(np.diff(motion.time)))
+    written = []
+    for j, (joint, shares) in enumerate(zip(motion.joints, explain(motion, predicted), strict=True)):
+        left = motion.torque[:, j] - predicted[:, j]
+        frequency, density = signal.welch(left, rate, nperseg=min(512, len(left)))
+        told = ", ".join(
+            f"{name} {100 * value:.0f} %"
+            for name in ("noise", "delay", "ripple", "velocity", "slow")
+            if (value := shares[name]) is not None
+        )
+        signals = {
+            f"position [{position_unit}]": (motion.states.position[:, j], left),
+            f"velocity [{velocity_unit}]": (motion.states.velocity[:, j], left),
+        }
+        written.append(folder / f"residual_{joint}.png")
+        save(draw_residuals(joint, unit, frequency, density, signals, told), written[-1])
+    return written

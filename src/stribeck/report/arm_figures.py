@@ -1,0 +1,188 @@
+"""Figures of an identified arm: torques, errors, friction curves, what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib.style
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from stribeck.errors import ConfigError
+from stribeck.report.figures import COLOURS, MEASURED, STYLE
+
+FloatArray = npt.NDArray[np.float64]
+
+WIDTH = 9.0
+MOST_POINTS = 3000
+"""Points of a cloud that are drawn, evenly chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueDrawing:
+    """Torques of a run.
+
+    :param title: of the picture.
+    :param joints: names (n,).
+    :param unit: ``N m`` or ``N``.
+    :param time: (N,) [s].
+    :param measured, predicted: (N, n).
+    :param friction: the part of friction (N, n), where the fit has one.
+    :param errors: relative error of each joint (n,), not a number where it did not move.
+    """
+
+    title: str
+    joints: Sequence[str]
+    unit: str
+    time: FloatArray
+    measured: FloatArray
+    predicted: FloatArray
+    friction: FloatArray | None
+    errors: Sequence[float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionDrawing:
+    """Friction of one joint against velocity.
+
+    :param velocity, friction: measured, torque less what the rigid arm asks for (N,).
+    :param curve_velocity: (k,).
+    :param curves: friction of the fitted law (k,) by label.
+    """
+
+    joint: str
+    velocity: FloatArray
+    friction: FloatArray
+    curve_velocity: FloatArray
+    curves: Mapping[str, FloatArray]
+
+
+def draw_torques(run: TorqueDrawing) -> Figure:
+    """Measured and predicted torque of each joint, the part of friction, and what is left."""
+    n = len(run.joints)
+    with matplotlib.style.context(["default", STYLE]):
+        figure = _figure(WIDTH, 0.9 + 1.75 * n)
+        figure.suptitle(run.title, fontsize=11)
+        panels = figure.subplots(n, 1, sharex=True, squeeze=False)[:, 0]
+        for j, panel in enumerate(panels):
+            panel.plot(run.time, run.measured[:, j], **{**MEASURED, "linewidth": 1.0})
+            panel.plot(run.time, run.predicted[:, j], color=COLOURS[1], linewidth=0.9, label="predicted")
+            if run.friction is not None:
+                panel.plot(
+                    run.time, run.friction[:, j], color=COLOURS[0], linewidth=0.9, label="friction part"
+                )
+            left = run.measured[:, j] - run.predicted[:, j]
+            panel.plot(run.time, left, color="0.55", linewidth=0.6, label="measured − predicted")
+            error = run.errors[j]
+            told = "did not move" if error is None else f"relative error {100 * error:.2f} %"
+            panel.set_title(f"{run.joints[j]}, {told}", loc="left", fontsize=9)
+            panel.set_ylabel(f"[{run.unit}]")
+        panels[-1].set_xlabel("time [s]")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure
+
+
+def draw_fit_errors(
+    errors: Mapping[str, Mapping[str, Sequence[float | None]]], joints: Sequence[str], rows: str
+) -> Figure:
+    """Relative errors of each fit and joint, one panel for each set.
+
+    :param errors: by set, then by fit: of each joint, and of all at the end.
+    :param rows: which rows, in words.
+    :raises ConfigError: without a set.
+    """
+    if not errors:
+        raise ConfigError("no errors to draw: fit first")
+    labels = [*joints, "all"]
+    with matplotlib.style.context(["default", STYLE]):
+        figure = _figure(max(WIDTH, 1.1 * len(labels) + 1.5), 0.7 + 2.4 * len(errors))
+        panels = figure.subplots(len(errors), 1, squeeze=False, sharex=True)[:, 0]
+        for panel, (name, fits) in zip(panels, errors.items(), strict=True):
+            width = 0.8 / len(fits)
+            for k, (fit, values) in enumerate(fits.items()):
+                heights = [0.0 if value is None else 100.0 * value for value in values]
+                places = np.arange(len(labels)) - 0.4 + (k + 0.5) * width
+                panel.bar(places, heights, width, color=COLOURS[k % len(COLOURS)], label=fit)
+            panel.set_title(f"{name}, {rows}", loc="left", fontsize=9)
+            panel.set_ylabel("relative error [%]")
+            panel.set_xticks(np.arange(len(labels)), labels)
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+    return figure
+
+
+def draw_friction(joints: Sequence[FrictionDrawing], unit: str, velocity_unit: str) -> Figure:
+    """Friction of each joint against velocity: measured points, and the fitted law.
+
+    :raises ConfigError: without a joint.
+    """
+    if not joints:
+        raise ConfigError("no friction to draw: no joint moved")
+    columns = min(3, len(joints))
+    rows = -(-len(joints) // columns)
+    with matplotlib.style.context(["default", STYLE]):
+        figure = _figure(3.6 * columns + 0.4, 0.7 + 2.7 * rows)
+        panels = figure.subplots(rows, columns, squeeze=False)
+        for panel, joint in zip(panels.flat, joints, strict=False):
+            _draw_cloud(panel, joint)
+            panel.set_title(joint.joint, loc="left", fontsize=9)
+            panel.set_xlabel(f"velocity [{velocity_unit}]")
+            panel.set_ylabel(f"friction [{unit}]")
+        for panel in list(panels.flat)[len(joints) :]:
+            panel.remove()
+        handles, names = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+    return figure
+
+
+def draw_residuals(
+    joint: str,
+    unit: str,
+    frequency: FloatArray,
+    density: FloatArray,
+    signals: Mapping[str, tuple[FloatArray, FloatArray]],
+    shares: str,
+) -> Figure:
+    """What is left of a joint's torque: over frequency, and against other signals.
+
+    :param frequency, density: spectrum (k,) [Hz, unit²/Hz].
+    :param signals: values (N,) and residuals (N,), by the label of the axis.
+    :param shares: what it consists of, in words.
+    """
+    with matplotlib.style.context(["default", STYLE]):
+        figure = _figure(3.4 * (1 + len(signals)) + 0.4, 3.3)
+        figure.suptitle(f"{joint}: measured − predicted; {shares}", fontsize=9)
+        panels = figure.subplots(1, 1 + len(signals), squeeze=False)[0]
+        panels[0].loglog(frequency[1:], density[1:], color=COLOURS[0])
+        panels[0].set(xlabel="frequency [Hz]", ylabel=f"power density [({unit})²/Hz]")
+        for panel, (label, (values, left)) in zip(panels[1:], signals.items(), strict=True):
+            step = max(1, len(values) // MOST_POINTS)
+            panel.plot(values[::step], left[::step], ".", color="0.4", markersize=1.5)
+            panel.set(xlabel=label, ylabel=f"[{unit}]")
+    return figure
+
+
+def _draw_cloud(panel: Axes, joint: FrictionDrawing) -> None:
+    step = max(1, len(joint.velocity) // MOST_POINTS)
+    panel.plot(
+        joint.velocity[::step],
+        joint.friction[::step],
+        ".",
+        color="0.6",
+        markersize=2.0,
+        label="measured",
+        rasterized=True,
+    )
+    for k, (label, curve) in enumerate(joint.curves.items()):
+        panel.plot(joint.curve_velocity, curve, color=COLOURS[(k + 1) % len(COLOURS)], label=label)
+
+
+def _figure(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
