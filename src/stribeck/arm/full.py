@@ -113,6 +113,20 @@ class FullFit:
         return run.at_rows(total), run.at_rows(friction), budget[motion.pick]
 
 
+@dataclass(frozen=True)
+class JointRows:
+    """Residuals of one joint.
+
+    :param residual: measured less predicted torque (M,) [N m].
+    :param jacobian: derivatives by inertials and friction parameters (M, c).
+    :param columns: which ones (c,).
+    """
+
+    residual: Array
+    jacobian: Array
+    columns: npt.NDArray[np.intp]
+
+
 class FullProblem:
     """Normal equations of the whole model.
 
@@ -136,6 +150,7 @@ class FullProblem:
         self._entropy = entropic_slope(self.start).ravel() if len(self.start) else np.zeros(0)
         self._spread = sizes(self.start).ravel() * choice.prior if len(self.start) else np.zeros(0)
         self.sections = self._sections()
+        self._links = [np.flatnonzero(self.runs[0].regressor[:, j].any(axis=0)) for j in range(joints)]
         self._columns = [self._acting_on(j) for j in range(joints)]
 
     def _sections(self) -> list[slice]:
@@ -147,10 +162,10 @@ class FullProblem:
         return found
 
     def _acting_on(self, joint: int) -> npt.NDArray[np.intp]:
-        """Coordinates that the torque of a joint depends on."""
+        """Inertials and friction parameters that the torque of a joint depends on."""
         acting = np.flatnonzero(self.machine.weights[:, joint])
         own = [np.arange(self.sections[e].start, self.sections[e].stop) for e in acting]
-        return np.concatenate([np.arange(self.start.size), *own])
+        return np.concatenate([self._links[joint], *own])
 
     @property
     def dimension(self) -> int:
@@ -161,72 +176,77 @@ class FullProblem:
         """Rows that are equations (M, n): the moving ones; with presliding, all but those at rest."""
         return run.motion.moving if self.choice.presliding is None else ~run.motion.resting
 
-    def residuals(self, point: Array) -> tuple[list[Array], list[Array]]:
-        """Residuals (M, n) and their derivatives (M, n, p) of each run; rows that do not count are zero."""
-        size = self.start.size
-        inertials, inner = self.bodies.at(point[:size])
-        found, jacobians = [], []
+    def rows(self, point: Array) -> list[list[JointRows]]:
+        """Residuals with their derivatives of each run and joint; rows that do not count are zero."""
+        inertials = self.bodies.at(point[: self.start.size])[0].ravel()
+        found = []
         for run, developed in zip(self.runs, self.developed, strict=True):
-            load = run.regressor @ inertials.ravel()
-            fine = run.motion.fine
+            load, fine = run.regressor @ inertials, run.motion.fine
             elements = elements_of(self.machine.weights, fine.velocity, fine.acceleration, developed, load)
             parts = [
                 element_torque(law, point[section], element)
                 for law, section, element in zip(self.laws, self.sections, elements, strict=True)
             ]
-            predicted, jacobian = self._predicted(run, inertials, inner, parts)
-            residual = run.motion.torque - predicted
-            residual, jacobian = self._counted(run, residual, jacobian, parts)
-            found.append(residual)
-            jacobians.append(-jacobian)
-        return found, jacobians
+            slopes = [run.at_rows(part.by_parameters) for part in parts]
+            friction = np.stack([part.torque for part in parts], axis=1) @ self.machine.weights
+            predicted = run.filtered @ inertials + run.at_rows(friction)
+            found.append(
+                [self._joint_rows(run, j, predicted[:, j], parts[j], slopes) for j in range(load.shape[1])]
+            )
+        return found
 
-    def _predicted(
-        self, run: Prepared, inertials: Array, inner: Array, parts: Sequence[ElementTorque]
-    ) -> tuple[Array, Array]:
-        weights, joints = self.machine.weights, len(self.machine.joints)
-        size = self.start.size
-        friction = np.sum([p.torque[:, None] * w for p, w in zip(parts, weights, strict=True)], axis=0)
-        predicted = run.filtered @ inertials.ravel() + run.at_rows(friction)
-        jacobian = np.zeros((*predicted.shape, self.dimension))
-        if size:
-            jacobian[:, :, :size] = run.filtered
-            if self.choice.law.load != "none":
-                by_load = np.stack([part.by_load for part in parts[:joints]], axis=1)
-                through = run.at_rows((by_load[:, :, None] * run.regressor).reshape(len(by_load), -1))
-                jacobian[:, :, :size] += through.reshape(-1, joints, size)
-            jacobian[:, :, :size] = jacobian[:, :, :size] @ inner
-        for part, section, w in zip(parts, self.sections, weights, strict=True):
-            jacobian[:, :, section] = run.at_rows(part.by_parameters)[:, None, :] * w[:, None]
-        return predicted, jacobian
-
-    def _counted(
-        self, run: Prepared, residual: Array, jacobian: Array, parts: Sequence[ElementTorque]
-    ) -> tuple[Array, Array]:
-        """Rows that are not fitted are zero; those at rest count with what exceeds the budget."""
-        fitted = self.fitted_rows(run)
-        budget = np.stack([part.budget for part in parts[: len(self.machine.joints)]], axis=1)[
-            run.motion.pick
-        ]
-        resting = run.motion.resting & ~fitted
-        excess = np.sign(residual) * np.maximum(np.abs(residual) - budget, 0.0)
-        residual = np.where(fitted, residual, np.where(resting, excess, 0.0))
-        return residual, np.where((fitted | (resting & (excess != 0.0)))[:, :, None], jacobian, 0.0)
+    def _joint_rows(
+        self, run: Prepared, joint: int, predicted: Array, part: ElementTorque, slopes: Sequence[Array]
+    ) -> JointRows:
+        links, acting = self._links[joint], np.flatnonzero(self.machine.weights[:, joint]).tolist()
+        rigid = run.filtered[:, joint, links]
+        if self.choice.law.load != "none" and len(links):
+            rigid = rigid + run.at_rows(part.by_load[:, None] * run.regressor[:, joint, links])
+        own = [slopes[e] * self.machine.weights[e, joint] for e in acting]
+        residual = run.motion.torque[:, joint] - predicted
+        fitted = self.fitted_rows(run)[:, joint]
+        resting = run.motion.resting[:, joint] & ~fitted
+        excess = np.sign(residual) * np.maximum(np.abs(residual) - part.budget[run.motion.pick], 0.0)
+        counted = np.where(fitted, residual, np.where(resting, excess, 0.0))
+        used = fitted | (resting & (excess != 0.0))
+        jacobian = np.column_stack([rigid, *own])
+        return JointRows(counted, -jacobian * used[:, None], self._columns[joint])
 
     def equations(self, point: Array) -> NormalEquations:
         """Cost, gradient and Gauss-Newton's Hessian at a point."""
-        residuals, jacobians = self.residuals(point)
         cost, gradient = 0.0, np.zeros(self.dimension)
         hessian = np.zeros((self.dimension, self.dimension))
-        for residual, jacobian in zip(residuals, jacobians, strict=True):
-            for j, noise in enumerate(self.noise):
-                columns = self._columns[j]
-                rows, left = jacobian[:, j, columns] / noise, residual[:, j] / noise
+        for run in self.rows(point):
+            for one, noise in zip(run, self.noise, strict=True):
+                jacobian, left = one.jacobian / noise, one.residual / noise
                 cost += 0.5 * float(left @ left)
-                gradient[columns] += rows.T @ left
-                hessian[np.ix_(columns, columns)] += rows.T @ rows
+                gradient[one.columns] += jacobian.T @ left
+                hessian[np.ix_(one.columns, one.columns)] += jacobian.T @ jacobian
+        inner = self._inner(point)
         prior_cost, slope, curvature = self.prior(point)
-        return NormalEquations(cost + prior_cost, gradient + slope, hessian + curvature)
+        return NormalEquations(
+            cost + prior_cost, inner.T @ gradient + slope, inner.T @ hessian @ inner + curvature
+        )
+
+    def _inner(self, point: Array) -> Array:
+        """Derivative of inertials and friction parameters by the coordinates, (p, p)."""
+        found = np.eye(self.dimension)
+        size = self.start.size
+        found[:size, :size] = self.bodies.at(point[:size])[1]
+        return found
+
+    def covariance(self, point: Array) -> Array:
+        """Covariance of inertials and friction parameters, (p, p)."""
+        jacobians, residuals = [], []
+        for run in self.rows(point):
+            jacobian = np.zeros((len(run[0].residual), len(run), self.dimension))
+            for j, one in enumerate(run):
+                jacobian[:, j, one.columns] = one.jacobian
+            jacobians.append(jacobian)
+            residuals.append(np.stack([one.residual for one in run], axis=1))
+        outer = np.linalg.inv(self._inner(point))
+        prior = outer.T @ self.prior(point)[2] @ outer / self.choice.correlated
+        return covariance(jacobians, residuals, self.noise, prior)
 
     def prior(self, point: Array) -> tuple[float, Array, Array]:
         """Knowledge before the data: cost, gradient, curvature."""
@@ -303,19 +323,15 @@ def _with_budgets(problem: FullProblem, point: Array) -> Array:
 
 def _result(problem: FullProblem, point: Array) -> FullFit:
     size = problem.start.size
-    residuals, jacobians = problem.residuals(point)
-    curvature = problem.prior(point)[2]
-    spread = covariance(jacobians, residuals, problem.noise, curvature / problem.choice.correlated)
-    inertials, inner = problem.bodies.at(point[:size])
-    sigma = standard_deviations(spread)
-    inertial_sigma = standard_deviations(inner @ spread[:size, :size] @ inner.T) if size else np.zeros(0)
+    sigma = standard_deviations(problem.covariance(point))
+    inertials = problem.bodies.at(point[:size])[0]
     return FullFit(
         machine=problem.machine,
         choice=problem.choice,
         inertials=inertials,
         laws=problem.laws,
         parameters=tuple(point[section] for section in problem.sections),
-        inertial_sigma=inertial_sigma.reshape(-1, 10),
+        inertial_sigma=sigma[:size].reshape(-1, 10),
         sigma=tuple(sigma[section] for section in problem.sections),
         noise=problem.noise,
         rest=problem.rest,
@@ -363,8 +379,7 @@ def _typical(problem: FullProblem) -> Array:
 
 
 def _noise(problem: FullProblem, point: Array) -> Array:
-    residuals, _ = problem.residuals(point)
-    squares = np.sum([np.sum(r**2, axis=0) for r in residuals], axis=0)
+    squares = np.sum([[np.sum(one.residual**2) for one in run] for run in problem.rows(point)], axis=0)
     rows = np.sum([problem.fitted_rows(run).sum(axis=0) for run in problem.runs], axis=0)
     return np.asarray(np.sqrt(np.maximum(squares / np.maximum(rows, 1), 1e-24)))
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
+from scipy import linalg, sparse
 
 from stribeck.arm.design import Machine
 from stribeck.arm.motion import Motion
-from stribeck.arm.signals import autocovariance, convolve, direction, presliding
+from stribeck.arm.signals import autocovariance, convolution, direction, presliding
 from stribeck.core.friction import LAWS, FrictionLaw
 from stribeck.io.identification_config import Protocol
 
@@ -70,17 +70,18 @@ class Prepared:
     :param regressor: of the inertials at fine times (N, n, 10 n).
     :param filtered: the same, filtered, at the rows (M, n, 10 n).
     :param speed: largest velocity of each element (E,).
+    :param smoothing: the filter of torques, from fine times to the rows; ``None`` for none.
     """
 
     motion: Motion
     regressor: Array
     filtered: Array
     speed: Array
+    smoothing: sparse.csr_array | None
 
     def at_rows(self, fine: Array) -> Array:
-        """What the filter of torques makes of a fine signal (N, …), at the rows (M, …)."""
-        kernel = self.motion.kernel
-        return (fine if kernel is None or not fine.size else convolve(fine, kernel))[self.motion.pick]
+        """What the filter of torques makes of fine signals (N, k), at the rows (M, k)."""
+        return fine[self.motion.pick] if self.smoothing is None else np.asarray(self.smoothing @ fine)
 
     def developed(self, machine: Machine, length: float | None, rest: float) -> Array:
         """How far friction of each element is developed at fine times, (N, E)."""
@@ -93,17 +94,35 @@ class Prepared:
 def prepare(machine: Machine, motion: Motion) -> Prepared:
     """A run ready for predictions."""
     regressor = machine.regressor(motion.fine)
-    bare = Prepared(motion, regressor, regressor[:0], np.zeros(0))
+    flat = regressor.reshape(len(regressor), regressor.shape[1] * regressor.shape[2])
+    smoothing = None
+    if motion.kernel is not None:
+        smoothing = convolution(motion.kernel, len(regressor), motion.pick)
+    rows = flat[motion.pick] if smoothing is None else smoothing @ flat
     speed = np.abs(motion.fine.velocity @ machine.weights.T).max(axis=0)
-    flat = bare.at_rows(regressor.reshape(len(regressor), regressor.shape[1] * regressor.shape[2]))
-    filtered = flat.reshape(len(flat), *regressor.shape[1:])
-    return Prepared(motion, regressor, filtered, speed)
+    return Prepared(motion, regressor, rows.reshape(len(rows), *regressor.shape[1:]), speed, smoothing)
 
 
 def sizes(inertials: Array) -> Array:
     """Size of the inertial parameters of links (n, 10): m, m·0.1 m, m·(0.14 m)², for links of 0.1 kg at least."""
     mass = np.maximum(inertials.reshape(-1, 10)[:, 0], 0.1)
     return np.asarray(mass[:, None] * np.array([1.0, *[0.1] * 3, *[0.02] * 6]))
+
+
+@dataclass(frozen=True)
+class _RigidRows:
+    """What one joint's moving rows in one block of time have to do with the links, over its noise.
+
+    :param rows: indices (R,); links: indices of the inertials that matter (s,).
+    :param columns, torque: (R, s) and (R,); gram, slope: their products.
+    """
+
+    rows: npt.NDArray[np.intp]
+    links: npt.NDArray[np.intp]
+    columns: Array
+    torque: Array
+    gram: Array
+    slope: Array
 
 
 class Selection:
@@ -127,6 +146,7 @@ class Selection:
         self._machine, self._protocol, self._motions = machine, protocol, motions
         self._reference, self._inertia, self._noise = reference, inertia, noise
         self._prepared: dict[float, list[Prepared]] = {}
+        self._blocks: dict[float, list[list[list[_RigidRows]]]] = {}
 
     def prepared(self, delay: float) -> list[Prepared]:
         """The runs at a delay."""
@@ -157,6 +177,7 @@ class Selection:
                 choice, best = found, errors[found]
             steps[name] = best / before
             self._prepared = {d: p for d, p in self._prepared.items() if d == choice.delay}
+            self._blocks = {d: b for d, b in self._blocks.items() if d == choice.delay}
         return choice, {**steps, "all": best / start}
 
     def error(self, choice: Choice) -> float:
@@ -230,14 +251,13 @@ class Selection:
         return ["inertia", *sides, *["stribeck"] * law.stribeck, *["load"] * (law.load != "none")]
 
     def _friction(self, choice: Choice, run: Prepared) -> Array:
-        """Columns of the friction terms at the rows (M, n, terms · E)."""
+        """Friction terms of the elements at the rows (M, terms, E)."""
         machine, fine = self._machine, run.motion.fine
         z = run.developed(machine, choice.presliding, self._protocol.rest)
         velocity, acceleration = fine.velocity @ machine.weights.T, fine.acceleration @ machine.weights.T
         load = np.zeros_like(velocity)
         load[:, : len(machine.joints)] = 2.0 * run.regressor @ self._reference
         load[:, : len(machine.joints)] += (acceleration * self._inertia)[:, : len(machine.joints)]
-        forward, backward = np.maximum(z, 0.0), np.minimum(z, 0.0)
         joints = np.arange(len(machine.elements)) < len(machine.joints)
         columns = {
             "inertia": acceleration,
@@ -246,29 +266,62 @@ class Selection:
             "offset": np.ones_like(z) * joints,
             "viscous+": np.maximum(velocity, 0.0),
             "viscous-": np.minimum(velocity, 0.0),
-            "base+": forward,
-            "base-": backward,
+            "base+": np.maximum(z, 0.0),
+            "base-": np.minimum(z, 0.0),
             "stribeck": z * np.exp(-np.abs(velocity) / (choice.stribeck * run.speed)),
             "load": z * np.abs(load),
         }
-        stacked = np.concatenate([columns[name] for name in self._terms(choice)], axis=1)
-        rows = run.at_rows(stacked)
-        weights = np.tile(machine.weights.T, len(self._terms(choice)))
-        return np.asarray(rows[:, None, :] * weights)
+        terms = self._terms(choice)
+        rows = run.at_rows(np.concatenate([columns[name] for name in terms], axis=1))
+        return rows.reshape(len(rows), len(terms), -1)
 
     def _grams(self, choice: Choice) -> list[tuple[Array, Array, float, int]]:
         """Normal equations of each block of time: Gram matrix, slope, square of the torques, rows."""
+        machine = self._machine
+        size, terms, elements = len(machine.inertials), len(self._terms(choice)), len(machine.elements)
+        own = size + np.arange(terms * elements).reshape(terms, elements)
         found = []
-        for run in self.prepared(choice.delay):
-            columns = np.concatenate([run.filtered, self._friction(choice, run)], axis=2)
-            used = run.motion.moving
-            for block in np.array_split(np.arange(len(columns)), BLOCKS):
-                mask = used[block]
-                noise = np.broadcast_to(self._noise, mask.shape)[mask]
-                rows = columns[block][mask] / noise[:, None]
-                torque = run.motion.torque[block][mask] / noise
-                found.append((rows.T @ rows, rows.T @ torque, float(torque @ torque), len(rows)))
+        for run, blocks in zip(self.prepared(choice.delay), self._rigid(choice.delay), strict=True):
+            friction = self._friction(choice, run)
+            for block in blocks:
+                gram = np.zeros((size + own.size,) * 2)
+                slope, square, count = np.zeros(len(gram)), 0.0, 0
+                for j, part in enumerate(block):
+                    acting = np.flatnonzero(machine.weights[:, j])
+                    columns = friction[part.rows][:, :, acting] * machine.weights[acting, j]
+                    columns = columns.reshape(len(part.rows), -1) / self._noise[j]
+                    places = own[:, acting].ravel()
+                    cross = part.columns.T @ columns
+                    gram[np.ix_(part.links, part.links)] += part.gram
+                    gram[np.ix_(part.links, places)] += cross
+                    gram[np.ix_(places, part.links)] += cross.T
+                    gram[np.ix_(places, places)] += columns.T @ columns
+                    slope[part.links] += part.slope
+                    slope[places] += columns.T @ part.torque
+                    square += float(part.torque @ part.torque)
+                    count += len(part.rows)
+                found.append((gram, slope, square, count))
         return found
+
+    def _rigid(self, delay: float) -> list[list[list[_RigidRows]]]:
+        """The part of the links of each run, block of time and joint; it depends on the delay alone."""
+        if delay not in self._blocks:
+            self._blocks[delay] = [
+                [
+                    [self._rigid_rows(run, block, j) for j in range(len(self._machine.joints))]
+                    for block in blocks
+                ]
+                for run in self.prepared(delay)
+                for blocks in [np.array_split(np.arange(len(run.filtered)), BLOCKS)]
+            ]
+        return self._blocks[delay]
+
+    def _rigid_rows(self, run: Prepared, block: npt.NDArray[np.intp], joint: int) -> _RigidRows:
+        rows = block[run.motion.moving[block, joint]]
+        links = np.flatnonzero(run.regressor[:, joint].any(axis=0))
+        columns = run.filtered[rows, joint][:, links] / self._noise[joint]
+        torque = run.motion.torque[rows, joint] / self._noise[joint]
+        return _RigidRows(rows, links, columns, torque, columns.T @ columns, columns.T @ torque)
 
     def _prior(self, choice: Choice, parameters: int) -> tuple[Array, Array]:
         """Centre and precision of all parameters (p,)."""
@@ -284,9 +337,10 @@ class Selection:
         inertials, terms = self.solution(choice)
         values = np.concatenate([inertials, *terms.values()])
         found = []
+        friction = values[len(self._machine.inertials) :].reshape(-1, len(self._machine.elements))
         for run in self.prepared(choice.delay):
-            columns = np.concatenate([run.filtered, self._friction(choice, run)], axis=2)
-            residual = run.motion.torque - columns @ values
+            rows = np.einsum("mte,te->me", self._friction(choice, run), friction) @ self._machine.weights
+            residual = run.motion.torque - run.filtered @ inertials - rows
             for column in residual.T:
                 gamma = autocovariance(column - column.mean())
                 found.append(2.0 * gamma.sum() / gamma[0] - 1.0)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import signal
+from scipy import signal, sparse
 
 from stribeck.errors import ConfigError, TooShortError
 
@@ -74,14 +74,18 @@ class ZeroPhase:
         return np.asarray(signal.butter(self.order, self.cutoff, fs=rate, output="sos"))
 
 
-def convolve(samples: Array, kernel: Array) -> Array:
-    """Samples (N, …) with a kernel of odd length along the first axis, same shape; the ends hold their value."""
+def convolution(kernel: Array, samples: int, rows: slice) -> sparse.csr_array:
+    """Some rows of the convolution with a kernel of odd length, (rows, samples); the ends hold their value.
+
+    :param samples: length of the signals.
+    :param rows: which samples of the result are wanted.
+    """
     half = len(kernel) // 2
-    width = [(half, half)] + [(0, 0)] * (samples.ndim - 1)
-    shape = (-1,) + (1,) * (samples.ndim - 1)
-    return np.asarray(
-        signal.oaconvolve(np.pad(samples, width, mode="edge"), kernel.reshape(shape), mode="valid", axes=0)
-    )
+    wanted = np.arange(samples)[rows]
+    columns = np.clip(wanted[:, None] + np.arange(-half, half + 1), 0, samples - 1)
+    starts = np.repeat(np.arange(len(wanted)), len(kernel))
+    entries = (np.tile(kernel[::-1], len(wanted)), (starts, columns.ravel()))
+    return sparse.csr_array(entries, shape=(len(wanted), samples))
 
 
 def derivative(samples: Array, dt: float, edge_order: Literal[1, 2] = 2) -> Array:
