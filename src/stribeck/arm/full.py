@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.consistent import LogCholesky
 from stribeck.arm.design import Machine
 from stribeck.arm.inertia import entropic_slope, nearest_consistent
 from stribeck.arm.joint_friction import (
@@ -32,6 +31,7 @@ from stribeck.arm.joint_friction import (
     parameter_names,
 )
 from stribeck.arm.levenberg_marquardt import NormalEquations, minimise
+from stribeck.arm.log_cholesky import LogCholesky
 from stribeck.arm.motion import Motion
 from stribeck.arm.selection import Choice, Prepared, prepare, sizes
 from stribeck.arm.uncertainty import covariance, standard_deviations

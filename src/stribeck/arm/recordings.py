@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from scipy import io as scipy_io
+from scipy.io.matlab import MatReadError
 
 from stribeck.errors import RecordingError
 from stribeck.io.bag import decode
@@ -198,7 +199,7 @@ def _numeric(words: Sequence[str]) -> bool:
 def _read_mat(path: Path) -> dict[str, Array]:
     try:
         content = scipy_io.loadmat(path)
-    except (OSError, ValueError, TypeError, NotImplementedError) as error:
+    except (OSError, ValueError, TypeError, NotImplementedError, MatReadError) as error:
         raise RecordingError(f"{path} is not a MAT file that can be read: {error}") from None
     return {
         name: np.asarray(value, dtype=np.float64)

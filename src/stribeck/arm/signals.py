@@ -42,7 +42,7 @@ class ZeroPhase:
         :raises ConfigError: for a cut-off that is not below half the rate.
         :raises TooShortError: for fewer samples than the ends need.
         """
-        found = np.asarray(samples, dtype=np.float64)
+        found, sections = np.asarray(samples, dtype=np.float64), self._sections(rate)
         padding = ceil(SETTLED * rate / self.cutoff) if self.padding is None else self.padding
         if self.padding is None:
             padding = min(padding, len(found) - 1)
@@ -51,7 +51,7 @@ class ZeroPhase:
                 f"{len(found)} samples are too few for a filter of order {self.order} at {self.cutoff:g} Hz; "
                 f"record more than {max(padding, 3 * self.order)} or raise the cut-off"
             )
-        return np.asarray(signal.sosfiltfilt(self._sections(rate), found, axis=0, padlen=padding))
+        return np.asarray(signal.sosfiltfilt(sections, found, axis=0, padlen=padding))
 
     def gain(self, frequency: Array, rate: float) -> Array:
         """Gain at frequencies [Hz], (N,)."""
