@@ -25,7 +25,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.fit
+bench: $(VENV)/.dev
 	$(BIN)/python bench/run.py
 
 clean:

@@ -144,9 +144,11 @@ def test_unknown_keys_are_refused(tmp_path, key):
     refused(tmp_path, flat("m6", **{key: 0.1}), repr(key), "friction_base")
 
 
-@pytest.mark.parametrize("key", [key for key in flat() if key not in ("model", "actuator", "q_offset")])
+@pytest.mark.parametrize(
+    "key", [key for key in flat() if key not in ("model", "actuator", "q_offset", "friction_stribeck")]
+)
 def test_negative_values_are_refused(tmp_path, key):
-    """Nothing but offsets has a sign."""
+    """Nothing but offsets and the Stribeck term has a sign."""
     refused(tmp_path, flat(**{key: -1e-9}), key)
 
 
@@ -328,3 +330,12 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
                 write_parameter_file(path, new)
         assert path.read_bytes() == before
         assert list(tmp_path.iterdir()) == [path]
+
+
+def test_friction_that_grows_with_velocity_has_a_negative_stribeck_term(tmp_path):
+    """It is read as long as the budget at rest is none the less positive, for each direction."""
+    values = flat("m2", friction_base=0.03, friction_stribeck=-0.02)
+    assert read(tmp_path, values).values["friction_stribeck"] == -0.02
+    both = {**values, "friction_base_negative": 0.03, "friction_viscous_negative": 0.01}
+    for key, value in (("friction_stribeck", -0.04), ("friction_base_negative", 0.01)):
+        refused(tmp_path, {**both, key: value}, "friction at rest", "must not be negative")

@@ -1,0 +1,54 @@
+"""Identification of arms: assembling the regressor, and whole fits of the recordings that are here."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from stribeck.arm.model import load_arm
+from stribeck.cli.main import main as stribeck
+from stribeck.io.robot_config import example_robots
+
+DATA = Path(os.environ.get("STRIBECK_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+SAMPLES = 45_000
+WORK = {
+    "emps": ["identify-arm", "--config", "emps", "--data", str(DATA / "emps")],
+    "tx40": ["identify-arm", "--config", "tx40", "--data", str(DATA / "tx40")],
+    "ur10e": ["identify-arm", "--config", "ur10e", "--data", str(DATA / "ur10e" / "fourier_30s.csv")],
+    "irb120": ["calibrate", "--config", "irb120", "--data", str(DATA / "irb120"), "--train-poses", "250"],
+}
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def measure() -> dict[str, float]:
+    """Seconds of each piece of work; what is not installed or not here is left out."""
+    found: dict[str, float] = {}
+    robots = example_robots("ur5_robot.urdf")
+    if robots:
+        arm = load_arm(robots[0])
+        rng = np.random.default_rng(0)
+        states = [rng.normal(size=(SAMPLES, len(arm))) for _ in range(3)]
+        found["regressor_45000x6"] = min(seconds(lambda: arm.regressor(*states)) for _ in range(3))
+    for name, words in WORK.items():
+        if (DATA / name).is_dir():
+            quiet = [*words, "--quiet"] if words[0] == "identify-arm" else words
+            with contextlib.redirect_stdout(io.StringIO()):
+                found[name] = seconds(lambda words=quiet: stribeck(words))
+    for name, value in found.items():
+        print(f"{name:20s} {value:7.2f} s")
+    return found
+
+
+if __name__ == "__main__":
+    measure()

@@ -1,0 +1,153 @@
+"""`stribeck identify-arm` from the command line: files in, files out, one line for what cannot be."""
+
+import json
+
+import numpy as np
+import pytest
+
+from moving_arms import JOINTS, arm, motion, recording, urdf
+from stribeck.arm.inertia import consistency
+from stribeck.arm.model import load_arm
+from stribeck.cli.main import main
+from stribeck.io.parameter_file import read_parameter_file
+
+ROBOT = """\
+schema: 1
+name: little
+urdf: arm.urdf
+joints: [base, shoulder, elbow]
+identification:
+  recording:
+    format: csv
+    time: {column: 0}
+    position: {columns: [1, 4]}
+    velocity: {columns: [4, 7]}
+    effort: {columns: [7, 10]}
+  protocol: {moving: 0.05, every: 10, position_filter: {order: 4, cutoff: 50}, effort_filter: {order: 4, cutoff: 50}}
+"""
+
+
+def save(run, path):
+    np.savetxt(path, np.column_stack([run.time, run.position, run.velocity, run.effort]), delimiter=",")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A robot file, a URDF that is wrong, and two runs of the true arm."""
+    folder = tmp_path_factory.mktemp("robot")
+    true = arm(folder)
+    save(recording(true, noise=0.1), folder / "train.csv")
+    save(recording(true, noise=0.1, seed=5, name="other"), folder / "other.csv")
+    urdf(folder, mass=2.6)
+    (folder / "robot.yaml").write_text(ROBOT)
+    return folder
+
+
+def identify(folder, *words, data="train.csv"):
+    return main(
+        [
+            "identify-arm",
+            "--config",
+            str(folder / "robot.yaml"),
+            "--data",
+            str(folder / data),
+            "--quiet",
+            *words,
+        ]
+    )
+
+
+def test_all_fits_to_files(folder, tmp_path, capsys):
+    """Errors by set, row and joint; a URDF and parameter files that other verbs and the node read; pictures."""
+    out = tmp_path / "out"
+    words = [
+        "--validate",
+        str(folder / "other.csv"),
+        "--output",
+        str(out),
+        "--json",
+        str(tmp_path / "f.json"),
+    ]
+    assert identify(folder, *words, "--plots", str(tmp_path / "plots")) == 0
+    found = json.loads((tmp_path / "f.json").read_text())
+    assert found["schema"] == 1
+    assert list(found["fits"]) == ["ols", "asymmetric", "weighted", "consistent", "full"]
+    for fit in found["fits"].values():
+        assert set(fit["parameters"]) == set(fit["sigma"])
+        for part in ("train", "validation"):
+            for rows in ("moving", "every_row"):
+                assert len(fit[part][rows]["per_joint"]) == 3
+                assert 0.0 < fit[part][rows]["all"] < 0.05
+    assert (
+        len(found["base_parameters"]) == 15 + 3 * 4 - 2
+    )  # rotors of the first two joints turn with the links
+    new = load_arm(out / "little.urdf", JOINTS)
+    assert (consistency(new.inertials.reshape(-1, 10)) > 0.0).all()
+    for joint, coulomb in zip(JOINTS, (3.0, 2.0, 1.0), strict=True):
+        file = read_parameter_file(out / f"{joint}.json")
+        assert file.actuator.name == "torque_joint"
+        budget = file.values["friction_base"]
+        assert budget == pytest.approx(coulomb, rel=0.15)
+        lower, upper = file.provenance.intervals["friction_base"]
+        assert lower < budget < upper
+    pictures = {path.name for path in (tmp_path / "plots").iterdir()}
+    assert {"errors.png", "friction.png", "torque_train_train.png", "torque_validation_other.png"} <= pictures
+    told = capsys.readouterr().out
+    assert "relative error of torque [%], moving rows" in told
+    assert str(out / "little.urdf") in told
+
+
+def test_a_new_urdf_predicts_better(folder, tmp_path):
+    """Torques of the rigid arm, by the URDF that came out and the one that went in, against the truth."""
+    assert identify(folder, "--fits", "consistent", "--output", str(tmp_path)) == 0
+    _, *states = motion(2.0, seed=9)
+    (tmp_path / "true").mkdir()
+    truth, given, new = (
+        load_arm(path, JOINTS).inverse_dynamics(*states)
+        for path in (urdf(tmp_path / "true"), folder / "arm.urdf", tmp_path / "little.urdf")
+    )
+    # offsets and gravity of the first joint cannot be told apart; the rest can
+    errors = [np.linalg.norm((found - truth)[:, 1:]) for found in (given, new)]
+    assert errors[1] < 0.2 * errors[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--fits", "consistent", "--json", "{folder}/train.csv"], "is an input"),
+        (["--urdf", "{folder}/none.urdf"], "no such file"),
+        (["--validate", "{folder}/none.csv"], "no such file"),
+    ],
+)
+def test_what_cannot_be(folder, words, said, capsys):
+    """Exit code 1, one line on stderr, nothing lost."""
+    before = (folder / "train.csv").read_bytes()
+    assert identify(folder, *(word.format(folder=folder) for word in words)) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("stribeck: ")
+    assert said in told
+    assert told.count("\n") == 1
+    assert (folder / "train.csv").read_bytes() == before
+
+
+def test_unknown_machines_are_named_with_those_there_are(capsys):
+    assert main(["identify-arm", "--config", "r2d2", "--data", "x.csv"]) == 1
+    assert "unknown robot 'r2d2'; valid: emps, " in capsys.readouterr().err
+
+
+def test_a_machine_without_urdf_leaves_consistent_out(folder, tmp_path, capsys):
+    """Left out when nobody asks for it, refused when somebody does."""
+    lines = [line for line in ROBOT.splitlines() if not line.startswith("urdf")]
+    (tmp_path / "robot.yaml").write_text("\n".join(lines))
+    words = [
+        "identify-arm",
+        "--config",
+        str(tmp_path / "robot.yaml"),
+        "--data",
+        str(folder / "train.csv"),
+        "--quiet",
+    ]
+    assert main([*words, "--fits", "consistent"]) == 1
+    assert "names no URDF" in capsys.readouterr().err
+    assert main([*words, "--fits", "ols,weighted", "--json", str(tmp_path / "f.json")]) == 0
+    assert list(json.loads((tmp_path / "f.json").read_text())["fits"]) == ["ols", "weighted"]
