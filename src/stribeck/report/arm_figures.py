@@ -11,6 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from stribeck.errors import ConfigError
 from stribeck.report.figures import COLOURS, MEASURED, STYLE
@@ -100,7 +101,8 @@ def draw_fit_errors(
         raise ConfigError("no errors to draw: fit first")
     labels = [*joints, "all"]
     with matplotlib.style.context(["default", STYLE]):
-        figure = _figure(max(WIDTH, 1.1 * len(labels) + 1.5), 0.7 + 2.4 * len(errors))
+        longest = max(map(len, labels))
+        figure = _figure(max(WIDTH, (0.3 + 0.075 * longest) * len(labels) + 1.5), 0.7 + 2.4 * len(errors))
         panels = figure.subplots(len(errors), 1, squeeze=False, sharex=True)[:, 0]
         for panel, (name, fits) in zip(panels, errors.items(), strict=True):
             width = 0.8 / len(fits)
@@ -159,7 +161,11 @@ def draw_residuals(
         figure.suptitle(f"{joint}: measured − predicted; {shares}", fontsize=9)
         panels = figure.subplots(1, 1 + len(signals), squeeze=False)[0]
         panels[0].loglog(frequency[1:], density[1:], color=COLOURS[0])
-        panels[0].set(xlabel="frequency [Hz]", ylabel=f"power density [({unit})²/Hz]")
+        squared = f"({unit})²" if " " in unit else f"{unit}²"
+        panels[0].set(xlabel="frequency [Hz]", ylabel=f"power density [{squared}/Hz]")
+        for axis in (panels[0].xaxis, panels[0].yaxis):  # powers of ten would need mathematics in labels
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axis.set_minor_formatter(NullFormatter())
         for panel, (label, (values, left)) in zip(panels[1:], signals.items(), strict=True):
             step = max(1, len(values) // MOST_POINTS)
             panel.plot(values[::step], left[::step], ".", color="0.4", markersize=1.5)
