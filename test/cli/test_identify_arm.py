@@ -151,3 +151,22 @@ def test_a_machine_without_urdf_leaves_consistent_out(folder, tmp_path, capsys):
     assert "names no URDF" in capsys.readouterr().err
     assert main([*words, "--fits", "ols,weighted", "--json", str(tmp_path / "f.json")]) == 0
     assert list(json.loads((tmp_path / "f.json").read_text())["fits"]) == ["ols", "weighted"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda table: table * np.repeat([1.0, 60.0, 60.0, 1.0], [1, 3, 3, 3]), "positions of the motor"),
+        (lambda table: table * np.repeat([1.0, 1.0, 1.0, 1e-2], [1, 3, 3, 3]), "torques of the motor"),
+        (lambda table: table * np.repeat([1.0, 1.0, 1.0, 1e3], [1, 3, 3, 3]), "N mm, or a current"),
+    ],
+    ids=["positions", "motor torques", "N mm"],
+)
+def test_units_that_the_urdf_gives_away(folder, tmp_path, spoil, said, capsys):
+    """Another side of the gears, or other units."""
+    table = np.loadtxt(folder / "train.csv", delimiter=",")
+    np.savetxt(folder / "spoilt.csv", spoil(table), delimiter=",")
+    assert identify(folder, data="spoilt.csv") == 1
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1

@@ -11,11 +11,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from stribeck.arm.design import machine_of
+from stribeck.arm.design import Machine, machine_of
 from stribeck.arm.full import FullFit
 from stribeck.arm.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
 from stribeck.arm.joint_files import ACTUATORS, joint_files
 from stribeck.arm.model import load_arm
+from stribeck.arm.plausibility import check_positions, check_torques
 from stribeck.arm.recordings import Recording, read_recordings
 from stribeck.arm.residuals import explain
 from stribeck.arm.urdf import urdf_with_inertials
@@ -46,6 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
         else []
     )
     work = Identification(machine, config, runs, others)
+    if machine.arm is not None:
+        check_positions([*runs, *others], machine.arm)
+        check_torques([motion for motions in work.motions().values() for motion in motions], machine.arm)
     chosen = arguments.fits or tuple(name for name in USUAL if work.applies(name))
     unfit = [name for name in chosen if not work.applies(name)]
     if unfit:
@@ -69,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _machine(arguments: argparse.Namespace, robot: RobotConfig, config: IdentificationConfig) -> Any:
+def _machine(arguments: argparse.Namespace, robot: RobotConfig, config: IdentificationConfig) -> Machine:
     path = arguments.urdf or robot.find_urdf(arguments.data)
     arm = None if path is None else load_arm(path, robot.joints)
     joints = robot.joints or (() if arm is None else arm.joints)
