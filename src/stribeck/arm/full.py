@@ -291,7 +291,8 @@ def _result(problem: FullProblem, point: Array) -> FullFit:
     size = problem.start.size
     residuals, jacobians = problem.residuals(point)
     curvature = problem.prior(point)[2]
-    spread = covariance(jacobians, residuals, problem.noise, curvature / problem.choice.correlated)
+    weight = problem.choice.correlated
+    spread = covariance(jacobians, residuals, problem.noise, curvature / weight, weight)
     inertials, inner = problem.bodies.at(point[:size])
     sigma = standard_deviations(spread)
     inertial_sigma = standard_deviations(inner @ spread[:size, :size] @ inner.T) if size else np.zeros(0)

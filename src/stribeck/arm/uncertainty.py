@@ -7,9 +7,9 @@ would promise many times the precision there is. With the Jacobian :math:`J_j` o
 
 .. math::
 
-    C = H^{-1} \Big(\Lambda + \sum_j J_j^T \Gamma_j J_j\Big) H^{-1}, \qquad H = \Lambda + \sum_j J_j^T J_j
+    C = H^{-1} \Big(w^2\Lambda + \sum_j J_j^T \Gamma_j J_j\Big) H^{-1}, \qquad H = w\Lambda + \sum_j J_j^T J_j
 
-where :math:`\Lambda` is the precision of prior knowledge. It is the covariance of (weighted) least squares under
+where :math:`\Lambda` is the precision of prior knowledge, which the fit gave the weight w. It is the covariance of (weighted) least squares under
 stationary noise, with an autoregressive model of it put in (den Haan and Levin 1997): the model's order is chosen
 by Hannan's and Quinn's criterion, 0 for white noise, and unlike a sum that stops at some lag it sees the negative lobes that low-pass filters make.
 
@@ -44,7 +44,11 @@ frequencies for a well-conditioned model, and no parameter is told from there.""
 
 
 def covariance(
-    jacobians: Sequence[Array], residuals: Sequence[Array], sigma: Array, prior: Array | None = None
+    jacobians: Sequence[Array],
+    residuals: Sequence[Array],
+    sigma: Array,
+    prior: Array | None = None,
+    weight: float = 1.0,
 ) -> Array:
     """Covariance of the parameters, (p, p).
 
@@ -52,6 +56,7 @@ def covariance(
     :param residuals: of each run (N, n); rows that were not fitted are zero.
     :param sigma: noise of each joint (n,).
     :param prior: precision of prior knowledge (p, p).
+    :param weight: how many times the fit counted it, as it has to beside rows that are alike.
     """
     size = jacobians[0].shape[-1]
     series = [
@@ -61,13 +66,13 @@ def covariance(
         if np.any(jacobian[:, j])
     ]
     known = np.zeros((size, size)) if prior is None else prior
-    hessian = known + sum((one.rows.T @ one.rows for one in series), np.zeros((size, size)))
+    hessian = weight * known + sum((one.rows.T @ one.rows for one in series), np.zeros((size, size)))
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     inverse = linalg.pinvh(hessian * np.outer(scale, scale), rtol=1e-13) * np.outer(scale, scale)
     taken = [np.zeros(len(one.seen)) for one in series]
     for _ in range(CORRECTIONS + 1):
         smoothed = [one.smoothed(lost) for one, lost in zip(series, taken, strict=True)]
-        middle = known + sum((_middle(one, s) for one, s in zip(series, smoothed, strict=True)), 0.0 * known)
+        middle = weight**2 * known + sum((_middle(one, s) for one, s in zip(series, smoothed, strict=True)), 0.0 * known)
         found = inverse @ middle @ inverse
         taken = [one.taken(s, inverse, found) for one, s in zip(series, smoothed, strict=True)]
     return np.asarray(found)
