@@ -300,7 +300,9 @@ def _solve_log_cholesky(
     goal = slope + anchor * np.concatenate([start.ravel(), np.zeros(len(names) - size)])
     curvature = hessian + np.diag(anchor)
     # What bounds the parts of the cost from below; with it costs are of the size of what can still be gained.
-    least = -0.5 * goal @ linalg.lstsq(curvature, goal)[0] + entropic_slope(start).ravel() @ start.ravel() / rows
+    least = (
+        -0.5 * goal @ linalg.lstsq(curvature, goal)[0] + entropic_slope(start).ravel() @ start.ravel() / rows
+    )
     goal[:size] -= entropic_slope(start).ravel() / rows
     bodies = LogCholesky(start)
 
@@ -313,7 +315,9 @@ def _solve_log_cholesky(
         curved[:size, :size] += bodies.bends(point[:size], gradient[:size])
         slopes = jacobian.T @ gradient
         slopes[bodies.logarithms] -= 2.0 / rows
-        cost = 0.5 + 0.5 * found @ curvature @ found - goal @ found - least  # residuals over noise: half of one
+        cost = (
+            0.5 + 0.5 * found @ curvature @ found - goal @ found - least
+        )  # residuals over noise: half of one
         return NormalEquations(float(cost - 2.0 / rows * point[bodies.logarithms].sum()), slopes, curved)
 
     linear = _best_linear(hessian, slope, start)

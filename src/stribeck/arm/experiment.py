@@ -149,7 +149,9 @@ def true_parameters(plant: SimulatedArm) -> Array:
     """
     law, given = plant.law, plant.friction
     if law is not None and (law.name != "m1" or law.asymmetric):
-        raise ConfigError(f"friction law {law.name} has no true Coulomb-viscous parameters; simulate m1, or none")
+        raise ConfigError(
+            f"friction law {law.name} has no true Coulomb-viscous parameters; simulate m1, or none"
+        )
     nothing = np.zeros(len(plant.arm))
     columns = [
         plant.rotors,
@@ -184,7 +186,9 @@ def run_experiment(
     wrong: tuple[str, ...] = plant.arm.joints
     if start is None:
         start, wrong = wrong_arm(plant.arm, seed)
-    runs = [simulate_tracking(plant, desired, duration, control=control) for desired in (training, validation)]
+    runs = [
+        simulate_tracking(plant, desired, duration, control=control) for desired in (training, validation)
+    ]
     seeds = np.random.SeedSequence(seed).generate_state(2)
     trials = [_Trial.of(run, noise, int(s), protocol) for run, s in zip(runs, seeds, strict=True)]
     machine = machine_of(start.joints, start, {})
@@ -202,9 +206,7 @@ def run_experiment(
     return Experiment(start, wrong, fit, costs[0], costs[1], _estimates(base, plant, start, fit))
 
 
-def _estimates(
-    base: BaseParameters, plant: SimulatedArm, start: ArmModel, fit: ConsistentFit
-) -> Estimates:
+def _estimates(base: BaseParameters, plant: SimulatedArm, start: ArmModel, fit: ConsistentFit) -> Estimates:
     truth = true_parameters(plant)
     values, sigma = fit.base(base)
     begun = np.concatenate([start.inertials, truth[start.inertials.size :]])
@@ -232,7 +234,8 @@ class _Trial:
     def sigma(self) -> Array:
         """Standard deviation of the noise of each joint in its fitted rows (n,)."""
         used = fit_rows(self.motion, self.protocol)
-        return np.sqrt(np.sum(np.where(used, self.noise, 0.0) ** 2, axis=0) / used.sum(axis=0))
+        squares = np.sum(np.where(used, self.noise, 0.0) ** 2, axis=0)
+        return np.asarray(np.sqrt(squares / used.sum(axis=0)))
 
 
 class _Board:

@@ -113,7 +113,7 @@ def nearest_consistent(inertials: Array) -> Array:
         if values.min() >= floor:
             continue
         second = (vectors * np.maximum(values, floor)) @ vectors.T
-        found[k] = _from_second_moments(mass, com, second)
+        found[k] = _from_second_moments(float(mass), com, second)
     return found
 
 

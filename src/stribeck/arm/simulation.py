@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -305,12 +304,10 @@ class _Body:
         if law.load != "none":
             whole = self.rigid.torque(position, velocity, acceleration)
             external = self.plant.rotors * acceleration - whole
-        found: Any = friction_budget(law, self.plant.friction, motor, external, velocity)
-        return found
+        positive, negative = friction_budget(law, self.plant.friction, motor, external, velocity)
+        return np.asarray(positive), np.asarray(negative)
 
-    def _coupled(
-        self, free: Array, mobility: Array, budget: tuple[Array, Array]
-    ) -> tuple[Array, Array]:
+    def _coupled(self, free: Array, mobility: Array, budget: tuple[Array, Array]) -> tuple[Array, Array]:
         """Velocity after the step and friction (n,): each joint stops, or its budget is used up.
 
         Gauss-Seidel over the joints, which converges for a positive definite mobility (a convex problem in a box).

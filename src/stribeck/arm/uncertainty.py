@@ -72,7 +72,9 @@ def covariance(
     taken = [np.zeros(len(one.seen)) for one in series]
     for _ in range(CORRECTIONS + 1):
         smoothed = [one.smoothed(lost) for one, lost in zip(series, taken, strict=True)]
-        middle = weight**2 * known + sum((_middle(one, s) for one, s in zip(series, smoothed, strict=True)), 0.0 * known)
+        middle = weight**2 * known + sum(
+            (_middle(one, s) for one, s in zip(series, smoothed, strict=True)), 0.0 * known
+        )
         found = inverse @ middle @ inverse
         taken = [one.taken(s, inverse, found) for one, s in zip(series, smoothed, strict=True)]
     return np.asarray(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib.style
 import numpy as np
@@ -17,7 +18,7 @@ from stribeck.report.figures import COLOURS, DASHES, STYLE
 
 FloatArray = npt.NDArray[np.float64]
 
-FLOOR: dict[str, object] = {"color": "0.35", "linewidth": 0.9, "linestyle": (0, (2, 2))}
+FLOOR: dict[str, Any] = {"color": "0.35", "linewidth": 0.9, "linestyle": (0, (2, 2))}
 
 
 @dataclass(frozen=True, eq=False)
