@@ -14,8 +14,9 @@ Source: the Maestro system (seed 004), "Solving for Dynamic Parameters"; Travers
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import casadi
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
+from stribeck.arm.base_parameters import BaseParameters
 from stribeck.arm.design import Machine, design
 from stribeck.arm.inertia import (
     about_com,
@@ -49,6 +51,9 @@ ANCHOR = 1e-3
 MARGIN = 1e-3
 """By how much inertias stay inside of what is possible, as a share of those of the URDF."""
 
+Watch = Callable[[int, Array], None]
+"""Is given the iteration, which begins at 0 in each round, and the parameters (10 n + x,)."""
+
 NEVER_NEGATIVE = ("Ia", "M", "Fv", "Fc")
 
 
@@ -58,7 +63,7 @@ class ConsistentFit:
 
     :param inertials: standard inertial parameters (n, 10).
     :param names, values: inertias and friction of the joints, (x,).
-    :param sigma: standard deviations of inertials and values, (10 n + x,), the neighbourhood counted as knowledge.
+    :param covariance: of inertials and values (10 n + x, 10 n + x), the neighbourhood counted as knowledge.
     :param noise: standard deviation of the residuals of each joint (n,).
     :param rest: velocity below which there is no direction [rad/s].
     """
@@ -67,14 +72,29 @@ class ConsistentFit:
     inertials: Array
     names: tuple[str, ...]
     values: Array
-    sigma: Array
+    covariance: Array
     noise: Array
     rest: float
+
+    @property
+    def parameters(self) -> Array:
+        """Inertials of all links, then the joints' own, (10 n + x,)."""
+        return np.concatenate([self.inertials.ravel(), self.values])
+
+    @property
+    def sigma(self) -> Array:
+        """Standard deviations of all parameters (10 n + x,)."""
+        return standard_deviations(self.covariance)
+
+    def base(self, base: BaseParameters) -> tuple[Array, Array]:
+        """Base parameters and their standard deviations, (b,) each; the data tell more of them than of single ones."""
+        spread = base.projection @ self.covariance @ base.projection.T
+        return base.values(self.parameters), standard_deviations(spread)
 
     def predict(self, motion: Motion) -> Array:
         """Torques at the rows of a run, (M, n)."""
         columns = design(self.machine, motion.states, self.rest).columns
-        return np.asarray(columns @ np.concatenate([self.inertials.ravel(), self.values]))
+        return np.asarray(columns @ self.parameters)
 
 
 @dataclass(frozen=True)
@@ -93,13 +113,15 @@ def fit_consistent(
     protocol: Protocol,
     near: Neighbourhood,
     noise: Array,
+    watch: Watch | None = None,
 ) -> ConsistentFit:
     """Solve the physically consistent problem with IPOPT.
 
     :param noise: standard deviation of the residuals of each joint (n,), to begin with.
+    :param watch: is shown every iterate.
     :raises StribeckError: if IPOPT finds no solution.
     """
-    return _fit(machine, motions, protocol, near, noise, _solve_ipopt)
+    return _fit(machine, motions, protocol, near, noise, partial(_solve_ipopt, watch=watch))
 
 
 def fit_log_cholesky(
@@ -153,9 +175,9 @@ def _fit(
     ]
     knowledge = np.zeros(len(parameters))
     knowledge[: inertials.size] = 1.0 / spread(start, near).ravel() ** 2
-    sigma = standard_deviations(covariance(jacobians, residuals, noise, np.diag(knowledge)))
+    spreads = covariance(jacobians, residuals, noise, np.diag(knowledge))
     names = data.names[inertials.size :]
-    return ConsistentFit(machine, inertials, names, values, sigma, noise, protocol.rest)
+    return ConsistentFit(machine, inertials, names, values, spreads, noise, protocol.rest)
 
 
 def spread(inertials: Array, near: Neighbourhood) -> Array:
@@ -173,7 +195,13 @@ def spread(inertials: Array, near: Neighbourhood) -> Array:
 
 
 def _solve_ipopt(
-    hessian: Array, slope: Array, rows: int, start: Array, near: Neighbourhood, names: Sequence[str]
+    hessian: Array,
+    slope: Array,
+    rows: int,
+    start: Array,
+    near: Neighbourhood,
+    names: Sequence[str],
+    watch: Watch | None = None,
 ) -> tuple[Array, Array]:
     links = len(start)
     mass0, com0, inertia0 = about_com(start)
@@ -208,6 +236,8 @@ def _solve_ipopt(
     opti.minimize(cost + ANCHOR * anchor / max(links, 1))
     opti.set_initial(x, _best_linear(hessian, slope, start))
     opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes", "max_iter": 500})
+    if watch is not None:
+        opti.callback(lambda i: watch(int(i), np.array(opti.debug.value(theta)).ravel()))
     try:
         solution = opti.solve()
     except RuntimeError as error:
@@ -265,11 +295,12 @@ def _solve_log_cholesky(
     anchor = np.zeros(len(names))
     anchor[:size] = 1.0 / rows / spread(start, near).ravel() ** 2
     goal = slope + anchor * np.concatenate([start.ravel(), np.zeros(len(names) - size)])
-    goal[:size] -= entropic_slope(start).ravel() / rows
     curvature = hessian + np.diag(anchor)
+    # What bounds the parts of the cost from below; with it costs are of the size of what can still be gained.
     least = (
-        -0.5 * goal @ linalg.lstsq(curvature, goal)[0]
-    )  # whatever the coordinates, as far as rounding goes
+        -0.5 * goal @ linalg.lstsq(curvature, goal)[0] + entropic_slope(start).ravel() @ start.ravel() / rows
+    )
+    goal[:size] -= entropic_slope(start).ravel() / rows
     bodies = LogCholesky(start)
 
     def equations(point: Array) -> NormalEquations:
@@ -281,7 +312,9 @@ def _solve_log_cholesky(
         curved[:size, :size] += bodies.bends(point[:size], gradient[:size])
         slopes = jacobian.T @ gradient
         slopes[bodies.logarithms] -= 2.0 / rows
-        cost = 0.5 * found @ curvature @ found - goal @ found - least
+        cost = (
+            0.5 + 0.5 * found @ curvature @ found - goal @ found - least
+        )  # residuals over noise: half of one
         return NormalEquations(float(cost - 2.0 / rows * point[bodies.logarithms].sum()), slopes, curved)
 
     linear = _best_linear(hessian, slope, start)

@@ -246,7 +246,7 @@ class FullProblem:
             residuals.append(np.stack([one.residual for one in run], axis=1))
         outer = np.linalg.inv(self._inner(point))
         prior = outer.T @ self.prior(point)[2] @ outer / self.choice.correlated
-        return covariance(jacobians, residuals, self.noise, prior)
+        return covariance(jacobians, residuals, self.noise, prior, self.choice.correlated)
 
     def prior(self, point: Array) -> tuple[float, Array, Array]:
         """Knowledge before the data: cost, gradient, curvature."""

@@ -113,12 +113,22 @@ def nearest_consistent(inertials: Array) -> Array:
         if values.min() >= floor:
             continue
         second = (vectors * np.maximum(values, floor)) @ vectors.T
-        pseudo = np.zeros((4, 4))
-        pseudo[:3, :3] = second + mass * np.outer(com, com)
-        pseudo[:3, 3] = pseudo[3, :3] = mass * com
-        pseudo[3, 3] = mass
-        found[k] = inertials_of(pseudo)
+        found[k] = _from_second_moments(float(mass), com, second)
     return found
+
+
+def from_com(mass: float, com: Array, inertia: Array) -> Array:
+    """Inertial parameters (10,) of a mass, its centre (3,) and its inertia about it (3, 3): :func:`about_com` undone."""
+    return _from_second_moments(mass, com, 0.5 * np.trace(inertia) * np.eye(3) - inertia)
+
+
+def _from_second_moments(mass: float, com: Array, second: Array) -> Array:
+    """Inertial parameters (10,) of second moments of mass about the centre of mass (3, 3)."""
+    pseudo = np.zeros((4, 4))
+    pseudo[:3, :3] = second + mass * np.outer(com, com)
+    pseudo[:3, 3] = pseudo[3, :3] = mass * com
+    pseudo[3, 3] = mass
+    return np.asarray(inertials_of(pseudo))
 
 
 def entropic_slope(inertials: Array) -> Array:
