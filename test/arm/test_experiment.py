@@ -10,6 +10,7 @@ from stribeck.arm.design import machine_of, structural_base
 from stribeck.arm.experiment import (
     NEIGHBOURHOOD,
     PROTOCOL,
+    differing,
     run_experiment,
     true_parameters,
     wrong_arm,
@@ -106,7 +107,7 @@ def test_both_consistent_fits_agree(tmp_path):
     arm = three_joint_arm(tmp_path)
     friction = coulomb_viscous(arm)
     plant, motion, protocol = recorded(arm, **friction, noise=0.01)
-    machine = machine_of(arm.joints, wrong_arm(arm, 1, links=2)[0], {})
+    machine = machine_of(arm.joints, wrong_arm(arm, 1, links=2), {})
     base = structural_base(machine, protocol.rest, "symmetric")
     fits = [
         fit(machine, [motion], protocol, NEIGHBOURHOOD, 0.01 * arm.effort_limits)
@@ -175,7 +176,7 @@ def test_watching_does_not_change_the_fit(tmp_path):
     """The iterates lead from the start to what comes out."""
     arm = three_joint_arm(tmp_path)
     _, motion, protocol = recorded(arm, **coulomb_viscous(arm))
-    start = wrong_arm(arm, 0, links=2)[0]
+    start = wrong_arm(arm, 0, links=2)
     machine, noise = machine_of(arm.joints, start, {}), 0.003 * arm.effort_limits
     seen = []
     watched = fit_consistent(
@@ -191,10 +192,11 @@ def test_watching_does_not_change_the_fit(tmp_path):
 def test_wrong_links_are_possible_ones_and_repeat():
     """So many links, each off by the share in mass, lever and inertia; the same seed the same ones."""
     arm = panda()
-    wrong, joints = wrong_arm(arm, 4)
-    again, others = wrong_arm(arm, 4)[0], wrong_arm(arm, 5)[1]
+    wrong, again, other = wrong_arm(arm, 4), wrong_arm(arm, 4), wrong_arm(arm, 5)
     np.testing.assert_array_equal(wrong.inertials, again.inertials)
-    assert joints != others
+    joints = differing(wrong, arm)
+    assert len(joints) == 4
+    assert joints != differing(other, arm)
     for k, joint in enumerate(arm.joints):
         true, found = (about_com(a.inertials.reshape(-1, 10)[k]) for a in (arm, wrong))
         ratios = [np.linalg.norm(f) / np.linalg.norm(t) for f, t in zip(found, true, strict=True)]

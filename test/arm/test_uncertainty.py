@@ -27,7 +27,7 @@ from stribeck.io.identification_config import FilterSettings
 from tracking_arms import PERIOD, coulomb_viscous, fourier_motion, panda, three_joint_arm
 
 REPETITIONS = 100
-FEWER = 60
+FEWER = 40
 """For the fast test."""
 
 CORRELATED = 0.98
@@ -102,7 +102,7 @@ def test_intervals_of_consistent_fits_hold(tmp_path, kind, fit):
     """From two wrong links; what is known before the data makes estimates better than promised, never worse."""
     arm = three_joint_arm(tmp_path)
     repeated = Repeated(arm, kind)
-    machine = machine_of(arm.joints, wrong_arm(arm, 0, links=2)[0], {})
+    machine = machine_of(arm.joints, wrong_arm(arm, 0, links=2), {})
     noise = 0.01 * arm.effort_limits
     errors, sigma = [], []
     for seed in range(REPETITIONS):
@@ -116,15 +116,18 @@ def test_intervals_of_consistent_fits_hold(tmp_path, kind, fit):
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "correlated"), [("white", 1.0), ("filtered", 2.0), ("correlated", 10.0)])
 def test_intervals_of_the_full_model_hold(tmp_path, kind, correlated):
-    """Coulomb and viscous friction and offsets of three joints, by the full fit from wrong links."""
+    """Coulomb and viscous friction and offsets of three joints, by the full fit from wrong links.
+
+    Not the rotors: only knowledge about the links tells their inertia from the links', and that is wrong here.
+    """
     arm = three_joint_arm(tmp_path)
     repeated = Repeated(arm, kind, size=0.003)
-    machine = machine_of(arm.joints, wrong_arm(arm, 0, links=2, by=0.2)[0], {})
+    machine = machine_of(arm.joints, wrong_arm(arm, 0, links=2, by=0.2), {})
     choice = Choice(LAWS["m1"].with_terms(offset=True), correlated=correlated)
     friction = 0.02 * arm.effort_limits
     names = parameter_names(choice.law)
-    truth = np.column_stack([0.002 * arm.effort_limits, friction, friction, 0.0 * friction])
     assert names == ("armature", "friction_base", "friction_viscous", "torque_offset")
+    truth = np.column_stack([friction, friction, 0.0 * friction])
     errors, sigma = [], []
     for seed in range(REPETITIONS):
         motions = [repeated.motion(seed)]
@@ -138,8 +141,8 @@ def test_intervals_of_the_full_model_hold(tmp_path, kind, correlated):
         )
         terms = selection.solution(choice)[1]
         found = fit_full(machine, motions, choice, PROTOCOL.rest, repeated.noise.torque, terms)
-        errors.append((np.array(found.parameters) - truth).ravel())
-        sigma.append(np.array(found.sigma).ravel())
+        errors.append((np.array(found.parameters)[:, 1:] - truth).ravel())
+        sigma.append(np.array(found.sigma)[:, 1:].ravel())
     assert_covered(hits_of(errors, sigma))
 
 

@@ -117,10 +117,8 @@ class Experiment:
     estimates: Estimates
 
 
-def wrong_arm(
-    arm: ArmModel, seed: int, links: int = WRONG_LINKS, by: float = WRONG_BY
-) -> tuple[ArmModel, tuple[str, ...]]:
-    """An arm that is wrong about some of its links, and their joints.
+def wrong_arm(arm: ArmModel, seed: int, links: int = WRONG_LINKS, by: float = WRONG_BY) -> ArmModel:
+    """An arm that is wrong about some of its links.
 
     Mass, lever of the centre of mass, and inertia about it are each multiplied by 1 + ``by`` or 1 - ``by``, so that
     the link stays a possible one.
@@ -139,7 +137,14 @@ def wrong_arm(
         mass, com, inertia = about_com(inertials[k])
         factors = 1.0 + by * rng.choice([-1.0, 1.0], 3)
         inertials[k] = from_com(float(factors[0] * mass), factors[1] * com, factors[2] * inertia)
-    return arm.with_inertials(inertials.ravel()), tuple(arm.joints[k] for k in chosen)
+    return arm.with_inertials(inertials.ravel())
+
+
+def differing(one: ArmModel, other: ArmModel) -> tuple[str, ...]:
+    """Joints whose links differ in their inertials."""
+    alike = np.isclose(one.inertials, other.inertials, rtol=1e-9, atol=0.0)
+    differ = np.flatnonzero(~np.all(alike.reshape(-1, INERTIALS), axis=1))
+    return tuple(one.joints[k] for k in differ)
 
 
 def true_parameters(plant: SimulatedArm) -> Array:
@@ -183,9 +188,7 @@ def run_experiment(
     :param start: what the estimator starts from; :func:`wrong_arm` if left out.
     :raises RecordingError: for a training motion that leaves parameters open.
     """
-    wrong: tuple[str, ...] = plant.arm.joints
-    if start is None:
-        start, wrong = wrong_arm(plant.arm, seed)
+    start = start or wrong_arm(plant.arm, seed)
     runs = [
         simulate_tracking(plant, desired, duration, control=control) for desired in (training, validation)
     ]
@@ -203,6 +206,7 @@ def run_experiment(
     fit = fit_consistent(machine, [trials[0].motion], protocol, near, rough, watch)
     base = structural_base(machine, protocol.rest, "symmetric", seed)
     costs = [board.costs(fit.parameters) for board in boards]
+    wrong = differing(start, plant.arm)
     return Experiment(start, wrong, fit, costs[0], costs[1], _estimates(base, plant, start, fit))
 
 
