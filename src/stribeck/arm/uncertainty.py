@@ -26,7 +26,7 @@ by iteration. At lag 0 with white noise this is the count of degrees of freedom,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +35,7 @@ from scipy import fft, linalg, signal
 
 Array = npt.NDArray[np.float64]
 
-CORRECTIONS = 6
+CORRECTIONS = 4
 """How often the autocovariance is corrected for what the fit took up of it."""
 
 FLOOR = 0.01
@@ -66,15 +66,14 @@ def covariance(
         if np.any(jacobian[:, j])
     ]
     known = np.zeros((size, size)) if prior is None else prior
-    hessian = weight * known + sum((one.rows.T @ one.rows for one in series), np.zeros((size, size)))
+    hessian = weight * known + _sum((one.spread(one.rows.T @ one.rows, size) for one in series), size)
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     inverse = linalg.pinvh(hessian * np.outer(scale, scale), rtol=1e-13) * np.outer(scale, scale)
     taken = [np.zeros(len(one.seen)) for one in series]
     for _ in range(CORRECTIONS + 1):
         smoothed = [one.smoothed(lost) for one, lost in zip(series, taken, strict=True)]
-        middle = weight**2 * known + sum(
-            (_middle(one, s) for one, s in zip(series, smoothed, strict=True)), 0.0 * known
-        )
+        parts = (one.spread(_middle(one, s), size) for one, s in zip(series, smoothed, strict=True))
+        middle = weight**2 * known + _sum(parts, size)
         found = inverse @ middle @ inverse
         taken = [one.taken(s, inverse, found) for one, s in zip(series, smoothed, strict=True)]
     return np.asarray(found)
@@ -89,11 +88,13 @@ def standard_deviations(found: Array) -> Array:
 class _Series:
     """Rows of one joint in one run.
 
-    :param rows: (N, p), over the noise; zero where nothing was fitted.
+    :param columns: parameters that the joint's torque depends on (c,).
+    :param rows: (N, c), over the noise; zero where nothing was fitted.
     :param seen: sums of products of residuals so many rows apart, (K,).
     :param pairs: number of these products (K,).
     """
 
+    columns: npt.NDArray[np.intp]
     rows: Array
     seen: Array
     pairs: Array
@@ -102,8 +103,10 @@ class _Series:
     def of(cls, rows: Array, residual: Array) -> _Series:
         used = np.any(rows != 0.0, axis=1).astype(np.float64)
         lags = 1 + highest_order(int(used.sum()))
+        columns = np.flatnonzero(rows.any(axis=0))
         return cls(
-            rows,
+            columns,
+            np.ascontiguousarray(rows[:, columns]),
             np.array([residual[k:] @ residual[: len(rows) - k] for k in range(lags)]),
             np.array([used[k:] @ used[: len(rows) - k] for k in range(lags)]),
         )
@@ -120,13 +123,23 @@ class _Series:
         spectrum = fft.rfft(self.rows, size, axis=0) * power[:, None]
         return np.asarray(fft.irfft(spectrum, size, axis=0)[: len(self.rows)])
 
+    def spread(self, matrix: Array, size: int) -> Array:
+        """A matrix of the joint's parameters (c, c) among all (size, size)."""
+        found = np.zeros((size, size))
+        found[np.ix_(self.columns, self.columns)] = matrix
+        return found
+
     def taken(self, smoothed: Array, inverse: Array, found: Array) -> Array:
         """What the fit takes up of the sums of products, (K,)."""
-        n = len(self.rows)
-        weighed = 2.0 * smoothed @ inverse - self.rows @ found
+        n, own = len(self.rows), np.ix_(self.columns, self.columns)
+        weighed = 2.0 * smoothed @ inverse[own] - self.rows @ found[own]
         return np.array(
             [np.einsum("tp,tp->", self.rows[k:], weighed[: n - k]) for k in range(len(self.seen))]
         )
+
+
+def _sum(parts: Iterable[Array], size: int) -> Array:
+    return np.asarray(sum(parts, np.zeros((size, size))))
 
 
 def _middle(series: _Series, smoothed: Array) -> Array:
