@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from stribeck.arm.design import Machine, machine_of
@@ -56,10 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             f"--fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
         )
-    found = {
-        name: work.fit(name)
-        for name in tqdm(chosen, desc="fits", unit=" fits", disable=arguments.quiet, leave=False)
-    }
+    with threadpool_limits(limits=1, user_api="blas"):
+        found = {
+            name: work.fit(name)
+            for name in tqdm(chosen, desc="fits", unit=" fits", disable=arguments.quiet, leave=False)
+        }
     seconds = time.perf_counter() - started
     written = _write(arguments, robot, work, found, runs)
     summary = _summary(robot, work, found) | {"wall_seconds": seconds}

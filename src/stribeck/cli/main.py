@@ -28,6 +28,7 @@ EXTRAS = {
     "pinocchio": "arm",
     "coal": "arm",
     "casadi": "arm",
+    "threadpoolctl": "arm",
     "rclpy": "ros",
 }
 """Libraries that a verb may need beyond the base installation, and the extra that brings them."""
