@@ -8,6 +8,7 @@ A limit is a *slack*: what is left of it, as a share of it; trajectories within 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -31,6 +32,12 @@ NEAR = 0.01
 SCALE = 0.1
 """A distance that counts as one when it is left [m]."""
 
+POSITIONS = 12_800
+"""Whose clearances are taken at once."""
+
+BLOCK = 400
+"""Of these, as many fit a processor's cache."""
+
 
 class Seen(NamedTuple):
     """What the samples of a trajectory show.
@@ -47,15 +54,23 @@ class Seen(NamedTuple):
     height: Any
 
     @property
-    def log_det(self) -> float:
-        """Log determinant of the information."""
-        return float(2.0 * np.sum(np.log(np.abs(np.diag(np.linalg.qr(self.stacked, mode="r"))))))
-
-    @property
     def sigmas(self) -> Array:
         r"""Predicted standard deviations :math:`\sqrt{\mathrm{diag}\,(Y^T\Sigma^{-1}Y)^{-1}}`, (b,)."""
         inverse = np.linalg.inv(np.linalg.qr(self.stacked, mode="r"))
         return np.asarray(np.sqrt(np.sum(inverse**2, axis=1)))
+
+
+class Score(NamedTuple):
+    """Figures of a trajectory.
+
+    :param log_det: its information.
+    :param torque: largest torque as a share of its limit.
+    :param slack: the smallest slack, positive within all limits; NaN where nobody asked.
+    """
+
+    log_det: float
+    torque: float
+    slack: float = np.nan
 
 
 class Criterion:
@@ -73,15 +88,28 @@ class Criterion:
         self._compiled: dict[Any, Any] = {}
         self._lock = Lock()
         self._bounds = _joint_bounds(task)
-        self._scale = np.ones(len(self._chosen))
+        self._wanted = self._reasonable_distances()
+
+    def _reasonable_distances(self) -> Array:
+        """Distance that samples keep of each pair, (P,) [m]: less of bodies that are always near each other."""
+        limits, shape = self.task.limits, (self.task.joints, POSITIONS)
+        if not len(self.task.bodies.pairs):
+            return np.zeros(0)
+        anywhere = np.random.default_rng(0).uniform(limits.lower[:, None], limits.upper[:, None], shape)
+        apart = np.asarray(self._call(self._clearances, anywhere)[0])
+        return np.clip(0.5 * np.median(apart, axis=1), 0.0, self.task.clearance + NEAR)
 
     def observe(self, z: Array) -> Seen:
         """What the samples show."""
         return Seen(*(np.asarray(part) for part in self._call(self._observe, z)))
 
-    def slack(self, z: Array) -> float:
-        """The smallest slack: positive within all limits."""
-        return float(self._call(self._worst, z))
+    def score(self, z: Array) -> Score:
+        """How good a trajectory is, and whether it is within its limits."""
+        return Score(*(float(part) for part in self._call(self._score, z)))
+
+    def worth(self, z: Array) -> Score:
+        """The same without the slack, which takes most of the time."""
+        return Score(*(float(part) for part in self._call(self._worth, z)))
 
     def barrier(self, z: Array, weight: float) -> tuple[float, Array]:
         r"""The barrier function :math:`-\log\det - \mu\sum_k \log s_k` and its gradient; infinite outside.
@@ -91,9 +119,15 @@ class Criterion:
         value, gradient = self._call(self._barrier_and_gradient, z, np.float64(weight))
         return float(value), np.asarray(gradient)
 
-    def apart(self, position: Array) -> Array:
-        """Least clearance beyond what is wanted at positions (n, N), (N,) [m]; infinite without bodies."""
-        return np.asarray(self._call(self._nearest, position))
+    def room(self, position: Array) -> Array:
+        """How much further apart than wanted the nearest bodies are at positions (n, N), (N,) [m].
+
+        Infinite where nothing could touch. One compiled function serves all: N is brought to :data:`POSITIONS`.
+        """
+        if not len(self.task.bodies.joints):
+            return np.full(position.shape[1], np.inf)
+        whole = position[:, np.resize(np.arange(position.shape[1]), POSITIONS)]
+        return np.asarray(self._call(self._nearest, whole, self._wanted))[: position.shape[1]]
 
     def curvature(self, z: Array, weight: float) -> Array:
         r"""Second derivative of the joints' barrier, :math:`\mu\sum_k \nabla s_k \nabla s_k^T / s_k^2`, (d, d)."""
@@ -141,34 +175,67 @@ class Criterion:
         off = jnp.einsum("nrk,nk->nr", bounds.rows, z.reshape(task.shape)) - bounds.middle
         torque = jnp.abs(seen[1]) / task.limits.effort[:, None]
         found = [bounds.half - off, bounds.half + off, TORQUE_SHARE - torque]
-        return found + [part / SCALE for part in self._room(*seen[2:])]
+        return found + [part / SCALE for part in self._room(*seen[2:], self._wanted)]
 
-    def _room(self, apart: jax.Array, height: jax.Array) -> list[jax.Array]:
+    def _room(self, apart: jax.Array, height: jax.Array, wanted: Any) -> list[jax.Array]:
         """Distances less what is wanted [m]."""
-        wanted = self.task.clearance + NEAR
-        floor = [] if self.task.floor is None else [height - self.task.floor - wanted]
-        return [part for part in (apart - wanted, *floor) if part.size]
+        floor = self.task.floor
+        low = [] if floor is None else [height - (floor + self.task.clearance + NEAR)]
+        return [part for part in (apart - wanted[:, None], *low) if part.size]
 
-    def _worst(self, z: jax.Array) -> jax.Array:
-        return jnp.min(jnp.stack([jnp.min(part) for part in self._slacks(z, self._observe(z))]))
+    def _nearest(self, position: jax.Array, wanted: jax.Array) -> jax.Array:
+        return jnp.min(jnp.concatenate(self._room(*self._clearances(position), wanted)), axis=0)
 
-    def _nearest(self, position: jax.Array) -> jax.Array:
-        rooms = self._room(*clearances(self.task.chain, self.task.bodies, position))
-        return jnp.min(jnp.stack([jnp.min(room, axis=0) for room in rooms]), axis=0)
+    def _clearances(self, position: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Of many positions, in blocks that fit a processor's cache."""
+        blocks = jnp.moveaxis(position.reshape(len(position), -1, BLOCK), 1, 0)
+        found = jax.lax.map(partial(clearances, self.task.chain, self.task.bodies), blocks)
+        apart, height = (jnp.moveaxis(part, 0, 1).reshape(part.shape[1], -1) for part in found)
+        return apart, height
+
+    def _score(self, z: jax.Array) -> tuple[jax.Array, ...]:
+        seen = self._observe(z)
+        slack = jnp.min(jnp.stack([jnp.min(part) for part in self._slacks(z, seen)]))
+        return *self._worth(z), slack
+
+    def _worth(self, z: jax.Array) -> tuple[jax.Array, jax.Array]:
+        seen = self._observe(z)
+        return _log_det(seen[0]), jnp.max(jnp.abs(seen[1]) / self.task.limits.effort[:, None])
 
     def _barrier_and_gradient(self, z: jax.Array, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jax.value_and_grad(self._barrier)(z, weight)
 
     def _barrier(self, z: jax.Array, weight: jax.Array) -> jax.Array:
         seen = self._observe(z)
-        scaled = seen[0] / self._scale
-        triangle = jnp.linalg.cholesky(scaled.T @ scaled)
-        value = -2.0 * jnp.sum(jnp.log(jnp.diag(triangle))) - 2.0 * np.sum(np.log(self._scale))
+        value = -_log_det(seen[0])
         inside = jnp.asarray(True)
         for slack in self._slacks(z, seen):
             inside &= jnp.min(slack) > 0.0
             value -= weight * jnp.sum(jnp.log(jnp.maximum(slack, 1e-12)))
         return jnp.where(inside & jnp.isfinite(value), value, jnp.inf)
+
+
+@jax.custom_vjp
+def _log_det(stacked: jax.Array) -> jax.Array:
+    """Log determinant of W^T W, of columns of unit length for the sake of rounding."""
+    return _log_det_forward(stacked)[0]
+
+
+def _log_det_forward(stacked: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The log determinant and its derivative, 2 W (W^T W)^-1."""
+    length = jnp.sqrt(jnp.sum(stacked**2, axis=0))
+    unit = stacked / length
+    triangle = jnp.linalg.cholesky(unit.T @ unit)
+    value = 2.0 * (jnp.sum(jnp.log(jnp.diag(triangle))) + jnp.sum(jnp.log(length)))
+    inverse = jax.scipy.linalg.solve_triangular(triangle, jnp.diag(1.0 / length), lower=True)
+    return value, 2.0 * (stacked @ (inverse.T @ inverse))
+
+
+def _log_det_backward(gradient: jax.Array, slope: jax.Array) -> tuple[jax.Array]:
+    return (slope * gradient,)
+
+
+_log_det.defvjp(_log_det_forward, _log_det_backward)
 
 
 class _JointBounds(NamedTuple):

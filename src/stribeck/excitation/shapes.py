@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import coal
@@ -21,13 +21,6 @@ from stribeck.arm.model import ArmModel
 from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]
-
-PIECES = 4
-"""Capsules per body at most."""
-
-WORTH = 0.8
-"""Two capsules replace one if they have less than this share of its volume."""
-
 
 @dataclass(frozen=True, eq=False)
 class Shape:
@@ -99,18 +92,13 @@ def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
         frame = model.frames[item.parentFrame]
         joint, placement = _frame(arm, frame.name)
         inside = frame.placement.inverse() * item.placement
-        found.append(Shape(frame.name, joint, placement * inside, _scaled(item)))
+        found.append(Shape(frame.name, joint, placement * inside, item.geometry))
     if not found:
         raise ConfigError(
             f"{arm.path} has no collision geometry: give capsules in the robot's YAML (excitation: capsules), or use "
             "--no-collisions"
         )
     return tuple(found)
-
-
-def _scaled(item: Any) -> Any:
-    """The geometry; meshes come scaled already."""
-    return item.geometry
 
 
 def _frame(arm: ArmModel, link: str) -> tuple[int, Any]:
@@ -124,16 +112,15 @@ def _frame(arm: ArmModel, link: str) -> tuple[int, Any]:
 
 
 def enclosing_capsules(shapes: Sequence[Shape]) -> tuple[Capsule, ...]:
-    """Capsules that enclose shapes, up to :data:`PIECES` for each link's."""
+    """Capsules that enclose shapes: shapes that are round one by one, all others of a link together."""
     found: list[Capsule] = []
     for link, joint in dict.fromkeys((shape.link, shape.joint) for shape in shapes):
         own = [shape for shape in shapes if shape.link == link]
         exact = [_exact(shape) for shape in own]
         found += [Capsule(link, joint, *part) for part in exact if part is not None]
-        loose = [_facets(shape) for shape, part in zip(own, exact, strict=True) if part is None]
+        loose = [_points(shape) for shape, part in zip(own, exact, strict=True) if part is None]
         if loose:
-            pieces = _split(np.concatenate(loose), PIECES)
-            found += [Capsule(link, joint, *capsule_around(piece.reshape(-1, 3))) for piece in pieces]
+            found.append(Capsule(link, joint, *capsule_around(np.concatenate(loose))))
     return tuple(found)
 
 
@@ -148,50 +135,21 @@ def _exact(shape: Shape) -> tuple[Array, Array, float] | None:
     return None
 
 
-def _facets(shape: Shape) -> Array:
-    """Triangles of a shape's surface in the joint's frame, (T, 3, 3)."""
+def _points(shape: Shape) -> Array:
+    """Points whose convex hull holds the shape, in the joint's frame, (N, 3)."""
     geometry = shape.geometry
     if isinstance(geometry, coal.Box):
-        corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * geometry.halfSide
-        sides = [(0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5)]
-        triangles = [corners[[a, b, c]] for s in sides for a, b, c in ((s[0], s[1], s[2]), (s[0], s[2], s[3]))]
-        facets = np.array(triangles)
+        points = np.array(list(product((-1.0, 1.0), repeat=3))) * geometry.halfSide
     elif isinstance(geometry, coal.BVHModelBase):
         points = np.array(geometry.vertices())
-        indices = [[tri[0], tri[1], tri[2]] for tri in map(geometry.tri_indices, range(geometry.num_tris))]
-        facets = points[np.array(indices)]
     elif isinstance(geometry, coal.ConvexBase):
         points = np.array(geometry.points())
-        facets = np.repeat(points[:, None], 3, axis=1)
     else:
         raise ConfigError(
             f"link {shape.link!r}: geometry {type(geometry).__name__} is not supported; valid: meshes, boxes, "
             "cylinders, capsules, spheres"
         )
-    return np.asarray(facets @ shape.placement.rotation.T + shape.placement.translation)
-
-
-def _split(facets: Array, pieces: int) -> list[Array]:
-    """Facets (T, 3, 3) in up to so many groups, each compact: cut the worst as long as that pays."""
-    whole = _volume(*capsule_around(facets.reshape(-1, 3)))
-    if pieces < 2 or len(facets) < 12:
-        return [facets]
-    centres = facets.mean(axis=1)
-    _, _, axes = np.linalg.svd(centres - centres.mean(axis=0), full_matrices=False)
-    best, parts = WORTH * whole, None
-    for axis in axes:
-        along = centres @ axis
-        for share in (0.35, 0.5, 0.65):
-            cut = along.min() + share * np.ptp(along)
-            halves = facets[along <= cut], facets[along > cut]
-            if min(map(len, halves)) < 2:
-                continue
-            volume = sum(_volume(*_around(half.reshape(-1, 3))) for half in halves)
-            if volume < best:
-                best, parts = volume, halves
-    if parts is None:
-        return [facets]
-    return [piece for part in parts for piece in _split(part, pieces // 2)]
+    return np.asarray(points @ shape.placement.rotation.T + shape.placement.translation)
 
 
 def capsule_around(points: Array) -> tuple[Array, Array, float]:
@@ -210,13 +168,6 @@ def capsule_around(points: Array) -> tuple[Array, Array, float]:
         options={"maxiter": 120, "initial_simplex": _simplex(points)},
     )
     return _about(points, frame, found.x)
-
-
-def _around(points: Array) -> tuple[Array, Array, float]:
-    """A capsule around points, along their best principal axis."""
-    _, _, axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-    capsules = [_about(points, np.roll(axes, -k, axis=0), np.zeros(4)) for k in range(3)]
-    return min(capsules, key=lambda capsule: _volume(*capsule))
 
 
 def _simplex(points: Array) -> Array:
