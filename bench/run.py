@@ -19,6 +19,7 @@ from pathlib import Path
 
 import bus
 import compensation
+import excitation
 import jax
 import numpy as np
 
@@ -53,9 +54,10 @@ def main() -> None:
     fit |= evaluation_times()
     fit |= overhead(logs)
     fit |= cold_fits(logs)
+    arms = {"excitation": excitation.measure()}
     target = ROOT / "build" / "bench.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps({"fit": fit, **nodes}, indent=1) + "\n", encoding="utf-8")
+    target.write_text(json.dumps({"fit": fit, **arms, **nodes}, indent=1) + "\n", encoding="utf-8")
     print(f"\n{target.relative_to(ROOT)}")
 
 

@@ -34,6 +34,9 @@ def build_parser() -> argparse.ArgumentParser:
     _plot(_verb(verbs, "plot", "plot", "draw measured and simulated motion"))
     _diagram(_verb(verbs, "diagram", "diagram", "draw drive/backdrive diagrams"))
     _compensate(_verb(verbs, "compensate", "compensate", "friction torque for a recorded motion"))
+    _excite(
+        _verb(verbs, "excite", "excite", "the most informative trajectory of a robot arm within its limits")
+    )
     _demo(_verb(verbs, "demo", "demo", "the whole loop on emulated servos, through ROS 2 nodes"))
     return parser
 
@@ -327,6 +330,60 @@ def _compensate(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--json", type=Path, metavar="FILE", help="summary for scripts")
 
 
+def _excite(parser: argparse.ArgumentParser) -> None:
+    robot = parser.add_argument_group("robot")
+    robot.add_argument(
+        "--config", required=True, metavar="ROBOT", help="a robot of config/robots by name, or a YAML file"
+    )
+    robot.add_argument(
+        "--urdf", type=Path, metavar="FILE", help="its URDF, where the one of the YAML is not found"
+    )
+    robot.add_argument(
+        "--data",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="PATH",
+        help="folders or files that lie beside the URDF",
+    )
+    robot.add_argument("--no-collisions", action="store_true", help="leave floor and self-collision aside")
+    series = parser.add_argument_group("trajectory")
+    series.add_argument(
+        "--harmonics", type=harmonics, default=5, metavar="N", help="of the Fourier series (default: 5)"
+    )
+    series.add_argument(
+        "--duration", type=positive, default=10.0, metavar="S", help="one period of the series (default: 10)"
+    )
+    search = parser.add_argument_group("search")
+    search.add_argument("--seconds", type=positive, default=50.0, metavar="S", help="at most (default: 50)")
+    search.add_argument("--starts", type=count, default=4, metavar="N", help="searches to make (default: 4)")
+    search.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
+    search.add_argument(
+        "--random",
+        type=count,
+        default=2000,
+        metavar="N",
+        help="random trajectories to compare with and to start from (default: 2000)",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--output",
+        type=Path,
+        default=Path("excitation.yaml"),
+        metavar="FILE",
+        help="the trajectory (default: excitation.yaml)",
+    )
+    output.add_argument(
+        "--joint-trajectory", type=Path, metavar="FILE", help="its points as YAML of a JointTrajectory"
+    )
+    output.add_argument(
+        "--rate", type=positive, default=100.0, metavar="HZ", help="of these points (default: 100)"
+    )
+    output.add_argument("--json", type=Path, metavar="FILE", help="summary for scripts")
+    output.add_argument("--plots", type=Path, metavar="DIR", help="folder for pictures")
+    output.add_argument("--quiet", action="store_true", help="no progress")
+
+
 def _demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
@@ -405,6 +462,14 @@ def count(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, found {text}")
+    return value
+
+
+def harmonics(text: str) -> int:
+    """A number of harmonics of a series that starts and ends at rest."""
+    value = int(text)
+    if not 2 <= value <= 50:
+        raise argparse.ArgumentTypeError(f"must be between 2 and 50, found {text}")
     return value
 
 

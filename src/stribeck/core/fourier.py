@@ -147,7 +147,7 @@ class FourierTrajectory:
     @property
     def harmonics(self) -> int:
         """L."""
-        return self.sine.shape[-1]
+        return int(self.sine.shape[-1])
 
     @property
     def frequency(self) -> float:

@@ -41,7 +41,8 @@ def descend(
     :param tell: takes each point that is kept; the search ends if it returns ``False``.
     """
     x, (f, g) = start, value(start)
-    inverse = first = np.linalg.inv(curvature)
+    first: Array = np.asarray(np.linalg.inv(curvature), dtype=np.float64)
+    inverse = first
     for _ in range(iterations):
         step = -inverse @ g
         if g @ step > -2.0 * tolerance:

@@ -19,6 +19,9 @@ Array = npt.NDArray[np.float64]
 BATCH = 128
 """Trajectories that are made at once."""
 
+EXACT = 100
+"""Trajectories whose information is taken from all samples."""
+
 HALVINGS = 5
 """Steps of the bisection for the largest amplitude without collision."""
 
@@ -37,7 +40,7 @@ class Baseline:
     """Random trajectories, the most informative first.
 
     :param z: (N, n (2 L - 1)).
-    :param log_det: (N,), descending.
+    :param log_det: (N,), descending; beyond the first :data:`EXACT` estimates.
     """
 
     z: Array
@@ -73,7 +76,7 @@ def random_baseline(
         return found
 
     batches = pool.map(batch, range(-(-count // BATCH)))
-    return _sorted([item for items in batches for item in items])
+    return _best_first(criterion, [item for items in batches for item in items])
 
 
 def _batch(criterion: Criterion, rng: np.random.Generator) -> list[tuple[Array, float]]:
@@ -84,9 +87,13 @@ def _batch(criterion: Criterion, rng: np.random.Generator) -> list[tuple[Array, 
     return [_within_torque(criterion, z) for z in found[:BATCH]]
 
 
-def _sorted(kept: list[tuple[Array, float]]) -> Baseline:
-    kept.sort(key=lambda item: item[1], reverse=True)
-    return Baseline(np.array([z for z, _ in kept]), np.array([value for _, value in kept]))
+def _best_first(criterion: Criterion, made: list[tuple[Array, float]]) -> Baseline:
+    """Sorted by information: the :data:`EXACT` best by all samples, the others by their estimates."""
+    made.sort(key=lambda item: item[1], reverse=True)
+    exact = [(z, criterion.score(z).log_det) for z, _ in made[:EXACT]]
+    exact.sort(key=lambda item: item[1], reverse=True)
+    made = exact + made[EXACT:]
+    return Baseline(np.array([z for z, _ in made]), np.array([value for _, value in made]))
 
 
 def _draw_clear(criterion: Criterion, rng: np.random.Generator) -> Array:

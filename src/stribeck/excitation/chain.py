@@ -163,7 +163,9 @@ def regressor(chain: Chain, position: jax.Array, velocity: jax.Array, accelerati
     x, y = _back(rotation, axis), _back(rotation, _cross(axis, omega))
     u, w = _back(rotation, m.alpha[:, None]), _back(rotation, omega)
     straight = x * u + y * w
-    mixed = {(k, l): x[k] * u[l] + x[l] * u[k] + y[k] * w[l] + y[l] * w[k] for k, l in ((0, 1), (0, 2), (1, 2))}
+    mixed = {
+        (a, b): x[a] * u[b] + x[b] * u[a] + y[a] * w[b] + y[b] * w[a] for a, b in ((0, 1), (0, 2), (1, 2))
+    }
     inertia = jnp.stack([straight[0], mixed[0, 1], straight[1], mixed[0, 2], mixed[1, 2], straight[2]])
     found = jnp.concatenate([mass, _back(rotation, bend), inertia]) * chain.behind[:, :, None]
     back, n = np.argsort(order), len(chain)
@@ -178,7 +180,7 @@ def _rotations(chain: Chain, position: jax.Array) -> jax.Array:
     own = parts[0] + parts[1] * jnp.sin(position) + parts[2] * (1.0 - jnp.cos(position))
     found: list[jax.Array] = []
     for i, parent in enumerate(chain.parents):
-        local = own[:, :, i]
+        local = jnp.asarray(own[:, :, i])
         found.append(local if parent < 0 else jnp.sum(found[parent][:, :, None] * local[None], axis=1))
     return jnp.stack(found, axis=2)
 
@@ -208,6 +210,4 @@ def _along(chain: Chain, terms: jax.Array) -> jax.Array:
 
 def _cross(a: jax.Array, b: jax.Array) -> jax.Array:
     """Cross products of vectors (3, …)."""
-    return jnp.stack(
-        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    )
+    return jnp.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])

@@ -109,7 +109,10 @@ def _placements(task: Task, position: Array) -> tuple[Array, Array]:
     """Rotations (N, J, 3, 3) and origins (N, J, 3) of all of Pinocchio's joints, the base first."""
     model = task.arm.model
     data = model.createData()
-    rotations, origins = np.empty((len(position), model.njoints, 3, 3)), np.empty((len(position), model.njoints, 3))
+    rotations, origins = (
+        np.empty((len(position), model.njoints, 3, 3)),
+        np.empty((len(position), model.njoints, 3)),
+    )
     for k, configuration in enumerate(task.arm.configuration(position)):
         pin.forwardKinematics(model, data, configuration)
         for j in range(model.njoints):
@@ -132,29 +135,60 @@ def _lowest(task: Task, position: Array) -> Array:
 
 
 def _support(shape: Shape) -> tuple[Array, float]:
-    """Points in the joint's frame and a distance from them, which together reach as far down as a body."""
+    """Points in the joint's frame and a distance from them: the body reaches no further down than these."""
     geometry, radius = shape.geometry, 0.0
-    if isinstance(geometry, coal.Capsule):
+    if isinstance(geometry, coal.Capsule | coal.Cylinder):
         points, radius = geometry.halfLength * np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]), geometry.radius
     elif isinstance(geometry, coal.Sphere):
         points, radius = np.zeros((1, 3)), geometry.radius
+    elif isinstance(geometry, coal.Box):
+        points = np.array([[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]) * geometry.halfSide
     else:
-        points = np.array(_hull(geometry).points())
+        points = np.array(
+            geometry.vertices() if isinstance(geometry, coal.BVHModelBase) else geometry.points()
+        )
     return points @ shape.placement.rotation.T + shape.placement.translation, float(radius)
 
 
-def _hull(geometry: coal.CollisionGeometry) -> coal.CollisionGeometry:
-    """The convex hull of a mesh or a box; a prism around a cylinder; other shapes as they are."""
-    if isinstance(geometry, coal.BVHModelBase):
-        geometry.buildConvexHull(True, "Qt")
-        return geometry.convex
-    if isinstance(geometry, coal.Box):
-        x, y, z = geometry.halfSide
-        corners = [[a * x, b * y, c * z] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]
-        return coal.Convex.convexHull(np.array(corners), False, "")
-    return geometry
-
-
 def _collisions(task: Task, position: Array) -> int:
-    """How many pairs of bodies touch, summed over all times."""
-    return 0
+    """At how many times any two bodies touch that should not.
+
+    Convex hulls are asked first, meshes themselves only where their hulls touch.
+    """
+    if not task.shapes:
+        return 0
+    model = task.arm.model
+    hulls, bodies = (_geometry(task, convex) for convex in (True, False))
+    data, hull_data, body_data = model.createData(), hulls.createData(), bodies.createData()
+    return sum(
+        pin.computeCollisions(model, data, hulls, hull_data, q, True)
+        and pin.computeCollisions(model, data, bodies, body_data, q, True)
+        for q in task.arm.configuration(position)
+    )
+
+
+def _geometry(task: Task, convex: bool) -> pin.GeometryModel:
+    """Bodies as Pinocchio takes them, with all pairs but neighbours and those to be ignored.
+
+    :param convex: meshes as their convex hulls.
+    """
+    found = pin.GeometryModel()
+    for number, shape in enumerate(task.shapes):
+        body = shape.geometry
+        if convex and isinstance(body, coal.BVHModelBase):
+            body.buildConvexHull(True, "Qt")
+            body = body.convex
+        item = pin.GeometryObject(f"{shape.link}/{number}", shape.joint, shape.placement, body)
+        found.addGeometryObject(item)
+    before = task.arm.model.parents
+    for first, one in enumerate(task.shapes):
+        for second in range(first):
+            other = task.shapes[second]
+            near = (
+                one.joint == other.joint
+                or one.joint == before[other.joint]
+                or before[one.joint] == other.joint
+            )
+            if not near and frozenset((one.link, other.link)) not in task.ignored:
+                found.addCollisionPair(pin.CollisionPair(second, first))
+    return found

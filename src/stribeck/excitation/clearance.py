@@ -43,9 +43,7 @@ class Bodies:
         return np.flatnonzero(self.joints >= 0)
 
 
-def bodies_of(
-    chain: Chain, capsules: Sequence[Capsule], ignored: Collection[frozenset[str]] = ()
-) -> Bodies:
+def bodies_of(chain: Chain, capsules: Sequence[Capsule], ignored: Collection[frozenset[str]] = ()) -> Bodies:
     """Capsules as arrays, with all pairs but those of a link and itself, its neighbours, and links to be ignored."""
     joints = np.array([capsule.joint - 1 for capsule in capsules], dtype=np.int64)
     pairs = [
@@ -79,9 +77,7 @@ def clearances(chain: Chain, bodies: Bodies, position: jax.Array) -> tuple[jax.A
     eye = jnp.broadcast_to(jnp.eye(3)[:, :, None, None], (3, 3, 1, steps))
     rotation = jnp.concatenate([rotation, eye], axis=2)[:, :, bodies.joints]
     origin = jnp.concatenate([origin, jnp.zeros((3, 1, steps))], axis=1)[:, bodies.joints]
-    start, end = (
-        jnp.sum(rotation * bodies.ends[:, k].T[None, :, :, None], axis=1) + origin for k in (0, 1)
-    )
+    start, end = (jnp.sum(rotation * bodies.ends[:, k].T[None, :, :, None], axis=1) + origin for k in (0, 1))
     radii = bodies.radii[:, None]
     first, second = bodies.pairs[:, 0], bodies.pairs[:, 1]
     apart = segment_distance(start[:, first], end[:, first], start[:, second], end[:, second])
@@ -105,6 +101,8 @@ def _closest(d1: jax.Array, d2: jax.Array, r: jax.Array) -> tuple[jax.Array, jax
     a, e = (jnp.maximum(jnp.sum(d * d, axis=0), TINY) for d in (d1, d2))
     b, c, f = jnp.sum(d1 * d2, axis=0), jnp.sum(d1 * r, axis=0), jnp.sum(d2 * r, axis=0)
     area = a * e - b * b
-    s = jnp.where(area > TINY * a * e, jnp.clip((b * f - c * e) / jnp.where(area > 0, area, 1.0), 0.0, 1.0), 0.0)
+    s = jnp.where(
+        area > TINY * a * e, jnp.clip((b * f - c * e) / jnp.where(area > 0, area, 1.0), 0.0, 1.0), 0.0
+    )
     t = jnp.clip((b * s + f) / e, 0.0, 1.0)
     return jnp.clip((b * t - c) / a, 0.0, 1.0), t

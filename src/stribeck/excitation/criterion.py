@@ -8,6 +8,7 @@ A limit is a *slack*: what is left of it, as a share of it; trajectories within 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.fourier import Basis
 from stribeck.excitation.chain import regressor
 from stribeck.excitation.clearance import clearances
 from stribeck.excitation.task import Task
@@ -32,8 +34,14 @@ NEAR = 0.01
 SCALE = 0.1
 """A distance that counts as one when it is left [m]."""
 
+FAR = 0.02
+"""Pairs that stay further apart than what is wanted and this in random configurations are left out [m]."""
+
 POSITIONS = 12_800
 """Whose clearances are taken at once."""
+
+SPARSE = 4
+"""Of the samples, one in so many is enough for an estimate."""
 
 BLOCK = 400
 """Of these, as many fit a processor's cache."""
@@ -88,16 +96,29 @@ class Criterion:
         self._compiled: dict[Any, Any] = {}
         self._lock = Lock()
         self._bounds = _joint_bounds(task)
-        self._wanted = self._reasonable_distances()
+        self._bodies = task.bodies
+        self._wanted = self._low = np.zeros(0)
+        if len(self._bodies.joints):
+            self._look_around()
 
-    def _reasonable_distances(self) -> Array:
-        """Distance that samples keep of each pair, (P,) [m]: less of bodies that are always near each other."""
+    def _look_around(self) -> None:
+        """Keep the pairs of bodies that come near each other in random configurations, and what to want of each.
+
+        Bodies that are always near each other, or near the floor, cannot keep the wanted distance: half the usual
+        one does.
+        """
         limits, shape = self.task.limits, (self.task.joints, POSITIONS)
-        if not len(self.task.bodies.pairs):
-            return np.zeros(0)
         anywhere = np.random.default_rng(0).uniform(limits.lower[:, None], limits.upper[:, None], shape)
-        apart = np.asarray(self._call(self._clearances, anywhere)[0])
-        return np.clip(0.5 * np.median(apart, axis=1), 0.0, self.task.clearance + NEAR)
+        apart, height = (np.asarray(part) for part in self._call(self._clearances, anywhere))
+        self._compiled.clear()
+        most = self.task.clearance + NEAR
+        wanted = np.clip(0.5 * np.median(apart, axis=1), 0.0, most)
+        near = apart.min(axis=1) < wanted + FAR
+        self._bodies = replace(self._bodies, pairs=self._bodies.pairs[near])
+        self._wanted = wanted[near]
+        if self.task.floor is not None:
+            usual = np.median(height, axis=1) - self.task.floor
+            self._low = self.task.floor + np.clip(0.5 * usual, 0.0, most)
 
     def observe(self, z: Array) -> Seen:
         """What the samples show."""
@@ -108,7 +129,7 @@ class Criterion:
         return Score(*(float(part) for part in self._call(self._score, z)))
 
     def worth(self, z: Array) -> Score:
-        """The same without the slack, which takes most of the time."""
+        """The same without the slack, from every :data:`SPARSE`-th sample: an estimate, quickly."""
         return Score(*(float(part) for part in self._call(self._worth, z)))
 
     def barrier(self, z: Array, weight: float) -> tuple[float, Array]:
@@ -116,7 +137,7 @@ class Criterion:
 
         :param weight: :math:`\mu`.
         """
-        value, gradient = self._call(self._barrier_and_gradient, z, np.float64(weight))
+        value, gradient = self._call(self._barrier_and_gradient, z, np.array(weight))
         return float(value), np.asarray(gradient)
 
     def room(self, position: Array) -> Array:
@@ -124,10 +145,10 @@ class Criterion:
 
         Infinite where nothing could touch. One compiled function serves all: N is brought to :data:`POSITIONS`.
         """
-        if not len(self.task.bodies.joints):
+        if not (self._wanted.size or self._low.size):
             return np.full(position.shape[1], np.inf)
         whole = position[:, np.resize(np.arange(position.shape[1]), POSITIONS)]
-        return np.asarray(self._call(self._nearest, whole, self._wanted))[: position.shape[1]]
+        return np.asarray(self._call(self._nearest, whole))[: position.shape[1]]
 
     def curvature(self, z: Array, weight: float) -> Array:
         r"""Second derivative of the joints' barrier, :math:`\mu\sum_k \nabla s_k \nabla s_k^T / s_k^2`, (d, d)."""
@@ -162,45 +183,53 @@ class Criterion:
     # What follows is traced.
 
     def _observe(self, z: jax.Array) -> tuple[jax.Array, ...]:
+        position = z.reshape(self.task.shape) @ self._rows.position.T
+        return *self._dynamics(z, self._rows), *clearances(self.task.chain, self._bodies, position)
+
+    def _dynamics(self, z: jax.Array, rows: Basis) -> tuple[jax.Array, jax.Array]:
+        """Stacked regressor and torques."""
         task = self.task
-        position, velocity, acceleration = (part @ z.reshape(task.shape).T for part in self._rows)
-        full = regressor(task.chain, position.T, velocity.T, acceleration.T)
+        full = regressor(task.chain, *(z.reshape(task.shape) @ part.T for part in rows))
         torque = jnp.einsum("jpt,p->jt", full, self._inertials)
         weighted = full[:, self._chosen] / task.noise[:, None, None]
         stacked = jnp.moveaxis(weighted, 1, 2).reshape(-1, len(self._chosen))
-        return stacked, torque, *clearances(task.chain, task.bodies, position.T)
+        return stacked, torque
 
     def _slacks(self, z: jax.Array, seen: tuple[jax.Array, ...]) -> list[jax.Array]:
         bounds, task = self._bounds, self.task
-        off = jnp.einsum("nrk,nk->nr", bounds.rows, z.reshape(task.shape)) - bounds.middle
+        off: jax.Array = jnp.einsum("nrk,nk->nr", bounds.rows, z.reshape(task.shape)) - bounds.middle
         torque = jnp.abs(seen[1]) / task.limits.effort[:, None]
-        found = [bounds.half - off, bounds.half + off, TORQUE_SHARE - torque]
-        return found + [part / SCALE for part in self._room(*seen[2:], self._wanted)]
+        room = [part / SCALE for part in self._room(seen[2], seen[3])]
+        return [-off + bounds.half, off + bounds.half, TORQUE_SHARE - torque, *room]
 
-    def _room(self, apart: jax.Array, height: jax.Array, wanted: Any) -> list[jax.Array]:
+    def _room(self, apart: jax.Array, height: jax.Array) -> list[jax.Array]:
         """Distances less what is wanted [m]."""
-        floor = self.task.floor
-        low = [] if floor is None else [height - (floor + self.task.clearance + NEAR)]
-        return [part for part in (apart - wanted[:, None], *low) if part.size]
+        found = [apart - self._wanted[:, None]] if self._wanted.size else []
+        return found + ([height - self._low[:, None]] if self._low.size else [])
 
-    def _nearest(self, position: jax.Array, wanted: jax.Array) -> jax.Array:
-        return jnp.min(jnp.concatenate(self._room(*self._clearances(position), wanted)), axis=0)
+    def _nearest(self, position: jax.Array) -> jax.Array:
+        return jnp.min(jnp.concatenate(self._room(*self._clearances(position))), axis=0)
 
     def _clearances(self, position: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Of many positions, in blocks that fit a processor's cache."""
         blocks = jnp.moveaxis(position.reshape(len(position), -1, BLOCK), 1, 0)
-        found = jax.lax.map(partial(clearances, self.task.chain, self.task.bodies), blocks)
-        apart, height = (jnp.moveaxis(part, 0, 1).reshape(part.shape[1], -1) for part in found)
+        found = jax.lax.map(partial(clearances, self.task.chain, self._bodies), blocks)
+        count = position.shape[1]
+        apart, height = (jnp.moveaxis(part, 0, 1).reshape(part.shape[1], count) for part in found)
         return apart, height
 
     def _score(self, z: jax.Array) -> tuple[jax.Array, ...]:
         seen = self._observe(z)
         slack = jnp.min(jnp.stack([jnp.min(part) for part in self._slacks(z, seen)]))
-        return *self._worth(z), slack
+        return _log_det(seen[0]), self._torque_share(seen[1]), slack
 
     def _worth(self, z: jax.Array) -> tuple[jax.Array, jax.Array]:
-        seen = self._observe(z)
-        return _log_det(seen[0]), jnp.max(jnp.abs(seen[1]) / self.task.limits.effort[:, None])
+        stacked, torque = self._dynamics(z, Basis(*(part[::SPARSE] for part in self._rows)))
+        missing = len(self._chosen) * np.log(SPARSE)
+        return _log_det(stacked) + missing, self._torque_share(torque)
+
+    def _torque_share(self, torque: jax.Array) -> jax.Array:
+        return jnp.max(jnp.abs(torque) / self.task.limits.effort[:, None])
 
     def _barrier_and_gradient(self, z: jax.Array, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jax.value_and_grad(self._barrier)(z, weight)

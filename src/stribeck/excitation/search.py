@@ -40,10 +40,11 @@ class Clock:
     """When to end: a deadline, or somebody's wish.
 
     :param seconds: until the deadline.
+    :param started: by :func:`time.perf_counter`, where it began before now.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self.started = time.perf_counter()
+    def __init__(self, seconds: float, started: float | None = None) -> None:
+        self.started = time.perf_counter() if started is None else started
         self.seconds = seconds
         self.called_off = threading.Event()
 

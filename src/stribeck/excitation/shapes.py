@@ -22,6 +22,7 @@ from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]
 
+
 @dataclass(frozen=True, eq=False)
 class Shape:
     """A body, rigid on a link.
@@ -81,7 +82,9 @@ def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
     model = pin.buildModelFromUrdf(str(arm.path))
     folders = [str(folder) for folder in arm.path.resolve().parents]
     try:
-        geometry = pin.buildGeomFromUrdf(model, str(arm.path), pin.GeometryType.COLLISION, package_dirs=folders)
+        geometry = pin.buildGeomFromUrdf(
+            model, str(arm.path), pin.GeometryType.COLLISION, package_dirs=folders
+        )
     except (ValueError, RuntimeError) as error:
         raise ConfigError(
             f"{arm.path}: its collision geometry cannot be read ({' '.join(str(error).split())}): put the files where "

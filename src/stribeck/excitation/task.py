@@ -137,7 +137,6 @@ def task_of(
     :param collisions: regard floor and self-collision.
     :raises ConfigError: for limits that are missing, or bodies that are not there.
     """
-    n = len(arm)
     limits = limits_of(config, section, arm)
     noise = limits.effort if section.noise is None else np.array(section.noise)
     if not collisions:
@@ -146,8 +145,6 @@ def task_of(
     strange = sorted({link for pair in section.ignore for link in pair} - links)
     if strange:
         raise ConfigError(f"{config.path}: excitation: ignore: no link {strange[0]!r} in {arm.path}")
-    if n < 1:
-        raise ConfigError(f"{arm.path} moves no joint")
     return Task(
         arm,
         limits,
@@ -169,7 +166,9 @@ def limits_of(config: RobotConfig, section: ExcitationSection, arm: ArmModel) ->
     n = len(arm)
     pairs = config.position_limits(n)
     lower, upper = arm.position_limits if pairs is None else np.array(pairs).T
-    lower, upper = (np.where(np.isfinite(side), side, sign * UNLIMITED) for side, sign in ((lower, -1), (upper, 1)))
+    lower, upper = (
+        np.where(np.isfinite(side), side, sign * UNLIMITED) for side, sign in ((lower, -1), (upper, 1))
+    )
     velocity = _limit(config, "velocity", arm.velocity_limits)
     coefficient = velocity if section.coefficient_limit is None else np.array(section.coefficient_limit)
     return JointLimits(
@@ -187,5 +186,7 @@ def _limit(config: RobotConfig, name: str, of_urdf: Array) -> Array:
     found = of_urdf if given is None else np.array(given)
     if not (found > 0.0).all():
         also = "" if name == "acceleration" else " and the URDF gives none"
-        raise ConfigError(f"{config.path}: limits: {name} missing{also}: give a positive number for each joint")
+        raise ConfigError(
+            f"{config.path}: limits: {name} missing{also}: give a positive number for each joint"
+        )
     return found

@@ -84,7 +84,8 @@ def _capsules(value: Any, what: str) -> dict[str, tuple[tuple[float, ...], ...]]
 
 def _pairs(value: Any, what: str) -> tuple[tuple[str, str], ...]:
     good = isinstance(value, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and all(isinstance(link, str) for link in pair) for pair in value
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(link, str) for link in pair)
+        for pair in value
     )
     if not good:
         raise ConfigError(f"{what}: expected pairs [link, link], found {value!r}")
