@@ -19,10 +19,10 @@ from pathlib import Path
 
 import bus
 import compensation
-import excitation
 import jax
 import numpy as np
 
+import excitation
 from stribeck.core import Batch, Log, Setup, batch_of, law_named, simulate, trajectory_named
 from stribeck.core.virtual import Encoder, record
 from stribeck.fit.identify import search, task_for

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from small_arm import small_robot
-
 from stribeck.arm.model import load_arm
 from stribeck.excitation.task import Task, task_of
 from stribeck.io.excitation_section import excitation_section

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_arm import JOINTS, small_robot
 
+from small_arm import JOINTS, small_robot
 from stribeck.cli import excite
 from stribeck.cli.main import main
 from stribeck.io.excitation_file import read_excitation_file

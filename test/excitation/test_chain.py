@@ -5,8 +5,8 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from small_arm import URDF
 
+from small_arm import URDF
 from stribeck.arm.model import ArmModel, load_arm
 from stribeck.excitation.chain import chain_of, regressor
 from stribeck.io.robot_config import example_robots

@@ -1,12 +1,11 @@
 """The independent check catches every kind of violation."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from designing import small_task
 
+from designing import small_task
 from stribeck.core.fourier import FourierTrajectory
 from stribeck.excitation.check import check
 from stribeck.excitation.task import Task

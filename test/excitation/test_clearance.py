@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pinocchio as pin
 import pytest
-from small_arm import URDF
 
+from small_arm import URDF
 from stribeck.arm.model import load_arm
 from stribeck.errors import ConfigError
 from stribeck.excitation.chain import chain_of

@@ -4,8 +4,8 @@ import sys
 from typing import Any
 
 import pytest
-from helpers import DATA, REPOSITORY
 
+from helpers import DATA, REPOSITORY
 from stribeck.io.robot_config import example_robots
 
 sys.path.insert(0, str(REPOSITORY / "bench"))

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from designing import small_task
 
+from designing import small_task
 from stribeck.errors import ConfigError
 from stribeck.excitation.barrier import descend
 from stribeck.excitation.baseline import Baseline, random_baseline, shrunk

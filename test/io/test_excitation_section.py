@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_arm import small_robot
 
+from small_arm import small_robot
 from stribeck.errors import ConfigError
 from stribeck.io.excitation_section import ExcitationSection, excitation_section
 from stribeck.io.robot_config import read_robot

@@ -32,7 +32,7 @@ TOLERANCE = 2e-3
 INSIDE = 1e-3
 """Smallest slack to start with."""
 
-BASELINE_SHARE = 0.4
+BASELINE_SHARE = 0.6
 """Share of the time that random trajectories may take."""
 
 
