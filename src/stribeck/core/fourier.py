@@ -13,12 +13,14 @@ With :math:`\omega = 2\pi/T` the end is the start, and rest at both is :math:`\s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
 
 FloatArray = npt.NDArray[np.float64]
@@ -164,3 +166,17 @@ class FourierTrajectory:
         found = basis(time, self.frequency, self.harmonics)
         c = self.coefficients.T
         return found.position @ c, found.velocity @ c, found.acceleration @ c
+
+    def to_play(self, name: str) -> Trajectory:
+        """The same for a session: goals of each joint, all over one time.
+
+        :param name: key in recordings.
+        """
+
+        def goal(row: FloatArray) -> Callable[[FloatArray], FloatArray]:
+            return lambda time: np.asarray(basis(time, self.frequency, self.harmonics).position @ row)
+
+        goals = dict(zip(self.joints, map(goal, self.coefficients), strict=True))
+        return Trajectory(
+            name, "a Fourier series for each joint", self.duration, np.zeros_like, joint_goals=goals
+        )
