@@ -1,5 +1,6 @@
-"""The regressor in JAX is Pinocchio's."""
+"""Regressor and torques in JAX are Pinocchio's."""
 
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -8,21 +9,24 @@ import pytest
 
 from small_arm import URDF
 from stribeck.arm.model import ArmModel, load_arm
-from stribeck.excitation.chain import chain_of, regressor
+from stribeck.excitation.chain import chain_of, motion, regressor, torques
 from stribeck.io.robot_config import example_robots
 
 
-def ours(arm: ArmModel, *states: np.ndarray) -> np.ndarray:
+def ours(arm: ArmModel, *states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     chain = chain_of(arm)
     with jax.enable_x64(True):
-        found = jax.jit(lambda *x: regressor(chain, *x))(*(state.T for state in states))
-    return np.moveaxis(np.asarray(found), -1, 0)
+        moves = jax.jit(partial(motion, chain))(*(state.T for state in states))
+        found = jax.jit(partial(regressor, chain))(moves), torques(chain, moves, arm.inertials)
+    return np.moveaxis(np.asarray(found[0]), -1, 0), np.asarray(found[1]).T
 
 
 def check(arm: ArmModel) -> None:
     rng = np.random.default_rng(0)
     states = [rng.normal(size=(20, len(arm))) for _ in range(3)]
-    np.testing.assert_allclose(ours(arm, *states), arm.regressor(*states), atol=1e-12)
+    found, torque = ours(arm, *states)
+    np.testing.assert_allclose(found, arm.regressor(*states), atol=1e-12)
+    np.testing.assert_allclose(torque, arm.inverse_dynamics(*states), atol=1e-12)
 
 
 def test_regressor_of_turning_and_sliding_joints_is_pinocchios(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from small_arm import URDF
 from stribeck.arm.model import load_arm
 from stribeck.errors import ConfigError
-from stribeck.excitation.chain import chain_of
+from stribeck.excitation.chain import chain_of, frames
 from stribeck.excitation.clearance import bodies_of, clearances, segment_distance
 from stribeck.excitation.shapes import capsule_around, enclosing_capsules, shapes_of
 from stribeck.io.robot_config import example_robots
@@ -85,7 +85,8 @@ def test_heights_are_those_of_the_lowest_points(tmp_path: Path) -> None:
     arm = load_arm(tmp_path / "small.urdf")
     bodies = bodies_of(chain_of(arm), enclosing_capsules(shapes_of(arm, {})))
     with jax.enable_x64(True):
-        height = np.asarray(clearances(chain_of(arm), bodies, np.array([[np.pi / 2], [0.0], [0.0]]))[1])
+        place = frames(chain_of(arm), np.array([[np.pi / 2], [0.0], [0.0]]))
+        height = np.asarray(clearances(bodies, *place)[1])
     assert height.min() == pytest.approx(0.4 - 0.55 - 0.03, abs=1e-6)
 
 

@@ -356,7 +356,7 @@ def _excite(parser: argparse.ArgumentParser) -> None:
     )
     search = parser.add_argument_group("search")
     search.add_argument("--seconds", type=positive, default=50.0, metavar="S", help="at most (default: 50)")
-    search.add_argument("--starts", type=count, default=4, metavar="N", help="searches to make (default: 4)")
+    search.add_argument("--starts", type=count, default=8, metavar="N", help="searches to make (default: 8)")
     search.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
     search.add_argument(
         "--random",

@@ -13,6 +13,7 @@ Arrays have their components first and the N times last: (3, n, N), so that one 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,8 +51,7 @@ class Chain:
         return len(self.parents)
 
 
-@dataclass(frozen=True)
-class Motion:
+class Motion(NamedTuple):
     """Frames of all joints, and how they move, in the axes of the base and Pinocchio's order.
 
     :param rotation: (3, 3, n, N).
@@ -69,6 +69,10 @@ class Motion:
     omega: jax.Array
     alpha: jax.Array
     acceleration: jax.Array
+
+    def every(self, step: int) -> Motion:
+        """At one of so many times."""
+        return Motion(*(part[..., ::step] for part in self))
 
 
 def chain_of(arm: ArmModel) -> Chain:
@@ -108,8 +112,9 @@ def _behind(parents: tuple[int, ...]) -> Array:
 def frames(chain: Chain, position: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Rotations (3, 3, n, N) and origins (3, n, N) [m] of all joints' frames.
 
-    :param position: (n, N), in Pinocchio's order.
+    :param position: (n, N), in the arm's own order.
     """
+    position = position[np.array(chain.order)]
     rotation = _rotations(chain, position)
     return rotation, _along(chain, _segments(chain, rotation, position))
 
@@ -117,8 +122,9 @@ def frames(chain: Chain, position: jax.Array) -> tuple[jax.Array, jax.Array]:
 def motion(chain: Chain, position: jax.Array, velocity: jax.Array, acceleration: jax.Array) -> Motion:
     """How all frames move.
 
-    :param position, velocity, acceleration: (n, N), in Pinocchio's order.
+    :param position, velocity, acceleration: (n, N) [rad, rad/s, rad/s^2], in the arm's own order.
     """
+    position, velocity, acceleration = (x[np.array(chain.order)] for x in (position, velocity, acceleration))
     rotation = _rotations(chain, position)
     segment = _segments(chain, rotation, position)
     axis, slide = _apply(rotation, chain.angular), _apply(rotation, chain.linear)
@@ -143,33 +149,62 @@ def motion(chain: Chain, position: jax.Array, velocity: jax.Array, acceleration:
     )
 
 
-def regressor(chain: Chain, position: jax.Array, velocity: jax.Array, acceleration: jax.Array) -> jax.Array:
+def torques(chain: Chain, m: Motion, inertials: Array) -> jax.Array:
+    r"""Torques of the joints [N m], (n, N), in the arm's own order.
+
+    Forces :math:`f_i = m a + \alpha \times h + \omega \times (\omega \times h)` and moments
+    :math:`n_i = h \times a + I \alpha + \omega \times I \omega` of the links, :math:`h = m c`, summed up over the
+    links behind each joint.
+
+    :param inertials: standard inertial parameters (10 n,), in the arm's own order.
+    """
+    order = np.array(chain.order)
+    values = inertials.reshape(-1, INERTIALS)[order]
+    first = _apply(m.rotation, values[:, 1:4])
+    force = values[:, 0, None] * m.acceleration + _cross(m.alpha, first)
+    force = force + _cross(m.omega, _cross(m.omega, first))
+    moment = _cross(first, m.acceleration) + _inertia(m.rotation, values, m.alpha)
+    moment = moment + _cross(m.omega, _inertia(m.rotation, values, m.omega))
+    total = jnp.einsum("cit,ji->cjt", force, chain.behind)
+    about_base = jnp.einsum("cit,ji->cjt", moment + _cross(m.origin, force), chain.behind)
+    found = jnp.sum(m.axis * (about_base - _cross(m.origin, total)) + m.slide * total, axis=0)
+    return found[np.argsort(order)]
+
+
+def _inertia(rotation: jax.Array, values: Array, vectors: jax.Array) -> jax.Array:
+    """Moments of inertia times vectors, both in the axes of the base, (3, n, N)."""
+    xx, xy, yy, xz, yz, zz = values.T[4:, :, None]
+    x, y, z = _back(rotation, vectors)
+    own = jnp.stack([xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z])
+    return jnp.sum(rotation * own[None], axis=1)
+
+
+def regressor(chain: Chain, m: Motion) -> jax.Array:
     r"""Regressor of the standard inertial parameters, (n, 10 n, N), rows and columns in the arm's own order.
 
     With :math:`x = R_i^T z_j`, :math:`y = R_i^T (z_j \times \omega_i)`, :math:`u = R_i^T \alpha_i`,
     :math:`w = R_i^T \omega_i` and the push :math:`s_{ji} = z_j \times (p_i - p_j)`, the row of joint j has for link i
     :math:`s \cdot a` for the mass, :math:`R_i^T(s \times \alpha + (s \times \omega) \times \omega - z_j \times a)`
     for its first moments, and :math:`x_a u_b + y_a w_b`, symmetrised, for the moments of inertia.
-
-    :param position, velocity, acceleration: (n, N) [rad, rad/s, rad/s^2], in the arm's own order.
     """
-    order = np.array(chain.order)
-    m = motion(chain, position[order], velocity[order], acceleration[order])
-    axis, omega = m.axis[:, :, None], m.omega[:, None]
-    rotation, felt = m.rotation[:, :, None], m.acceleration[:, None]
-    push = _cross(axis, m.origin[:, None] - m.origin[:, :, None]) + m.slide[:, :, None]
+    j, i = np.nonzero(chain.behind)
+    axis, slide, start = m.axis[:, j], m.slide[:, j], m.origin[:, j]
+    rotation, origin, omega = m.rotation[:, :, i], m.origin[:, i], m.omega[:, i]
+    alpha, felt = m.alpha[:, i], m.acceleration[:, i]
+    push = _cross(axis, origin - start) + slide
     mass = jnp.sum(push * felt, axis=0)[None]
-    bend = _cross(push, m.alpha[:, None]) + _cross(_cross(push, omega), omega) - _cross(axis, felt)
+    bend = _cross(push, alpha) + _cross(_cross(push, omega), omega) - _cross(axis, felt)
     x, y = _back(rotation, axis), _back(rotation, _cross(axis, omega))
-    u, w = _back(rotation, m.alpha[:, None]), _back(rotation, omega)
+    u, w = _back(m.rotation, m.alpha)[:, i], _back(m.rotation, m.omega)[:, i]
     straight = x * u + y * w
     mixed = {
         (a, b): x[a] * u[b] + x[b] * u[a] + y[a] * w[b] + y[b] * w[a] for a, b in ((0, 1), (0, 2), (1, 2))
     }
     inertia = jnp.stack([straight[0], mixed[0, 1], straight[1], mixed[0, 2], mixed[1, 2], straight[2]])
-    found = jnp.concatenate([mass, _back(rotation, bend), inertia]) * chain.behind[:, :, None]
-    back, n = np.argsort(order), len(chain)
-    return jnp.moveaxis(found[:, back][:, :, back], 0, 2).reshape(n, INERTIALS * n, -1)
+    found = jnp.moveaxis(jnp.concatenate([mass, _back(rotation, bend), inertia]), 0, 1)
+    order, n = np.array(chain.order), len(chain)
+    whole = jnp.zeros((n, n, *found.shape[1:])).at[order[j], order[i]].set(found, unique_indices=True)
+    return whole.reshape(n, INERTIALS * n, -1)
 
 
 def _rotations(chain: Chain, position: jax.Array) -> jax.Array:

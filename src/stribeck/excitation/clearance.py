@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.excitation.chain import Chain, frames
+from stribeck.excitation.chain import Chain
 from stribeck.excitation.shapes import Capsule
 
 Array = npt.NDArray[np.float64]
@@ -67,13 +67,12 @@ def neighbours(parents: Sequence[int], one: int, other: int) -> bool:
     return one == other or before[one] == other or before[other] == one
 
 
-def clearances(chain: Chain, bodies: Bodies, position: jax.Array) -> tuple[jax.Array, jax.Array]:
+def clearances(bodies: Bodies, rotation: jax.Array, origin: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Distances of all pairs (P, N) and lowest points of all moving capsules (M, N) [m].
 
-    :param position: (n, N), in the arm's own order.
+    :param rotation, origin: of the joints' frames, (3, 3, n, N) and (3, n, N).
     """
-    rotation, origin = frames(chain, position[np.array(chain.order)])
-    steps = position.shape[-1]
+    steps = origin.shape[-1]
     eye = jnp.broadcast_to(jnp.eye(3)[:, :, None, None], (3, 3, 1, steps))
     rotation = jnp.concatenate([rotation, eye], axis=2)[:, :, bodies.joints]
     origin = jnp.concatenate([origin, jnp.zeros((3, 1, steps))], axis=1)[:, bodies.joints]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.fourier import Basis
-from stribeck.excitation.chain import regressor
+from stribeck.excitation.chain import Motion, frames, motion, regressor, torques
 from stribeck.excitation.clearance import clearances
 from stribeck.excitation.task import Task
 
@@ -40,8 +39,11 @@ FAR = 0.02
 POSITIONS = 12_800
 """Whose clearances are taken at once."""
 
+COARSE = 2
+"""Of the samples, a search takes one in so many for the information: their regressors cost most of its time."""
+
 SPARSE = 4
-"""Of the samples, one in so many is enough for an estimate."""
+"""One in so many is enough for an estimate."""
 
 BLOCK = 400
 """Of these, as many fit a processor's cache."""
@@ -183,24 +185,26 @@ class Criterion:
     # What follows is traced.
 
     def _observe(self, z: jax.Array) -> tuple[jax.Array, ...]:
-        position = z.reshape(self.task.shape) @ self._rows.position.T
-        return *self._dynamics(z, self._rows), *clearances(self.task.chain, self._bodies, position)
+        moves = self._motion(z, self._rows)
+        torque = torques(self.task.chain, moves, self._inertials)
+        return self._stacked(moves), torque, *clearances(self._bodies, moves.rotation, moves.origin)
 
-    def _dynamics(self, z: jax.Array, rows: Basis) -> tuple[jax.Array, jax.Array]:
-        """Stacked regressor and torques."""
-        task = self.task
-        full = regressor(task.chain, *(z.reshape(task.shape) @ part.T for part in rows))
-        torque = jnp.einsum("jpt,p->jt", full, self._inertials)
-        weighted = full[:, self._chosen] / task.noise[:, None, None]
-        stacked = jnp.moveaxis(weighted, 1, 2).reshape(-1, len(self._chosen))
-        return stacked, torque
+    def _motion(self, z: jax.Array, rows: Basis) -> Motion:
+        return motion(self.task.chain, *(z.reshape(self.task.shape) @ part.T for part in rows))
 
-    def _slacks(self, z: jax.Array, seen: tuple[jax.Array, ...]) -> list[jax.Array]:
+    def _stacked(self, moves: Motion) -> jax.Array:
+        """The stacked regressor of the base parameters, its rows divided by the noise."""
+        weighted = regressor(self.task.chain, moves)[:, self._chosen] / self.task.noise[:, None, None]
+        return jnp.moveaxis(weighted, 1, 2).reshape(-1, len(self._chosen))
+
+    def _slacks(
+        self, z: jax.Array, torque: jax.Array, apart: jax.Array, height: jax.Array
+    ) -> list[jax.Array]:
         bounds, task = self._bounds, self.task
         off: jax.Array = jnp.einsum("nrk,nk->nr", bounds.rows, z.reshape(task.shape)) - bounds.middle
-        torque = jnp.abs(seen[1]) / task.limits.effort[:, None]
-        room = [part / SCALE for part in self._room(seen[2], seen[3])]
-        return [-off + bounds.half, off + bounds.half, TORQUE_SHARE - torque, *room]
+        used = jnp.abs(torque) / task.limits.effort[:, None]
+        room = [part / SCALE for part in self._room(apart, height)]
+        return [-off + bounds.half, off + bounds.half, TORQUE_SHARE - used, *room]
 
     def _room(self, apart: jax.Array, height: jax.Array) -> list[jax.Array]:
         """Distances less what is wanted [m]."""
@@ -213,20 +217,22 @@ class Criterion:
     def _clearances(self, position: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Of many positions, in blocks that fit a processor's cache."""
         blocks = jnp.moveaxis(position.reshape(len(position), -1, BLOCK), 1, 0)
-        found = jax.lax.map(partial(clearances, self.task.chain, self._bodies), blocks)
+        chain, bodies = self.task.chain, self._bodies
+        found = jax.lax.map(lambda block: clearances(bodies, *frames(chain, block)), blocks)
         count = position.shape[1]
         apart, height = (jnp.moveaxis(part, 0, 1).reshape(part.shape[1], count) for part in found)
         return apart, height
 
     def _score(self, z: jax.Array) -> tuple[jax.Array, ...]:
-        seen = self._observe(z)
-        slack = jnp.min(jnp.stack([jnp.min(part) for part in self._slacks(z, seen)]))
-        return _log_det(seen[0]), self._torque_share(seen[1]), slack
+        stacked, *seen = self._observe(z)
+        slack = jnp.min(jnp.stack([jnp.min(part) for part in self._slacks(z, *seen)]))
+        return _log_det(stacked), self._torque_share(seen[0]), slack
 
     def _worth(self, z: jax.Array) -> tuple[jax.Array, jax.Array]:
-        stacked, torque = self._dynamics(z, Basis(*(part[::SPARSE] for part in self._rows)))
+        moves = self._motion(z, Basis(*(part[::SPARSE] for part in self._rows)))
         missing = len(self._chosen) * np.log(SPARSE)
-        return _log_det(stacked) + missing, self._torque_share(torque)
+        torque = torques(self.task.chain, moves, self._inertials)
+        return _log_det(self._stacked(moves)) + missing, self._torque_share(torque)
 
     def _torque_share(self, torque: jax.Array) -> jax.Array:
         return jnp.max(jnp.abs(torque) / self.task.limits.effort[:, None])
@@ -235,10 +241,12 @@ class Criterion:
         return jax.value_and_grad(self._barrier)(z, weight)
 
     def _barrier(self, z: jax.Array, weight: jax.Array) -> jax.Array:
-        seen = self._observe(z)
-        value = -_log_det(seen[0])
+        moves = self._motion(z, self._rows)
+        value = -_log_det(self._stacked(moves.every(COARSE))) - len(self._chosen) * np.log(COARSE)
+        torque = torques(self.task.chain, moves, self._inertials)
+        seen = torque, *clearances(self._bodies, moves.rotation, moves.origin)
         inside = jnp.asarray(True)
-        for slack in self._slacks(z, seen):
+        for slack in self._slacks(z, *seen):
             inside &= jnp.min(slack) > 0.0
             value -= weight * jnp.sum(jnp.log(jnp.maximum(slack, 1e-12)))
         return jnp.where(inside & jnp.isfinite(value), value, jnp.inf)
