@@ -4,10 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
-.PHONY: demo test test-slow test-numpy1 lint bench clean
+.PHONY: demo demo-arm test test-slow test-numpy1 lint bench clean
 
 demo: $(VENV)/.fit
 	$(BIN)/stribeck demo --output build/demo
+
+# A seven-joint arm, designed motion to identified links, without hardware.
+demo-arm: $(VENV)/.arm
+	$(BIN)/stribeck demo-arm --output build/demo-arm
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m "not slow"
@@ -43,6 +47,10 @@ build/numpy1/.ready: $(BIN)/python $(SETUP)
 
 $(VENV)/.fit: $(BIN)/python $(SETUP)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[fit,ros]'
+	touch $@
+
+$(VENV)/.arm: $(VENV)/.fit $(SETUP)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[arm]' 'example-robot-data>=4'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.fit $(SETUP)

@@ -23,6 +23,7 @@ import jax
 import numpy as np
 
 import arm
+import excitation
 from stribeck.core import Batch, Log, Setup, batch_of, law_named, simulate, trajectory_named
 from stribeck.core.virtual import Encoder, record
 from stribeck.fit.identify import search, task_for
@@ -55,7 +56,7 @@ def main() -> None:
     fit |= overhead(logs)
     fit |= cold_fits(logs)
     print("\nArms: regressor of 45 000 samples of six joints, then whole programs from files to errors")
-    arms = arm.measure()
+    arms = {**arm.measure(), "excitation": excitation.measure()}
     target = ROOT / "build" / "bench.json"
     target.parent.mkdir(exist_ok=True)
     target.write_text(json.dumps({"fit": fit, "arm": arms, **nodes}, indent=1) + "\n", encoding="utf-8")

@@ -3,10 +3,13 @@
 import copy
 import math
 
+import numpy as np
 import pytest
 import yaml
 
 from helpers import refusal
+from stribeck.core.fourier import FourierTrajectory, rest_basis
+from stribeck.io.excitation_file import ExcitationFile, write_excitation
 from stribeck.io.session_config import session_config
 
 GOOD = {
@@ -121,3 +124,18 @@ def test_what_is_not_valid_is_refused_with_its_place(path, value, parts):
 def test_a_state_timeout_that_is_none_is_refused(value):
     """By its name."""
     refusal(lambda: read(GOOD, state_timeout=value), "record.yaml: state_timeout")
+
+
+def test_a_file_of_excite_is_a_trajectory(tmp_path):
+    """Its goals are the joint's, under the name of the file; a file that is not there is named."""
+    z = 0.3 * np.random.default_rng(0).normal(size=(1, 5))
+    motion = FourierTrajectory.from_coefficients(("elbow",), 3.0, z @ rest_basis(3).T)
+    path = tmp_path / "best.yaml"
+    write_excitation(path, ExcitationFile("arm", motion))
+    found = read(changed(["plays", "trajectories"], ["sin_sin", str(path)]))
+    trajectory = found.plays[1].trajectory
+    assert (trajectory.name, trajectory.duration) == ("best", 3.0)
+    time = np.linspace(0.0, 3.0, 7)
+    np.testing.assert_array_equal(trajectory.joint_goals["elbow"](time), motion.states(time)[0][:, 0])
+    gone = changed(["plays", "trajectories"], [str(tmp_path / "gone.yaml")])
+    refusal(lambda: read(gone), "gone.yaml", "no such file")

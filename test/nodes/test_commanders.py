@@ -20,6 +20,7 @@ from fake_robot import FakeRobot
 from helpers import refusal
 from stribeck.core.bench import Pendulum
 from stribeck.core.directive import SessionOptions
+from stribeck.core.fourier import FourierTrajectory, rest_basis
 from stribeck.core.limits import Joint, Limits, Play
 from stribeck.core.trajectories import Trajectory
 from stribeck.io.bag import read_bag
@@ -164,6 +165,24 @@ def test_a_session_through_a_controller(tmp_path, kind):
             assert (log.setup.kp, log.setup.supply_voltage, log.trajectory) == (100.0, 5.0, "wave")
             assert log.duration == pytest.approx(WAVE.duration, abs=0.1)
         wait_for(lambda: np.allclose(s.robot.position, [0.2, 0.0], atol=1e-3), "the robot at rest")
+
+
+@pytest.mark.parametrize("kind", ["forward", "trajectory"])
+def test_a_designed_trajectory_moves_all_joints_together(tmp_path, kind):
+    """The bag has both joints on their own series at the same time, without centers and scales."""
+    z = 0.4 * np.random.default_rng(0).normal(size=(2, 5))
+    motion = FourierTrajectory.from_coefficients(NAMES, 2.0, z @ rest_basis(3).T)
+    with playing(tmp_path, kind, [Play(motion.to_play("designed"), 100.0)]) as s:
+        outcome = s.ends()
+        assert (outcome.end, outcome.reason) == ("finished", "")
+        np.testing.assert_allclose(s.commands[-1][1], [0.2, 0.0], atol=1e-9)
+        for joint, name in enumerate(NAMES):
+            (log,) = read_bag(outcome.bags[0], joint=name)
+            assert log.trajectory == "designed"
+            since = log.goal.time - log.goal.time[0]
+            time = since[since < 1.9]
+            expected = motion.states(time)[0][:, joint]
+            assert np.median(np.abs(log.goal.value[: len(time)] - expected)) < 0.03
 
 
 @pytest.mark.parametrize("kind", ["trajectory", ACTION])

@@ -6,6 +6,18 @@ import argparse
 from pathlib import Path
 
 import stribeck
+from stribeck.cli.arm_parser import calibrate, excite, identify_arm
+from stribeck.cli.options import (
+    celsius,
+    choices_of,
+    count,
+    finite,
+    numbers,
+    positive,
+    seed,
+    time_step,
+    zero_or_more,
+)
 from stribeck.core.actuator import EFFECTS
 from stribeck.core.compensation import EFFORT_MEANINGS
 from stribeck.core.compensator import OUTPUT_MODES
@@ -34,13 +46,17 @@ def build_parser() -> argparse.ArgumentParser:
     _plot(_verb(verbs, "plot", "plot", "draw measured and simulated motion"))
     _diagram(_verb(verbs, "diagram", "diagram", "draw drive/backdrive diagrams"))
     _compensate(_verb(verbs, "compensate", "compensate", "friction torque for a recorded motion"))
-    _calibrate(_verb(verbs, "calibrate", "calibrate", "geometry of an arm from measured poses"))
-    _identify_arm(
-        _verb(
-            verbs, "identify-arm", "identify_arm", "inertias and friction of a robot arm from recorded motion"
-        )
-    )
+    arms = {
+        "excite": (excite, "the most informative trajectory of a robot arm within its limits"),
+        "identify-arm": (identify_arm, "inertias and friction of a robot arm from recorded motion"),
+        "calibrate": (calibrate, "geometry of an arm from measured poses"),
+    }
+    for name, (add_options, text) in arms.items():
+        add_options(_verb(verbs, name, name.replace("-", "_"), text))
     _demo(_verb(verbs, "demo", "demo", "the whole loop on emulated servos, through ROS 2 nodes"))
+    _demo_arm(
+        _verb(verbs, "demo-arm", "demo_arm", "an arm that is not there: design, motion, identification")
+    )
     return parser
 
 
@@ -333,91 +349,6 @@ def _compensate(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--json", type=Path, metavar="FILE", help="summary for scripts")
 
 
-def _identify_arm(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config", required=True, metavar="NAME", help="machine by name, as tx40, or its YAML file"
-    )
-    data = parser.add_argument_group("recordings")
-    data.add_argument(
-        "--data",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="PATH",
-        help="files, folders that hold them, or bags",
-    )
-    data.add_argument("--validate", type=Path, nargs="+", metavar="PATH", help="runs that are predicted only")
-    data.add_argument(
-        "--urdf", type=Path, metavar="FILE", help="the arm (default: the one that the configuration names)"
-    )
-    fit = parser.add_argument_group("what to fit")
-    fit.add_argument(
-        "--fits",
-        type=choices_of(("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")),
-        metavar="LIST",
-        help="of ols,asymmetric,weighted,robust,consistent,log-cholesky,full (default: all but robust, log-cholesky)",
-    )
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--output", type=Path, metavar="DIR", help="new URDF, and a parameter file for each joint"
-    )
-    output.add_argument("--json", type=Path, metavar="FILE", help="parameters and errors for programs")
-    output.add_argument("--plots", type=Path, metavar="DIR", help="pictures of torques, errors and friction")
-    output.add_argument("--quiet", action="store_true", help="no progress bar")
-
-
-def _calibrate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config", required=True, metavar="NAME", help="arm by name, as irb120, or its YAML file"
-    )
-    data = parser.add_argument_group("poses")
-    data.add_argument(
-        "--data", type=Path, nargs="+", default=[], metavar="PATH", help="files, or folders that hold them"
-    )
-    data.add_argument(
-        "--validate", type=Path, nargs="+", metavar="PATH", help="other poses, to validate with"
-    )
-    data.add_argument(
-        "--train-rows", type=row_range, metavar="A:B", help="fit rows A to B-1, validate the rest"
-    )
-    data.add_argument("--train-every", type=count, metavar="K", help="fit every Kth row, validate the rest")
-    data.add_argument("--train-poses", type=count, metavar="N", help="fit N poses, validate the rest")
-    data.add_argument(
-        "--select-by",
-        choices=("random", "d-optimal"),
-        default="random",
-        help="how --train-poses are chosen (default: random)",
-    )
-    fit = parser.add_argument_group("what to fit")
-    fit.add_argument(
-        "--fits",
-        type=choices_of(("nominal", "offsets", "full")),
-        metavar="LIST",
-        help="nominal,offsets,full (default: the configuration's)",
-    )
-    fit.add_argument(
-        "--terms",
-        type=choices_of(("none", "gain", "compliance", "eccentricity", "bending")),
-        metavar="LIST",
-        help="what cross-validation may add to the geometry; none for nothing (default: the configuration's)",
-    )
-    fit.add_argument("--seed", type=seed, default=0, metavar="N", help="of splits and folds (default: 0)")
-    choice = parser.add_argument_group("choice of poses")
-    choice.add_argument("--select", type=count, metavar="N", help="do not fit: choose N poses, D-optimal")
-    choice.add_argument(
-        "--candidates",
-        type=Path,
-        metavar="FILE",
-        help="joint positions to choose from; --data then counts as measured (default: those of --data)",
-    )
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--output", type=Path, metavar="P.json", help="result file or folder; with --select the chosen poses"
-    )
-    output.add_argument("--json", type=Path, metavar="FILE", help="errors and parameters for scripts")
-    output.add_argument("--plots", type=Path, metavar="DIR", help="folder for pictures")
-
-
 def _demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
@@ -428,6 +359,18 @@ def _demo(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="figures for scripts")
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
+
+
+def _demo_arm(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("stribeck-demo-arm"),
+        metavar="DIR",
+        help="folder for the results (default: stribeck-demo-arm)",
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def _parameter_files(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -441,89 +384,3 @@ def _parameter_files(parser: argparse.ArgumentParser, required: bool = True) -> 
         help="parameter files",
     )
     parser.add_argument("--actuator", help="YAML file of a servo that is not among ours")
-
-
-def finite(text: str) -> float:
-    """A number."""
-    value = float(text)
-    if not abs(value) < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be finite, found {text}")
-    return value
-
-
-def celsius(text: str) -> float:
-    """A temperature that a servo can have."""
-    value = float(text)
-    if not -40.0 <= value <= 150.0:
-        raise argparse.ArgumentTypeError(f"must be between -40 and 150 °C, found {text}")
-    return value
-
-
-def positive(text: str) -> float:
-    """A positive number."""
-    value = float(text)
-    if not 0.0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be positive, found {text}")
-    return value
-
-
-def zero_or_more(text: str) -> float:
-    """A number from zero on."""
-    value = float(text)
-    if not 0.0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be zero or positive, found {text}")
-    return value
-
-
-def time_step(text: str) -> float:
-    """A time step that a joint can be simulated with."""
-    value = float(text)
-    if not 1e-5 <= value <= 0.05:
-        raise argparse.ArgumentTypeError(f"must be between 1e-5 and 0.05 s, found {text}")
-    return value
-
-
-def seed(text: str) -> int:
-    """A seed of random numbers."""
-    value = int(text)
-    if not 0 <= value < 2**31:
-        raise argparse.ArgumentTypeError(f"must be between 0 and {2**31 - 1}, found {text}")
-    return value
-
-
-def count(text: str) -> int:
-    """A whole number from 1."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, found {text}")
-    return value
-
-
-def row_range(text: str) -> tuple[int, int]:
-    """Rows ``A:B`` from A on and before B."""
-    first, _, last = text.partition(":")
-    found = int(first or 0), int(last)
-    if not 0 <= found[0] < found[1]:
-        raise argparse.ArgumentTypeError(f"must be A:B with 0 <= A < B, found {text}")
-    return found
-
-
-def numbers(text: str) -> tuple[float, ...]:
-    """Numbers from zero on, separated by commas."""
-    values = tuple(float(part) for part in text.split(","))
-    if not all(0.0 <= value < float("inf") for value in values):
-        raise argparse.ArgumentTypeError(f"must be zero or positive, found {text}")
-    return values
-
-
-def choices_of(valid: tuple[str, ...]) -> type:
-    """A parser of lists of given words, separated by commas."""
-
-    def parse(text: str) -> tuple[str, ...]:
-        found = tuple(part.strip() for part in text.split(",") if part.strip())
-        unknown = [part for part in found if part not in valid]
-        if unknown:
-            raise argparse.ArgumentTypeError(f"unknown {', '.join(unknown)}; valid: {', '.join(valid)}")
-        return found
-
-    return parse  # type: ignore[return-value]  # argparse takes any callable

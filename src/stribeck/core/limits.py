@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -130,6 +130,22 @@ class Extent:
     end_velocity: float
 
 
+def followed(trajectory: Trajectory, joint: Joint) -> tuple[Trajectory, Joint]:
+    """The trajectory as one joint follows it, and the joint with the center and the scale that count.
+
+    :raises ConfigError: for a trajectory that has goals of other joints alone.
+    """
+    if not trajectory.joint_goals:
+        return trajectory, joint
+    if joint.name not in trajectory.joint_goals:
+        raise ConfigError(
+            f"trajectory {trajectory.name!r} has no goals of joint {joint.name!r}; it has those of "
+            f"{', '.join(trajectory.joint_goals)}"
+        )
+    own = replace(trajectory, goal=trajectory.joint_goals[joint.name], joint_goals={})
+    return own, replace(joint, center=0.0, scale=1.0)
+
+
 def goal_velocity(trajectory: Trajectory, time: float) -> float:
     """Velocity of the goal [rad/s] by the difference over 2 µs, one-sided at both ends."""
     early, late = max(time - 1e-6, 0.0), min(time + 1e-6, trajectory.duration)
@@ -205,9 +221,20 @@ def check_plays(plays: Sequence[Play], joints: Sequence[Joint], *, releases_torq
                 f"trajectory {trajectory.name!r} switches torque off, which only a servo on a bench may: leave it "
                 "out, or play it through the servo node"
             )
-        found = extent(trajectory)
-        for joint in joints:
-            _check_extent(trajectory.name, found, joint)
+        _check_trajectory(trajectory, joints)
+
+
+def _check_trajectory(trajectory: Trajectory, joints: Sequence[Joint]) -> None:
+    strangers = sorted(set(trajectory.joint_goals) - {joint.name for joint in joints})
+    if strangers:
+        raise ConfigError(
+            f"trajectory {trajectory.name!r} moves joint {strangers[0]!r} too, which does not take part: add it to "
+            "joints, or leave the trajectory out"
+        )
+    common = None if trajectory.joint_goals else extent(trajectory)
+    for joint in joints:
+        own, placed = followed(trajectory, joint)
+        _check_extent(trajectory.name, common or extent(own), placed)
 
 
 def rest_position(joint: Joint, releases_torque: bool) -> float:

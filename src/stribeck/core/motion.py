@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.limits import Joint, goal_velocity
+from stribeck.core.limits import Joint, followed, goal_velocity
 from stribeck.core.trajectories import Trajectory, cubic
 
 FloatArray = npt.NDArray[np.float64]
@@ -125,7 +126,9 @@ class Brake:
 
 @dataclass(frozen=True, eq=False)
 class Following:
-    """A trajectory about each joint's center, by each joint's scale; NaN from where torque is off.
+    """A trajectory about each joint's center, by each joint's scale, or one with goals of each joint.
+
+    Goals are NaN from where torque is off.
 
     :param trajectory: goal over time.
     :param joints: who follows it.
@@ -149,10 +152,20 @@ class Following:
         time = min(max(time, 0.0), self.duration)
         if not self.trajectory.torque_enable(time):
             return np.full(len(self.joints), math.nan)
-        goal = float(self.trajectory.goal(np.array([time]))[0])
-        return np.array([joint.center + joint.scale * goal for joint in self.joints])
+        if not self.trajectory.joint_goals:
+            goal = float(self.trajectory.goal(np.array([time]))[0])
+            return np.array([joint.center + joint.scale * goal for joint in self.joints])
+        return np.array([own.goal(np.array([time]))[0] for own in self._own])
 
     def velocity(self, time: float) -> FloatArray:
         """Velocities of the goals."""
-        velocity = goal_velocity(self.trajectory, min(max(time, 0.0), self.duration))
-        return np.array([joint.scale * velocity for joint in self.joints])
+        time = min(max(time, 0.0), self.duration)
+        if not self.trajectory.joint_goals:
+            velocity = goal_velocity(self.trajectory, time)
+            return np.array([joint.scale * velocity for joint in self.joints])
+        return np.array([goal_velocity(own, time) for own in self._own])
+
+    @cached_property
+    def _own(self) -> list[Trajectory]:
+        """What each joint follows, of a trajectory with goals of each."""
+        return [followed(self.trajectory, joint)[0] for joint in self.joints]

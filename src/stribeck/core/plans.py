@@ -12,6 +12,9 @@ from stribeck.core.motion import Brake
 
 FloatArray = npt.NDArray[np.float64]
 
+AT_REST = 1e-6
+"""Who stops within this time is at rest already, but for rounding: controllers want times that rise [s]."""
+
 
 def with_rest(plan: Plan, deceleration: FloatArray, step: float, rest: float) -> Plan:
     """A plan with the way to rest behind it, and a while of rest.
@@ -24,7 +27,7 @@ def with_rest(plan: Plan, deceleration: FloatArray, step: float, rest: float) ->
     :param rest: how long it rests at the end [s].
     """
     brake = Brake(plan.position[-1], plan.velocity[-1], deceleration)
-    count = math.ceil(brake.duration / step)
+    count = math.ceil(brake.duration / step) if brake.duration > AT_REST else 0
     time = np.linspace(0.0, brake.duration, count + 1)[1:]
     ends = [*time, brake.duration + rest]
     velocity = plan.velocity.copy()

@@ -5,8 +5,8 @@ Source: Duclusaud et al., §V-A. All last 6 s and start at 0 rad, the pendulum h
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,9 @@ class Trajectory:
     :param name: key in recordings.
     :param title: what the trajectory is for, in words.
     :param duration: [s].
-    :param goal: goal position [rad] at times (n,) [s].
+    :param goal: goal position [rad] at times (n,) [s], about each joint's center and by its scale.
     :param torque_until: time from which torque is off [s]; 0 for never on.
+    :param joint_goals: instead of ``goal``, the goal of each joint by its name, in the joint's own coordinates.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Trajectory:
     duration: float
     goal: Callable[[FloatArray], FloatArray]
     torque_until: float = np.inf
+    joint_goals: Mapping[str, Callable[[FloatArray], FloatArray]] = field(default_factory=dict)
 
     def torque_enable(self, time: npt.ArrayLike) -> FloatArray:
         """1 while torque is on, at times (n,) [s]."""

@@ -12,6 +12,8 @@
     plays: {trajectories: [sin_sin, up_and_down], gains: [200, 400], repetitions: 1}
     soft_start: {speed: 1, acceleration: 4}
 
+A trajectory is one of ours by name, or a file of ``stribeck excite`` (``*.yaml``), which moves all joints together, each
+in its own coordinates: center and scale do not count for it.
 A joint may hold more, which belongs to whoever drives it. Limits may be ``.inf``.
 """
 
@@ -20,15 +22,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from stribeck.core.bench import Pendulum
 from stribeck.core.directive import SessionOptions
 from stribeck.core.limits import Joint, Limits, Play, plays_of
 from stribeck.core.log import Setup
-from stribeck.core.trajectories import trajectory_named
+from stribeck.core.trajectories import Trajectory, trajectory_named
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io import strict
+from stribeck.io.excitation_file import read_excitation_file
 
 JOINT_KEYS = ("limits", "bench", "center", "scale")
 """Keys of a joint that are read here alone; ``position_limits`` is shared with the driver."""
@@ -148,9 +152,17 @@ def _plays(value: Any, what: str) -> tuple[Play, ...]:
     if repetitions != round(repetitions):
         raise ConfigError(f"{what}: repetitions: expected a whole number, found {repetitions:g}")
     try:
-        return plays_of([trajectory_named(name) for name in names], gains, int(repetitions))
+        return plays_of([_trajectory(name) for name in names], gains, int(repetitions))
     except ConfigError as error:
         raise ConfigError(f"{what}: {error}") from None
+
+
+def _trajectory(name: str) -> Trajectory:
+    """One of ours by name, or that of a file."""
+    if not name.endswith((".yaml", ".yml")):
+        return trajectory_named(name)
+    path = Path(name).expanduser()
+    return read_excitation_file(path).trajectory.to_play(path.stem)
 
 
 def _options(value: Any, what: str) -> dict[str, float]:

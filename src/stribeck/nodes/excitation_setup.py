@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stribeck.core.limits import check_plays, extent
+from stribeck.core.limits import Joint, check_plays, extent, followed
+from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.actuators import load_actuator
@@ -154,10 +155,17 @@ def _check_gains(found: Excitation, commander: str, gain_node: str) -> None:
         )
 
 
+def _followed(trajectory: Trajectory, joints: Sequence[Joint]) -> list[Trajectory]:
+    """What joints follow: one trajectory for all, or one for each."""
+    if not trajectory.joint_goals:
+        return [trajectory]
+    return [followed(trajectory, joint)[0] for joint in joints]
+
+
 def _check_jumps(found: Excitation) -> None:
     """A trajectory controller interpolates: a goal that jumps would be another one."""
     for trajectory in {play.trajectory.name: play.trajectory for play in found.session.plays}.values():
-        if math.isinf(extent(trajectory).velocity):
+        if any(math.isinf(extent(own).velocity) for own in _followed(trajectory, found.session.joints)):
             raise ConfigError(
                 f"trajectory {trajectory.name!r} jumps, which a joint_trajectory_controller cannot: leave it out, or use "
                 "commander servo or forward"

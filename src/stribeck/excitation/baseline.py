@@ -1,0 +1,181 @@
+"""Random Fourier trajectories, scaled until a limit binds: what a search starts from, and is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.errors import ConfigError
+from stribeck.excitation.criterion import POSITIONS, TORQUE_SHARE, Criterion
+from stribeck.excitation.task import Task
+
+Array = npt.NDArray[np.float64]
+
+BATCH = 128
+"""Trajectories that are made at once."""
+
+EXACT = 100
+"""Trajectories whose information is taken from all samples."""
+
+HALVINGS = 5
+"""Steps of the bisection for the largest amplitude without collision."""
+
+SMALLEST = 0.05
+"""Trajectories that collide at this share of their amplitude are drawn anew."""
+
+CANDIDATES = 512
+"""Random trajectories whose offsets are looked at at once."""
+
+DRAWS = 50
+"""Attempts to find a batch of offsets without collision."""
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """Random trajectories, the most informative first.
+
+    :param z: (N, n (2 L - 1)).
+    :param log_det: (N,), descending; beyond the first :data:`EXACT` estimates.
+    """
+
+    z: Array
+    log_det: Array
+
+
+def random_baseline(
+    criterion: Criterion,
+    count: int,
+    seed: int,
+    pool: Executor,
+    tell: Callable[[int], bool] = lambda done: True,
+) -> Baseline:
+    """So many random trajectories within all limits.
+
+    Coefficients are normal; each joint is scaled until its position, velocity, acceleration or a coefficient binds,
+    its offset is uniform in the room that is left. Where bodies or torques then go beyond their limits, all joints
+    are scaled together.
+
+    :param pool: its threads share the work.
+    :param tell: takes how many are done; all end there if it returns ``False``, yet one batch is always made.
+    :raises ConfigError: if no random configuration is free of collisions.
+    """
+    lock, done = Lock(), [0]
+
+    def batch(number: int) -> list[tuple[Array, float]]:
+        if number and not tell(done[0]):
+            return []
+        found = _batch(criterion, np.random.default_rng([seed, number]))[: count - number * BATCH]
+        with lock:
+            done[0] += len(found)
+        tell(done[0])
+        return found
+
+    batches = pool.map(batch, range(-(-count // BATCH)))
+    return _best_first(criterion, [item for items in batches for item in items])
+
+
+def _batch(criterion: Criterion, rng: np.random.Generator) -> list[tuple[Array, float]]:
+    """:data:`BATCH` trajectories and their log determinants."""
+    found: list[Array] = []
+    while len(found) < BATCH:
+        found += list(_shrink_to_clear(criterion, _draw_clear(criterion, rng)))
+    return [_within_torque(criterion, z) for z in found[:BATCH]]
+
+
+def _best_first(criterion: Criterion, made: list[tuple[Array, float]]) -> Baseline:
+    """Sorted by information: the :data:`EXACT` best by all samples, the others by their estimates."""
+    made.sort(key=lambda item: item[1], reverse=True)
+    exact = [(z, criterion.score(z).log_det) for z, _ in made[:EXACT]]
+    exact.sort(key=lambda item: item[1], reverse=True)
+    made = exact + made[EXACT:]
+    return Baseline(np.array([z for z, _ in made]), np.array([value for _, value in made]))
+
+
+def _draw_clear(criterion: Criterion, rng: np.random.Generator) -> Array:
+    """:data:`BATCH` random trajectories about offsets where no bodies are too near.
+
+    :raises ConfigError: if next to no configuration is.
+    """
+    task = criterion.task
+    found: list[Array] = []
+    for _ in range(DRAWS):
+        z = _draw(task, rng, CANDIDATES if task.shapes else BATCH)
+        offsets = z.reshape(-1, *task.shape)[..., -1]
+        found.append(z[criterion.room(offsets.T) > 0.0])
+        if sum(map(len, found)) >= BATCH:
+            return np.concatenate(found)[:BATCH]
+    raise ConfigError(
+        "next to no random configuration keeps clear of floor and bodies: check floor, clearance, capsules and the "
+        "position limits of the robot's file"
+    )
+
+
+def _draw(task: Task, rng: np.random.Generator, count: int) -> Array:
+    """Random trajectories whose joints are each at a limit, (count, n (2 L - 1))."""
+    n, width = task.shape
+    limits, rows = task.limits, task.basis(task.samples)
+    z = rng.normal(size=(count, n, width))
+    z[..., -1] = 0.0
+    swing = z @ rows.position.T
+    lowest, highest = swing.min(axis=-1), swing.max(axis=-1)
+    room = task.margin * (limits.upper - limits.lower)
+    reached = [
+        (highest - lowest) / room,
+        np.abs(z @ rows.velocity.T).max(axis=-1) / (task.margin * limits.velocity),
+        np.abs(z @ rows.acceleration.T).max(axis=-1) / (task.margin * limits.acceleration),
+        np.abs(z @ task.rest[:-1].T).max(axis=-1) / limits.coefficient,
+    ]
+    scale = 1.0 / np.max(reached, axis=0)
+    z *= scale[..., None]
+    middle = 0.5 * (limits.upper + limits.lower)
+    left = np.maximum(room - scale * (highest - lowest), 0.0)
+    start = middle - 0.5 * room - scale * lowest
+    z[..., -1] = start + left * rng.random((count, n))
+    return z.reshape(count, -1)
+
+
+def shrunk(task: Task, z: Array, share: Array | float) -> Array:
+    """The same with a share of the amplitude about the same offsets, (…, n (2 L - 1))."""
+    found = np.array(z).reshape(-1, *task.shape)
+    found[..., :-1] *= np.reshape(share, (-1, 1, 1))
+    return found.reshape(np.shape(z))
+
+
+def _shrink_to_clear(criterion: Criterion, z: Array) -> Array:
+    """Trajectories scaled until no bodies are too near; those that would hardly move are left out."""
+    task = criterion.task
+    if not task.shapes:
+        return z
+    good, low, high = np.zeros(len(z)), np.zeros(len(z)), np.ones(len(z))
+    share = high
+    for _ in range(HALVINGS + 1):
+        free = _clear(criterion, shrunk(task, z, share))
+        good = np.where(free, share, good)
+        low, high = np.where(free, share, low), np.where(free, high, share)
+        share = 0.5 * (low + high)
+    return shrunk(task, z, good)[good > SMALLEST]
+
+
+def _clear(criterion: Criterion, z: Array) -> npt.NDArray[np.bool_]:
+    """Whether each of several trajectories keeps all bodies apart."""
+    task = criterion.task
+    position = z.reshape(-1, *task.shape) @ task.basis(POSITIONS // BATCH).position.T
+    room = criterion.room(np.moveaxis(position, 1, 0).reshape(task.joints, -1))
+    return np.asarray(room.reshape(len(z), -1).min(axis=1) > 0.0)
+
+
+def _within_torque(criterion: Criterion, z: Array) -> tuple[Array, float]:
+    """A trajectory scaled until its torques are within their limits, and its log determinant."""
+    task = criterion.task
+    while True:
+        score = criterion.worth(z)
+        if score.torque < TORQUE_SHARE:
+            return z, score.log_det
+        z = shrunk(task, z, 0.9)
+        if np.abs(z.reshape(task.shape)[:, :-1]).max() < 1e-6:
+            raise ConfigError("the arm cannot hold itself within its effort limits: check limits: effort")

@@ -1,0 +1,248 @@
+r"""The regressor of an arm in JAX: positions, velocities and accelerations in, derivatives for free.
+
+Newton and Euler in the axes of the base. Rotations follow from joint to joint; all else are sums over the joints k
+that move a frame i: angular velocity :math:`\omega_i = \sum_k z_k \dot q_k`, angular acceleration
+:math:`\alpha_i`, and the acceleration of its origin less gravity, :math:`a_i`. Force and moment of a link are linear
+in its ten inertial parameters, and the torque of joint j is that of all links behind it,
+:math:`\tau_j = \sum_{i \ge j} z_j \cdot (n_i + (p_i - p_j) \times f_i)`.
+Parameters and their order are those of :mod:`stribeck.arm.model`.
+
+Arrays have their components first and the N times last: (3, n, N), so that one loop runs over the times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+import pinocchio as pin
+
+from stribeck.arm.model import INERTIALS, ArmModel
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The joints of an arm as arrays, in Pinocchio's order (parents first).
+
+    :param order: index of each of Pinocchio's joints in the arm's own order, (n,).
+    :param parents: index of the joint before, -1 for the base, (n,).
+    :param rotations, translations: placement in the parent's frame, (n, 3, 3) and (n, 3).
+    :param angular, linear: directions that a joint turns about or slides along in its own frame, (n, 3).
+    :param behind: ``behind[j, i]`` is 1 if joint j moves link i, (n, n).
+    :param gravity: (3,) [m/s^2].
+    """
+
+    order: tuple[int, ...]
+    parents: tuple[int, ...]
+    rotations: Array
+    translations: Array
+    angular: Array
+    linear: Array
+    behind: Array
+    gravity: Array
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+
+class Motion(NamedTuple):
+    """Frames of all joints, and how they move, in the axes of the base and Pinocchio's order.
+
+    :param rotation: (3, 3, n, N).
+    :param origin: (3, n, N) [m].
+    :param axis: what a joint turns about, zero if it slides, (3, n, N).
+    :param slide: what it slides along, zero if it turns, (3, n, N).
+    :param omega, alpha: angular velocity and acceleration, (3, n, N).
+    :param acceleration: of the origin less gravity, (3, n, N) [m/s^2].
+    """
+
+    rotation: jax.Array
+    origin: jax.Array
+    axis: jax.Array
+    slide: jax.Array
+    omega: jax.Array
+    alpha: jax.Array
+    acceleration: jax.Array
+
+    def every(self, step: int) -> Motion:
+        """At one of so many times."""
+        return Motion(*(part[..., ::step] for part in self))
+
+
+def chain_of(arm: ArmModel) -> Chain:
+    """The arrays of an arm."""
+    model, n = arm.model, len(arm)
+    data = model.createData()
+    neutral = pin.neutral(model)
+    pin.computeJointJacobians(model, data, neutral)
+    screws = np.array(
+        [
+            pin.getJointJacobian(model, data, j, pin.ReferenceFrame.LOCAL)[:, model.idx_vs[j]]
+            for j in range(1, n + 1)
+        ]
+    )
+    parents = tuple(int(model.parents[j]) - 1 for j in range(1, n + 1))
+    names = list(model.names)[1:]
+    return Chain(
+        order=tuple(arm.joints.index(name) for name in names),
+        parents=parents,
+        rotations=np.array([model.jointPlacements[j].rotation for j in range(1, n + 1)]),
+        translations=np.array([model.jointPlacements[j].translation for j in range(1, n + 1)]),
+        angular=screws[:, 3:],
+        linear=screws[:, :3],
+        behind=_behind(parents),
+        gravity=np.array(model.gravity.linear),
+    )
+
+
+def _behind(parents: tuple[int, ...]) -> Array:
+    found = np.eye(len(parents))
+    for i, parent in enumerate(parents):
+        if parent >= 0:
+            found[:, i] += found[:, parent]
+    return found
+
+
+def frames(chain: Chain, position: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Rotations (3, 3, n, N) and origins (3, n, N) [m] of all joints' frames.
+
+    :param position: (n, N), in the arm's own order.
+    """
+    position = position[np.array(chain.order)]
+    rotation = _rotations(chain, position)
+    return rotation, _along(chain, _segments(chain, rotation, position))
+
+
+def motion(chain: Chain, position: jax.Array, velocity: jax.Array, acceleration: jax.Array) -> Motion:
+    """How all frames move.
+
+    :param position, velocity, acceleration: (n, N) [rad, rad/s, rad/s^2], in the arm's own order.
+    """
+    position, velocity, acceleration = (x[np.array(chain.order)] for x in (position, velocity, acceleration))
+    rotation = _rotations(chain, position)
+    segment = _segments(chain, rotation, position)
+    axis, slide = _apply(rotation, chain.angular), _apply(rotation, chain.linear)
+    turning = axis * velocity
+    omega = _along(chain, turning)
+    omega_before = omega - turning
+    changing = axis * acceleration + velocity * _cross(omega_before, axis)
+    alpha = _along(chain, changing)
+    felt = (
+        _cross(alpha - changing, segment)
+        + _cross(omega_before, _cross(omega_before, segment) + 2.0 * velocity * slide)
+        + acceleration * slide
+    )
+    return Motion(
+        rotation=rotation,
+        origin=_along(chain, segment),
+        axis=axis,
+        slide=slide,
+        omega=omega,
+        alpha=alpha,
+        acceleration=_along(chain, felt) - chain.gravity[:, None, None],
+    )
+
+
+def torques(chain: Chain, m: Motion, inertials: Array) -> jax.Array:
+    r"""Torques of the joints [N m], (n, N), in the arm's own order.
+
+    Forces :math:`f_i = m a + \alpha \times h + \omega \times (\omega \times h)` and moments
+    :math:`n_i = h \times a + I \alpha + \omega \times I \omega` of the links, :math:`h = m c`, summed up over the
+    links behind each joint.
+
+    :param inertials: standard inertial parameters (10 n,), in the arm's own order.
+    """
+    order = np.array(chain.order)
+    values = inertials.reshape(-1, INERTIALS)[order]
+    first = _apply(m.rotation, values[:, 1:4])
+    force = values[:, 0, None] * m.acceleration + _cross(m.alpha, first)
+    force = force + _cross(m.omega, _cross(m.omega, first))
+    moment = _cross(first, m.acceleration) + _inertia(m.rotation, values, m.alpha)
+    moment = moment + _cross(m.omega, _inertia(m.rotation, values, m.omega))
+    total = jnp.einsum("cit,ji->cjt", force, chain.behind)
+    about_base = jnp.einsum("cit,ji->cjt", moment + _cross(m.origin, force), chain.behind)
+    found = jnp.sum(m.axis * (about_base - _cross(m.origin, total)) + m.slide * total, axis=0)
+    return found[np.argsort(order)]
+
+
+def _inertia(rotation: jax.Array, values: Array, vectors: jax.Array) -> jax.Array:
+    """Moments of inertia times vectors, both in the axes of the base, (3, n, N)."""
+    xx, xy, yy, xz, yz, zz = values.T[4:, :, None]
+    x, y, z = _back(rotation, vectors)
+    own = jnp.stack([xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z])
+    return jnp.sum(rotation * own[None], axis=1)
+
+
+def regressor(chain: Chain, m: Motion) -> jax.Array:
+    r"""Regressor of the standard inertial parameters, (n, 10 n, N), rows and columns in the arm's own order.
+
+    With :math:`x = R_i^T z_j`, :math:`y = R_i^T (z_j \times \omega_i)`, :math:`u = R_i^T \alpha_i`,
+    :math:`w = R_i^T \omega_i` and the push :math:`s_{ji} = z_j \times (p_i - p_j)`, the row of joint j has for link i
+    :math:`s \cdot a` for the mass, :math:`R_i^T(s \times \alpha + (s \times \omega) \times \omega - z_j \times a)`
+    for its first moments, and :math:`x_a u_b + y_a w_b`, symmetrised, for the moments of inertia.
+    """
+    j, i = np.nonzero(chain.behind)
+    axis, slide, start = m.axis[:, j], m.slide[:, j], m.origin[:, j]
+    rotation, origin, omega = m.rotation[:, :, i], m.origin[:, i], m.omega[:, i]
+    alpha, felt = m.alpha[:, i], m.acceleration[:, i]
+    push = _cross(axis, origin - start) + slide
+    mass = jnp.sum(push * felt, axis=0)[None]
+    bend = _cross(push, alpha) + _cross(_cross(push, omega), omega) - _cross(axis, felt)
+    x, y = _back(rotation, axis), _back(rotation, _cross(axis, omega))
+    u, w = _back(m.rotation, m.alpha)[:, i], _back(m.rotation, m.omega)[:, i]
+    straight = x * u + y * w
+    mixed = {
+        (a, b): x[a] * u[b] + x[b] * u[a] + y[a] * w[b] + y[b] * w[a] for a, b in ((0, 1), (0, 2), (1, 2))
+    }
+    inertia = jnp.stack([straight[0], mixed[0, 1], straight[1], mixed[0, 2], mixed[1, 2], straight[2]])
+    found = jnp.moveaxis(jnp.concatenate([mass, _back(rotation, bend), inertia]), 0, 1)
+    order, n = np.array(chain.order), len(chain)
+    whole = jnp.zeros((n, n, *found.shape[1:])).at[order[j], order[i]].set(found, unique_indices=True)
+    return whole.reshape(n, INERTIALS * n, -1)
+
+
+def _rotations(chain: Chain, position: jax.Array) -> jax.Array:
+    r"""Rotations of all frames, (3, 3, n, N): :math:`R_i = R_p P_i (1 + \sin q K + (1 - \cos q) K^2)`."""
+    hat = np.cross(np.eye(3), chain.angular[:, None, :])
+    placed, turn = chain.rotations, chain.rotations @ hat
+    parts = [np.moveaxis(part, 0, -1)[..., None] for part in (placed, turn, turn @ hat)]
+    own = parts[0] + parts[1] * jnp.sin(position) + parts[2] * (1.0 - jnp.cos(position))
+    found: list[jax.Array] = []
+    for i, parent in enumerate(chain.parents):
+        local = jnp.asarray(own[:, :, i])
+        found.append(local if parent < 0 else jnp.sum(found[parent][:, :, None] * local[None], axis=1))
+    return jnp.stack(found, axis=2)
+
+
+def _segments(chain: Chain, rotation: jax.Array, position: jax.Array) -> jax.Array:
+    """From the origin of the frame before to that of each frame, (3, n, N) [m]."""
+    parents = np.array(chain.parents)
+    eye = jnp.broadcast_to(jnp.eye(3)[:, :, None, None], (3, 3, 1, position.shape[-1]))
+    before = jnp.concatenate([rotation, eye], axis=2)[:, :, parents]
+    return _apply(before, chain.translations) + _apply(rotation, chain.linear) * position
+
+
+def _apply(rotation: jax.Array, vectors: Array) -> jax.Array:
+    """Vectors (n, 3), each fixed in its frame, in the axes of the base, (3, n, N)."""
+    return jnp.sum(rotation * vectors.T[None, :, :, None], axis=1)
+
+
+def _back(rotation: jax.Array, vectors: jax.Array) -> jax.Array:
+    """Vectors (3, …) in the axes of frames (3, 3, …)."""
+    return jnp.sum(rotation * vectors[:, None], axis=0)
+
+
+def _along(chain: Chain, terms: jax.Array) -> jax.Array:
+    """For each frame the sum of terms (3, n, N) over the joints that move it."""
+    return jnp.einsum("ckt,ki->cit", terms, chain.behind)
+
+
+def _cross(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Cross products of vectors (3, …)."""
+    return jnp.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])

@@ -1,0 +1,194 @@
+"""Whether a trajectory keeps its limits, by other means than those it was searched with.
+
+Positions, velocities and accelerations are summed up term by term, torques come from Pinocchio's recursive
+Newton-Euler algorithm, distances from coal on the bodies themselves: nothing here is shared with the search but the
+description of the robot. Looked at are all milliseconds of the trajectory.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import coal
+import numpy as np
+import numpy.typing as npt
+import pinocchio as pin
+
+from stribeck.core.fourier import FourierTrajectory
+from stribeck.excitation.shapes import Shape
+from stribeck.excitation.task import Task
+
+Array = npt.NDArray[np.float64]
+
+RATE = 1000.0
+"""[Hz]."""
+
+ROUNDING = 1e-9
+"""Share of a limit that is rounding."""
+
+REST = 1e-8
+"""Velocity [rad/s] and acceleration [rad/s^2] at an end that are rest."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check found.
+
+    :param violations: how many samples, joint by joint, or coefficients, or pairs, break each limit.
+    :param largest: the most that is used of each joint limit, as a share: position, velocity, acceleration, torque,
+        coefficient.
+    :param height: the lowest point of any moving body [m]; infinite without a floor.
+    :param samples: times looked at.
+    """
+
+    violations: dict[str, int]
+    largest: dict[str, float]
+    height: float
+    samples: int
+
+    @property
+    def clean(self) -> bool:
+        """Whether all limits are kept."""
+        return not any(self.violations.values())
+
+    @property
+    def summary(self) -> str:
+        """The limits that are broken, in words."""
+        return ", ".join(f"{name} ({count})" for name, count in self.violations.items() if count)
+
+
+def check(task: Task, trajectory: FourierTrajectory, rate: float = RATE) -> Report:
+    """Look at a trajectory.
+
+    :param rate: how many times in a second [Hz].
+    """
+    steps = math.ceil(trajectory.duration * rate)
+    time = np.linspace(0.0, trajectory.duration, steps + 1)
+    position, velocity, acceleration = _motion(trajectory, time)
+    torque = task.arm.inverse_dynamics(position, velocity, acceleration)
+    limits = task.limits
+    middle, half = 0.5 * (limits.upper + limits.lower), 0.5 * (limits.upper - limits.lower)
+    coefficients = np.hstack([trajectory.sine, trajectory.cosine])
+    shares = {
+        "position": np.abs(position - middle) / half,
+        "velocity": np.abs(velocity) / limits.velocity,
+        "acceleration": np.abs(acceleration) / limits.acceleration,
+        "torque": np.abs(torque) / limits.effort,
+        "coefficients": np.abs(coefficients) / limits.coefficient[:, None],
+    }
+    ends = np.abs([velocity[0], velocity[-1], acceleration[0], acceleration[-1]])
+    height = _lowest(task, position)
+    violations = {name: int(np.sum(~(share <= 1.0 + ROUNDING))) for name, share in shares.items()}
+    violations["rest"] = int(np.sum(~(ends <= REST)))
+    violations["floor"] = 0 if task.floor is None else int(np.sum(~(height > task.floor)))
+    violations["self_collision"] = _collisions(task, position)
+    return Report(
+        violations,
+        {name: float(share.max()) for name, share in shares.items()},
+        float(height.min()),
+        len(time),
+    )
+
+
+def _motion(trajectory: FourierTrajectory, time: Array) -> tuple[Array, Array, Array]:
+    """Position, velocity and acceleration, term by term."""
+    position = np.tile(trajectory.offset, (len(time), 1))
+    velocity, acceleration = np.zeros_like(position), np.zeros_like(position)
+    for harmonic in range(1, trajectory.sine.shape[1] + 1):
+        rate = 2.0 * math.pi * harmonic / trajectory.duration
+        a, b = trajectory.sine[:, harmonic - 1], trajectory.cosine[:, harmonic - 1]
+        sine, cosine = np.sin(rate * time)[:, None], np.cos(rate * time)[:, None]
+        position += (a * sine - b * cosine) / rate
+        velocity += a * cosine + b * sine
+        acceleration += rate * (b * cosine - a * sine)
+    return position, velocity, acceleration
+
+
+def _placements(task: Task, position: Array) -> tuple[Array, Array]:
+    """Rotations (N, J, 3, 3) and origins (N, J, 3) of all of Pinocchio's joints, the base first."""
+    model = task.arm.model
+    data = model.createData()
+    rotations, origins = (
+        np.empty((len(position), model.njoints, 3, 3)),
+        np.empty((len(position), model.njoints, 3)),
+    )
+    for k, configuration in enumerate(task.arm.configuration(position)):
+        pin.forwardKinematics(model, data, configuration)
+        for j in range(model.njoints):
+            rotations[k, j], origins[k, j] = data.oMi[j].rotation, data.oMi[j].translation
+    return rotations, origins
+
+
+def _lowest(task: Task, position: Array) -> Array:
+    """Height of the lowest point of all moving bodies, (N,) [m]."""
+    found = np.full(len(position), np.inf)
+    if task.floor is None:
+        return found
+    rotations, origins = _placements(task, position)
+    for shape in task.shapes:
+        if shape.joint > 0:
+            points, radius = _support(shape)
+            heights = rotations[:, shape.joint, 2] @ points.T + origins[:, shape.joint, 2, None]
+            found = np.minimum(found, heights.min(axis=1) - radius)
+    return found
+
+
+def _support(shape: Shape) -> tuple[Array, float]:
+    """Points in the joint's frame and a distance from them: the body reaches no further down than these."""
+    geometry, radius = shape.geometry, 0.0
+    if isinstance(geometry, coal.Capsule | coal.Cylinder):
+        points, radius = geometry.halfLength * np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]), geometry.radius
+    elif isinstance(geometry, coal.Sphere):
+        points, radius = np.zeros((1, 3)), geometry.radius
+    elif isinstance(geometry, coal.Box):
+        points = np.array([[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]) * geometry.halfSide
+    else:
+        points = np.array(
+            geometry.vertices() if isinstance(geometry, coal.BVHModelBase) else geometry.points()
+        )
+    return points @ shape.placement.rotation.T + shape.placement.translation, float(radius)
+
+
+def _collisions(task: Task, position: Array) -> int:
+    """At how many times any two bodies touch that should not.
+
+    Convex hulls are asked first, meshes themselves only where their hulls touch.
+    """
+    if not task.shapes:
+        return 0
+    model = task.arm.model
+    hulls, bodies = (_geometry(task, convex) for convex in (True, False))
+    data, hull_data, body_data = model.createData(), hulls.createData(), bodies.createData()
+    return sum(
+        pin.computeCollisions(model, data, hulls, hull_data, q, True)
+        and pin.computeCollisions(model, data, bodies, body_data, q, True)
+        for q in task.arm.configuration(position)
+    )
+
+
+def _geometry(task: Task, convex: bool) -> pin.GeometryModel:
+    """Bodies as Pinocchio takes them, with all pairs but neighbours and those to be ignored.
+
+    :param convex: meshes as their convex hulls.
+    """
+    found = pin.GeometryModel()
+    for number, shape in enumerate(task.shapes):
+        body = shape.geometry
+        if convex and isinstance(body, coal.BVHModelBase):
+            body.buildConvexHull(True, "Qt")
+            body = body.convex
+        item = pin.GeometryObject(f"{shape.link}/{number}", shape.joint, shape.placement, body)
+        found.addGeometryObject(item)
+    before = task.arm.model.parents
+    for first, one in enumerate(task.shapes):
+        for second in range(first):
+            other = task.shapes[second]
+            near = (
+                one.joint == other.joint
+                or one.joint == before[other.joint]
+                or before[one.joint] == other.joint
+            )
+            if not near and frozenset((one.link, other.link)) not in task.ignored:
+                found.addCollisionPair(pin.CollisionPair(second, first))
+    return found

@@ -1,0 +1,200 @@
+"""The bodies of an arm that must not touch: collision geometry of the URDF, or capsules from the robot's YAML.
+
+The search sees each body as capsules that enclose it (:func:`enclosing_capsules`); the check at the end takes the
+bodies as they are (:mod:`stribeck.excitation.check`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import coal
+import numpy as np
+import numpy.typing as npt
+import pinocchio as pin
+from scipy import optimize
+
+from stribeck.arm.model import ArmModel
+from stribeck.errors import ConfigError
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A body, rigid on a link.
+
+    :param link: name of the link in the URDF.
+    :param joint: Pinocchio's number of the joint that moves it, 0 for the base.
+    :param placement: of the shape in the joint's frame.
+    :param geometry: coal's.
+    """
+
+    link: str
+    joint: int
+    placement: Any
+    geometry: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Capsule:
+    """All points within a distance of a segment.
+
+    :param start, end: of the segment, in the joint's frame (3,) [m].
+    :param radius: [m].
+    """
+
+    link: str
+    joint: int
+    start: Array
+    end: Array
+    radius: float
+
+
+def shapes_of(arm: ArmModel, capsules: Mapping[str, Sequence[Sequence[float]]]) -> tuple[Shape, ...]:
+    """The bodies of an arm.
+
+    :param capsules: of each link ``[x, y, z, x, y, z, radius]``, both ends of the segment in the link's frame [m];
+        empty for the collision geometry of the URDF.
+    :raises ConfigError: for links that are not there, or geometry whose files are not.
+    """
+    return _from_capsules(arm, capsules) if capsules else _from_urdf(arm)
+
+
+def _from_capsules(arm: ArmModel, capsules: Mapping[str, Sequence[Sequence[float]]]) -> tuple[Shape, ...]:
+    found = []
+    for link, rows in capsules.items():
+        joint, placement = _frame(arm, link)
+        for row in rows:
+            start, end, radius = np.array(row[:3]), np.array(row[3:6]), float(row[6])
+            length = float(np.linalg.norm(end - start))
+            turn = pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), end - start).matrix()
+            middle = pin.SE3(turn if length > 0.0 else np.eye(3), 0.5 * (start + end))
+            found.append(Shape(link, joint, placement * middle, coal.Capsule(radius, length)))
+    return tuple(found)
+
+
+def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
+    """The collision elements of the URDF; ``package://`` is looked for in all folders above it."""
+    model = pin.buildModelFromUrdf(str(arm.path))
+    folders = [str(folder) for folder in arm.path.resolve().parents]
+    try:
+        geometry = pin.buildGeomFromUrdf(
+            model, str(arm.path), pin.GeometryType.COLLISION, package_dirs=folders
+        )
+    except (ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"{arm.path}: its collision geometry cannot be read ({' '.join(str(error).split())}): put the files where "
+            "package:// points, give capsules in the robot's YAML (excitation: capsules), or use --no-collisions"
+        ) from None
+    found = []
+    for item in geometry.geometryObjects:
+        frame = model.frames[item.parentFrame]
+        joint, placement = _frame(arm, frame.name)
+        inside = frame.placement.inverse() * item.placement
+        found.append(Shape(frame.name, joint, placement * inside, item.geometry))
+    if not found:
+        raise ConfigError(
+            f"{arm.path} has no collision geometry: give capsules in the robot's YAML (excitation: capsules), or use "
+            "--no-collisions"
+        )
+    return tuple(found)
+
+
+def _frame(arm: ArmModel, link: str) -> tuple[int, Any]:
+    """Joint that moves a link, and the link's placement in that joint's frame."""
+    model = arm.model
+    if not model.existFrame(link):
+        bodies = ", ".join(frame.name for frame in model.frames if frame.type == pin.FrameType.BODY)
+        raise ConfigError(f"{arm.path} has no link {link!r}; valid: {bodies}")
+    frame = model.frames[model.getFrameId(link)]
+    return int(frame.parentJoint), frame.placement
+
+
+def enclosing_capsules(shapes: Sequence[Shape]) -> tuple[Capsule, ...]:
+    """Capsules that enclose shapes: shapes that are round one by one, all others of a link together."""
+    found: list[Capsule] = []
+    for link, joint in dict.fromkeys((shape.link, shape.joint) for shape in shapes):
+        own = [shape for shape in shapes if shape.link == link]
+        exact = [_exact(shape) for shape in own]
+        found += [Capsule(link, joint, *part) for part in exact if part is not None]
+        loose = [_points(shape) for shape, part in zip(own, exact, strict=True) if part is None]
+        if loose:
+            found.append(Capsule(link, joint, *capsule_around(np.concatenate(loose))))
+    return tuple(found)
+
+
+def _exact(shape: Shape) -> tuple[Array, Array, float] | None:
+    """Shapes that are capsules, or that one encloses well."""
+    geometry, place = shape.geometry, shape.placement
+    if isinstance(geometry, coal.Sphere):
+        return place.translation, place.translation, float(geometry.radius)
+    if isinstance(geometry, coal.Capsule | coal.Cylinder):
+        half = geometry.halfLength * place.rotation[:, 2]
+        return place.translation - half, place.translation + half, float(geometry.radius)
+    return None
+
+
+def _points(shape: Shape) -> Array:
+    """Points whose convex hull holds the shape, in the joint's frame, (N, 3)."""
+    geometry = shape.geometry
+    if isinstance(geometry, coal.Box):
+        points = np.array(list(product((-1.0, 1.0), repeat=3))) * geometry.halfSide
+    elif isinstance(geometry, coal.BVHModelBase):
+        points = np.array(geometry.vertices())
+    elif isinstance(geometry, coal.ConvexBase):
+        points = np.array(geometry.points())
+    else:
+        raise ConfigError(
+            f"link {shape.link!r}: geometry {type(geometry).__name__} is not supported; valid: meshes, boxes, "
+            "cylinders, capsules, spheres"
+        )
+    return np.asarray(points @ shape.placement.rotation.T + shape.placement.translation)
+
+
+def capsule_around(points: Array) -> tuple[Array, Array, float]:
+    """A small capsule around points (N, 3): both ends and the radius.
+
+    From the best principal axis, direction and place of the axis are improved by Nelder and Mead.
+    """
+    spread = points - points.mean(axis=0)
+    _, _, axes = np.linalg.svd(spread, full_matrices=False)
+    frames = [np.roll(axes, -k, axis=0) for k in range(3)]
+    frame = min(frames, key=lambda axes: _volume(*_about(points, axes, np.zeros(4))))
+    found = optimize.minimize(
+        lambda shift: _volume(*_about(points, frame, shift)),
+        np.zeros(4),
+        method="Nelder-Mead",
+        options={"maxiter": 120, "initial_simplex": _simplex(points)},
+    )
+    return _about(points, frame, found.x)
+
+
+def _simplex(points: Array) -> Array:
+    size = 0.1 * float(np.ptp(points, axis=0).max())
+    return np.vstack([np.zeros(4), np.diag([size, size, 0.15, 0.15])])
+
+
+def _about(points: Array, axes: Array, shift: Array) -> tuple[Array, Array, float]:
+    """The capsule around points whose axis is the first of ``axes``, shifted (2) and tilted (2)."""
+    along = axes[0] + shift[2] * axes[1] + shift[3] * axes[2]
+    along = along / np.linalg.norm(along)
+    middle = points.mean(axis=0)
+    across = (points - middle) @ axes[1:].T
+    foot = middle + (0.5 * (across.max(axis=0) + across.min(axis=0)) + shift[:2]) @ axes[1:]
+    place = (points - foot) @ along
+    distance = np.linalg.norm(points - foot - np.outer(place, along), axis=1)
+    radius = float(distance.max())
+    cap = np.sqrt(np.maximum(radius**2 - distance**2, 0.0))
+    low, high = float((place + cap).min()), float((place - cap).max())
+    if low > high:
+        low = high = 0.5 * (low + high)
+        radius = float(np.sqrt((place - low) ** 2 + distance**2).max())
+    return foot + low * along, foot + high * along, radius
+
+
+def _volume(start: Array, end: Array, radius: float) -> float:
+    return float(np.pi * radius**2 * (np.linalg.norm(end - start) + 4.0 / 3.0 * radius))

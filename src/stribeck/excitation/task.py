@@ -1,0 +1,192 @@
+"""What a trajectory is designed for: an arm, its limits, and what its torques are to tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.arm.base_parameters import BaseParameters, structural_base_parameters
+from stribeck.arm.model import ArmModel
+from stribeck.core.fourier import Basis, FourierTrajectory, basis, grid_factor, rest_basis
+from stribeck.errors import ConfigError
+from stribeck.excitation.chain import Chain, chain_of
+from stribeck.excitation.clearance import Bodies, bodies_of
+from stribeck.excitation.shapes import Shape, enclosing_capsules, shapes_of
+from stribeck.io.excitation_section import ExcitationSection
+from stribeck.io.robot_config import RobotConfig
+
+Array = npt.NDArray[np.float64]
+
+SAMPLES_PER_HARMONIC = 40
+"""Samples in a period of the highest harmonic, for the information and for the limits."""
+
+UNLIMITED = 2.0 * np.pi
+"""A joint without position limits keeps within this of zero [rad]."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointLimits:
+    """What the joints allow, (n,) each.
+
+    :param lower, upper: positions [rad].
+    :param velocity: [rad/s].
+    :param acceleration: [rad/s^2].
+    :param effort: torque [N m].
+    :param coefficient: bound of the coefficients |a| and |b| [rad/s].
+    """
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    effort: Array
+    coefficient: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A trajectory to design.
+
+    :param arm: the arm.
+    :param limits: of its joints.
+    :param noise: standard deviation of each joint's torque, (n,) [N m].
+    :param harmonics: L.
+    :param duration: T [s].
+    :param shapes: bodies that must not touch; empty for no regard to collisions.
+    :param ignored: pairs of links that may.
+    :param floor: height that no moving body may reach [m], ``None`` for none.
+    :param clearance: least distance of bodies from each other and from the floor [m].
+    """
+
+    arm: ArmModel
+    limits: JointLimits
+    noise: Array
+    harmonics: int
+    duration: float
+    shapes: tuple[Shape, ...] = ()
+    ignored: frozenset[frozenset[str]] = frozenset()
+    floor: float | None = None
+    clearance: float = 0.0
+
+    @property
+    def joints(self) -> int:
+        """Number of joints n."""
+        return len(self.arm)
+
+    @property
+    def samples(self) -> int:
+        """Samples of the period, N."""
+        return SAMPLES_PER_HARMONIC * self.harmonics
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of what is free to choose: (n, 2 L - 1)."""
+        return self.joints, 2 * self.harmonics - 1
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """Base parameters of the arm."""
+        return structural_base_parameters(self.arm)
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The arm as arrays."""
+        return chain_of(self.arm)
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """The shapes as capsules that enclose them."""
+        return bodies_of(self.chain, enclosing_capsules(self.shapes), self.ignored)
+
+    @cached_property
+    def rest(self) -> Array:
+        """Z: coefficients are Z z (:func:`~stribeck.core.fourier.rest_basis`)."""
+        return rest_basis(self.harmonics)
+
+    @property
+    def margin(self) -> float:
+        """Share of a joint's limit that samples may reach (:func:`~stribeck.core.fourier.grid_factor`)."""
+        return grid_factor(self.harmonics, self.samples)
+
+    def basis(self, samples: int) -> Basis:
+        """The series at so many equal steps of the period, in terms of z: (N, 2 L - 1) each."""
+        time = self.duration * np.arange(samples) / samples
+        rows = basis(time, 2.0 * np.pi / self.duration, self.harmonics)
+        return Basis(*(part @ self.rest for part in rows))
+
+    def trajectory(self, z: Array) -> FourierTrajectory:
+        """The trajectory of (n, 2 L - 1), or as a vector."""
+        coefficients = np.reshape(z, self.shape) @ self.rest.T
+        return FourierTrajectory.from_coefficients(self.arm.joints, self.duration, coefficients)
+
+
+def task_of(
+    config: RobotConfig,
+    section: ExcitationSection,
+    arm: ArmModel,
+    *,
+    harmonics: int,
+    duration: float,
+    collisions: bool = True,
+) -> Task:
+    """The task that a robot's file describes.
+
+    :param collisions: regard floor and self-collision.
+    :raises ConfigError: for limits that are missing, or bodies that are not there.
+    """
+    limits = limits_of(config, section, arm)
+    noise = limits.effort if section.noise is None else np.array(section.noise)
+    if not collisions:
+        return Task(arm, limits, noise, harmonics, duration)
+    links = {frame.name for frame in arm.model.frames}
+    strange = sorted({link for pair in section.ignore for link in pair} - links)
+    if strange:
+        raise ConfigError(f"{config.path}: excitation: ignore: no link {strange[0]!r} in {arm.path}")
+    return Task(
+        arm,
+        limits,
+        noise,
+        harmonics,
+        duration,
+        shapes=shapes_of(arm, section.capsules),
+        ignored=frozenset(frozenset(pair) for pair in section.ignore),
+        floor=section.floor,
+        clearance=section.clearance,
+    )
+
+
+def limits_of(config: RobotConfig, section: ExcitationSection, arm: ArmModel) -> JointLimits:
+    """Limits of the file's ``limits:``; of position, velocity and effort the URDF's where it gives none.
+
+    :raises ConfigError: if neither gives one.
+    """
+    n = len(arm)
+    pairs = config.position_limits(n)
+    lower, upper = arm.position_limits if pairs is None else np.array(pairs).T
+    lower, upper = (
+        np.where(np.isfinite(side), side, sign * UNLIMITED) for side, sign in ((lower, -1), (upper, 1))
+    )
+    velocity = _limit(config, "velocity", arm.velocity_limits)
+    coefficient = velocity if section.coefficient_limit is None else np.array(section.coefficient_limit)
+    return JointLimits(
+        lower=lower,
+        upper=upper,
+        velocity=velocity,
+        acceleration=_limit(config, "acceleration", np.zeros(n)),
+        effort=_limit(config, "effort", arm.effort_limits),
+        coefficient=coefficient,
+    )
+
+
+def _limit(config: RobotConfig, name: str, of_urdf: Array) -> Array:
+    given = config.limit(name, len(of_urdf))
+    found = of_urdf if given is None else np.array(given)
+    if not (found > 0.0).all():
+        also = "" if name == "acceleration" else " and the URDF gives none"
+        raise ConfigError(
+            f"{config.path}: limits: {name} missing{also}: give a positive number for each joint"
+        )
+    return found

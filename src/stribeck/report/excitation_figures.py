@@ -1,0 +1,98 @@
+"""Figures of exciting trajectories: what each joint does within its limits, and what that tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stribeck.report.figures import COLOURS, _figure, _legend_below, _style
+
+FloatArray = npt.NDArray[np.float64]
+
+LIMIT: dict[str, Any] = {"color": COLOURS[1], "linewidth": 0.9, "linestyle": (0, (4, 2)), "label": "limit"}
+RANDOM: dict[str, Any] = {
+    "marker": "o",
+    "linestyle": "",
+    "markersize": 4,
+    "color": "0.55",
+    "label": "best random trajectory",
+}
+DESIGNED: dict[str, Any] = {
+    "marker": "o",
+    "linestyle": "",
+    "markersize": 4,
+    "color": COLOURS[0],
+    "label": "designed trajectory",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One quantity of all joints over time.
+
+    :param label: with its unit.
+    :param values: (N, n).
+    :param lower, upper: limits, (n,).
+    """
+
+    label: str
+    values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+def draw_excitation(time: FloatArray, joints: Sequence[str], rows: Sequence[Row], title: str) -> Figure:
+    """A column for each joint, a row for each quantity, dashed at the limits.
+
+    :param time: (N,) [s].
+    """
+    with _style():
+        figure = _figure(0.9 + 2.1 * len(joints), 0.8 + 1.6 * len(rows), constrained=True)
+        figure.suptitle(title, fontsize=11)
+        panels = figure.subplots(len(rows), len(joints), sharex=True, squeeze=False)
+        for row, line in zip(rows, panels, strict=True):
+            for joint, panel in enumerate(line):
+                _draw_within(panel, time, row, joint)
+            line[0].set_ylabel(row.label)
+        for joint, name in enumerate(joints):
+            panels[0, joint].set_title(name)
+            panels[-1, joint].set_xlabel("time [s]")
+        figure.align_ylabels()
+        _legend_below(figure, [Line2D([], [], **LIMIT)])
+    return figure
+
+
+def _draw_within(panel: Axes, time: FloatArray, row: Row, joint: int) -> None:
+    panel.plot(time, row.values[:, joint], color=COLOURS[0])
+    for limit in (row.lower[joint], row.upper[joint]):
+        panel.axhline(limit, **LIMIT)
+    panel.margins(x=0.01)
+
+
+def draw_sigmas(names: Sequence[str], designed: FloatArray, random: FloatArray, title: str) -> Figure:
+    """Predicted standard deviations of the base parameters, beside those of the best random trajectory.
+
+    :param names: of the base parameters (b,).
+    :param designed, random: (b,), in the units of the parameters for a torque noise of one sigma.
+    """
+    place = np.arange(len(names))
+    with _style():
+        figure = _figure(max(6.0, 1.5 + 0.19 * len(names)), 4.2, constrained=True)
+        panel = figure.subplots()
+        panel.vlines(place, designed, random, color="0.8", linewidth=1.2)
+        panel.plot(place, random, **RANDOM)
+        panel.plot(place, designed, **DESIGNED)
+        panel.set_yscale("log")
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.set_xticks(place, names, rotation=90, fontsize=7)
+        panel.set(ylabel="predicted σ [kg, kg m, kg m²]", title=title)
+        panel.margins(x=0.01)
+        _legend_below(figure, [Line2D([], [], **DESIGNED), Line2D([], [], **RANDOM)])
+    return figure
