@@ -130,6 +130,14 @@ def test_what_cannot_be(folder, words, said, capsys):
     assert (folder / "train.csv").read_bytes() == before
 
 
+def test_base_parameters_are_printed(folder, capsys):
+    """As expressions, with values and the condition number."""
+    assert identify(folder, "--fits", "ols", "--base-parameters") == 0
+    told = capsys.readouterr().out
+    assert "condition number" in told
+    assert "mx_shoulder + 0.3*m_elbow" in told
+
+
 def test_unknown_machines_are_named_with_those_there_are(capsys):
     assert main(["identify-arm", "--config", "r2d2", "--data", "x.csv"]) == 1
     assert "unknown robot 'r2d2'; valid: emps, " in capsys.readouterr().err

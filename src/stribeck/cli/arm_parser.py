@@ -101,6 +101,9 @@ def identify_arm(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument("--json", type=Path, metavar="FILE", help="parameters and errors for programs")
     output.add_argument("--plots", type=Path, metavar="DIR", help="pictures of torques, errors and friction")
+    output.add_argument(
+        "--base-parameters", action="store_true", help="print what torques can tell, as expressions"
+    )
     output.add_argument("--quiet", action="store_true", help="no progress bar")
 
 

@@ -16,6 +16,7 @@ from stribeck.arm.design import Machine, machine_of
 from stribeck.arm.full import FullFit
 from stribeck.arm.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
 from stribeck.arm.joint_files import ACTUATORS, joint_files
+from stribeck.arm.least_squares import LinearFit
 from stribeck.arm.model import load_arm
 from stribeck.arm.plausibility import check_positions, check_torques
 from stribeck.arm.recordings import Recording, read_recordings
@@ -70,6 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plots is not None:
         written += draw(arguments.plots, robot, found)
     _print(robot, work, found, seconds)
+    if arguments.base_parameters:
+        _print_base(work, found)
     for path in written:
         print(path)
     return 0
@@ -142,7 +145,7 @@ def _summary(robot: RobotConfig, work: Identification, found: Mapping[str, Score
         entry: dict[str, Any] = {"parameters": scored.parameters, "sigma": scored.sigma, **scored.errors}
         if isinstance(scored.fit, FullFit):
             entry |= _details(work, scored, scored.fit)
-        elif hasattr(scored.fit, "condition"):
+        elif isinstance(scored.fit, LinearFit):
             entry["condition"] = scored.fit.condition
         summary["fits"][name] = entry
     return summary
@@ -179,6 +182,24 @@ def _print(robot: RobotConfig, work: Identification, found: Mapping[str, Scored]
         print_table(["fit", "runs", "all", *joints], table, left=2)
     if "full" in found and isinstance(fit := found["full"].fit, FullFit):
         _print_full(work, fit)
+
+
+def _print_base(work: Identification, found: Mapping[str, Scored]) -> None:
+    """Base parameters as expressions of the standard ones, with the values of the first linear fit."""
+    fit = next(
+        (s.fit for s in found.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
+        None,
+    )
+    if fit is None:
+        print("base parameters")
+        print(*work.base.expressions(), sep="\n")
+        return
+    rows = [
+        [f"{value:.5g}", f"{deviation:.2g}", expression]
+        for value, deviation, expression in zip(fit.values, fit.sigma, fit.base.expressions(), strict=True)
+    ]
+    print(f"condition number of the fitted rows, columns scaled to one: {fit.condition:.3g}")
+    print_table(["value", "standard deviation", "base parameter"], rows, left=3)
 
 
 def _print_full(work: Identification, fit: FullFit) -> None:
