@@ -20,14 +20,14 @@ from stribeck.excitation.criterion import Criterion
 Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 
-WEIGHTS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+WEIGHTS = (0.2, 0.04, 0.008, 0.0015)
 """Weights of the barrier, one descent with each."""
 
-ITERATIONS = 120
+ITERATIONS = 150
 """Of a descent, at most."""
 
-TOLERANCE = 2e-3
-"""A descent ends when it can gain no more than this."""
+TOLERANCE = 0.5
+"""A descent ends when it can gain no more than this share of the weight."""
 
 INSIDE = 1e-3
 """Smallest slack to start with."""
@@ -185,7 +185,7 @@ def _descend(criterion: Criterion, z: Array, weight: float, go_on: Callable[[Arr
         z,
         criterion.curvature(z, weight) + np.eye(criterion.dimension),
         iterations=ITERATIONS,
-        tolerance=TOLERANCE,
+        tolerance=TOLERANCE * weight,
         tell=go_on,
     )
 
