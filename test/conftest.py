@@ -5,6 +5,9 @@ import os
 import tempfile
 from collections.abc import Iterator
 
+# Small products are slower on several threads of BLAS than on one, far slower beside other work. numpy asks on import.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 

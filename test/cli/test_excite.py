@@ -86,6 +86,7 @@ def test_interrupted_the_best_so_far_is_saved(
     assert "interrupted" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_trajectory_that_breaks_limits_is_not_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -142,9 +142,10 @@ STRIKES: dict[str, tuple[Callable[[EmulatedBus], None], Callable[[EmulatedBus], 
 """What happens to the bus, what ends it, and what the reason says (one of them)."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strike",
-    ["unplugged", *(pytest.param(strike, marks=pytest.mark.slow) for strike in ("overload", "brown-out"))],
+    ["unplugged", "overload", "brown-out"],
 )
 def test_trouble_on_the_bus_in_a_session_through_the_nodes(tmp_path: Path, strike: str) -> None:
     """Torque off, or the bus given up, within 100 ms; said once; the bag is readable; after ~/clear it works again."""
@@ -176,7 +177,8 @@ def test_trouble_on_the_bus_in_a_session_through_the_nodes(tmp_path: Path, strik
         assert any(part in said for part in parts), said
 
 
-@pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("runs", [1, 2])
 def test_stalls_of_50_ms_are_flagged_in_diagnostics_and_bag(tmp_path: Path, runs: int) -> None:
     """Twice a second: the session finishes, telemetry in the bag has every gap, diagnostics name the joint."""
     stalls = "silence:after=2,every=0.5,for=0.05"

@@ -86,7 +86,8 @@ def test_a_journal_file_is_a_storage_too(logs, tmp_path):
     assert fit(logs, method="random", trials=33, study=url, resume=True).evaluations == 33
 
 
-@pytest.mark.parametrize("method", ["nsgaii", pytest.param("hybrid", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["nsgaii", "hybrid"])
 def test_workers_share_the_budget_and_use_the_method(logs, tmp_path, method):
     """Two processes; NSGA-II leaves its generation marks in the trials, which TPE would not."""
     url = f"sqlite:///{tmp_path / 'study.db'}"
