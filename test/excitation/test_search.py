@@ -53,7 +53,7 @@ def test_log_det_is_that_of_pinocchios_regressor(criterion: Criterion, baseline:
     assert sign == 1.0
     assert criterion.score(z).log_det == pytest.approx(expected, abs=1e-6)
     sigmas = np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)))
-    np.testing.assert_allclose(criterion.observe(z).sigmas, sigmas, rtol=1e-6)
+    np.testing.assert_allclose(task.sigmas(task.trajectory(z)), sigmas, rtol=1e-6)
 
 
 def test_outside_the_limits_the_barrier_is_infinite(criterion: Criterion, baseline: Baseline) -> None:

@@ -82,7 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
             tell=bar.tell,
         )
     climb, trajectory, report = _first_clean(task, found)
-    sigmas, random_sigmas = (criterion.observe(z).sigmas for z in (climb.z, found.baseline.z[0]))
+    sigmas = task.sigmas(trajectory)
+    random_sigmas = task.sigmas(task.trajectory(found.baseline.z[0]))
     design = Design(task, found, climb, trajectory, report, sigmas, random_sigmas, clock.elapsed)
     _write(config, design, arguments)
     _tell(config, design)
@@ -90,6 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
         warn(
             f"time was up after {len(found.baseline.z)} of {arguments.random} random trajectories: raise --seconds"
         )
+    if climb.log_det <= found.baseline.log_det[0]:
+        warn("this is the best random trajectory: no search had the time to get further; raise --seconds")
     if found.interrupted:
         print("stribeck: interrupted; the best so far is saved", file=sys.stderr)
         return INTERRUPTED

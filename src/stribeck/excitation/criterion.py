@@ -49,27 +49,6 @@ BLOCK = 400
 """Of these, as many fit a processor's cache."""
 
 
-class Seen(NamedTuple):
-    """What the samples of a trajectory show.
-
-    :param stacked: regressor of the base parameters, its rows divided by the noise, (n N, b).
-    :param torque: by the URDF's inertials, (n, N) [N m].
-    :param apart: distances of bodies (P, N) [m].
-    :param height: of moving bodies above the base's origin (M, N) [m].
-    """
-
-    stacked: Any
-    torque: Any
-    apart: Any
-    height: Any
-
-    @property
-    def sigmas(self) -> Array:
-        r"""Predicted standard deviations :math:`\sqrt{\mathrm{diag}\,(Y^T\Sigma^{-1}Y)^{-1}}`, (b,)."""
-        inverse = np.linalg.inv(np.linalg.qr(self.stacked, mode="r"))
-        return np.asarray(np.sqrt(np.sum(inverse**2, axis=1)))
-
-
 class Score(NamedTuple):
     """Figures of a trajectory.
 
@@ -96,6 +75,7 @@ class Criterion:
         self._chosen = np.array(task.base.chosen)
         self._inertials = task.arm.inertials
         self._compiled: dict[Any, Any] = {}
+        self._turns: dict[Any, Lock] = {}
         self._lock = Lock()
         self._bounds = _joint_bounds(task)
         self._bodies = task.bodies
@@ -121,10 +101,6 @@ class Criterion:
         if self.task.floor is not None:
             usual = np.median(height, axis=1) - self.task.floor
             self._low = self.task.floor + np.clip(0.5 * usual, 0.0, most)
-
-    def observe(self, z: Array) -> Seen:
-        """What the samples show."""
-        return Seen(*(np.asarray(part) for part in self._call(self._observe, z)))
 
     def score(self, z: Array) -> Score:
         """How good a trajectory is, and whether it is within its limits."""
@@ -173,14 +149,25 @@ class Criterion:
         values = np.einsum("nrk,nk->nr", self._bounds.rows, np.reshape(z, self.task.shape))
         return np.asarray(values - self._bounds.middle)
 
+    def prepare(self) -> None:
+        """Compile the barrier function, for others to find it ready."""
+        self._program(self._barrier_and_gradient, np.zeros(self.dimension), np.zeros(()))
+
     def _call(self, function: Callable[..., Any], *arguments: Array) -> Any:
         """Call a function in its compiled form for these shapes."""
-        key = (function.__name__, *(np.shape(argument) for argument in arguments))
+        program = self._program(function, *arguments)
         with jax.enable_x64(True):
-            with self._lock:
-                if key not in self._compiled:
-                    self._compiled[key] = jax.jit(function).lower(*arguments).compile()
-            return jax.block_until_ready(self._compiled[key](*arguments))  # type: ignore[no-untyped-call]
+            return jax.block_until_ready(program(*arguments))  # type: ignore[no-untyped-call]
+
+    def _program(self, function: Callable[..., Any], *arguments: Array) -> Any:
+        """The compiled form, made by the first who asks; others wait for that one alone."""
+        key = (function.__name__, *(np.shape(argument) for argument in arguments))
+        with self._lock:
+            turn = self._turns.setdefault(key, Lock())
+        with turn, jax.enable_x64(True):
+            if key not in self._compiled:
+                self._compiled[key] = jax.jit(function).lower(*arguments).compile()
+        return self._compiled[key]
 
     # What follows is traced.
 

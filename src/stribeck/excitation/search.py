@@ -32,7 +32,7 @@ TOLERANCE = 0.5
 INSIDE = 1e-3
 """Smallest slack to start with."""
 
-BASELINE_SHARE = 0.6
+BASELINE_SHARE = 0.5
 """Share of the time that random trajectories may take."""
 
 
@@ -111,8 +111,10 @@ def search(
     :param tell: takes what is going on and the best log determinant so far, now and then.
     :raises ConfigError: if no random trajectory keeps its limits.
     """
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool, ThreadPoolExecutor(1) as waiter:
+    with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool, ThreadPoolExecutor(1) as waiter:
+        ready = pool.submit(criterion.prepare)
         baseline = _patiently(waiter.submit(_baseline, criterion, clock, random, seed, pool, tell), clock)
+        _patiently(ready, clock)
         best = [float(baseline.log_det[0])]
         climbs = [
             pool.submit(_climb, criterion, clock, baseline, rank, best, tell)

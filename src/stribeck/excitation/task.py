@@ -117,6 +117,13 @@ class Task:
         rows = basis(time, 2.0 * np.pi / self.duration, self.harmonics)
         return Basis(*(part @ self.rest for part in rows))
 
+    def sigmas(self, trajectory: FourierTrajectory) -> Array:
+        r"""Predicted standard deviations of the base parameters, (b,): roots of the diagonal of (Y^T Sigma^-1 Y)^-1."""
+        time = self.duration * np.arange(self.samples) / self.samples
+        regressor = self.base.reduce(self.arm.regressor(*trajectory.states(time))) / self.noise[:, None]
+        triangle = np.linalg.qr(regressor.reshape(-1, len(self.base)), mode="r")
+        return np.asarray(np.sqrt(np.sum(np.linalg.inv(triangle) ** 2, axis=1)))
+
     def trajectory(self, z: Array) -> FourierTrajectory:
         """The trajectory of (n, 2 L - 1), or as a vector."""
         coefficients = np.reshape(z, self.shape) @ self.rest.T
