@@ -139,6 +139,7 @@ def test_the_full_model_finds_coulomb_and_viscous_friction(tmp_path, filtered):
     assert np.all(consistency(full.inertials) > 0.0)
 
 
+@pytest.mark.slow
 def test_the_full_model_finds_load_dependent_friction(tmp_path):
     """Law M4, with friction that fades and friction that grows with the load: within intervals."""
     arm = three_joint_arm(tmp_path)

@@ -207,6 +207,7 @@ def test_plot_and_diagram_write_pictures(bags, fitted, tmp_path):
     assert diagram.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_spellings_with_underscores_are_known(bags, tmp_path):
     """--validation_kp, --reset_period and --load-study work like ours."""
     url = f"sqlite:///{tmp_path / 'study.db'}"

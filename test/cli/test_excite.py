@@ -2,6 +2,7 @@
 
 import _thread
 import json
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -67,10 +68,16 @@ def test_trajectory_summary_points_and_pictures_are_written(
 
 
 def test_interrupted_the_best_so_far_is_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     """Ctrl-C in the middle of the search: exit code 130, and a trajectory that keeps its limits."""
     called = []
+    # A program that was started in the background ignores Ctrl-C, and then so does what it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
     def tell(bar: excite.Bar, phase: str, best: float | None) -> None:
         if phase.startswith("start") and not called:

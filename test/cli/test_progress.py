@@ -48,7 +48,11 @@ def test_json_lines_do_not_flood(capsys, monkeypatch):
 
 @pytest.mark.parametrize(
     "options",
-    [pytest.param(["--quiet"], marks=pytest.mark.slow), ["--progress", "none"], ["--progress", "json"]],
+    [
+        pytest.param(["--quiet"], marks=pytest.mark.slow),
+        pytest.param(["--progress", "none"], marks=pytest.mark.slow),
+        ["--progress", "json"],
+    ],
 )
 def test_a_fit_shows_the_progress_that_is_asked_for(tmp_path, capsys, options):
     """Nothing, or lines that end with the error that the file has."""

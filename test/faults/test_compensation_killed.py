@@ -169,8 +169,14 @@ def first_after(robot: Robot, moment: float, value: float, tolerance: float) -> 
     return next(t for t, v in robot.received if t > moment and abs(v - value) < tolerance) - moment
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    [
+        pytest.param(mode, how, marks=[pytest.mark.slow] * (how == signal.SIGSTOP and mode != MODES[0]))
+        for mode in MODES
+        for how in (signal.SIGKILL, signal.SIGSTOP)
+    ],
+)
 def test_guard_takes_over_from_a_node_that_dies_or_hangs(tmp_path, mode, how):
     """Within 100 ms zeros, the controller's effort, or its goal with the offset taken back; never a zero goal."""
     with stack(tmp_path, mode) as (robot, node):

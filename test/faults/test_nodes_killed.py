@@ -45,6 +45,7 @@ def assert_came_back(folder: Path, published: list[int], killed: int) -> list[st
     return notes
 
 
+@pytest.mark.slow
 def test_a_killed_excitation_node_loses_a_second_at_most(tmp_path: Path) -> None:
     """kill -9 in a run: torque goes off, the run comes back, and the next session records beside it."""
     with setup(tmp_path) as (s, bus):
