@@ -75,7 +75,6 @@ class Criterion:
         self._chosen = np.array(task.base.chosen)
         self._inertials = task.arm.inertials
         self._compiled: dict[Any, Any] = {}
-        self._turns: dict[Any, Lock] = {}
         self._lock = Lock()
         self._bounds = _joint_bounds(task)
         self._bodies = task.bodies
@@ -149,25 +148,14 @@ class Criterion:
         values = np.einsum("nrk,nk->nr", self._bounds.rows, np.reshape(z, self.task.shape))
         return np.asarray(values - self._bounds.middle)
 
-    def prepare(self) -> None:
-        """Compile the barrier function, for others to find it ready."""
-        self._program(self._barrier_and_gradient, np.zeros(self.dimension), np.zeros(()))
-
     def _call(self, function: Callable[..., Any], *arguments: Array) -> Any:
-        """Call a function in its compiled form for these shapes."""
-        program = self._program(function, *arguments)
-        with jax.enable_x64(True):
-            return jax.block_until_ready(program(*arguments))  # type: ignore[no-untyped-call]
-
-    def _program(self, function: Callable[..., Any], *arguments: Array) -> Any:
-        """The compiled form, made by the first who asks; others wait for that one alone."""
+        """Call a function in its compiled form for these shapes; while one is compiled, all wait."""
         key = (function.__name__, *(np.shape(argument) for argument in arguments))
-        with self._lock:
-            turn = self._turns.setdefault(key, Lock())
-        with turn, jax.enable_x64(True):
-            if key not in self._compiled:
-                self._compiled[key] = jax.jit(function).lower(*arguments).compile()
-        return self._compiled[key]
+        with jax.enable_x64(True):
+            with self._lock:
+                if key not in self._compiled:
+                    self._compiled[key] = jax.jit(function).lower(*arguments).compile()
+            return jax.block_until_ready(self._compiled[key](*arguments))  # type: ignore[no-untyped-call]
 
     # What follows is traced.
 

@@ -111,10 +111,8 @@ def search(
     :param tell: takes what is going on and the best log determinant so far, now and then.
     :raises ConfigError: if no random trajectory keeps its limits.
     """
-    with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool, ThreadPoolExecutor(1) as waiter:
-        ready = pool.submit(criterion.prepare)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool, ThreadPoolExecutor(1) as waiter:
         baseline = _patiently(waiter.submit(_baseline, criterion, clock, random, seed, pool, tell), clock)
-        _patiently(ready, clock)
         best = [float(baseline.log_det[0])]
         climbs = [
             pool.submit(_climb, criterion, clock, baseline, rank, best, tell)
