@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,19 @@ LOADED = 0.1
 """Standard deviation of load-dependent terms about zero [1]."""
 
 
+class Torques(NamedTuple):
+    """Parts of the torques at the rows of a run, each (M, n) [N m or N].
+
+    :param rigid: without friction.
+    :param friction: friction alone.
+    :param budget: what friction can be at most.
+    """
+
+    rigid: Array
+    friction: Array
+    budget: Array
+
+
 @dataclass(frozen=True)
 class FullFit:
     """The whole model.
@@ -86,20 +100,14 @@ class FullFit:
 
     def predict(self, motion: Motion) -> Array:
         """Torques at the rows of a run (M, n), which was made with the delay of the choice."""
-        return self._torques(motion)[0]
+        found = self.torques(motion)
+        return found.rigid + found.friction
 
-    def friction(self, motion: Motion) -> Array:
-        """Friction alone, at the rows (M, n)."""
-        return self._torques(motion)[1]
-
-    def budgets(self, motion: Motion) -> Array:
-        """What friction can be at most, at the rows (M, n)."""
-        return self._torques(motion)[2]
-
-    def _torques(self, motion: Motion) -> tuple[Array, Array, Array]:
+    def torques(self, motion: Motion) -> Torques:
+        """What the torques at the rows of a run are made of; the run was made with the delay of the choice."""
         run = prepare(self.machine, motion)
         load = run.regressor @ self.inertials.ravel()
-        total, friction, budget = load.copy(), np.zeros_like(load), np.zeros_like(load)
+        rigid, friction, budget = load.copy(), np.zeros_like(load), np.zeros_like(load)
         developed = run.developed(self.machine, self.choice.presliding, self.rest)
         fine = motion.fine
         elements = elements_of(self.machine.weights, fine.velocity, fine.acceleration, developed, load)
@@ -107,10 +115,11 @@ class FullFit:
             self.laws, self.parameters, elements, self.machine.weights, strict=True
         ):
             found = element_torque(law, parameters, element)
-            total += found.torque[:, None] * weights
-            friction += friction_part(law, parameters, element)[:, None] * weights
+            own = friction_part(law, parameters, element)
+            rigid += (found.torque - own)[:, None] * weights
+            friction += own[:, None] * weights
             budget += found.budget[:, None] * np.abs(weights)
-        return run.at_rows(total), run.at_rows(friction), budget[motion.pick]
+        return Torques(run.at_rows(rigid), run.at_rows(friction), budget[motion.pick])
 
 
 @dataclass(frozen=True)

@@ -191,17 +191,16 @@ def standstill(fit: FullFit, motions: Sequence[Motion]) -> dict[str, Any]:
     """
     rows, outside, budgets = [], [], []
     for motion in motions:
-        rest = motion.torque - fit.predict(motion) + fit.friction(motion)
-        budget = fit.budgets(motion)
+        found = fit.torques(motion)
         rows.append(motion.resting)
-        outside.append(np.maximum(np.abs(rest) - budget, 0.0))
-        budgets.append(budget)
+        outside.append(np.maximum(np.abs(motion.torque - found.rigid) - found.budget, 0.0))
+        budgets.append(found.budget)
     resting, beyond, width = (np.concatenate(part) for part in (rows, outside, budgets))
-    found = []
+    joints = []
     for j in range(resting.shape[1]):
         mask = resting[:, j]
         distance = beyond[mask, j]
-        found.append(
+        joints.append(
             {
                 "rows": int(mask.sum()),
                 "outside": float(np.mean(distance > 0.0)) if mask.any() else None,
@@ -209,7 +208,7 @@ def standstill(fit: FullFit, motions: Sequence[Motion]) -> dict[str, Any]:
                 "budget": float(width[mask, j].mean()) if mask.any() else None,
             }
         )
-    return {"per_joint": found}
+    return {"per_joint": joints}
 
 
 def _named(fit: Fit) -> Mapping[str, float]:

@@ -65,7 +65,7 @@ def _torques(
         time=motion.time,
         measured=motion.torque,
         predicted=predicted,
-        friction=scored.fit.friction(motion) if isinstance(scored.fit, FullFit) else None,
+        friction=scored.fit.torques(motion).friction if isinstance(scored.fit, FullFit) else None,
         errors=scores([motion], [predicted])["moving"]["per_joint"],
     )
 
@@ -76,8 +76,11 @@ def _friction(folder: Path, robot: RobotConfig, scored: Scored, fit: FullFit) ->
     pictures |= {f"friction_{motion.name}": [motion] for motion in scored.motions.get("validation", [])}
     written = []
     for name, motions in pictures.items():
+        rigid = [fit.torques(motion).rigid for motion in motions]
         drawings = [
-            d for j in range(len(motions[0].joints)) if (d := _friction_of(fit, motions, j)) is not None
+            d
+            for j in range(len(motions[0].joints))
+            if (d := _friction_of(fit, motions, rigid, j)) is not None
         ]
         if drawings:
             written.append(folder / f"{name}.png")
@@ -85,14 +88,15 @@ def _friction(folder: Path, robot: RobotConfig, scored: Scored, fit: FullFit) ->
     return written
 
 
-def _friction_of(fit: FullFit, motions: Sequence[Motion], joint: int) -> FrictionDrawing | None:
+def _friction_of(
+    fit: FullFit, motions: Sequence[Motion], rigid: Sequence[npt.NDArray[np.float64]], joint: int
+) -> FrictionDrawing | None:
     """Measured friction of a joint: torque less what is predicted without friction."""
     velocity, friction = [], []
-    for motion in motions:
+    for motion, without in zip(motions, rigid, strict=True):
         moving = motion.moving[:, joint]
-        rigid = fit.predict(motion) - fit.friction(motion)
         velocity.append(motion.states.velocity[moving, joint])
-        friction.append((motion.torque - rigid)[moving, joint])
+        friction.append((motion.torque - without)[moving, joint])
     speeds, found = np.concatenate(velocity), np.concatenate(friction)
     if not len(speeds):
         return None
