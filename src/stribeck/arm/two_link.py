@@ -138,7 +138,7 @@ def end_point(links: tuple[Link, Link], position: Pair) -> Pair:
 
 
 def joint_angles(links: tuple[Link, Link], x: Array, z: Array) -> tuple[Array, Array]:
-    """Joint positions at which the end point is at (x, z), with :math:`0 < q_2 < \\pi` [rad].
+    r"""Joint positions at which the end point is at (x, z), with :math:`0 < q_2 < \pi` [rad].
 
     :raises ConfigError: for points out of reach.
     """
@@ -156,7 +156,9 @@ def joint_angles(links: tuple[Link, Link], x: Array, z: Array) -> tuple[Array, A
 def energy(links: tuple[Link, Link], armature: Pair, position: Pair, velocity: Pair) -> Any:
     """Kinetic and potential energy [J], zero for the arm at rest with both links level."""
     first, coupling, second = inertia_matrix(links, armature, position)
-    kinetic = 0.5 * (first * velocity[0] ** 2 + second * velocity[1] ** 2) + coupling * velocity[0] * velocity[1]
+    kinetic = (
+        0.5 * (first * velocity[0] ** 2 + second * velocity[1] ** 2) + coupling * velocity[0] * velocity[1]
+    )
     xp = array_namespace(*position)
     lever = links[0].mass * links[0].center + links[1].mass * links[0].length
     height = lever * xp.cos(position[0]) + links[1].mass * links[1].center * xp.cos(position[0] + position[1])
@@ -199,9 +201,7 @@ def step(arm: TwoLinkArm, state: Joints, commands: tuple[Command, Command], dt: 
     position = (state[0].position, state[1].position)
     velocity = (state[0].velocity, state[1].velocity)
     external = external_torques(arm.links, position, velocity)
-    acting = [
-        _torques(*parts, dt) for parts in zip(arm.servos, state, commands, external, strict=True)
-    ]
+    acting = [_torques(*parts, dt) for parts in zip(arm.servos, state, commands, external, strict=True)]
     net = [
         torques.motor + torques.external + servo.values.get("torque_offset", 0.0)
         for (torques, _), servo in zip(acting, arm.servos, strict=True)

@@ -56,7 +56,7 @@ class Path:
 
 
 def along(title: str, points: Sequence[tuple[float, float]], move: float, pause: float) -> Path:
-    """From point to point, with a pause at each but the last.
+    """From point to point, with a pause at each.
 
     :param points: sideways and upwards [m].
     :param move, pause: times [s].

@@ -55,25 +55,26 @@ def truth_of(actuator: Actuator) -> ParameterFile:
     return ParameterFile(actuator, law_named(TRUE_LAW), {"q_offset": 0.0, **actuator.published[TRUE_LAW]})
 
 
-def pendulum_runs(bench: Bench, truth: ParameterFile, runs: int, seed: int) -> list[Log]:
+def pendulum_runs(
+    bench: Bench, truth: ParameterFile, runs: int, seed: int, substeps: int = TRUE_SUBSTEPS
+) -> list[Log]:
     """Recordings of the true servo on pendulums.
 
     Positions have the noise of one step of the encoder before they are rounded to it.
 
     :param runs: how many of the bench's combinations, at most.
     :param seed: of the combinations and the noise.
+    :param substeps: steps of the simulation in a period.
     """
     actuator = truth.actuator
     rng = np.random.default_rng(seed)
     plays = bench.plays(actuator.supply.nominal, runs, rng)
     encoder = Encoder(actuator.resolution, noise=actuator.resolution)
-    return record(
-        actuator, truth.law, truth.values, plays, encoder, rng, dt=PERIOD, substeps=TRUE_SUBSTEPS
-    )
+    return record(actuator, truth.law, truth.values, plays, encoder, rng, dt=PERIOD, substeps=substeps)
 
 
 @dataclass(frozen=True, eq=False)
-class Tests:
+class PathTests:
     """Paths times gains, side by side.
 
     :param names: path and gain of each of the L tests.
@@ -91,14 +92,14 @@ class Tests:
     last: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, bench: Bench, paths: Sequence[str]) -> Tests:
+    def of(cls, bench: Bench, paths: Sequence[str]) -> PathTests:
         """Every path at every gain."""
         names = tuple(product(paths, bench.gains))
         longest = max(bench.paths[path].duration for path in paths)
         first = round((APPROACH + REST) / PERIOD)
         lasting = np.array([round(bench.paths[path].duration / PERIOD) + 1 for path, _ in names])
-        on_path = PERIOD * np.arange(round(longest / PERIOD) + 1)
-        approach = cubic(PERIOD * np.arange(first), 0.0, 0.0, APPROACH, 1.0)
+        on_path = PERIOD * np.arange(round(longest / PERIOD) + 1, dtype=np.float64)
+        approach = cubic(PERIOD * np.arange(first, dtype=np.float64), 0.0, 0.0, APPROACH, 1.0)
         goals = np.empty((first + len(on_path), 2, len(names)))
         for k, (path, _) in enumerate(names):
             angles = np.stack(joint_angles(bench.links, *bench.paths[path].at(on_path)), axis=1)
@@ -116,7 +117,9 @@ class Tests:
         )
         return TwoLinkArm(self.bench.links, (one, two))
 
-    def true_motion(self, servos: tuple[ParameterFile, ParameterFile], substeps: int = TRUE_SUBSTEPS) -> Motion:
+    def true_motion(
+        self, servos: tuple[ParameterFile, ParameterFile], substeps: int = TRUE_SUBSTEPS
+    ) -> Motion:
         """Motion of the true arm on the paths, (N, 2, L), from a start at rest at the hanging position."""
         hanging = np.zeros((2, len(self.names)))
         found = simulate(self.arm(servos), Motion(hanging, hanging), self.goals, PERIOD, substeps)
@@ -150,10 +153,12 @@ class PathErrors:
         return 0.5 * (self.joints[0] + self.joints[1])
 
 
-def path_errors(tests: Tests, truth: Motion, motion: Motion) -> dict[tuple[str, str], PathErrors]:
+def path_errors(tests: PathTests, truth: Motion, motion: Motion) -> dict[tuple[str, str], PathErrors]:
     """Errors of a motion by path and gain."""
     apart = np.abs(motion.position - truth.position)
-    points = [end_point(tests.bench.links, (part[:, 0], part[:, 1])) for part in (motion.position, truth.position)]
+    points = [
+        end_point(tests.bench.links, (part[:, 0], part[:, 1])) for part in (motion.position, truth.position)
+    ]
     distance = np.hypot(*(a - b for a, b in zip(*points, strict=True)))
     found = {}
     for k, name in enumerate(tests.names):
@@ -172,7 +177,7 @@ class Validation:
     :param errors: by law, then by path and gain.
     """
 
-    tests: Tests
+    tests: PathTests
     truth: Motion
     motions: Mapping[str, Motion]
     errors: Mapping[str, Mapping[tuple[str, str], PathErrors]]
@@ -194,7 +199,7 @@ def validate(
     :param laws: what was identified of them, by law.
     :param paths: names of the bench's paths.
     """
-    tests = Tests.of(bench, paths)
+    tests = PathTests.of(bench, paths)
     true = tests.true_motion(truth)
     start = Motion(true.position[0], true.velocity[0])
     motions = {law: tests.motion(servos, start) for law, servos in laws.items()}
