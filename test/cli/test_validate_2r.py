@@ -5,7 +5,9 @@ import json
 
 import pytest
 
+from stribeck.arm.two_link_benches import BENCHES
 from stribeck.cli.main import main
+from stribeck.cli.parser import build_parser
 from stribeck.core.friction import law_named
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile, write_parameter_file
@@ -66,6 +68,7 @@ def test_files_of_an_earlier_run_are_tried(tmp_path, capsys):
         (["--params", "nowhere"], "nowhere"),
         (["--models", ""], "--models is empty"),
         (["--json", "."], "name a file"),
+        (["--json", "out/mx64/m3.json"], "another output"),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_line(tmp_path, monkeypatch, capsys, words, message):
@@ -76,6 +79,14 @@ def test_what_cannot_be_done_is_one_clear_line(tmp_path, monkeypatch, capsys, wo
     assert error.count("\n") == 1
     assert message in error
     assert not (tmp_path / "out").exists()
+
+
+def test_arms_and_paths_are_those_of_the_table():
+    """What the parser takes without loading the arm is what there is."""
+    parser = build_parser()
+    for name, bench in BENCHES.items():
+        found = parser.parse_args(["validate-2r", "--servos", name, "--paths", ",".join(bench.paths)])
+        assert (found.servos, found.paths) == (name, tuple(bench.paths))
 
 
 def test_a_file_of_another_servo_is_refused(tmp_path, capsys):

@@ -17,6 +17,7 @@ from stribeck.arm.two_link import end_point
 from stribeck.arm.two_link_benches import Bench, bench_named
 from stribeck.arm.two_link_validation import Validation, pendulum_runs, truth_of, validate
 from stribeck.cli.fit import StopRequest
+from stribeck.cli.inputs import check_distinct
 from stribeck.cli.main import DONE, INTERRUPTED
 from stribeck.cli.table import format_table
 from stribeck.core.friction import law_named
@@ -41,12 +42,7 @@ RESULTS = ("errors.txt", "errors.csv", "summary.json", "errors.png", "paths.png"
 def run(arguments: argparse.Namespace) -> int:
     """Simulate pendulums, fit, read the parameter files back, and try them on the arm."""
     bench = bench_named(arguments.servos)
-    paths = _chosen_paths(arguments, bench)
-    files = [_file(arguments.output, servo, law) for servo in bench.servos for law in arguments.models]
-    for path in (*(arguments.output / name for name in RESULTS), *([] if arguments.params else files)):
-        check_writable(path)
-    if arguments.json is not None:
-        check_writable(arguments.json)
+    _check_outputs(arguments, bench)
     if arguments.params is None:
         with StopRequest.on_signals() as stop:
             for servo in bench.servos:
@@ -57,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     laws = {law: _servos(folder, bench, law) for law in arguments.models}
     one, two = (truth_of(load_actuator(servo)) for servo in bench.servos)
     begin = time.perf_counter()
-    found = validate(bench, (one, two), laws, paths)
+    found = validate(bench, (one, two), laws, arguments.paths or tuple(bench.paths))
     print(
         f"\n{bench.title}: {len(laws) + 1} arms on {len(found.tests.names)} tests in {time.perf_counter() - begin:.1f} s"
     )
@@ -65,13 +61,17 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _chosen_paths(arguments: argparse.Namespace, bench: Bench) -> Sequence[str]:
-    unknown = [path for path in arguments.paths if path not in bench.paths]
-    if unknown:
-        raise ConfigError(f"unknown path {unknown[0]!r}; valid: {', '.join(bench.paths)}")
+def _check_outputs(arguments: argparse.Namespace, bench: Bench) -> None:
+    """Know before the fits whether their results can be written, and that they replace nothing else."""
     if not arguments.models:
         raise ConfigError("--models is empty: name at least one friction law")
-    return arguments.paths or tuple(bench.paths)
+    folder = arguments.params or arguments.output
+    files = [_file(folder, servo, law) for servo in bench.servos for law in arguments.models]
+    results = [arguments.output / name for name in RESULTS]
+    fitted, read = ([], files) if arguments.params else (files, [])
+    check_distinct([*results, *fitted, arguments.json], read, arguments.output)
+    for path in (*results, *fitted, *([] if arguments.json is None else [arguments.json])):
+        check_writable(path)
 
 
 def _file(folder: Path, servo: str, law: str) -> Path:
