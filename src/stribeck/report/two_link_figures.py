@@ -66,7 +66,7 @@ def draw_law_errors(panels: Sequence[LawErrors], title: str) -> Figure:
                 bars = axes.bar(
                     places, 1e3 * np.array(errors), 0.92 * width, color=COLOURS[k], label=law.upper()
                 )
-                axes.bar_label(bars, fmt=lambda value: f"{value:.3g}", fontsize=6.5, padding=1)
+                axes.bar_label(bars, fmt=_short, fontsize=6.5, padding=1)
             axes.set_xticks(at, panel.paths)
             axes.grid(visible=False, axis="x")
             axes.set_ylabel("mean absolute error [mrad]")
@@ -101,8 +101,8 @@ def draw_followed_paths(panels: Sequence[PathDrawing], columns: int, title: str)
                     label=law.upper(),
                 )
             axes.set_aspect("equal", adjustable="datalim")
-            axes.xaxis.set_major_locator(MaxNLocator(4))
-            axes.yaxis.set_major_locator(MaxNLocator(5))
+            axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+            axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
             axes.set_title(panel.title, loc="left", fontsize=9)
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)
@@ -113,3 +113,8 @@ def draw_followed_paths(panels: Sequence[PathDrawing], columns: int, title: str)
         handles, labels = grid.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
+
+
+def _short(value: float) -> str:
+    """Two digits, and all those before the point."""
+    return f"{value:.0f}" if value >= 10.0 else f"{value:.2g}"
