@@ -163,6 +163,19 @@ class Simulation(NamedTuple):
     velocity: npt.NDArray[np.float64]
 
 
+def used_terms(actuator: Actuator, gains: Gains) -> Actuator:
+    """The servo without the terms of its firmware whose gain is zero in every run."""
+    control = actuator.control
+    if not isinstance(control, VoltageControl):
+        return actuator
+    used = replace(
+        control,
+        integral_gain=control.integral_gain if np.any(gains.ki) else None,
+        derivative_gain=control.derivative_gain if np.any(gains.kd) else None,
+    )
+    return replace(actuator, control=used)
+
+
 def plant_of(
     batch: Batch, actuator: Actuator, law: FrictionLaw, integrator: Integrator = "semi-implicit"
 ) -> Plant:
@@ -170,14 +183,7 @@ def plant_of(
 
     Terms of the firmware whose gain is zero in every run are left out.
     """
-    control = actuator.control
-    if isinstance(control, VoltageControl):
-        used = replace(
-            control,
-            integral_gain=control.integral_gain if np.any(batch.gains.ki) else None,
-            derivative_gain=control.derivative_gain if np.any(batch.gains.kd) else None,
-        )
-        actuator = replace(actuator, control=used)
+    actuator = used_terms(actuator, batch.gains)
     return Plant(actuator, law, batch.pendulum, batch.gains, integrator)
 
 
