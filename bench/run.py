@@ -21,6 +21,7 @@ import bus
 import compensation
 import jax
 import numpy as np
+import throughput
 
 import arm
 import excitation
@@ -55,11 +56,14 @@ def main() -> None:
     fit |= evaluation_times()
     fit |= overhead(logs)
     fit |= cold_fits(logs)
+    devices = throughput.measure()
     print("\nArms: regressor of 45 000 samples of six joints, then whole programs from files to errors")
     arms = {**arm.measure(), "excitation": excitation.measure()}
     target = ROOT / "build" / "bench.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps({"fit": fit, "arm": arms, **nodes}, indent=1) + "\n", encoding="utf-8")
+    target.write_text(
+        json.dumps({"fit": fit, "devices": devices, "arm": arms, **nodes}, indent=1) + "\n", encoding="utf-8"
+    )
     print(f"\n{target.relative_to(ROOT)}")
 
 

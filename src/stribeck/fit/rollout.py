@@ -201,7 +201,7 @@ class Rollout:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        """What the compiled functions read, time first."""
+        """What the compiled functions read, time first, where JAX computes."""
         batch = self.batch
         resets = np.zeros(len(batch.time), dtype=bool)
         resets[list(batch.reset_indices(self.reset_period))] = True
@@ -217,7 +217,8 @@ class Rollout:
             inputs["torque_enable"] = self._array(batch.torque_enable)
         if self.actuator.uses_measured_supply:
             inputs["supply_voltage"] = self._array(batch.supply_voltage)
-        return inputs
+        with jax.enable_x64(self.dtype == "float64"):
+            return cast(Inputs, jax.device_put(inputs))  # once: a GPU would fetch them again for every call
 
     # What follows is traced: arrays are (R, C), candidates last; `unit` is (n, C).
 
