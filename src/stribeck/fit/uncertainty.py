@@ -236,6 +236,8 @@ def bias_reduced(scores: FloatArray, curvatures: FloatArray) -> Covariance:
     overlap = -np.einsum("cgi,chi->cgh", shared, shared)
     groups = np.arange(len(scores))
     overlap[:, groups, groups] += norms
+    # The ratio has no scale; a parameter next to no rank has figures whose squares would overflow.
+    overlap /= np.maximum(np.abs(overlap).max(axis=(1, 2), keepdims=True), 1e-300)
     trace = np.einsum("cgg->c", overlap)
     freedom = trace**2 / np.maximum(np.einsum("cgh,cgh->c", overlap, overlap), 1e-300)
     return Covariance(whitening.back(moved.T @ moved), np.maximum(freedom, 1.0), whitening.rankless)
