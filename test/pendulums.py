@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
+import pytest
 
 from stribeck.core import Setup, law_named, trajectory_named
 from stribeck.core.bench import STANDARD_GRAVITY
@@ -11,7 +11,10 @@ from stribeck.core.friction import FrictionLaw
 from stribeck.core.virtual import Encoder, record
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile
-from stribeck.mujoco import Controller, Servo
+
+mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed: pip install '.[mujoco]'")
+
+from stribeck.mujoco import Controller, Servo  # noqa: E402
 
 SMALL = (
     (Setup(0.1, 0.1, 0.02, 5.0, 400.0), "sin_time_square"),
@@ -85,13 +88,18 @@ def bench_of(parameters: ParameterFile, dt: float, plays=None) -> Bench:
         rng,
         dt=dt,
     )
-    columns = [np.stack([getattr(log, name).value for log in logs], axis=1) for name in ("position", "goal", "torque_enable")]
+    columns = [
+        np.stack([getattr(log, name).value for log in logs], axis=1)
+        for name in ("position", "goal", "torque_enable")
+    ]
     return Bench(parameters, tuple(setup for setup, _ in plays), dt, *columns)
 
 
 def model_of(setups, dt: float, *, joint="", option="", extra="", before="") -> mujoco.MjModel:
     """One pendulum for each set-up, which does not touch the others: ``joint0``, ``joint1``, …"""
-    return mujoco.MjModel.from_xml_string(xml_of(setups, dt, joint=joint, option=option, extra=extra, before=before))
+    return mujoco.MjModel.from_xml_string(
+        xml_of(setups, dt, joint=joint, option=option, extra=extra, before=before)
+    )
 
 
 def xml_of(setups, dt: float, *, joint="", option="", extra="", before="") -> str:
@@ -112,7 +120,9 @@ def xml_of(setups, dt: float, *, joint="", option="", extra="", before="") -> st
     )
 
 
-def played(model: mujoco.MjModel, controller: Controller, bench: Bench, data: mujoco.MjData | None = None) -> np.ndarray:
+def played(
+    model: mujoco.MjModel, controller: Controller, bench: Bench, data: mujoco.MjData | None = None
+) -> np.ndarray:
     """Positions (T, R) of the joints under the controller, with the commands of the bench."""
     data = mujoco.MjData(model) if data is None else data
     addresses = [model.joint(name).qposadr[0] for name in controller.joints]

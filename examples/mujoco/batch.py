@@ -45,7 +45,9 @@ def main() -> None:
     servos = BatchController(model, {"joint": Servo(parameters, kp=400.0, supply_voltage=5.0)})
     steps = round(arguments.seconds / model.opt.timestep)
     at_rest = mujoco.MjData(model)
-    mujoco.mj_forward(model, at_rest)  # on the CPU, since all begin alike; else mjx.forward in each simulation
+    mujoco.mj_forward(
+        model, at_rest
+    )  # on the CPU, since all begin alike; else mjx.forward in each simulation
     start = mjx.put_data(model, at_rest)
 
     def simulation(goal: jax.Array) -> jax.Array:
@@ -60,8 +62,12 @@ def main() -> None:
     positions = np.asarray(simulations(goals))
     rate = arguments.count * steps / (time.perf_counter() - begin)
     errors = 1e3 * (positions - np.asarray(goals)[:, 0])
-    print(f"{arguments.count} simulations of {steps} steps on {jax.devices()[0].device_kind}: {rate:.3g} steps/s")
-    print(f"position behind the goal: {np.mean(np.abs(errors)):.1f} mrad, at most {np.max(np.abs(errors)):.1f} mrad")
+    print(
+        f"{arguments.count} simulations of {steps} steps on {jax.devices()[0].device_kind}: {rate:.3g} steps/s"
+    )
+    print(
+        f"position behind the goal: {np.mean(np.abs(errors)):.1f} mrad, at most {np.max(np.abs(errors)):.1f} mrad"
+    )
 
 
 if __name__ == "__main__":

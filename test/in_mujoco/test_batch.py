@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-
-mujoco = pytest.importorskip("mujoco")
-jax = pytest.importorskip("jax")
-batch = pytest.importorskip("stribeck.mujoco.batch")
-
-from pendulums import parameters_of
+from pendulums import mujoco, parameters_of
 
 from stribeck.errors import ConfigError
 from stribeck.mujoco import Controller, Servo
+
+jax = pytest.importorskip("jax")
+batch = pytest.importorskip("stribeck.mujoco.batch")
 
 # An equality and a joint with friction of its own come before the servos' joints, in another order than theirs.
 MODEL = """

@@ -4,10 +4,7 @@ import math
 
 import numpy as np
 import pytest
-
-mujoco = pytest.importorskip("mujoco")
-
-from pendulums import SMALL, bench_of, model_of, parameters_of, played, xml_of
+from pendulums import SMALL, bench_of, model_of, mujoco, parameters_of, played, xml_of
 
 from stribeck.core import LAWS, Setup, law_named
 from stribeck.core.bench import STANDARD_GRAVITY, Pendulum
@@ -170,7 +167,9 @@ def test_the_load_of_an_arm_is_gravity_at_rest():
     inner = HINGE.format(name="elbow", kind="hinge", more='pos="0 0 0.05"', inner="")
     text = HINGE.format(name="shoulder", kind="hinge", more="", inner=inner)
     model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{text}</worldbody></mujoco>")
-    controller = Controller(model, {name: Servo(M6, 800.0, supply_voltage=5.0) for name in ("elbow", "shoulder")})
+    controller = Controller(
+        model, {name: Servo(M6, 800.0, supply_voltage=5.0) for name in ("elbow", "shoulder")}
+    )
     data = hold(model, controller, 3.0, [0.4, 0.3])
     gravity = -data.qfrc_bias[[model.joint("elbow").dofadr[0], model.joint("shoulder").dofadr[0]]]
     assert np.all(np.abs(gravity) > 0.02)
@@ -274,7 +273,9 @@ def test_commands_come_late():
 def test_own_actuators_make_way_when_asked():
     """The model's position servo is switched off; without being asked the controller refuses."""
     actuator = '<actuator><position name="arm" joint="joint" kp="50"/></actuator>'
-    with pytest.raises(ConfigError, match="'arm' already; remove it, or switch it off with replace_actuators"):
+    with pytest.raises(
+        ConfigError, match="'arm' already; remove it, or switch it off with replace_actuators"
+    ):
         Controller(one_joint(actuator=actuator), {"joint": Servo(M1, 400.0)})
     model, plain = one_joint(actuator=actuator), one_joint()
     taken = Controller(model, {"joint": Servo(M1, 400.0)}, replace_actuators=True)

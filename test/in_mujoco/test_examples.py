@@ -9,7 +9,7 @@ import pytest
 
 from helpers import REPOSITORY
 
-pytest.importorskip("mujoco")
+pytest.importorskip("mujoco", reason="MuJoCo is not installed: pip install '.[mujoco]'")
 
 
 def output_of(*words):
@@ -31,7 +31,7 @@ def test_an_arm():
 
 def test_a_batch():
     """Every simulation reaches its goal but for friction and gravity."""
-    pytest.importorskip("mujoco.mjx")
+    pytest.importorskip("jax")
     said = output_of("examples/mujoco/batch.py", "--count", "32", "--seconds", "1")
     assert "32 simulations of 250 steps" in said
     mean, most = (float(x) for x in re.findall(r"([\d.]+) mrad", said))

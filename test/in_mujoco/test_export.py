@@ -7,12 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-mujoco = pytest.importorskip("mujoco")
+from pendulums import SETUPS, bench_of, mujoco, parameters_of, xml_of
 
 from helpers import REPOSITORY
-from pendulums import SETUPS, bench_of, parameters_of, xml_of
-
 from stribeck.cli.main import main
 from stribeck.core import LAWS, Setup, law_named
 from stribeck.core.actuator import Command, Gains, initial_control_state, motor_torque
@@ -34,7 +31,12 @@ def params(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "kp", "kd", "fastest"),
-    [("xl330", 400.0, 0.0, 9.0), ("mx64", 16.0, 8.0, 9.0), ("erob80_50", 50.0, 0.0, 3.9), ("erob80_100", 50.0, 0.0, 9.0)],
+    [
+        ("xl330", 400.0, 0.0, 9.0),
+        ("mx64", 16.0, 8.0, 9.0),
+        ("erob80_50", 50.0, 0.0, 3.9),
+        ("erob80_100", 50.0, 0.0, 9.0),
+    ],
 )
 def test_the_numbers_are_the_control_law(name, kp, kd, fastest):
     """At random errors and speeds, most of them saturated or not, the affine actuator gives the servo's torque."""
@@ -48,11 +50,15 @@ def test_the_numbers_are_the_control_law(name, kp, kd, fastest):
     state = initial_control_state(actuator, errors)
     command = Command(errors, 1.0, servo.voltage)
     theirs, _ = motor_torque(actuator, p, Gains(kp, 0.0, kd), state, command, np.zeros(500), speeds, 0.0)
-    np.testing.assert_allclose(ours, theirs - p["friction_viscous"] * speeds, rtol=1e-7, atol=1e-7 * plain.force)
+    np.testing.assert_allclose(
+        ours, theirs - p["friction_viscous"] * speeds, rtol=1e-7, atol=1e-7 * plain.force
+    )
     assert 50 < np.sum(np.abs(inside) > plain.force) < 490
 
 
-@pytest.mark.parametrize(("name", "dt", "bound"), [("xl330", 0.005, 2e-3), ("xl330", 0.001, 1e-3), ("erob80_100", 0.005, 2e-3)])
+@pytest.mark.parametrize(
+    ("name", "dt", "bound"), [("xl330", 0.005, 2e-3), ("xl330", 0.001, 1e-3), ("erob80_100", 0.005, 2e-3)]
+)
 def test_a_plain_joint_moves_as_law_m1(name, dt, bound):
     """frictionloss, damping, armature and one actuator each, nothing else: five runs with torque on."""
     plays = [(setup, "sin_sin" if run == "lift_and_drop" else run) for setup, run in SETUPS[name]]
@@ -77,7 +83,11 @@ def test_an_exported_joint_below_its_friction_stays(tmp_path):
     """95 % of the frictionloss for 4 s on the joint of a model of one's own: below 2 mrad."""
     load = 0.95 * M1.values["friction_base"]
     mass = load / (STANDARD_GRAVITY * 0.1)
-    (tmp_path / "in.xml").write_text(xml_of([Setup(mass, 0.1, 0.0, 5.0, 400.0)], 0.002).replace('pos="0 0 0"', 'pos="0 0 0" euler="0 90 0"', 1))
+    (tmp_path / "in.xml").write_text(
+        xml_of([Setup(mass, 0.1, 0.0, 5.0, 400.0)], 0.002).replace(
+            'pos="0 0 0"', 'pos="0 0 0" euler="0 90 0"', 1
+        )
+    )
     text, _ = export_onto(tmp_path / "in.xml", SERVO, ["joint0"])
     model = mujoco.MjModel.from_xml_string(text)
     model.actuator_gainprm[:], model.actuator_biasprm[:] = 0.0, 0.0
@@ -108,7 +118,9 @@ def test_a_model_keeps_the_rest(tmp_path):
         assert model.actuator_gainprm[k, 0] == pytest.approx(plain.stiffness)
         assert model.actuator_forcerange[k] == pytest.approx([-plain.force, plain.force])
         assert model.actuator_gear[k, 0] == 1.0
-    np.testing.assert_allclose(model.dof_frictionloss, [plain.frictionloss, plain.frictionloss, 3.0], rtol=1e-5)
+    np.testing.assert_allclose(
+        model.dof_frictionloss, [plain.frictionloss, plain.frictionloss, 3.0], rtol=1e-5
+    )
     np.testing.assert_allclose(model.dof_armature, [plain.armature, plain.armature, 0.0], rtol=1e-5)
     np.testing.assert_allclose(model.jnt_range[1], np.radians([-1, 1]), rtol=1e-6)
     assert model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_EULERDAMP
@@ -125,7 +137,9 @@ def test_other_laws_are_refused(law):
 def test_what_plain_mjcf_has_no_place_for_is_refused():
     """Terms, effects, gains and time steps, one line each."""
     extra = {"friction_base_negative": 0.01, "friction_viscous_negative": 0.0, "torque_offset": 0.01}
-    asymmetric = parameters_of("xl330", law_named("m1").with_terms(asymmetric=True), {k: extra[k] for k in list(extra)[:2]})
+    asymmetric = parameters_of(
+        "xl330", law_named("m1").with_terms(asymmetric=True), {k: extra[k] for k in list(extra)[:2]}
+    )
     offset = parameters_of("xl330", law_named("m1").with_terms(offset=True), {"torque_offset": 0.01})
     limited = ParameterFile(
         load_actuator("xl330").with_effects(["current-limit"]), M1.law, {**M1.values, "current_limit": 1.75}
@@ -139,7 +153,10 @@ def test_what_plain_mjcf_has_no_place_for_is_refused():
         (Servo(parameters_of("mx64", "m1"), 16.0, ki=1.0), "an integral gain"),
         (Servo(M1, 400.0, supply_resistance=1.0), "the sag of a supply"),
         (Servo(M1, 400.0, period=0.01), "a firmware period"),
-        (Servo(parameters_of("erob80_50", "m1"), 50.0, supply_voltage=1.0), "a current that 1 V cannot drive"),
+        (
+            Servo(parameters_of("erob80_50", "m1"), 50.0, supply_voltage=1.0),
+            "a current that 1 V cannot drive",
+        ),
     ]:
         with pytest.raises(ConfigError, match=what):
             exported(servo)
@@ -165,7 +182,17 @@ def test_the_command_puts_the_servo_into_a_model(params, tmp_path, capsys):
     source, output = tmp_path / "in.xml", tmp_path / "out.xml"
     source.write_text(xml_of([Setup(0.2, 0.1, 0.0, 5.0, 400.0)], 0.002, option='integrator="implicitfast"'))
     before = source.read_bytes()
-    words = ["export-mjcf", "--params", str(params), "--joint", "joint0", "--kp", "400", "--model", str(source)]
+    words = [
+        "export-mjcf",
+        "--params",
+        str(params),
+        "--joint",
+        "joint0",
+        "--kp",
+        "400",
+        "--model",
+        str(source),
+    ]
     assert main([*words, "--output", str(output)]) == 0
     assert "integrator is not Euler" in capsys.readouterr().err
     model = mujoco.MjModel.from_xml_path(str(output))

@@ -355,10 +355,17 @@ def _export_mjcf(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--actuator", type=Path, metavar="YAML", help="servo that is not among ours")
     parser.add_argument("--joint", nargs="+", required=True, metavar="NAME", help="joints of the model")
     parser.add_argument("--kp", type=positive, required=True, metavar="K", help="firmware gain")
-    parser.add_argument("--kd", type=zero_or_more, default=0.0, metavar="K", help="derivative gain (default: 0)")
-    parser.add_argument("--supply", type=positive, metavar="V", help="voltage (default: the servo's nominal one)")
     parser.add_argument(
-        "--model", type=Path, metavar="IN.xml", help="model to put the servo in (default: write a file to include)"
+        "--kd", type=zero_or_more, default=0.0, metavar="K", help="derivative gain (default: 0)"
+    )
+    parser.add_argument(
+        "--supply", type=positive, metavar="V", help="voltage (default: the servo's nominal one)"
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="IN.xml",
+        help="model to put the servo in (default: write a file to include)",
     )
     parser.add_argument(
         "--timestep",

@@ -9,7 +9,9 @@ from stribeck.errors import MissingDependencyError
 try:
     import mujoco  # noqa: F401
 except ModuleNotFoundError as error:
-    raise MissingDependencyError(f"stribeck.mujoco needs {error.name}: pip install 'stribeck[mujoco]'") from None
+    raise MissingDependencyError(
+        f"stribeck.mujoco needs {error.name}: pip install 'stribeck[mujoco]'"
+    ) from None
 
 from stribeck.mujoco.controller import Controller
 from stribeck.mujoco.export import PlainJoint, export_onto, exported, snippet

@@ -84,7 +84,9 @@ class BatchController:
         """
         goals = self._floats(data, goals)
         enable = self._flags(goals, torque_enable)
-        memories = [drive.start(goal, on) for drive, goal, on in zip(self._drives, goals, enable, strict=True)]
+        memories = [
+            drive.start(goal, on) for drive, goal, on in zip(self._drives, goals, enable, strict=True)
+        ]
         arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf, goals.dtype), memories)
         return BatchMemory(tuple(arrays), data.qfrc_applied[self._dofs], jnp.zeros((), jnp.int32))
 
@@ -126,7 +128,8 @@ class BatchController:
         """The load of each joint in the step that was made."""
         friction = data._impl.efc_force[data._impl.ne + self._ranks]  # equalities come first
         inertia = jnp.diagonal(mjx.full_m(self.model, data))[self._dofs]
-        return inertia * data.qacc[self._dofs] - force - friction
+        external: jax.Array = inertia * data.qacc[self._dofs] - force - friction
+        return external
 
     @staticmethod
     def _floats(data: mjx.Data, goals: jax.Array) -> jax.Array:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from stribeck.errors import ConfigError
 from stribeck.mujoco.drive import Drive, Memory
-from stribeck.mujoco.joints import SMALLEST_LOSS, Joint, take_over
+from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
 from stribeck.mujoco.servo import Servo
 
 Numbers = Sequence[float] | npt.NDArray[np.float64]

@@ -118,7 +118,14 @@ class Drive:
             )
         if self.every == 1 or due is not False:
             found = control_output(
-                self.actuator, self.values, self.gains, control, goal, position, velocity, self.every * self.dt
+                self.actuator,
+                self.values,
+                self.gains,
+                control,
+                goal,
+                position,
+                velocity,
+                self.every * self.dt,
             )
             output, control = found if self.every == 1 else _chosen(due, found, (output, control))
         motor = output_torque(
@@ -145,11 +152,13 @@ class Drive:
 
 
 def _array_library(value: Any) -> Any:
-    """numpy for a Python number too, where an array of several is made of it."""
+    """The library of an array, numpy for a Python number: where an array of several is made of it."""
     return np if isinstance(value, float) else array_namespace(value)
 
 
-def _chosen(due: Any, new: tuple[Any, ControlState], old: tuple[Any, ControlState]) -> tuple[Any, ControlState]:
+def _chosen(
+    due: Any, new: tuple[Any, ControlState], old: tuple[Any, ControlState]
+) -> tuple[Any, ControlState]:
     """The new output and state of a firmware where its cycle is due, else the old."""
     if due is True:
         return new

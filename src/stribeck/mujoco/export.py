@@ -19,7 +19,13 @@ from xml.etree import ElementTree
 
 import mujoco
 
-from stribeck.core.actuator import Command, CurrentControl, VoltageControl, initial_control_state, motor_torque
+from stribeck.core.actuator import (
+    Command,
+    CurrentControl,
+    VoltageControl,
+    initial_control_state,
+    motor_torque,
+)
 from stribeck.errors import ConfigError
 from stribeck.mujoco.joints import actuators_of, check_options, friction_solver, joint_named
 from stribeck.mujoco.servo import Servo
@@ -102,8 +108,11 @@ def snippet(servo: Servo, joints: Sequence[str], timestep: float = TIMESTEP) -> 
     parameters = servo.parameters
     name = f"{parameters.actuator.name}_{parameters.law.name}"
     root = ElementTree.Element("mujoco")
-    for text in (f"{parameters.actuator.title}, law {parameters.law.name.upper()}, K_p {servo.kp:g}, "
-                 f"{servo.voltage:g} V: give the joints class=\"{name}\"", *plain.notes):
+    for text in (
+        f"{parameters.actuator.title}, law {parameters.law.name.upper()}, K_p {servo.kp:g}, "
+        f'{servo.voltage:g} V: give the joints class="{name}"',
+        *plain.notes,
+    ):
         root.append(ElementTree.Comment(f" {text.replace('--', '- -')} "))
     option = ElementTree.SubElement(root, "option", timestep=_text(timestep))
     ElementTree.SubElement(option, "flag", eulerdamp="disable")
@@ -112,7 +121,9 @@ def snippet(servo: Servo, joints: Sequence[str], timestep: float = TIMESTEP) -> 
     ElementTree.SubElement(outer, "general", _actuator_attributes(plain))
     actuators = ElementTree.SubElement(root, "actuator")
     for joint in joints:
-        ElementTree.SubElement(actuators, "general", {"name": f"{joint}_servo", "class": name, "joint": joint})
+        ElementTree.SubElement(
+            actuators, "general", {"name": f"{joint}_servo", "class": name, "joint": joint}
+        )
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
@@ -139,9 +150,13 @@ def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, 
         joint = joint_named(compiled, name, servo)
         own = actuators_of(compiled, joint)
         if len(own) > 1:
-            raise ConfigError(f"{model}: joint {name!r} has {len(own)} actuators; leave one, which becomes the servo")
+            raise ConfigError(
+                f"{model}: joint {name!r} has {len(own)} actuators; leave one, which becomes the servo"
+            )
         _apply_joint(spec.joint(name), plain, timestep)
-        _apply_actuator(spec.actuators[own[0]] if own else spec.add_actuator(name=f"{name}_servo"), plain, name)
+        _apply_actuator(
+            spec.actuators[own[0]] if own else spec.add_actuator(name=f"{name}_servo"), plain, name
+        )
     spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
     try:
         spec.compile()
@@ -156,7 +171,7 @@ def _integrator_notes(model: mujoco.MjModel) -> tuple[str, ...]:
         return ()
     return (
         "the model's integrator is not Euler: damping and friction act within a step otherwise than in the "
-        "simulation behind the fit; compare with integrator=\"Euler\"",
+        'simulation behind the fit; compare with integrator="Euler"',
     )
 
 
@@ -203,13 +218,20 @@ def _actuator_attributes(plain: PlainJoint) -> dict[str, str]:
 
 
 def _check_expressible(servo: Servo) -> None:
-    law, actuator, control = servo.parameters.law, servo.parameters.actuator, servo.parameters.actuator.control
+    law, actuator, control = (
+        servo.parameters.law,
+        servo.parameters.actuator,
+        servo.parameters.actuator.control,
+    )
     instead = "use stribeck.mujoco.Controller, which sets it every step, or fit law m1 to the same recordings"
     beyond = [
         (law.name != "m1", f"law {law.name.upper()} ({law.title})"),
         (law.asymmetric, "friction that differs by direction"),
         (law.offset, "an offset torque"),
-        (bool(actuator.active_effects - {"supply"}), f"the effect {', '.join(sorted(actuator.active_effects - {'supply'}))}"),
+        (
+            bool(actuator.active_effects - {"supply"}),
+            f"the effect {', '.join(sorted(actuator.active_effects - {'supply'}))}",
+        ),
         (isinstance(control, VoltageControl) and control.bridge == "coast", "a drive/coast bridge"),
         (bool(servo.ki), "an integral gain"),
         (bool(servo.supply_resistance), "the sag of a supply"),
@@ -219,7 +241,9 @@ def _check_expressible(servo: Servo) -> None:
         if found:
             raise ConfigError(f"plain MJCF cannot express {what}: {instead}")
     if not servo.kp:
-        raise ConfigError("kp is 0: a servo without a proportional gain follows no goal; give the firmware's gain")
+        raise ConfigError(
+            "kp is 0: a servo without a proportional gain follows no goal; give the firmware's gain"
+        )
 
 
 def _notes(servo: Servo) -> tuple[str, ...]:
@@ -230,7 +254,9 @@ def _notes(servo: Servo) -> tuple[str, ...]:
             "damping holds the back-EMF too, so the joint stays braked where a real servo's torque is off"
         )
         if control.goal_speed is not None:
-            notes.append(f"the firmware ramps its goal: change ctrl by no more than {control.goal_speed:.4g} rad/s")
+            notes.append(
+                f"the firmware ramps its goal: change ctrl by no more than {control.goal_speed:.4g} rad/s"
+            )
     if isinstance(control, CurrentControl) and "R" in p:
         fastest = (servo.voltage - p["R"] * control.current_max) / p["kt"]
         if fastest <= 0.0:

@@ -96,7 +96,9 @@ def check_options(model: mujoco.MjModel) -> None:
     off = mujoco.mjtDisableBit
     for bit, name in ((off.mjDSBL_FRICTIONLOSS, "frictionloss"), (off.mjDSBL_CONSTRAINT, "constraint")):
         if model.opt.disableflags & bit:
-            raise ConfigError(f"the model's option flag {name} is disabled: joints would have no friction; enable it")
+            raise ConfigError(
+                f"the model's option flag {name} is disabled: joints would have no friction; enable it"
+            )
 
 
 def check_integrator(model: mujoco.MjModel) -> None:
@@ -120,7 +122,9 @@ def joint_named(model: mujoco.MjModel, name: str, servo: Servo) -> Joint:
     index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
     if index < 0:
         names = [model.joint(k).name for k in range(model.njnt)]
-        raise ConfigError(f"the model has no joint {name!r}; it has: {', '.join(filter(None, names)) or 'none with a name'}")
+        raise ConfigError(
+            f"the model has no joint {name!r}; it has: {', '.join(filter(None, names)) or 'none with a name'}"
+        )
     units = servo.parameters.actuator.units
     kind = mujoco.mjtJoint(int(model.jnt_type[index]))
     if kind != KINDS[units]:

@@ -40,7 +40,9 @@ class Servo:
         for name in ("kp", "ki", "kd", "supply_resistance"):
             value = getattr(self, name)
             if not 0.0 <= value < math.inf:
-                raise ConfigError(f"{actuator.name}: {name} must be zero or positive and finite, found {value}")
+                raise ConfigError(
+                    f"{actuator.name}: {name} must be zero or positive and finite, found {value}"
+                )
         for name, value in (("supply_voltage", self.voltage), ("period", self.period)):
             if value is not None and not 0.0 < value < math.inf:
                 raise ConfigError(f"{actuator.name}: {name} must be positive and finite, found {value}")
@@ -53,7 +55,9 @@ class Servo:
                 control.integral_gain if name == "ki" else control.derivative_gain
             )
             if getattr(self, name) and known in (None, False):
-                raise ConfigError(f"{actuator.name}: its control law has no {name}, found {getattr(self, name):g}; use 0")
+                raise ConfigError(
+                    f"{actuator.name}: its control law has no {name}, found {getattr(self, name):g}; use 0"
+                )
         bridged = isinstance(control, VoltageControl) and control.bridge == "brake"
         driven = bridged or (isinstance(control, CurrentControl) and "R" in self.parameters.values)
         if self.supply_resistance and not driven:
