@@ -31,6 +31,9 @@ LOWEST_VOLTAGE = 1e-3
 """A supply sags to this and no further [V], so that a duty is defined."""
 
 
+_OF_MOTORS = ("kt", "R", "ratio", "current_limit")
+
+
 class Memory(NamedTuple):
     """What a servo carries from step to step.
 
@@ -71,14 +74,17 @@ class Drive:
         self.gains, self.voltage = servo.gains, servo.voltage
         self.actuator = servo.parameters.actuator.with_used_terms(self.gains)
         self.law = servo.parameters.law
-        self.values = {name: float(value) for name, value in servo.parameters.values.items()}
+        values = {name: float(value) for name, value in servo.parameters.values.items()}
+        # Formulas look at every value that they are given, so each is given its own.
+        self.friction = {name: values[name] for name in self.law.parameter_names}
+        self.motor = {name: value for name, value in values.items() if name in _OF_MOTORS}
         self.every = 1 if servo.period is None else max(1, round(servo.period / dt))
         if servo.period is not None and abs(self.every * dt - servo.period) > 1e-6 * servo.period:
             raise ConfigError(
                 f"{self.actuator.name}: the firmware's period of {servo.period:g} s is no whole number of time steps "
                 f"of {dt:g} s; change the model's timestep, or leave the period out"
             )
-        self.delay = np.float64(self.values.get("command_delay", 0.0))
+        self.delay = np.float64(values.get("command_delay", 0.0))
 
     def start(self, goal: Any, torque_enable: Any) -> Memory:
         """The memory at the beginning: the firmware's ramp stands at the goal, as in a simulation of a run."""
@@ -119,7 +125,7 @@ class Drive:
         if self.every == 1 or due is not False:
             found = control_output(
                 self.actuator,
-                self.values,
+                self.motor,
                 self.gains,
                 control,
                 goal,
@@ -129,16 +135,16 @@ class Drive:
             )
             output, control = found if self.every == 1 else _chosen(due, found, (output, control))
         motor = output_torque(
-            self.actuator, self.values, output, Command(goal, torque_enable, supply), velocity
+            self.actuator, self.motor, output, Command(goal, torque_enable, supply), velocity
         )
         if self.servo.supply_resistance:
-            current = motor_current(self.values, motor)
-            drawn = supply_current(duty_for_current(self.values, current, supply, velocity), current)
+            current = motor_current(self.motor, motor)
+            drawn = supply_current(duty_for_current(self.motor, current, supply, velocity), current)
         return self._action(motor, external, velocity), Memory(control, output, drawn, commands)
 
     def _action(self, motor: Any, external: Any, velocity: Any) -> Action:
-        positive, negative = friction_budget(self.law, self.values, motor, external, velocity)
-        force = motor + self.values["torque_offset"] if self.law.offset else motor
+        positive, negative = friction_budget(self.law, self.friction, motor, external, velocity)
+        force = motor + self.friction["torque_offset"] if self.law.offset else motor
         if not self.law.asymmetric:
             return Action(force, positive)
         return Action(force + 0.5 * (negative - positive), 0.5 * (positive + negative))

@@ -24,7 +24,7 @@ INTEGRATORS = (
     mujoco.mjtIntegrator.mjINT_IMPLICIT,
     mujoco.mjtIntegrator.mjINT_IMPLICITFAST,
 )
-"""Integrators that take one step as ours does: the friction of their constraint solver acts as it was found."""
+"""Semi-implicit Euler, but for damping and the like, which joints under a controller have none of."""
 
 _ON_JOINTS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
 
@@ -102,14 +102,14 @@ def check_options(model: mujoco.MjModel) -> None:
 
 
 def check_integrator(model: mujoco.MjModel) -> None:
-    """Refuse integrators that evaluate a step more than once, or solve for friction otherwise.
+    """Refuse integrators whose steps are not semi-implicit Euler.
 
     :raises ConfigError: for RK4 and others, with those that are valid.
     """
     found = mujoco.mjtIntegrator(int(model.opt.integrator))
     if found not in INTEGRATORS:
         raise ConfigError(
-            f"the model's integrator is {_short(found)}, which stops a joint otherwise than the simulation that its "
+            f"the model's integrator is {_short(found)}, which takes another step than the simulation that the servo's "
             f"parameters were identified with; use one of {', '.join(map(_short, INTEGRATORS))}"
         )
 
