@@ -48,7 +48,7 @@ def main() -> None:
     mujoco.mj_forward(
         model, at_rest
     )  # on the CPU, since all begin alike; else mjx.forward in each simulation
-    start = mjx.put_data(model, at_rest)
+    start = mjx.put_data(model, at_rest, impl="jax")
 
     def simulation(goal: jax.Array) -> jax.Array:
         """The last position of one simulation [rad]."""

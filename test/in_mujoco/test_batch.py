@@ -55,7 +55,7 @@ def test_a_batch_moves_as_single_simulations_do():
     controller = batch.BatchController(model, servos())
     at_rest = mujoco.MjData(model)
     mujoco.mj_forward(model, at_rest)
-    data = mjx.put_data(model, at_rest)
+    data = mjx.put_data(model, at_rest, impl="jax")
     time = 0.005 * np.arange(STEPS)[:, None]
     goals = np.stack([np.sin(time * [2.0, 3.0]), 0.5 - np.cos(time * [3.0, 1.0])])
     enable = np.ones_like(goals)

@@ -127,6 +127,29 @@ def test_a_model_keeps_the_rest(tmp_path):
     assert any("back-EMF" in note for note in notes)
 
 
+@pytest.mark.parametrize(
+    ("actuator", "limited"),
+    [
+        ('<motor joint="j" gear="3" ctrllimited="true" ctrlrange="-0.1 0.1"/>', False),
+        ('<intvelocity joint="j" kp="2" actrange="-1 1"/>', False),
+        ('<position joint="j" kp="4" kv="1" timeconst="0.1" ctrllimited="true" ctrlrange="-1 1"/>', True),
+    ],
+)
+def test_an_actuator_of_any_kind_becomes_the_servo(tmp_path, actuator, limited):
+    """Its gear, dynamics and gains go; a range of ctrl stays only where it was one of positions."""
+    body = '<body><joint name="j" axis="0 1 0"/><geom size="0.02" pos="0 0 -0.1"/></body>'
+    (tmp_path / "in.xml").write_text(
+        f"<mujoco><worldbody>{body}</worldbody><actuator>{actuator}</actuator></mujoco>"
+    )
+    model = mujoco.MjModel.from_xml_string(export_onto(tmp_path / "in.xml", SERVO, ["j"])[0])
+    data = mujoco.MjData(model)
+    data.ctrl[0] = 0.5
+    mujoco.mj_forward(model, data)
+    assert data.qfrc_actuator[0] == pytest.approx(0.5 * exported(SERVO).stiffness, rel=1e-5)
+    assert bool(model.actuator_ctrllimited[0]) == limited
+    assert model.na == 0
+
+
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "m1"])
 def test_other_laws_are_refused(law):
     """With the controller as the way to go."""

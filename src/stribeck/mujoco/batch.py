@@ -67,7 +67,7 @@ class BatchController:
         self, model: mujoco.MjModel, servos: Mapping[str, Servo], *, replace_actuators: bool = False
     ) -> None:
         joints = take_over(model, servos, replace_actuators)
-        self.model = mjx.put_model(model)
+        self.model = mjx.put_model(model, impl="jax")  # whose constraint forces we read
         self.joints = tuple(joint.name for joint in joints)
         self._drives = [Drive(servo, float(model.opt.timestep)) for servo in servos.values()]
         self._positions = np.array([joint.position for joint in joints])

@@ -184,8 +184,11 @@ def _apply_joint(joint: mujoco.MjsJoint, plain: PlainJoint, timestep: float) -> 
 
 def _apply_actuator(actuator: mujoco.MjsActuator, plain: PlainJoint, joint: str) -> None:
     actuator.trntype, actuator.target = mujoco.mjtTrn.mjTRN_JOINT, joint
+    if actuator.biastype != mujoco.mjtBias.mjBIAS_AFFINE or actuator.gainprm[0] != -actuator.biasprm[1]:
+        actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_FALSE  # its range was of no position
     actuator.gear = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     actuator.dyntype = mujoco.mjtDyn.mjDYN_NONE
+    actuator.actlimited, actuator.actrange = mujoco.mjtLimited.mjLIMITED_FALSE, [0.0, 0.0]
     actuator.gaintype, actuator.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
     gain, bias = [0.0] * len(actuator.gainprm), [0.0] * len(actuator.biasprm)
     gain[0], bias[1], bias[2] = plain.stiffness, -plain.stiffness, -plain.feedback
