@@ -20,6 +20,7 @@ from pathlib import Path
 import bus
 import compensation
 import jax
+import joints_in_mujoco
 import numpy as np
 import throughput
 
@@ -49,7 +50,11 @@ SERVO = load_actuator("xl330")
 def main() -> None:
     """Run all benchmarks."""
     # Before JAX has its threads: these are about microseconds.
-    nodes = {"compensation": compensation.measure(), "bus": bus.measure()}
+    nodes = {
+        "compensation": compensation.measure(),
+        "bus": bus.measure(),
+        "mujoco": joints_in_mujoco.measure(),
+    }
     print(f"\nJAX on {jax.devices()[0].device_kind}, {os.cpu_count()} cores")
     logs = recordings()
     fit: dict[str, object] = {"device": jax.devices()[0].device_kind}

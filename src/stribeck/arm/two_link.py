@@ -56,7 +56,7 @@ from stribeck.core.actuator import Actuator, Command, Gains, initial_control_sta
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.friction import FrictionLaw, Values, friction_budget, friction_torque, stopping_torque
 from stribeck.core.namespace import array_namespace
-from stribeck.core.step import State, Torques, used_terms
+from stribeck.core.step import State, Torques
 from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]
@@ -258,7 +258,7 @@ def simulate(arm: TwoLinkArm, start: Motion, goals: Array, period: float, subste
 
 def _plain(servo: Servo) -> Servo:
     """The servo without the terms of a firmware whose gains are zero."""
-    return Servo(used_terms(servo.actuator, servo.gains), servo.law, servo.values, servo.gains)
+    return Servo(servo.actuator.with_used_terms(servo.gains), servo.law, servo.values, servo.gains)
 
 
 def _rollout(arm: TwoLinkArm, dt: float, substeps: int) -> Any:

@@ -46,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     _plot(_verb(verbs, "plot", "plot", "draw measured and simulated motion"))
     _diagram(_verb(verbs, "diagram", "diagram", "draw drive/backdrive diagrams"))
     _compensate(_verb(verbs, "compensate", "compensate", "friction torque for a recorded motion"))
+    _export_mjcf(_verb(verbs, "export-mjcf", "export_mjcf", "a fit of law M1 as plain MJCF, for MuJoCo"))
     arms = {
         "excite": (excite, "the most informative trajectory of a robot arm within its limits"),
         "identify-arm": (identify_arm, "inertias and friction of a robot arm from recorded motion"),
@@ -350,6 +351,33 @@ def _compensate(parser: argparse.ArgumentParser) -> None:
         "--output", type=Path, metavar="TORQUE.csv", help="stamps and friction torque of each joint [N m]"
     )
     output.add_argument("--json", type=Path, metavar="FILE", help="summary for scripts")
+
+
+def _export_mjcf(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--params", type=Path, required=True, metavar="FILE", help="parameter file of law M1")
+    parser.add_argument("--actuator", type=Path, metavar="YAML", help="servo that is not among ours")
+    parser.add_argument("--joint", nargs="+", required=True, metavar="NAME", help="joints of the model")
+    parser.add_argument("--kp", type=positive, required=True, metavar="K", help="firmware gain")
+    parser.add_argument(
+        "--kd", type=zero_or_more, default=0.0, metavar="K", help="derivative gain (default: 0)"
+    )
+    parser.add_argument(
+        "--supply", type=positive, metavar="V", help="voltage (default: the servo's nominal one)"
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="IN.xml",
+        help="model to put the servo in (default: write a file to include)",
+    )
+    parser.add_argument(
+        "--timestep",
+        type=time_step,
+        default=0.002,
+        metavar="S",
+        help="of the file to include; a model has its own (default: 0.002)",
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="OUT.xml", help="MJCF to write")
 
 
 def _demo(parser: argparse.ArgumentParser) -> None:

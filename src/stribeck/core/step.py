@@ -21,7 +21,7 @@ default (released at 0.1 rad: 4.36, 0.23, 2.5 %).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -32,7 +32,6 @@ from stribeck.core.actuator import (
     Command,
     ControlState,
     Gains,
-    VoltageControl,
     initial_control_state,
     motor_torque,
 )
@@ -163,19 +162,6 @@ class Simulation(NamedTuple):
     velocity: npt.NDArray[np.float64]
 
 
-def used_terms(actuator: Actuator, gains: Gains) -> Actuator:
-    """The servo without the terms of its firmware whose gain is zero in every run."""
-    control = actuator.control
-    if not isinstance(control, VoltageControl):
-        return actuator
-    used = replace(
-        control,
-        integral_gain=control.integral_gain if np.any(gains.ki) else None,
-        derivative_gain=control.derivative_gain if np.any(gains.kd) else None,
-    )
-    return replace(actuator, control=used)
-
-
 def plant_of(
     batch: Batch, actuator: Actuator, law: FrictionLaw, integrator: Integrator = "semi-implicit"
 ) -> Plant:
@@ -183,7 +169,7 @@ def plant_of(
 
     Terms of the firmware whose gain is zero in every run are left out.
     """
-    actuator = used_terms(actuator, batch.gains)
+    actuator = actuator.with_used_terms(batch.gains)
     return Plant(actuator, law, batch.pendulum, batch.gains, integrator)
 
 
