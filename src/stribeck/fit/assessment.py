@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.bench import gravity_amplitude, gravity_torque
+from stribeck.core.bench import Pendulum, gravity_amplitude, gravity_torque
 from stribeck.core.diagram import SPEEDS, DiagramCurve, diagram_curve
 from stribeck.core.friction import friction_budget
 from stribeck.core.log import Batch, Log, batch_of
@@ -41,6 +42,9 @@ TREND_BINS, FEWEST_SAMPLES = 24, 20
 
 CURVE_POINTS = 121
 """Points of friction curves and diagrams."""
+
+BEYOND = 2.0
+"""Friction is shown up to so many times the speed that 95 % of the samples keep below, if any are faster."""
 
 MARGIN = 1.25
 """Friction is shown up to so many times the recorded load."""
@@ -263,11 +267,15 @@ def _runs(recordings: Recordings, dt: float) -> Iterator[Run]:
 
 def _coverage(runs: Sequence[Run]) -> Coverage:
     speed = np.concatenate([np.abs(run.velocity[run.valid]) for run in runs])
-    load = np.concatenate(
-        [np.abs(gravity_torque(run.log.setup, run.measured[run.valid], 0.0)) for run in runs]
-    )
+    load = np.concatenate([np.abs(_gravity(run)) for run in runs])
     spans = [(float(np.quantile(values, 0.95)), float(np.max(values))) for values in (speed, load)]
     return Coverage(*spans)
+
+
+def _gravity(run: Run) -> FloatArray:
+    setup = run.log.setup
+    pendulum = Pendulum(setup.mass, setup.length, setup.arm_mass)
+    return np.asarray(gravity_torque(pendulum, run.measured[run.valid], 0.0))
 
 
 def _assessed(
@@ -300,7 +308,7 @@ def _assessed(
         same_data=same_data,
         known=tuple(_known(file)),
         trends=_trends(batch, residual),
-        friction=_friction(file, coverage.speed[1], largest_load),
+        friction=_friction(file, min(coverage.speed[1], BEYOND * coverage.speed[0]), largest_load),
         diagram=diagram_curve(
             label, file.law, file.values, np.linspace(0.0, largest_load, CURVE_POINTS), SPEEDS
         ),
@@ -335,7 +343,8 @@ def _roles(
 def _known(file: ParameterFile) -> Iterator[Known]:
     provenance = file.provenance
     ours = file.actuator.parameters(file.law)
-    for name, value in file.values.items():
+    for name in sorted(file.values, key=lambda name: ours.names.index(name) if name in ours else -1):
+        value = file.values[name]
         unit = ours[name].unit if name in ours else ""
         interval = bounds = None
         standing: Standing = "not stated"
@@ -417,7 +426,7 @@ def trend(values: FloatArray, residual: FloatArray) -> Trend:
     ends[0] = np.searchsorted(values[order], edges[0])
     rows = [
         (0.5 * (edges[k] + edges[k + 1]), *np.quantile(residual[order[start:end]], [0.5, 0.1, 0.9]))
-        for k, (start, end) in enumerate(zip(ends[:-1], ends[1:], strict=True))
+        for k, (start, end) in enumerate(pairwise(ends))
         if end - start >= FEWEST_SAMPLES
     ]
     return Trend(*np.array(rows, dtype=np.float64).reshape(-1, 4).T)
