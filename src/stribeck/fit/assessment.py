@@ -37,6 +37,9 @@ Standing = Literal["determined", "not determined", "at a bound", "fixed", "not s
 DEFAULT_STEP = 0.005
 """Time step [s] where neither the command nor the parameter file says one."""
 
+FARTHEST = 1e4
+"""A simulation that is this far from the measurement in the mean [rad] has left all bounds."""
+
 TREND_BINS, FEWEST_SAMPLES = 24, 20
 """Bins of a residual's trend, and the samples that a bin needs."""
 
@@ -211,7 +214,7 @@ def simulated(
     """The runs on a grid, and their simulated positions (T, R) [rad].
 
     :param dt, reset_period: as the file was fitted, if they are not given.
-    :raises ParameterFileError: if a simulation does not stay finite.
+    :raises ParameterFileError: if a simulation leaves all bounds.
     """
     stated = file.provenance.simulation if file.provenance is not None else {}
     batch = recordings.batch(float(dt or stated.get("dt") or DEFAULT_STEP))
@@ -223,7 +226,8 @@ def simulated(
             file.values,
             reset_period=reset_period or stated.get("reset_period"),
         )
-    if not np.all(np.isfinite(batch.mean_absolute_errors(motion.position))):
+        errors = batch.mean_absolute_errors(motion.position)
+    if not np.all(errors < FARTHEST):
         raise ParameterFileError(
             f"{path}: a simulation with these values leaves all bounds; are they in SI units?"
         )

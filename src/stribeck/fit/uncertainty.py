@@ -357,7 +357,8 @@ def _wide(parameter: Parameter, value: float, half: float) -> str:
     lower, upper = max(value - half, parameter.lower), min(value + half, parameter.upper)
     if (lower, upper) == (parameter.lower, parameter.upper):
         return "could be anything within its search bounds"
-    return f"loosely, between {lower:.3g} and {upper:.3g} {parameter.unit}"
+    unit = "" if parameter.unit == "1" else f" {parameter.unit}"
+    return f"loosely, between {lower:.3g} and {upper:.3g}{unit}"
 
 
 def _statements(
@@ -389,7 +390,8 @@ def _statements(
             if bound == 0.0
             else "the best value may lie beyond it, or the law lacks something"
         )
-        found.append(f"{name} sits at its {side} search bound {bound:g} {parameter.unit}: {reason}.")
+        unit = "" if parameter.unit == "1" else f" {parameter.unit}"
+        found.append(f"{name} sits at its {side} search bound {bound:g}{unit}: {reason}.")
     return tuple(found)
 
 

@@ -17,7 +17,7 @@ from stribeck.report.friction_curves import diagram_figures, friction_figures, r
 from stribeck.report.looks import DARK, LIGHT, fixed_swatch, looks_of, palette, rules, swatch
 from stribeck.report.markup import Child, element, page, table
 from stribeck.report.motion import motion
-from stribeck.report.origins import file_table, recording_table
+from stribeck.report.origins import digest_table, file_table, recording_table
 from stribeck.report.parameter_tables import convergence, parameter_section
 from stribeck.report.words import MARKS, runs, title, verdict
 
@@ -128,6 +128,7 @@ def _sections(
                 element(
                     "details", element("summary", "Recordings"), recording_table(assessment), open="open"
                 ),
+                element("details", element("summary", "Digests"), digest_table(assessment)),
             ],
         ),
     ]

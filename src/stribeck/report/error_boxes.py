@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import get_args
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -102,16 +103,32 @@ def error_table(assessment: Assessment, looks: Mapping[str, int]) -> Element:
         row += [files[0].roles[name]] if same else []
         row += [_cell(one, name, smallest, looks[one.label], role=not same) for one in files]
         rows.append(row)
-    means: list[Child] = [f"mean of {runs(len(assessment.runs))}", "", "", *([""] if same else [])]
-    means += [
+    groups = [(group, roles) for group, roles in GROUPS if files[0].errors(*roles)] if same else []
+    rows += [
+        _means(files, looks, f"mean of {runs(len(files[0].errors(*roles)))} {group}", roles)
+        for group, roles in groups
+    ]
+    if not same:
+        rows.append(_means(files, looks, f"mean of {runs(len(assessment.runs))}", tuple(get_args(Role))))
+    return table(header, rows, class_="numbers")
+
+
+def _means(
+    files: Sequence[Assessed], looks: Mapping[str, int], name: str, roles: tuple[Role, ...]
+) -> list[Child]:
+    cells = [
         element(
-            "span",
-            f"{1e3 * np.mean([run.error for run in one.runs.values()]):.2f}",
-            class_=f"law-{looks[one.label]}",
+            "b", f"{1e3 * np.mean(list(one.errors(*roles).values())):.2f}", class_=f"law-{looks[one.label]}"
         )
         for one in files
     ]
-    return table(header, [*rows, means], class_="numbers last-is-total")
+    return [
+        element("b", name),
+        "",
+        "",
+        *([""] if all(one.roles == files[0].roles for one in files) else []),
+        *cells,
+    ]
 
 
 def _cell(one: Assessed, name: str, smallest: float, look: int, role: bool) -> Element:

@@ -52,7 +52,7 @@ def _run(run: Run, files: tuple[Assessed, ...], looks: Mapping[str, int], most: 
     low, high = float(np.nanmin(measured)), float(np.nanmax(measured))
     room = TALL * max(high - low, 0.05)
     simulated = [np.clip(one.runs[name].position, low - room, high + room) for one in files]
-    time = spanning("time [s]", run.time, margin=0.0)
+    time = spanning("time [s]", run.time, margin=0.005)
     position = Panel(time, spanning("position [rad]", measured, run.goal, *simulated), top=24, height=160)
     residuals = [1e3 * one.runs[name].residual for one in files]
     limit = 1e3 * room

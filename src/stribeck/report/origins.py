@@ -79,8 +79,13 @@ def _spread(one: Assessed, name: str, unit: str) -> str:
 def recording_table(assessment: Assessment) -> Element:
     """Every recording with its set-up and digest."""
     header: list[Child] = ["run", "trajectory", "gain", "mass", "length", "rod", "supply", "temperature"]
-    header += ["duration", "samples", "not measured", "SHA-256"]
+    header += ["duration", "samples", "not measured"]
     return table(header, [_row(run) for run in assessment.runs], class_="numbers")
+
+
+def digest_table(assessment: Assessment) -> Element:
+    """What identifies the content of each recording."""
+    return table(["run", "SHA-256"], [[run.log.name, element("code", run.digest)] for run in assessment.runs])
 
 
 def _row(run: Run) -> list[Child]:
@@ -105,5 +110,4 @@ def _row(run: Run) -> list[Child]:
         f"{log.duration:.2f} s",
         str(len(log.position.time)),
         f"{100 * gap:.1f} %" if gap > 0 else "0",
-        element("code", run.digest, class_="digest"),
     ]

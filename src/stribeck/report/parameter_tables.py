@@ -135,9 +135,12 @@ def _minima(one: Assessed) -> list[Element]:
 
 def _correlation(one: Assessed) -> list[Element]:
     heading = element("h4", "Correlation")
-    found = one.file.provenance.correlation if one.file.provenance else None
+    provenance = one.file.provenance
+    found = provenance.correlation if provenance else None
     if not found:
-        return [heading, element("p", NOT_THERE)]
+        # Files that tell of their search know correlations, unless there are none to know.
+        told = provenance is not None and provenance.convergence is not None
+        return [heading, element("p", "These data tell no two parameters apart." if told else NOT_THERE)]
     names, matrix = found["names"], found["matrix"]
     close = [
         f"{names[i]} and {names[j]} ({plain(round(matrix[i][j], 3))})"

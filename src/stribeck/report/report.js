@@ -10,6 +10,7 @@
     return made;
   };
   const plain = value => String(Number((Math.round(value * 1e10) / 1e10 + 0).toPrecision(6))).replace("-", "\u2212");
+  const fixed = value => value.toFixed(3).replace("-", "\u2212");
   const ticks = (low, high, most) => {
     const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
     const size = power * [1, 2, 5, 10].find(factor => factor * power >= rough * 0.999);
@@ -54,10 +55,12 @@
     atY(unit) { return this.y[1] - (this.y[1] - this.y[0]) * unit / UNITS; }
     fitted(first, last) {
       let low = Infinity, high = -Infinity;
-      for (const { xs, ys } of this.lines)
+      for (const { xs, ys, path } of this.lines) {
+        if (path.classList.contains("goal")) continue; // far away as a rule
         for (let k = Math.max(firstFrom(xs, first) - 1, 0); k < xs.length && xs[k] <= last; k++) {
           low = Math.min(low, ys[k]); high = Math.max(high, ys[k]);
         }
+      }
       if (!(high >= low)) return [0, UNITS];
       const room = 0.06 * (high - low) + 5;
       return [Math.max(low - room, 0), Math.min(high + room, UNITS)];
@@ -191,9 +194,9 @@
       const panel = this.panels[0];
       for (const { name, xs, ys } of panel.lines) {
         const k = clamp(firstFrom(xs, at), 0, xs.length - 1);
-        if (xs.length) told.push(`${name} ${panel.atY(ys[k]).toFixed(3)}`);
+        if (xs.length) told.push(`${name} ${fixed(panel.atY(ys[k]))}`);
       }
-      this.readout.textContent = `${panel.atX(at).toFixed(3)} s: ${told.join(", ")} rad`.replaceAll("-", "\u2212");
+      this.readout.textContent = `${fixed(panel.atX(at))} s: ${told.join(", ")} rad`;
     }
   }
 

@@ -66,6 +66,8 @@ def _best(best: Assessed, judgement: Judgement) -> Statement:
     steps = error / best.file.actuator.resolution
     size = f"{mrad(error)} ({math.degrees(error):.2g}°, {steps:.0f} steps of the encoder)"
     ranked = "Best law" if len(judgement.means) > 1 else "Law"
+    if any(other.outcome == "undecided" for other in judgement.comparisons):
+        ranked += ", though not beyond chance"
     count = len(judgement.runs)
     where: dict[Basis, str] = {
         "held out": f"on the {runs(count)} that no fit has seen",
@@ -73,7 +75,7 @@ def _best(best: Assessed, judgement: Judgement) -> Statement:
         "all": f"on all {runs(count)}; which of them were fitted is not stated in every file",
     }
     text = f"{ranked}: {title(best)}, {best.file.law.title}, with a mean absolute error of {size} {where[judgement.basis]}."
-    return Statement("good" if judgement.basis == "held out" else "note", text)
+    return Statement("good" if judgement.basis == "held out" and ranked == "Best law" else "note", text)
 
 
 def _other_motion(best: Assessed) -> Iterator[Statement]:
@@ -123,12 +125,13 @@ def _simpler(by_label: dict[str, Assessed], judgement: Judgement) -> Iterator[St
             f"{sizes[judgement.simplest]} friction parameters instead of {sizes[judgement.best]}.",
         )
     else:
-        text = "; ".join(_comparison(other, by_label) for other in reversed(simpler))
-        undecided = any(other.outcome == "undecided" for other in simpler)
-        found = (
-            "No simpler law is shown to do as well" if undecided else "No simpler law of these does as well"
-        )
-        yield Statement("note" if undecided else "good", f"{found}: {text}.")
+        undecided = [other for other in simpler if other.outcome == "undecided"]
+        if undecided:
+            text = "; ".join(_comparison(other, by_label) for other in undecided)
+            yield Statement("doubt", f"These runs cannot decide whether a simpler law does as well: {text}.")
+        else:
+            text = "; ".join(_comparison(other, by_label) for other in reversed(simpler))
+            yield Statement("good", f"No simpler law of these does as well: {text}.")
     if judgement.basis != "held out":
         yield Statement(
             "note",
@@ -143,8 +146,7 @@ def _comparison(other: Comparison, by_label: dict[str, Assessed]) -> str:
     if other.interval is None:
         return f"{text} (too few runs to say how sure that is)"
     low, high = (f"{1e3 * end:.1f}".replace("-", "\N{MINUS SIGN}") for end in other.interval)
-    chance = ", which may be chance" if other.outcome == "undecided" else ""
-    return f"{text} (95 %: {low} to {high}){chance}"
+    return f"{text} (95 %: {low} to {high})"
 
 
 def _undetermined(best: Assessed) -> Iterator[Statement]:
