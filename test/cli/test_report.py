@@ -73,3 +73,17 @@ def wild(params):
     path = params.with_name("wild.json")
     path.write_text(json.dumps({**json.loads(params.read_text()), "kt": 1e6, "R": 1e-6}))
     return path
+
+
+def test_files_of_one_name_are_told_by_their_folders(params, bags, tmp_path, capsys):
+    """As many folders as it takes; one file twice is refused."""
+    paths = [tmp_path / f"seed_{k}" / "fit" / "m3.json" for k in (0, 1)]
+    for path in paths:
+        write_parameter_file(path, file_of("m3", None))
+    words = ["report", "--logdir", str(bags), "--output", str(tmp_path / "report.html"), "--params"]
+    assert main([*words, *map(str, paths)]) == 0
+    text = (tmp_path / "report.html").read_text()
+    assert "seed_0/fit/m3 (M3)" in text
+    assert "seed_1/fit/m3 (M3)" in text
+    assert main([*words, str(params), str(params.parent / "." / params.name)]) == 1
+    assert "twice" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from stribeck.cli.inputs import (
     recordings_of,
     warn_of_supply,
 )
-from stribeck.errors import OutputError
+from stribeck.errors import ConfigError, OutputError
 from stribeck.fit.assessment import assess
 from stribeck.fit.judgement import judge
 from stribeck.io.files import check_writable, write_atomically
@@ -38,6 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     warn_of_supply(logs, files[0][1].actuator)
     paths = [path for path, _ in files]
     named = [(display_name(path, paths), path, file) for path, file in files]
+    if len({path.resolve() for path in paths}) < len(paths) or len({name for name, _, _ in named}) < len(
+        named
+    ):
+        raise ConfigError("--params names a file twice; name each once")
     assessment = assess(named, logs, arguments.dt, arguments.reset_period)
     content = render(assessment, judge(assessment), versions())
     write_atomically(output, content)

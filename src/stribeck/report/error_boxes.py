@@ -68,7 +68,7 @@ def _frame(panel: Panel) -> Element:
 def _row(panel: Panel, k: int, one: Assessed, group: str, errors: Mapping[str, float], look: int) -> Element:
     middle = panel.top + ROW * (k + 0.5)
     values = 1e3 * np.array(list(errors.values()))
-    label = one.label if len(one.label) <= 12 else one.label[:11] + "\N{HORIZONTAL ELLIPSIS}"
+    label = one.label if len(one.label) <= 12 else "\N{HORIZONTAL ELLIPSIS}" + one.label[-11:]
     row = element(
         "g",
         element("text", f"{label} {group} ({len(values)})", x=NAMES - 6, y=middle + 4.5, class_="end"),
