@@ -115,7 +115,9 @@ def _simpler(by_label: dict[str, Assessed], judgement: Judgement) -> Iterator[St
     sizes = {label: len(one.file.law.parameter_names) for label, one in by_label.items()}
     simpler = [other for other in judgement.comparisons if sizes[other.label] < sizes[judgement.best]]
     if len(set(sizes.values())) == 1:
-        yield Statement("note", "No law here is simpler than another: whether a simpler one does as well is not known.")
+        yield Statement(
+            "note", "No law here is simpler than another: whether a simpler one does as well is not known."
+        )
         return
     if not simpler:
         yield Statement("good", f"{title(best)} is also the simplest law of this report.")
