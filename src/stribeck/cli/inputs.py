@@ -137,6 +137,10 @@ def warn_of_supply(logs: Sequence[Log], actuator: Actuator) -> None:
 
 
 def display_name(path: Path, others: Sequence[Path]) -> str:
-    """A short name of a parameter file, unique among others."""
-    same = [other for other in others if other.stem == path.stem]
-    return path.stem if len(same) < 2 else str(path.with_suffix(""))
+    """A short name of a parameter file: as many of its last folders as tell it from the others."""
+    names = [other.with_suffix("").parts for other in others]
+    own = path.with_suffix("").parts
+    for depth in range(1, len(own) + 1):
+        if sum(name[-depth:] == own[-depth:] for name in names) < 2:
+            return str(Path(*own[-depth:]))
+    return str(path.with_suffix(""))

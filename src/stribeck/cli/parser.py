@@ -45,6 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     _evaluate(_verb(verbs, "evaluate", "evaluate", "errors of parameter files on recordings"))
     _plot(_verb(verbs, "plot", "plot", "draw measured and simulated motion"))
     _diagram(_verb(verbs, "diagram", "diagram", "draw drive/backdrive diagrams"))
+    _report(_verb(verbs, "report", "report", "one HTML file: parameter files on recordings, with a verdict"))
     _compensate(_verb(verbs, "compensate", "compensate", "friction torque for a recorded motion"))
     _export_mjcf(_verb(verbs, "export-mjcf", "export_mjcf", "a fit of law M1 as plain MJCF, for MuJoCo"))
     arms = {
@@ -312,6 +313,19 @@ def _diagram(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="F.png", help="picture: .png, .svg or .pdf"
+    )
+
+
+def _report(parser: argparse.ArgumentParser) -> None:
+    _parameter_files(parser)
+    _recordings(parser)
+    _simulation(parser, default=None)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="REPORT.html",
+        help="the report, one file that opens offline",
     )
 
 

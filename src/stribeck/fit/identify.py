@@ -20,7 +20,8 @@ from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import simulate
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.fit import study as studies
-from stribeck.fit.objective import Split, smooth_absolute
+from stribeck.fit.minima import equally_good, with_minima
+from stribeck.fit.objective import Split, equivalent_error, smooth_absolute
 from stribeck.fit.prior import WithPrior, prior_for
 from stribeck.fit.result import Errors, FitResult, Outcome, Settings
 from stribeck.fit.rollout import Rollout
@@ -175,11 +176,16 @@ def identify(
     unit, residual = _checked(rollout, incumbent)
     # The search compiled nothing in this process where workers did.
     before = rollout.meter.compile_seconds
-    uncertainty = None if interrupted else estimate_uncertainty(rollout, unit, residual)
+    minima = equally_good(task.parameters, unit, incumbent)
+    uncertainty = None
+    if not interrupted:
+        uncertainty = with_minima(estimate_uncertainty(rollout, unit, residual), task.parameters, minima)
     result = _result(task, unit, outcome, evaluations)
     return replace(
         result,
         uncertainty=uncertainty,
+        minima=minima,
+        history=tuple((count, float(equivalent_error(loss))) for count, loss in incumbent.history),
         compile_seconds=compile_seconds + rollout.meter.compile_seconds - before,
         search_seconds=search_seconds,
         wall_seconds=time.perf_counter() - started,

@@ -22,6 +22,9 @@ from stribeck.errors import ConfigError
 SMOOTHING = 2.0 * 2.0 * np.pi / 4096.0
 r""":math:`\delta` [rad]."""
 
+EQUALLY_GOOD = 0.01
+"""What is at most this share above the best loss or error fits as well: runs of one motion differ by more."""
+
 
 def smooth_absolute(residual: Any) -> Any:
     r""":math:`\rho(r) = \sqrt{r^2 + \delta^2} - \delta` [rad]."""

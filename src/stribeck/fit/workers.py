@@ -72,6 +72,7 @@ def search_in_processes(
                 incumbent.offer(unit[None], loss)
             if kind == "done":
                 waiting.discard(worker)
+                incumbent.settle([] if unit is None else [unit], [] if unit is None else loss)
                 finished.append(content[3])
                 compile_seconds = max(compile_seconds, content[4])
     finally:

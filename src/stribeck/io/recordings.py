@@ -150,11 +150,12 @@ def fingerprint(logs: Sequence[Log]) -> str:
 
     Times count to 1 ns. Names and the order of runs do not count.
     """
-    digests = sorted(_digest(log) for log in logs)
+    digests = sorted(digest_of(log) for log in logs)
     return "sha256:" + hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def _digest(log: Log) -> str:
+def digest_of(log: Log) -> str:
+    """SHA-256 of what was recorded in one run, in hexadecimal; see :func:`fingerprint`."""
     digest = hashlib.sha256()
     digest.update(repr([float(getattr(log.setup, key)) for key in SETUP_KEYS]).encode())
     for name in ("position", "velocity", "goal", "torque_enable", "supply_voltage", "temperature", "pwm"):
