@@ -29,6 +29,7 @@ EXTRAS = {
     "coal": "arm",
     "casadi": "arm",
     "threadpoolctl": "arm",
+    "distributed": "cluster",
     "rclpy": "ros",
 }
 """Libraries that a verb may need beyond the base installation, and the extra that brings them."""
