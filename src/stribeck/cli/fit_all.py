@@ -33,7 +33,7 @@ NEEDED = ("jax", "scipy", "optuna", "cmaes", "tqdm")
 Runner = Callable[[Sequence[Job], Callable[[Collection[str]], None]], Iterator[Ended]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Servo:
     """A servo of the fleet with the options of its fits."""
 
@@ -134,39 +134,37 @@ def _fit(
 ) -> None:
     """Fit, and write each parameter file as soon as there is one."""
     with _runner(arguments, len(todo), stop) as (runner, compiled):
-        readings, fittings = _jobs(todo, compiled)
+        jobs = _jobs(todo, compiled)
         with FleetProgress(len(todo), arguments.quiet) as progress:
-            for ended in runner([*readings, *fittings], progress.running):
-                if ended.job in readings:
-                    if not ended.failure:
-                        progress.read(readings[ended.job].entry.name, ended.value.left_out, ended.value.notes)
+            for ended in runner(list(jobs), progress.running):
+                servo, law = jobs[ended.job]
+                name = servo.entry.name
+                if law is None:
+                    progress.read(name, ended)
                     continue
-                servo, law = fittings[ended.job]
-                name, path = servo.entry.name, servo.path(law)
+                path = servo.path(law)
                 if ended.failure:
                     fit = Fit(name, law, path, failure=ended.failure)
                 else:
                     write_parameter_file(output / path, ended.value)
                     fit = fit_of(name, law, path, ended.value)
                 fits[name, law] = fit
-                progress.fitted(fit, ended.seconds)
+                progress.fitted(fit, ended)
 
 
-def _jobs(
-    todo: Sequence[tuple[Servo, str]], compiled: Path | None
-) -> tuple[dict[Job, Servo], dict[Job, tuple[Servo, str]]]:
-    """One job that reads for each servo, and one for each law that waits for it."""
-    readings: dict[Job, Servo] = {}
-    fittings: dict[Job, tuple[Servo, str]] = {}
+def _jobs(todo: Sequence[tuple[Servo, str]], compiled: Path | None) -> dict[Job, tuple[Servo, str | None]]:
+    """A job that reads for each servo, and after it one for each law. Servo by servo: what the first of a kind
+    compiles, the others load.
+    """
+    jobs: dict[Job, tuple[Servo, str | None]] = {}
     for servo in dict.fromkeys(servo for servo, _ in todo):
-        laws = [law for other, law in todo if other is servo]
+        name, laws = servo.entry.name, [law for other, law in todo if other is servo]
         given = (servo.arguments, HONOURED, servo.entry.logdirs, laws)
-        reading = Job(f"{servo.entry.name} bags", f"{JOBS}:prepare", given)
-        readings[reading] = servo
+        reading = Job(f"{name} bags", f"{JOBS}:prepare", given)
+        jobs[reading] = servo, None
         for law in laws:
-            job = Job(f"{servo.entry.name} {law}", f"{JOBS}:fit_law", (law, compiled), after=reading)
-            fittings[job] = servo, law
-    return readings, fittings
+            jobs[Job(f"{name} {law}", f"{JOBS}:fit_law", (law, compiled), after=reading)] = servo, law
+    return jobs
 
 
 @contextmanager
@@ -174,7 +172,7 @@ def _runner(
     arguments: argparse.Namespace, jobs: int, stop: StopRequest
 ) -> Iterator[tuple[Runner, Path | None]]:
     """What runs jobs, and the folder through which they share what they have compiled."""
-    cores = len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(arguments.workers or cores, jobs)
     threads = str(max(1, cores // workers))
     # The first is XLA's; the others are of what numpy and SciPy may compute with.

@@ -90,7 +90,12 @@ def _logs(
 
 
 def _share_compiled(folder: Path) -> None:
-    """Load what another process has compiled, where the programs are the same: servos of one kind, recorded alike."""
+    """Load what another process has compiled, where the programs are the same: servos of one kind, recorded alike.
+
+    A folder that the user gave JAX stays in use.
+    """
+    if jax.config.jax_compilation_cache_dir is not None:
+        return
     jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)  # type: ignore[no-untyped-call]
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)  # type: ignore[no-untyped-call]

@@ -10,7 +10,8 @@ from typing import Self
 from tqdm import tqdm
 
 from stribeck.cli.table import print_table
-from stribeck.fit.fleet import Fit, best_of, by_servo
+from stribeck.fit.fleet import Fit, best_of, by_servo, left_out_of
+from stribeck.fit.jobs import Ended
 
 
 class FleetProgress:
@@ -44,18 +45,23 @@ class FleetProgress:
         self._running = tuple(names)
         self._show()
 
-    def read(self, servo: str, left_out: Sequence[str], notes: Sequence[str]) -> None:
+    def read(self, servo: str, ended: Ended) -> None:
         """Say what was found when a servo's recordings were read."""
-        for line in (*(f"left out: {reason}" for reason in left_out), *notes):
-            self._say(f"stribeck: warning: {servo}: {line}")
+        if ended.failure:
+            self._say(f"stribeck: warning: {servo}: {ended.failure}")
+            return
+        for reason in ended.value.left_out:
+            self._say(f"stribeck: warning: {servo}: left out: {reason}")
+        for note in ended.value.notes:
+            self._say(f"stribeck: warning: {servo}: {note}")
 
-    def fitted(self, fit: Fit, seconds: float) -> None:
+    def fitted(self, fit: Fit, ended: Ended) -> None:
         """Count a fit."""
         self._failed += bool(fit.failure)
-        if fit.failure:
-            self._say(f"stribeck: warning: {fit.servo} {fit.law} failed: {fit.failure}")
-        elif not self._quiet:
-            self._say(f"{fit.servo} {fit.law}: {_errors(fit)} mrad, {seconds:.1f} s")
+        if ended.failure and ended.attempts:  # otherwise it was said when the recordings were read
+            self._say(f"stribeck: warning: {fit.servo} {fit.law}: {ended.failure}")
+        elif not (fit.failure or self._quiet):
+            self._say(f"{fit.servo} {fit.law}: {_errors(fit)} mrad, {ended.seconds:.1f} s")
         self._bar.update()
         self._show()
 
@@ -84,7 +90,7 @@ def print_summary(fits: Sequence[Fit], output: Path) -> None:
                 *(cells.get(law, "") for law in laws),
                 best.law.upper() if best else "",
                 ",".join(map(str, sorted(runs))),
-                str(len(own[0].left_out) or ""),
+                str(len(left_out_of(own)) or ""),
             ]
         )
     print(f"\nMean absolute error [mrad]{', fitted / held out' if held_out else ''}:\n")
@@ -98,8 +104,7 @@ def print_summary(fits: Sequence[Fit], output: Path) -> None:
 def _print_troubles(fits: Sequence[Fit]) -> None:
     lines = []
     for servo, own in by_servo(fits).items():
-        left_out = dict.fromkeys(reason for fit in own for reason in fit.left_out)
-        lines += [f"{servo}: left out: {reason}" for reason in left_out]
+        lines += [f"{servo}: left out: {reason}" for reason in left_out_of(own)]
         for reason in dict.fromkeys(fit.failure for fit in own if fit.failure):
             laws = ", ".join(fit.law for fit in own if fit.failure == reason)
             lines.append(f"{servo}: {laws}: {reason}")

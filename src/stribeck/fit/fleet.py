@@ -52,7 +52,7 @@ class Fit:
 
     :param train, validation: mean absolute errors [rad].
     :param free: number of identified parameters.
-    :param runs: that were fitted or held out.
+    :param runs: that were fitted.
     :param failure: why there is no fit, or none of these inputs; empty if there is one.
     :param left_out: recordings that could not be read, and why.
     """
@@ -143,6 +143,11 @@ def by_servo(fits: Sequence[Fit]) -> dict[str, list[Fit]]:
     return found
 
 
+def left_out_of(fits: Sequence[Fit]) -> list[str]:
+    """The recordings that could not be read, of one servo's fits."""
+    return list(dict.fromkeys(reason for fit in fits for reason in fit.left_out))
+
+
 def summary_json(fits: Sequence[Fit], complete: bool) -> str:
     """All fits for scripts; errors in rad.
 
@@ -150,7 +155,7 @@ def summary_json(fits: Sequence[Fit], complete: bool) -> str:
     """
     servos = by_servo(fits)
     best = {servo: found.law if (found := best_of(own)) else None for servo, own in servos.items()}
-    left_out = {servo: own[0].left_out for servo, own in servos.items() if own[0].left_out}
+    left_out = {servo: reasons for servo, own in servos.items() if (reasons := left_out_of(own))}
     lines = [{key: value for key, value in asdict(fit).items() if key != LEFT_OUT} for fit in fits]
     content = {
         "schema": SCHEMA,
