@@ -24,6 +24,7 @@ import numpy as np
 
 import arm
 import excitation
+import fleet
 from stribeck.core import Batch, Log, Setup, batch_of, law_named, simulate, trajectory_named
 from stribeck.core.virtual import Encoder, record
 from stribeck.fit.identify import search, task_for
@@ -59,7 +60,10 @@ def main() -> None:
     arms = {**arm.measure(), "excitation": excitation.measure()}
     target = ROOT / "build" / "bench.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps({"fit": fit, "arm": arms, **nodes}, indent=1) + "\n", encoding="utf-8")
+    target.write_text(
+        json.dumps({"fit": fit, "fleet": fleet.measure(), "arm": arms, **nodes}, indent=1) + "\n",
+        encoding="utf-8",
+    )
     print(f"\n{target.relative_to(ROOT)}")
 
 

@@ -17,7 +17,7 @@ from stribeck.cli.fleet_report import FleetProgress, print_summary
 from stribeck.cli.main import DONE, FAILED, INTERRUPTED
 from stribeck.cli.stop import StopRequest
 from stribeck.core.actuator import Actuator
-from stribeck.errors import MissingDependencyError, OutputError
+from stribeck.errors import ConfigError, MissingDependencyError, OutputError
 from stribeck.fit.fleet import Fit, fit_of, inputs_digest, summary_csv, summary_json, up_to_date
 from stribeck.fit.jobs import Ended, Job, run_in_processes
 from stribeck.io.actuators import load_actuator
@@ -96,8 +96,13 @@ def _check_installed() -> None:
 
 
 def _servo(entry: FleetServo, path: Path) -> Servo:
-    arguments = fit_arguments(entry.options, f"{path}: servo {entry.name!r}")
-    return Servo(entry, arguments, None if arguments.actuator is None else load_actuator(arguments.actuator))
+    what = f"{path}: servo {entry.name!r}"
+    try:
+        arguments = fit_arguments(entry.options)
+        actuator = None if arguments.actuator is None else load_actuator(arguments.actuator)
+    except ConfigError as error:
+        raise ConfigError(f"{what}: {error}") from None
+    return Servo(entry, arguments, actuator)
 
 
 def _check_output(output: Path, servos: Sequence[Servo]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
@@ -94,7 +95,7 @@ def _share_compiled(folder: Path) -> None:
 
     A folder that the user gave JAX stays in use.
     """
-    if jax.config.jax_compilation_cache_dir is not None:
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)  # type: ignore[no-untyped-call]

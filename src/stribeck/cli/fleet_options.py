@@ -47,53 +47,49 @@ NOT_FOR_FLEETS = (
 """The others."""
 
 
-def fit_arguments(options: Mapping[str, Any], what: str) -> argparse.Namespace:
+def fit_arguments(options: Mapping[str, Any]) -> argparse.Namespace:
     """What ``stribeck fit`` would make of these options.
 
-    :param what: where they stand, for messages.
     :raises ConfigError: for values that are not valid.
     """
     parser = fit_parser()
     actions = {action.dest: action for action in parser._actions}
     words = ["--logdir=."]
     for name, value in options.items():
-        words += _words(actions[name], value, f"{what}: {name}")
+        words += _words(actions[name], value)
     try:
         arguments = parser.parse_args(words)
     except argparse.ArgumentError as error:
         option = (error.argument_name or "").removeprefix("--").replace("-", "_")
-        raise ConfigError(f"{what}: {option}: {error.message}") from None
-    try:
-        if arguments.signals is not None:
-            load_signals(arguments.signals)
-        if arguments.bench is not None:
-            bench_of(arguments.bench, arguments.joint)
-        for name, text in assignments(arguments.set, "set").items():
-            as_number(text, f"set {name}")
-    except ConfigError as error:
-        raise ConfigError(f"{what}: {error}") from None
+        raise ConfigError(f"{option}: {error.message}") from None
+    if arguments.signals is not None:
+        load_signals(arguments.signals)
+    if arguments.bench is not None:
+        bench_of(arguments.bench, arguments.joint)
+    for name, text in assignments(arguments.set, "set").items():
+        as_number(text, f"set: {name}")
     return arguments
 
 
-def _words(action: argparse.Action, value: Any, what: str) -> list[str]:
+def _words(action: argparse.Action, value: Any) -> list[str]:
     """An option and its value as words of a command line; nothing for ``null``, which is the default."""
     option = action.option_strings[0]
     if value is None:
         return []
     if action.nargs == 0:
         if not isinstance(value, bool):
-            raise ConfigError(f"{what}: expected true or false, found {value!r}")
+            raise ConfigError(f"{action.dest}: expected true or false, found {value!r}")
         return [option] if value else []
     if isinstance(value, dict):
         if action.dest not in ("set", "bench"):
-            raise ConfigError(f"{what}: expected a value, found named values")
+            raise ConfigError(f"{action.dest}: expected a value, found named values")
         value = [f"{key}={item}" for key, item in value.items()]
     items = value if isinstance(value, list) else [value]
     if any(isinstance(item, (dict, list, bool)) or item is None for item in items):
-        raise ConfigError(f"{what}: expected text or numbers, found {value!r}")
+        raise ConfigError(f"{action.dest}: expected text or numbers, found {value!r}")
     texts = [str(item) for item in items]
     if isinstance(action.default, list):  # an option that is repeated
         return [f"{option}={part}" for text in texts for part in text.split(",")]
     if len(texts) > 1 and not isinstance(action.default, tuple) and action.dest != "bench":
-        raise ConfigError(f"{what}: expected one value, found {value!r}")
+        raise ConfigError(f"{action.dest}: expected one value, found {value!r}")
     return [f"{option}={','.join(texts)}"]
