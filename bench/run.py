@@ -19,12 +19,12 @@ from pathlib import Path
 
 import bus
 import compensation
+import fleet
 import jax
 import numpy as np
 
 import arm
 import excitation
-import fleet
 from stribeck.core import Batch, Log, Setup, batch_of, law_named, simulate, trajectory_named
 from stribeck.core.virtual import Encoder, record
 from stribeck.fit.identify import search, task_for

@@ -28,7 +28,7 @@ class FleetProgress:
             disable=quiet,
             mininterval=0.3 if sys.stderr.isatty() else 30.0,
             leave=False,
-            bar_format="{n}/{total} fits |{bar:20}| {elapsed}, about {remaining} left; {postfix}",
+            bar_format="{n}/{total} fits |{bar:20}| {elapsed}, about {remaining} left{postfix}",
         )
         self._quiet = quiet
         self._failed = 0
