@@ -13,9 +13,6 @@ from stribeck.fit.jobs import Job
 pytest.importorskip("distributed", reason="Dask is not installed")
 from stribeck.fit.cluster import cluster_at, local_cluster, run_on_cluster
 
-# What Dask itself leaves to the garbage collector, and what its event loop says of it.
-pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning")]
-
 
 @pytest.fixture(scope="module")
 def client():
@@ -81,6 +78,14 @@ def test_stopping_leaves_the_cluster_usable(client, tmp_path):
     assert run(client, jobs, stop=started.exists) == {}
     (tmp_path / "go on").touch()
     assert run(client, [Job("next", "unruly:double", (4,))])["next"].value == 8
+
+
+def test_a_lost_scheduler_is_one_line(client, tmp_path):
+    """The connection breaks while a job waits."""
+    with cluster_at(client.scheduler.address) as second:
+        jobs = [Job("waits", "unruly:wait_for", (tmp_path / "started", tmp_path / "go on", 1))]
+        refusal(lambda: run(second, jobs, stop=second.close), "scheduler is gone")
+    (tmp_path / "go on").touch()
 
 
 def test_no_cluster_there_is_one_line(monkeypatch):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,7 @@ from stribeck.cli.stop import StopRequest
 from stribeck.core.actuator import Actuator
 from stribeck.errors import ConfigError, MissingDependencyError, OutputError
 from stribeck.fit.fleet import Fit, fit_of, inputs_digest, summary_csv, summary_json, up_to_date
-from stribeck.fit.jobs import Ended, Job, run_in_processes
+from stribeck.fit.jobs import Ended, Job, Running, run_in_processes
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.fleet_file import FleetServo, read_fleet
@@ -30,7 +30,7 @@ JOBS = "stribeck.cli.fleet_jobs"
 SUMMARIES = ("fleet.json", "fleet.csv")
 NEEDED = ("jax", "scipy", "optuna", "cmaes", "tqdm")
 
-Runner = Callable[[Sequence[Job], Callable[[Collection[str]], None]], Iterator[Ended]]
+Runner = Callable[[Sequence[Job], Running], Generator[Ended, None, None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
                 for servo in servos
                 for law in servo.entry.laws
             ]
-            complete = not stop()
+            complete = len(fits) == len(ordered)
             write_atomically(output / SUMMARIES[0], summary_json(ordered, complete))
             write_atomically(output / SUMMARIES[1], summary_csv(ordered))
         print_summary(ordered, output)
@@ -140,8 +140,11 @@ def _fit(
     """Fit, and write each parameter file as soon as there is one."""
     with _runner(arguments, len(todo), stop) as (runner, compiled):
         jobs = _jobs(todo, compiled)
-        with FleetProgress(len(todo), arguments.quiet) as progress:
-            for ended in runner(list(jobs), progress.running):
+        with (
+            FleetProgress(len(todo), arguments.quiet) as progress,
+            closing(runner(list(jobs), progress.running)) as endings,  # whatever happens, no process goes on
+        ):
+            for ended in endings:
                 servo, law = jobs[ended.job]
                 name = servo.entry.name
                 if law is None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import dask
 from distributed import Client, Future, LocalCluster, get_worker, wait
+from distributed.client import CancelledError
 from distributed.scheduler import KilledWorker
 from distributed.worker import thread_state
 
@@ -19,6 +20,8 @@ from stribeck.fit.jobs import ABANDONED, POLL, Ended, Job, Running, guarded
 
 CONNECT_TIMEOUT = 10.0
 """How long to look for a scheduler [s]."""
+
+LOST = "the Dask scheduler is gone; fits that were done before are kept"
 
 LOOK_EVERY = 2.0
 """The scheduler is asked what is running at most this often [s]."""
@@ -43,7 +46,7 @@ def local_cluster(workers: int, retries: int, environment: Mapping[str, str]) ->
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # none at all would still take a fixed port
             silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,
@@ -57,6 +60,7 @@ def cluster_at(address: str) -> Iterator[Client]:
 
     :raises StribeckError: if there is none.
     """
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say ourselves what is wrong
     try:
         client = Client(address, timeout=CONNECT_TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
@@ -79,7 +83,7 @@ def run_on_cluster(
     *,
     running: Running = lambda names: None,
     stop: Callable[[], bool] = lambda: False,
-) -> Iterator[Ended]:
+) -> Generator[Ended, None, None]:
     """Run jobs on a cluster, and tell how each ended as soon as it has.
 
     As :func:`stribeck.fit.jobs.run_in_processes`; a job whose worker dies goes to another worker, as often
@@ -97,47 +101,61 @@ def run_on_cluster(
         )
     pending = {future: job for job, future in futures.items()}
     futures.clear()  # a result is kept on the cluster for as long as somebody holds its future
-    started, looked = time.monotonic(), -LOOK_EVERY
+    looked = -LOOK_EVERY
     try:
         while pending and not stop():
             if client.status != "running":
-                raise StribeckError("the Dask scheduler is gone; what was done before is kept")
+                raise StribeckError(LOST)
             if time.monotonic() - looked > LOOK_EVERY:
                 looked = time.monotonic()
                 keys = {key for worker in client.processing().values() for key in worker}
                 running([job.name for future, job in pending.items() if future.key in keys])
-            try:
-                done = wait(list(pending), timeout=POLL, return_when="FIRST_COMPLETED").done
-            except TimeoutError:
-                continue
-            for future in done:
-                yield _ended(pending.pop(future), future, time.monotonic() - started)
+            for future in _done(pending):
+                yield _ended(pending.pop(future), future)
+    except (CancelledError, OSError) as error:  # as Dask tells of a scheduler that went away
+        raise StribeckError(LOST) from error
     finally:
-        for future in pending:
-            future.cancel()
+        with suppress(CancelledError, OSError, RuntimeError):  # nobody is there to be told
+            client.cancel(list(pending))
 
 
-def _ended(job: Job, future: Future, seconds: float) -> Ended:
+def _done(futures: Collection[Future]) -> Collection[Future]:
+    """Those that have ended, waiting a little for the first."""
     try:
-        kind, content = future.result()
+        done: Collection[Future] = wait(list(futures), timeout=POLL, return_when="FIRST_COMPLETED").done
+    except TimeoutError:
+        return ()
+    return done
+
+
+def _ended(job: Job, future: Future) -> Ended:
+    try:
+        kind, content, seconds = future.result()
     except KilledWorker as error:
         lost = error.allowed_failures + 1
-        return Ended(job, None, f"its worker died, tried {lost} times", lost, seconds)
+        return Ended(job, None, f"its worker died, tried {lost} times", lost)
+    except CancelledError:
+        raise
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
-        return Ended(job, None, f"{type(error).__name__}: {reason}", 1, seconds)
+        return Ended(job, None, f"{type(error).__name__}: {reason}", 1)
     if kind == "value":
         return Ended(job, content, attempts=1, seconds=seconds)
     return Ended(job, None, str(content), 1, seconds)
 
 
-def _step(work: str, arguments: Sequence[Any], before: tuple[str, Any] | None = None) -> tuple[str, Any]:
-    """A job as a task: what comes before it is ``value`` or ``refused``, too."""
+def _step(
+    work: str, arguments: Sequence[Any], before: tuple[str, Any, float] | None = None
+) -> tuple[str, Any, float]:
+    """A job as a task: ``value`` or ``refused``, what goes with it, and the seconds that it took."""
     ABANDONED.set(_cancelled)
-    if before is None:
-        return guarded(work, arguments)
-    kind, content = before
-    return guarded(work, (content, *arguments)) if kind == "value" else before
+    begin = time.monotonic()
+    if before is not None:
+        kind, content, _ = before
+        if kind != "value":
+            return before
+        arguments = (content, *arguments)
+    return (*guarded(work, arguments), time.monotonic() - begin)
 
 
 def _cancelled() -> bool:

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -25,6 +25,8 @@ from stribeck.errors import StribeckError
 
 POLL = 0.2
 """How long to wait for news before looking whether to stop [s]."""
+GRACE = 10.0
+"""A process that has returned its result has so long to end [s]."""
 
 ABANDONED: ContextVar[Callable[[], bool]] = ContextVar("ABANDONED", default=lambda: False)
 """Says to a job whether anybody waits for it still, where nothing else ends it."""
@@ -76,7 +78,7 @@ def run_in_processes(
     stop: Callable[[], bool] = lambda: False,
     preload: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
-) -> Iterator[Ended]:
+) -> Generator[Ended, None, None]:
     """Run jobs, so many at a time, and tell how each ended as soon as it has.
 
     A job that crashes, or raises what is not an error of ours, is tried again after the others; an error
@@ -189,7 +191,10 @@ class _Attempt:
         self.reader.close()
         if self._failed:
             return "crash", "its process could not be started"
-        self._process.join()
+        self._process.join(GRACE)
+        if self._process.is_alive():  # it has said what it had to say and hangs on its way out
+            self._process.kill()
+            self._process.join()
         return found if found != ("crash", "") else ("crash", _death(self._process.exitcode))
 
     def kill(self) -> None:
