@@ -19,6 +19,7 @@ from pathlib import Path
 
 import bus
 import compensation
+import fleet
 import jax
 import joints_in_mujoco
 import numpy as np
@@ -66,9 +67,8 @@ def main() -> None:
     arms = {**arm.measure(), "excitation": excitation.measure()}
     target = ROOT / "build" / "bench.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(
-        json.dumps({"fit": fit, "devices": devices, "arm": arms, **nodes}, indent=1) + "\n", encoding="utf-8"
-    )
+    found = {"fit": fit, "devices": devices, "fleet": fleet.measure(), "arm": arms, **nodes}
+    target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"\n{target.relative_to(ROOT)}")
 
 

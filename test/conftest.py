@@ -45,7 +45,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """A test that hangs where no signal reaches it, in a library, ends the whole run and shows where."""
-    limit = float(item.config.getini("timeout"))
+    own = item.get_closest_marker("timeout")
+    limit = float(own.args[0] if own is not None else item.config.getini("timeout"))
     if item.config.getoption("usepdb") or not limit:
         return (yield)
     shown = item.config.stash[fault_handler_stderr_fd_key]  # pytest keeps sys.stderr to itself

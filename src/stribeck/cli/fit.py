@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stribeck.cli.evaluate import evaluate_files
@@ -22,6 +19,7 @@ from stribeck.cli.inputs import (
 )
 from stribeck.cli.main import DONE, INTERRUPTED, STARTED
 from stribeck.cli.progress import Progress, progress_of
+from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import LAWS, law_named
@@ -37,8 +35,6 @@ from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 
 SCHEMA = 1
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 REFRESH_EVERY = 3.0
 """The parameter file is refreshed with the best point so far every so often [s] ..."""
@@ -57,25 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
-    settings = _settings(arguments)
     logs = recordings_of(arguments)
-    actuator = _actuator(arguments, logs)
-    warn_of_supply(logs, actuator)
-    split = split_runs(
-        logs,
-        validation_kp=arguments.validation_kp,
-        validation_fraction=arguments.validation_fraction,
-        seed=arguments.seed,
-    )
-    fixed = {name: as_number(text, f"--set {name}") for name, text in _assigned(arguments).items()}
-    names = list(LAWS) if arguments.model == "all" else [arguments.model]
-    terms = {term: term in arguments.terms for term in ("asymmetric", "offset")}
-    tasks = [
-        task_for(
-            split, actuator, law_named(name).with_terms(**terms), settings, fixed=fixed, freed=arguments.free
-        )
-        for name in names
-    ]
+    tasks = tasks_of(arguments, logs, list(LAWS) if arguments.model == "all" else [arguments.model])
+    warn_of_supply(logs, tasks[0].actuator)
     if arguments.output is None:
         warn("without --output the parameters are printed, not saved")
     results: list[FitResult] = []
@@ -83,7 +63,7 @@ def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
         started = time.perf_counter() if results else STARTED
         if arguments.free:
             check_freed(task, arguments.free, _print_left_out, stop)
-        progress = progress_of(arguments.progress, task.law.name, settings.trials)
+        progress = progress_of(arguments.progress, task.law.name, task.settings.trials)
         result = _fit(task, _output_of(arguments, task), progress, started, stop)
         results.append(result)
         _write_json(arguments, results)
@@ -95,39 +75,24 @@ def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
     return INTERRUPTED if stop() else DONE
 
 
-class StopRequest:
-    """Ctrl-C, or a request to end, noted until a moment at which nothing breaks.
-
-    In the middle of a compilation an exception of Python's would take the process down with it. The
-    second request ends at once.
-    """
-
-    def __init__(self) -> None:
-        self._requested = False
-
-    def __call__(self) -> bool:
-        """Whether to stop."""
-        return self._requested
-
-    @classmethod
-    @contextmanager
-    def on_signals(cls) -> Iterator[StopRequest]:
-        """A request that the usual signals make, for as long as the context lasts."""
-        stop = cls()
-        if threading.current_thread() is not threading.main_thread():
-            yield stop
-            return
-        before = {name: signal.signal(name, stop._note) for name in STOP_SIGNALS}
-        try:
-            yield stop
-        finally:
-            for name, handler in before.items():
-                signal.signal(name, handler)
-
-    def _note(self, number: int, frame: object) -> None:
-        if self._requested:
-            raise KeyboardInterrupt
-        self._requested = True
+def tasks_of(arguments: argparse.Namespace, logs: Sequence[Log], laws: Sequence[str]) -> list[Task]:
+    """What the options ask for, law by law, after checking that it goes together."""
+    settings = _settings(arguments)
+    actuator = _actuator(arguments, logs)
+    split = split_runs(
+        logs,
+        validation_kp=arguments.validation_kp,
+        validation_fraction=arguments.validation_fraction,
+        seed=arguments.seed,
+    )
+    fixed = {name: as_number(text, f"--set {name}") for name, text in _assigned(arguments).items()}
+    terms = {term: term in arguments.terms for term in ("asymmetric", "offset")}
+    return [
+        task_for(
+            split, actuator, law_named(name).with_terms(**terms), settings, fixed=fixed, freed=arguments.free
+        )
+        for name in laws
+    ]
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:

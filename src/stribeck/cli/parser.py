@@ -16,6 +16,7 @@ from stribeck.cli.options import (
     positive,
     seed,
     time_step,
+    whole,
     zero_or_more,
 )
 from stribeck.core.actuator import EFFECTS
@@ -42,6 +43,9 @@ def build_parser() -> argparse.ArgumentParser:
     _record(_verb(verbs, "record", "record", "play trajectories on servos at a serial port, and record them"))
     _import(_verb(verbs, "import", "import_recordings", "recordings in the BAM JSON format to rosbag2 bags"))
     _fit(_verb(verbs, "fit", "fit", "identify a friction law from recordings"))
+    _fit_all(
+        _verb(verbs, "fit-all", "fit_all", "fit many servos and laws, in processes or on a Dask cluster")
+    )
     _evaluate(_verb(verbs, "evaluate", "evaluate", "errors of parameter files on recordings"))
     _plot(_verb(verbs, "plot", "plot", "draw measured and simulated motion"))
     _diagram(_verb(verbs, "diagram", "diagram", "draw drive/backdrive diagrams"))
@@ -62,6 +66,13 @@ def build_parser() -> argparse.ArgumentParser:
     _validate_2r(
         _verb(verbs, "validate-2r", "validate_2r", "laws of pendulums, tried on a simulated arm of two links")
     )
+    return parser
+
+
+def fit_parser() -> argparse.ArgumentParser:
+    """The options of ``stribeck fit`` alone; values that are not valid raise :class:`argparse.ArgumentError`."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    _fit(parser)
     return parser
 
 
@@ -281,6 +292,34 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument(
         "--eval", action="store_true", help="do not fit: evaluate the parameter file of --output"
+    )
+
+
+def _fit_all(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "fleet", type=Path, metavar="FLEET.yaml", help="servos, laws and options of their fits"
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="folder for the parameter files (default: the file's)"
+    )
+    parser.add_argument(
+        "--workers", type=count, metavar="N", help="processes side by side (default: one per core)"
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="run on the Dask cluster of tcp://HOST:8786, or local: on one of --workers processes here",
+    )
+    parser.add_argument(
+        "--retries",
+        type=whole,
+        default=2,
+        metavar="N",
+        help="how often a fit that crashed is tried again (default: 2)",
+    )
+    parser.add_argument("--force", action="store_true", help="fit again what is there and up to date")
+    parser.add_argument(
+        "--quiet", action="store_true", help="no progress, only the summary and what goes wrong"
     )
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from stribeck.arm.two_link import end_point
 from stribeck.arm.two_link_benches import Bench, bench_named
 from stribeck.arm.two_link_validation import Validation, pendulum_runs, truth_of, validate
-from stribeck.cli.fit import StopRequest
 from stribeck.cli.inputs import check_distinct
 from stribeck.cli.main import DONE, INTERRUPTED
+from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import format_table
 from stribeck.core.friction import law_named
 from stribeck.errors import ConfigError

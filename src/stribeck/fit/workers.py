@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing as mp
-import os
 import queue
 import signal
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.errors import StribeckError
+from stribeck.fit.jobs import end_with_parent
 from stribeck.fit.search import Incumbent
 
 REPORT_EVERY = 0.2
@@ -88,7 +87,7 @@ def search_in_processes(
 
 def _work(job: Job, worker: int, reports: Any) -> None:
     """One process, which ends with its parent however that ends."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     last = 0.0
 
     def report(incumbent: Incumbent) -> None:
@@ -102,13 +101,6 @@ def _work(job: Job, worker: int, reports: Any) -> None:
         reports.put(("done", worker, (*_state(incumbent), incumbent.converged, compile_seconds)))
     except StribeckError as error:
         reports.put(("error", worker, str(error)))
-
-
-def _end_with_parent() -> None:
-    parent = mp.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _state(incumbent: Incumbent) -> tuple[int, Any, Any]:
