@@ -277,7 +277,7 @@ def test_eight_servos_and_six_laws_with_bags_cut_off_and_a_worker_killed(where, 
     wait_for(lambda: len(list(fits.glob("*/*.json"))) > 2, "some fits", 1000.0)
     os.kill(largest(process.pid), signal.SIGKILL)
     assert process.wait() == 1, (tmp_path / "err").read_text()
-    assert not members(process.pid)
+    wait_for(lambda: not members(process.pid), "the last child ends", 10.0)
     summary = json.loads((fits / "fleet.json").read_text())
     assert [fit["servo"] for fit in summary["fits"] if not fit["failure"]] == [
         name for name in simulation["FLEET"] for _ in range(6)

@@ -65,10 +65,17 @@ def test_a_worker_killed_in_the_middle_costs_nothing(client, tmp_path):
 
 
 def test_a_job_that_kills_every_worker_is_given_up(client):
-    """Two retries: three workers die, the fourth gets other work."""
-    found = run(client, [Job("bad", "unruly:segfault"), Job("good", "unruly:double", (1,))])
-    assert "worker died, tried 3 times" in found["bad"].failure
-    assert found["good"].value == 2
+    """What waits behind it at the workers that die is not blamed for them; what needs it fails with it."""
+    bad = Job("bad", "unruly:segfault")
+    jobs = [
+        bad,
+        *(Job(f"good {k}", "unruly:double", (k,)) for k in range(4)),
+        Job("late", "unruly:add", (1,), bad),
+    ]
+    found = run(client, jobs)
+    assert "its worker died, tried 3 times" in found["bad"].failure
+    assert found["late"].failure == found["bad"].failure
+    assert [found[f"good {k}"].value for k in range(4)] == [0, 2, 4, 6]
 
 
 def test_stopping_leaves_the_cluster_usable(client, tmp_path):

@@ -92,15 +92,48 @@ def run_on_cluster(
     :param retries: how often a job that raises what is not an error of ours is tried again.
     :raises StribeckError: if the scheduler is lost.
     """
+    blamed: list[Job] = []
+    for job, future in _finished(client, _submitted(client, jobs, retries), running, stop):
+        try:
+            yield _ended(job, future)
+        except KilledWorker:
+            blamed.append(job)
+    # Dask blames all that waited at a worker for its death: who is tried alone is not blamed for others.
+    failures: dict[Job, str] = {}
+    for job in sorted(blamed, key=list(jobs).index):
+        if job.after in failures:
+            failures[job] = failures[job.after]
+            yield Ended(job, None, failures[job])
+            continue
+        for _, future in _finished(client, _submitted(client, [job], retries), running, stop):
+            try:
+                yield _ended(job, future)
+            except KilledWorker as error:
+                lost = error.allowed_failures + 1
+                failures[job] = f"its worker died, tried {lost} times beside others and {lost} times alone"
+                yield Ended(job, None, failures[job], 2 * lost)
+
+
+def _submitted(client: Client, jobs: Sequence[Job], retries: int) -> dict[Future, Job]:
+    """Jobs as tasks, with those that come before them."""
     run = uuid.uuid4().hex[:8]
     futures: dict[Job, Future] = {}
-    for job in jobs:
-        before = () if job.after is None else (futures[job.after],)
-        futures[job] = client.submit(
-            _step, job.work, job.arguments, *before, key=f"{job.name} {run}", retries=retries, pure=False
-        )
-    pending = {future: job for job, future in futures.items()}
-    futures.clear()  # a result is kept on the cluster for as long as somebody holds its future
+
+    def submit(job: Job) -> Future:
+        if job not in futures:
+            before = () if job.after is None else (submit(job.after),)
+            futures[job] = client.submit(
+                _step, job.work, job.arguments, *before, key=f"{job.name} {run}", retries=retries, pure=False
+            )
+        return futures[job]
+
+    return {submit(job): job for job in jobs}
+
+
+def _finished(
+    client: Client, pending: dict[Future, Job], running: Running, stop: Callable[[], bool]
+) -> Generator[tuple[Job, Future], None, None]:
+    """Jobs that have ended. A future is forgotten then: the cluster keeps its result for as long as it is held."""
     looked = -LOOK_EVERY
     try:
         while pending and not stop():
@@ -111,7 +144,7 @@ def run_on_cluster(
                 keys = {key for worker in client.processing().values() for key in worker}
                 running([job.name for future, job in pending.items() if future.key in keys])
             for future in _done(pending):
-                yield _ended(pending.pop(future), future)
+                yield pending.pop(future), future
     except (CancelledError, OSError) as error:  # as Dask tells of a scheduler that went away
         raise StribeckError(LOST) from error
     finally:
@@ -131,11 +164,10 @@ def _done(futures: Collection[Future]) -> Collection[Future]:
 def _ended(job: Job, future: Future) -> Ended:
     try:
         kind, content, seconds = future.result()
-    except KilledWorker as error:
-        lost = error.allowed_failures + 1
-        return Ended(job, None, f"its worker died, tried {lost} times", lost)
-    except CancelledError:
+    except KilledWorker:
         raise
+    except CancelledError:
+        raise StribeckError(LOST) from None
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         return Ended(job, None, f"{type(error).__name__}: {reason}", 1)
