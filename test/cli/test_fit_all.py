@@ -137,7 +137,7 @@ def test_a_servo_without_recordings_fails_alone(first, tmp_path, capsys):
 def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(first, tmp_path):
     """Interrupted after the first of many fits: exit code 130, valid files, an honest summary, no children."""
     recorded, fleet = first[0], tmp_path / "fleet.yaml"
-    endless = "laws: [m1, m3], trials: 10000000, method: random, set: {kt: 1.1}"  # half of what it is
+    endless = "laws: [m1, m3], trials: 1000000000, method: random, set: {kt: 1.1}"  # half of what it is
     fleet.write_text(
         f"servos:\n  - {{name: quick, logdir: {recorded}/bags/knee, laws: m1, trials: 300, dt: 0.01, validation_kp: 32}}\n"
         f"  - {{name: slow, logdir: {recorded}/bags/hip, {endless}, dt: 0.01}}\n"

@@ -47,7 +47,8 @@ def smooth_absolute_curvature(residual: Any) -> Any:
 def equivalent_error(loss: Any) -> Any:
     r"""The constant error that has this loss [rad]: the inverse of :math:`\rho`."""
     xp = array_namespace(loss)
-    return xp.sqrt((loss + SMOOTHING) ** 2 - SMOOTHING**2)
+    positive = 0.5 * (loss + abs(loss))  # rounding leaves losses of exact fits a little below zero
+    return xp.sqrt(positive * (positive + 2.0 * SMOOTHING))
 
 
 @dataclass(frozen=True)
