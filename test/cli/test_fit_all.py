@@ -291,5 +291,5 @@ def test_eight_servos_and_six_laws_with_bags_cut_off_and_a_worker_killed(where, 
     before = files(tmp_path)
     (fits / "elbow" / "m3.json").unlink()
     assert main(command[3:]) == 1
-    assert "47 of 48" in capsys.readouterr().out
+    assert "47 of 54" in capsys.readouterr().out
     assert {name for name, when in files(tmp_path).items() if when != before[name]} == {"elbow m3"}
