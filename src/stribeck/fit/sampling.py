@@ -8,19 +8,21 @@ worker may join, leave or be killed at any time, and to resume is to read.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 
 from stribeck.core.parameters import ParameterSet
 from stribeck.fit.search import BudgetSpentError, Incumbent, Problem, Restart, done, fold
-from stribeck.fit.trials import Trials
+from stribeck.fit.trials import Sample, Trials, sample_of, trial_of
 
+Point = frozenset[tuple[str, float]]
 FloatArray = npt.NDArray[np.float64]
 
 SAMPLED = "cmaes"
@@ -38,10 +40,10 @@ class Sampler(Protocol):
     def converged(self) -> bool:
         """Whether there is nothing left to try."""
 
-    def ask(self, count: int) -> list[FrozenTrial]:
-        """Points to try, as trials that lack their values."""
+    def ask(self, count: int) -> list[Sample]:
+        """Points to try, not yet evaluated."""
 
-    def tell(self, trials: Sequence[FrozenTrial]) -> None:
+    def tell(self, trials: Sequence[Sample]) -> None:
         """Take notice of finished trials, whoever evaluated them."""
 
 
@@ -60,22 +62,22 @@ class OptunaSampler:
         self.problem = problem
         self._study = optuna.create_study(sampler=sampler)
         self._distributions = distributions_of(parameters)
-        self._asked: dict[tuple[float, ...], int] = {}
+        self._asked: dict[Point, int] = {}
 
-    def ask(self, count: int) -> list[FrozenTrial]:
+    def ask(self, count: int) -> list[Sample]:
         """See :class:`Sampler`."""
         numbers = [self._study.ask(self._distributions).number for _ in range(count)]
         known = self._study.get_trials(deepcopy=False)
         asked = [known[number] for number in numbers]
-        self._asked |= {tuple(trial.params.values()): trial.number for trial in asked}
-        return asked
+        self._asked |= {_key(trial.params): trial.number for trial in asked}
+        return [sample_of(trial) for trial in asked]
 
-    def tell(self, trials: Sequence[FrozenTrial]) -> None:
+    def tell(self, trials: Sequence[Sample]) -> None:
         """See :class:`Sampler`."""
         for trial in trials:
-            number = self._asked.pop(tuple(trial.params.values()), None)
+            number = self._asked.pop(_key(trial.params), None)
             if number is None:
-                self._study.add_trial(trial)
+                self._study.add_trial(trial_of(trial, self._distributions))
             else:
                 self._study.tell(number, trial.value)
 
@@ -107,7 +109,7 @@ class SharedCMA:
     ) -> None:
         self._whole, self._parameters, self._incumbent = problem, parameters, incumbent
         self._seed, self._budget, self._population, self._rng = seed, budget, population, rng
-        self._waiting: list[FrozenTrial] = []
+        self._waiting: list[Sample] = []
         self._found: list[float] = []
         self._begin()
 
@@ -127,20 +129,15 @@ class SharedCMA:
         """See :class:`Sampler`."""
         return done(self._incumbent, self._found)
 
-    def ask(self, count: int) -> list[FrozenTrial]:
+    def ask(self, count: int) -> list[Sample]:
         """See :class:`Sampler`."""
         points = self._restart.search.ask_population(count, self._rng)
         return [
-            optuna.create_trial(
-                state=TrialState.RUNNING,
-                params=params,
-                distributions=distributions_of(self._parameters),
-                user_attrs={SAMPLED: {"restart": len(self._found), "point": point}},
-            )
+            Sample(params, user_attrs={SAMPLED: {"restart": len(self._found), "point": point}})
             for params, point in zip(params_of(self._parameters, fold(points)), points.tolist(), strict=True)
         ]
 
-    def tell(self, trials: Sequence[FrozenTrial]) -> None:
+    def tell(self, trials: Sequence[Sample]) -> None:
         """See :class:`Sampler`."""
         for trial in trials:
             if not self._belongs(trial):
@@ -156,7 +153,7 @@ class SharedCMA:
                 self._found.append(self._restart.search.best_loss)
                 self._begin()
 
-    def _belongs(self, trial: FrozenTrial) -> bool:
+    def _belongs(self, trial: Sample) -> bool:
         whole = trial.state == TrialState.COMPLETE
         restart = trial.user_attrs.get(SAMPLED, {}).get("restart")
         return restart == len(self._found) and whole == self._restart.on_whole_runs
@@ -196,8 +193,8 @@ def sample(
         asked = sampler.ask(min(batch, incumbent.remaining))
         state = TrialState.COMPLETE if sampler.problem is whole else TrialState.PRUNED
         losses = sampler.problem.losses(units_of(parameters, asked))
-        finished = [_finished(trial, state, loss) for trial, loss in zip(asked, losses.tolist(), strict=True)]
-        trials.append(finished, incumbent.budget)
+        found = zip(asked, losses.tolist(), strict=True)
+        trials.append([replace(s, state=state, value=loss) for s, loss in found], incumbent.budget)
 
 
 def sampler_for(method: str, seed: int, population: int) -> optuna.samplers.BaseSampler:
@@ -225,21 +222,11 @@ def params_of(parameters: ParameterSet, points: FloatArray) -> list[dict[str, fl
     return [dict(zip(parameters.free_names, row, strict=True)) for row in values.tolist()]
 
 
-def units_of(parameters: ParameterSet, trials: Sequence[FrozenTrial]) -> FloatArray:
+def units_of(parameters: ParameterSet, trials: Sequence[Sample]) -> FloatArray:
     """Points of the unit cube (C, n) of trials."""
     rows = [[trial.params[name] for name in parameters.free_names] for trial in trials]
     return np.clip(parameters.to_unit(rows), 0.0, 1.0)
 
 
-def _finished(trial: FrozenTrial, state: TrialState, loss: float) -> FrozenTrial:
-    """An asked trial with its value, when it began and when it ended."""
-    found: Any = optuna.create_trial(
-        state=state,
-        value=loss,
-        params=trial.params,
-        distributions=trial.distributions,
-        user_attrs=trial.user_attrs,
-        system_attrs=trial.system_attrs,
-    )
-    found.datetime_start = trial.datetime_start
-    return found  # type: ignore[no-any-return]
+def _key(params: Mapping[str, float]) -> Point:
+    return frozenset(params.items())

@@ -14,7 +14,7 @@ import sqlite3
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,12 +25,12 @@ import optuna
 import sqlalchemy
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 
 from stribeck.core.parameters import ParameterSet
 from stribeck.errors import MissingDependencyError, OutputError, StribeckError, StudyError
 from stribeck.fit.sampling import distributions_of, params_of, units_of
-from stribeck.fit.trials import Trials, journal_path, trials_of
+from stribeck.fit.trials import Sample, Trials, journal_path, sample_of, trials_of
 from stribeck.io.files import check_writable
 
 FloatArray = npt.NDArray[np.float64]
@@ -46,6 +46,10 @@ WORKER = "stribeck worker"
 
 JOURNALS = (".log", ".journal")
 """Endings of files that are journals without saying so."""
+
+
+TRIES = 3
+"""How often a storage is tried again that others may be making."""
 
 
 class OpenStudy(NamedTuple):
@@ -90,11 +94,11 @@ class _Translated:
     inner: Trials
     url: str
 
-    def append(self, trials: Sequence[FrozenTrial], limit: int) -> None:
+    def append(self, samples: Sequence[Sample], limit: int) -> None:
         with translated(self.url):
-            self.inner.append(trials, limit)
+            self.inner.append(samples, limit)
 
-    def news(self) -> list[FrozenTrial]:
+    def news(self) -> list[Sample]:
         with translated(self.url):
             return self.inner.news()
 
@@ -248,11 +252,11 @@ def open_study(
 
 
 def _storage_beside_others(url: str | None) -> BaseStorage:
-    """A storage that others may be making this very moment: who comes second finds its tables there."""
-    try:
-        return storage_for(url)
-    except StudyError:
-        return storage_for(url)
+    """A storage whose tables others may be making this very moment: who comes second finds them there."""
+    for _ in range(TRIES):
+        with suppress(StudyError):
+            return storage_for(url)
+    return storage_for(url)
 
 
 def best_of(study: optuna.Study, parameters: ParameterSet) -> tuple[FloatArray, FloatArray] | None:
@@ -260,7 +264,7 @@ def best_of(study: optuna.Study, parameters: ParameterSet) -> tuple[FloatArray, 
     if not any(trial.state == TrialState.COMPLETE for trial in study.get_trials(deepcopy=False)):
         return None
     best = study.best_trial
-    return units_of(parameters, [best]), np.array([best.value])
+    return units_of(parameters, [sample_of(best)]), np.array([best.value])
 
 
 def keep_best(opened: OpenStudy, parameters: ParameterSet, unit: FloatArray, loss: float) -> None:

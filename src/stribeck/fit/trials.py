@@ -5,18 +5,21 @@ behind, and the others go on until the study has all its trials. So nothing has 
 out or tried again.
 
 Optuna's relational storage takes some fifty queries for a trial of fourteen parameters. Where its
-tables are the ones known here, a batch goes into them in one transaction, and comes back in three
+tables are the ones known here, a batch goes into them in one transaction, and comes back in a few
 queries. What is written is what ``Study.add_trial`` writes; a test holds the two to each other.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import optuna
 import sqlalchemy as sql
 from optuna.distributions import BaseDistribution, distribution_to_json
@@ -33,31 +36,73 @@ BACKENDS = ("postgresql", "sqlite")
 EVALUATED = (TrialState.COMPLETE, TrialState.PRUNED)
 """States of trials that count; a pruned one was evaluated over a short horizon only."""
 
+Distributions = Mapping[str, BaseDistribution]
+Attributes = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A point to try, or that was tried: what is used here of a trial of Optuna's, without its checks.
+
+    :param params: values of the free parameters by name.
+    :param state: ``COMPLETE``, ``PRUNED`` or, before it was evaluated, ``RUNNING``.
+    :param value: the loss.
+    """
+
+    params: Mapping[str, float]
+    state: TrialState = TrialState.RUNNING
+    value: float = np.nan
+    user_attrs: Attributes = field(default_factory=dict)
+    system_attrs: Attributes = field(default_factory=dict)
+    started: datetime | None = field(default_factory=datetime.now)
+
+
+def sample_of(trial: FrozenTrial) -> Sample:
+    """What is used here of a trial."""
+    value = np.nan if trial.value is None else trial.value
+    return Sample(
+        trial.params, trial.state, value, trial.user_attrs, trial.system_attrs, trial.datetime_start
+    )
+
+
+def trial_of(sample: Sample, distributions: Distributions) -> FrozenTrial:
+    """A finished trial as Optuna wants it."""
+    trial = optuna.create_trial(
+        state=sample.state,
+        value=sample.value,
+        params=dict(sample.params),
+        distributions=dict(distributions),
+        user_attrs=dict(sample.user_attrs),
+        system_attrs=dict(sample.system_attrs),
+    )
+    trial.datetime_start = sample.started
+    return trial
+
 
 class Trials(Protocol):
     """The evaluated trials of one study, in the study's order."""
 
-    def append(self, trials: Sequence[FrozenTrial], limit: int) -> None:
-        """Add evaluated trials, as many as the study may still have of ``limit``."""
+    def append(self, samples: Sequence[Sample], limit: int) -> None:
+        """Add evaluated points, as many as the study may still have of ``limit`` trials."""
 
-    def news(self) -> list[FrozenTrial]:
-        """The trials that came since the last call, whoever evaluated them."""
+    def news(self) -> list[Sample]:
+        """What came since the last call, whoever evaluated it."""
 
 
 def trials_of(
-    study: optuna.Study, storage: BaseStorage, distributions: Mapping[str, BaseDistribution], url: str | None
+    study: optuna.Study, storage: BaseStorage, distributions: Distributions, url: str | None
 ) -> Trials:
     """The trials of a study.
 
     :param storage: where the study is, at ``url``.
     :param distributions: of its parameters.
     """
-    if isinstance(storage, RDBStorage) and _tables_known(storage):
+    if isinstance(storage, RDBStorage) and tables_known(storage):
         return TableTrials(storage, study.study_name, distributions)
     lock: AbstractContextManager[Any] = nullcontext()
     if isinstance(storage, JournalStorage) and url is not None:
         lock = _FileLock(journal_path(url))
-    return StudyTrials(study, lock)
+    return StudyTrials(study, distributions, lock)
 
 
 def journal_path(url: str) -> Path:
@@ -71,25 +116,27 @@ class StudyTrials:
     :param lock: held while a batch is added.
     """
 
-    def __init__(self, study: optuna.Study, lock: AbstractContextManager[Any]) -> None:
-        self._study, self._lock = study, lock
+    def __init__(
+        self, study: optuna.Study, distributions: Distributions, lock: AbstractContextManager[Any]
+    ) -> None:
+        self._study, self._distributions, self._lock = study, distributions, lock
         self._seen: set[int] = set()
 
-    def append(self, trials: Sequence[FrozenTrial], limit: int) -> None:
+    def append(self, samples: Sequence[Sample], limit: int) -> None:
         """See :class:`Trials`."""
         with self._lock:
             room = max(0, limit - len(self._evaluated()))
-            self._study.add_trials(trials[:room])
+            self._study.add_trials([trial_of(sample, self._distributions) for sample in samples[:room]])
 
-    def news(self) -> list[FrozenTrial]:
+    def news(self) -> list[Sample]:
         """See :class:`Trials`."""
         found = [trial for trial in self._evaluated() if trial.number not in self._seen]
         self._seen.update(trial.number for trial in found)
-        return found
+        return [sample_of(trial) for trial in found]
 
     def _evaluated(self) -> list[FrozenTrial]:
-        found: list[FrozenTrial] = self._study.get_trials(deepcopy=False, states=EVALUATED)
-        return found
+        found = self._study.get_trials(deepcopy=False, states=EVALUATED)
+        return [trial for trial in found if trial.params.keys() == self._distributions.keys()]
 
 
 class _FileLock:
@@ -112,111 +159,99 @@ class TableTrials:
     :param distributions: of the parameters that every trial has.
     """
 
-    def __init__(self, storage: RDBStorage, name: str, distributions: Mapping[str, BaseDistribution]) -> None:
+    def __init__(self, storage: RDBStorage, name: str, distributions: Distributions) -> None:
         from optuna.storages._rdb import models
 
         self._models = models
         self._storage = storage
         self._study = storage.get_study_id_from_name(name)
-        self._distributions = dict(distributions)
+        self._names = distributions.keys()
         self._json = {key: distribution_to_json(value) for key, value in distributions.items()}
         self._last = -1
 
-    def append(self, trials: Sequence[FrozenTrial], limit: int) -> None:
+    def append(self, samples: Sequence[Sample], limit: int) -> None:
         """See :class:`Trials`. All of them are in the study, or none."""
         trial, study = self._models.TrialModel, self._models.StudyModel
-        own = trial.study_id == self._study
         with self._session() as session:
             # An update that changes nothing locks the study on every database, as Optuna does for a new trial.
             session.execute(
                 sql.update(study).where(study.study_id == self._study).values(study_name=study.study_name)
             )
-            evaluated = session.scalar(
-                sql.select(sql.func.count()).where(own, trial.state.in_(EVALUATED)).select_from(trial)
-            )
-            number = session.scalar(sql.select(sql.func.count()).where(own).select_from(trial))
-            self._insert(session, list(trials[: max(0, limit - evaluated)]), number)
+            evaluated = sql.func.count().filter(trial.state.in_(EVALUATED))
+            counts = sql.select(sql.func.count(), evaluated).select_from(trial)
+            number, count = session.execute(counts.where(trial.study_id == self._study)).one()
+            self._insert(session, samples[: max(0, limit - count)], number)
 
-    def _insert(self, session: Any, trials: Sequence[FrozenTrial], number: int) -> None:
+    def _insert(self, session: Any, samples: Sequence[Sample], number: int) -> None:
+        """Add samples, the first of which is the study's trial ``number``."""
         models = self._models
         rows = [
             models.TrialModel(
                 study_id=self._study,
                 number=number + k,
-                state=trial.state,
-                datetime_start=trial.datetime_start,
-                datetime_complete=trial.datetime_complete,
+                state=sample.state,
+                datetime_start=sample.started,
+                datetime_complete=datetime.now(),
             )
-            for k, trial in enumerate(trials)
+            for k, sample in enumerate(samples)
         ]
         session.add_all(rows)
-        session.flush()
-        pairs = [(row.trial_id, trial) for row, trial in zip(rows, trials, strict=True)]
-        values = [(key, models.TrialValueModel.value_to_stored_repr(trial.value)) for key, trial in pairs]
-        _fill(
-            session,
-            models.TrialValueModel,
-            (
-                {"trial_id": key, "objective": 0, "value": value, "value_type": kind}
-                for key, (value, kind) in values
-            ),
-        )
-        _fill(
-            session,
-            models.TrialParamModel,
-            (
-                {
-                    "trial_id": key,
-                    "param_name": name,
-                    "param_value": value,
-                    "distribution_json": self._json[name],
-                }
-                for key, trial in pairs
-                for name, value in trial.params.items()
-            ),
-        )
-        for model, attribute in (
+        session.flush()  # which gives them their keys
+        keyed = [(row.trial_id, sample) for row, sample in zip(rows, samples, strict=True)]
+        _fill(session, models.TrialValueModel, (self._value_row(*pair) for pair in keyed))
+        _fill(session, models.TrialParamModel, (row for pair in keyed for row in self._param_rows(*pair)))
+        for model, name in (
             (models.TrialUserAttributeModel, "user_attrs"),
             (models.TrialSystemAttributeModel, "system_attrs"),
         ):
-            _fill(
-                session,
-                model,
-                (
-                    {"trial_id": key, "key": name, "value_json": json.dumps(value)}
-                    for key, trial in pairs
-                    for name, value in getattr(trial, attribute).items()
-                ),
-            )
+            _fill(session, model, (row for key, s in keyed for row in _attribute_rows(key, getattr(s, name))))
 
-    def news(self) -> list[FrozenTrial]:
+    def _value_row(self, key: int, sample: Sample) -> dict[str, Any]:
+        value, kind = self._models.TrialValueModel.value_to_stored_repr(sample.value)
+        return {"trial_id": key, "objective": 0, "value": value, "value_type": kind}
+
+    def _param_rows(self, key: int, sample: Sample) -> Iterator[dict[str, Any]]:
+        for name, value in sample.params.items():
+            yield {
+                "trial_id": key,
+                "param_name": name,
+                "param_value": value,
+                "distribution_json": self._json[name],
+            }
+
+    def news(self) -> list[Sample]:
         """See :class:`Trials`."""
         models = self._models
         trial, value = models.TrialModel, models.TrialValueModel
         new = sql.and_(trial.study_id == self._study, trial.trial_id > self._last, trial.state.in_(EVALUATED))
         with self._session() as session:
             heads = session.execute(
-                sql.select(trial.trial_id, trial.state, value.value, value.value_type)
+                sql.select(
+                    trial.trial_id, trial.state, trial._datetime_start_utc, value.value, value.value_type
+                )
                 .join(value, value.trial_id == trial.trial_id)
                 .where(new, value.objective == 0)
                 .order_by(trial.trial_id)
             ).all()
+            if not heads:
+                return []
+            # What others append meanwhile is for the next call.
+            new = sql.and_(new, trial.trial_id <= heads[-1][0])
             params = self._by_trial(session, models.TrialParamModel, ("param_name", "param_value"), new)
             user = self._by_trial(session, models.TrialUserAttributeModel, ("key", "value_json"), new)
             system = self._by_trial(session, models.TrialSystemAttributeModel, ("key", "value_json"), new)
-        if heads:
-            self._last = heads[-1][0]
+        self._last = heads[-1][0]
         return [
-            optuna.create_trial(
-                state=state,
-                value=value.stored_repr_to_value(stored, kind),
-                params={name: params[key][name] for name in self._distributions},
-                distributions=self._distributions,
-                user_attrs={name: json.loads(text) for name, text in user.get(key, {}).items()},
-                system_attrs={name: json.loads(text) for name, text in system.get(key, {}).items()},
+            Sample(
+                params[key],
+                state,
+                value.stored_repr_to_value(stored, kind),
+                {name: json.loads(text) for name, text in user.get(key, {}).items()},
+                {name: json.loads(text) for name, text in system.get(key, {}).items()},
+                started,
             )
-            for key, state, stored, kind in heads
-            if params.get(key, {}).keys() >= self._distributions.keys()
+            for key, state, started, stored, kind in heads
+            if params.get(key, {}).keys() == self._names
         ]
 
     def _by_trial(
@@ -246,12 +281,17 @@ class TableTrials:
             session.close()
 
 
-def _fill(session: Any, model: Any, rows: Iterator[dict[str, Any]]) -> None:
+def _fill(session: Any, model: Any, rows: Iterable[dict[str, Any]]) -> None:
     if content := list(rows):
-        session.execute(sql.insert(model), content)
+        session.execute(sql.insert(model.__table__), content)
 
 
-def _tables_known(storage: RDBStorage) -> bool:
+def _attribute_rows(key: int, attributes: Attributes) -> Iterator[dict[str, Any]]:
+    for name, value in attributes.items():
+        yield {"trial_id": key, "key": name, "value_json": json.dumps(value)}
+
+
+def tables_known(storage: RDBStorage) -> bool:
     """Whether the tables of a storage are the ones that are written here."""
     try:
         from optuna.storages._rdb import models
