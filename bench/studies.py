@@ -36,8 +36,8 @@ def measure() -> list[dict[str, object]]:
     found = []
     for seed in SEEDS:
         for count in (1, 2):
-            with postgres(binaries) as url:
-                result = race(url, cores[:count], seed)
+            with postgres(binaries) as new_database:
+                result = race(new_database(), cores[:count], seed)
             ratio = "" if count == 1 else f"{found[-1]['seconds'] / result['seconds']:6.2f}"
             print(
                 f"{seed:4d} {count:8d} {result['seconds']:11.2f} {1e3 * result['error']:13.4f} "

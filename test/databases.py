@@ -4,10 +4,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import psycopg
+from psycopg import sql
 
 
 def postgres_binaries() -> Path | None:
@@ -19,8 +23,8 @@ def postgres_binaries() -> Path | None:
 
 
 @contextmanager
-def postgres(binaries: Path) -> Iterator[str]:
-    """A server that lives as long as the context; its URL.
+def postgres(binaries: Path) -> Iterator[Callable[[], str]]:
+    """A server that lives as long as the context: makes databases, and gives their URLs.
 
     PostgreSQL does not run as root, who starts it as nobody.
     """
@@ -50,8 +54,15 @@ def postgres(binaries: Path) -> Iterator[str]:
         server = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=on"
         run("pg_ctl", "start", "--wait", f"--log={folder / 'log'}", "-o", server)
         try:
-            yield f"postgresql://stribeck@/postgres?host={folder}"
+            yield lambda: _new_database(folder)
         finally:
             run("pg_ctl", "stop", "--wait", "--mode=immediate")
     finally:
         shutil.rmtree(folder)
+
+
+def _new_database(folder: Path) -> str:
+    name = f"study_{uuid.uuid4().hex}"
+    with psycopg.connect(host=str(folder), user="stribeck", dbname="postgres", autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return f"postgresql://stribeck@/{name}?host={folder}"

@@ -330,11 +330,15 @@ def search(
     opened = None
     if task.samples or task.settings.study is not None:
         opened = open_for(task, join=join)
-    with suppress(BudgetSpentError):
-        if opened is not None and task.samples:
-            _search_in_study(task, problem, incumbent, opened)
-        else:
-            _search_alone(task, problem, incumbent, opened, seed)
+    try:
+        with suppress(BudgetSpentError):
+            if opened is not None and task.samples:
+                _search_in_study(task, problem, incumbent, opened)
+            else:
+                _search_alone(task, problem, incumbent, opened, seed)
+    finally:
+        if opened is not None:
+            opened.close()
     if incumbent.unit is None:
         # Too small a budget for the method: some points at random are better than nothing.
         points = qmc.Sobol(problem.dimension, rng=np.random.default_rng(seed)).random_base2(6)
@@ -363,7 +367,8 @@ def open_for(task: Task, *, join: bool = False) -> studies.OpenStudy:
 def _search_in_study(task: Task, problem: Problem, incumbent: Incumbent, opened: studies.OpenStudy) -> None:
     """A search of which the study knows all trials, and any number of workers evaluate some."""
     settings, parameters = task.settings, task.parameters
-    stream = np.random.SeedSequence([settings.seed, *opened.join()])
+    worker = opened.join()
+    stream = np.random.SeedSequence([settings.seed, worker.signed_in, worker.place])
     sampler: Sampler
     if settings.method == "cmaes":
         sampler = SharedCMA(
@@ -373,6 +378,7 @@ def _search_in_study(task: Task, problem: Problem, incumbent: Incumbent, opened:
             seed=settings.seed,
             budget=opened.budget,
             population=settings.batch,
+            worker=worker.name,
             rng=np.random.default_rng(stream),
         )
     else:
@@ -441,7 +447,7 @@ def _in_processes(task: Task, on_progress: Callable[[Incumbent], None]) -> tuple
     with studies.shared_storage(settings.study, sampled) as url:
         shared = replace(task, settings=replace(settings, study=url))
         if url is not None:
-            open_for(shared)
+            open_for(shared).close()
         job = partial(_worker_search, shared)
         return search_in_processes(job, settings.workers, settings.trials, on_progress, together=sampled)
 

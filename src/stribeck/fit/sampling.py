@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -26,7 +26,10 @@ Point = frozenset[tuple[str, float]]
 FloatArray = npt.NDArray[np.float64]
 
 SAMPLED = "cmaes"
-"""User attribute of a trial: the restart of CMA-ES that it was sampled for, and its point before folding."""
+"""User attribute of a trial: the restart and generation of CMA-ES that it is of, and its point before folding."""
+
+SILENCE = 4
+"""A worker of which nothing was heard for so many batches of one's own is slow or gone."""
 
 
 class Sampler(Protocol):
@@ -82,17 +85,51 @@ class OptunaSampler:
                 self._study.tell(number, trial.value)
 
 
-class SharedCMA:
-    """One CMA-ES that all workers advance: any population of finished trials makes a generation.
+@dataclass
+class Chain:
+    """One restart of CMA-ES, as the study's trials have advanced it.
 
-    Workers that have read the same trials have the same distribution, and each samples from it with
-    random numbers of its own. A trial that comes when its restart is over, or has gone from the short
-    horizon to whole runs, counts for the best point only.
+    :param generation: how many generations it has been told.
+    :param waiting: the trials of the generation that is not yet whole.
+    :param trials: how many it has been told in all.
+    :param owner: the worker that advanced it last.
+    """
+
+    restart: Restart
+    generation: int = 0
+    waiting: list[Sample] = field(default_factory=list)
+    trials: int = 0
+    owner: str | None = None
+
+    def take(self, sample: Sample) -> None:
+        """Count a trial, if it was sampled from the distribution as it stands."""
+        tag = sample.user_attrs[SAMPLED]
+        if tag["generation"] != self.generation or tag["population"] != self.restart.population:
+            return
+        self.owner = tag["worker"]
+        self.trials += 1
+        self.waiting.append(sample)
+        if len(self.waiting) < self.restart.population:
+            return
+        points = np.array([sample.user_attrs[SAMPLED]["point"] for sample in self.waiting])
+        self.restart.tell(points, np.array([sample.value for sample in self.waiting]))
+        self.waiting.clear()
+        self.generation += 1
+
+
+class SharedCMA:
+    """Several CMA-ES side by side, whose distributions follow from the study's trials.
+
+    CMA-ES takes harm from points that were sampled before its last step: of two workers on one
+    distribution each would undo what the other learned. So each advances a chain of its own, and the
+    search is over when two of them have ended in one minimum. A chain whose worker is silent is free for
+    the others, and a trial that comes too late counts for the best point only.
 
     :param problem: over whole runs.
     :param seed: of the study.
     :param budget: trials that the study was opened for.
-    :param population: points per generation of the first two restarts; it doubles afterwards.
+    :param population: points per generation of the first chains; it doubles with every two that ended.
+    :param worker: name of this worker.
     :param rng: of this worker.
     """
 
@@ -105,24 +142,29 @@ class SharedCMA:
         seed: int,
         budget: int,
         population: int,
+        worker: str,
         rng: np.random.Generator,
     ) -> None:
         self._whole, self._parameters, self._incumbent = problem, parameters, incumbent
         self._seed, self._budget, self._population, self._rng = seed, budget, population, rng
-        self._waiting: list[Sample] = []
+        self._me, self._batches = worker, 0
+        self._heard: dict[str, int] = {}
         self._found: list[float] = []
-        self._begin()
+        self._ended: set[int] = set()
+        self._chains: dict[int, Chain] = {}
+        self._current = 0
+        self._begin(0, population)
 
-    def _begin(self) -> None:
-        index = len(self._found)
+    def _begin(self, index: int, population: int) -> None:
         rng = np.random.default_rng([self._seed, index])
-        population = self._population * 2 ** max(0, index - 1)
-        self._restart = Restart(self._whole, population, 0.3, rng, self._budget)
+        # At least two have to end.
+        restart = Restart(self._whole, population, 0.3, rng, self._budget // 2)
+        self._chains[index] = Chain(restart)
 
     @property
     def problem(self) -> Problem:
         """See :class:`Sampler`."""
-        return self._restart.problem
+        return self._chains[self._current].restart.problem
 
     @property
     def converged(self) -> bool:
@@ -131,32 +173,61 @@ class SharedCMA:
 
     def ask(self, count: int) -> list[Sample]:
         """See :class:`Sampler`."""
-        points = self._restart.search.ask_population(count, self._rng)
+        self._batches += 1
+        chain = self._chains[self._current]
+        points = chain.restart.search.ask_population(count, self._rng)
+        tag = {
+            "restart": self._current,
+            "population": chain.restart.population,
+            "generation": chain.generation,
+            "worker": self._me,
+        }
+        values = params_of(self._parameters, fold(points))
         return [
-            Sample(params, user_attrs={SAMPLED: {"restart": len(self._found), "point": point}})
-            for params, point in zip(params_of(self._parameters, fold(points)), points.tolist(), strict=True)
+            Sample(params, user_attrs={SAMPLED: {**tag, "point": point}})
+            for params, point in zip(values, points.tolist(), strict=True)
         ]
 
-    def tell(self, trials: Sequence[Sample]) -> None:
+    def tell(self, samples: Sequence[Sample]) -> None:
         """See :class:`Sampler`."""
-        for trial in trials:
-            if not self._belongs(trial):
+        for sample in samples:
+            tag = sample.user_attrs.get(SAMPLED)
+            if tag is None:
                 continue
-            self._waiting.append(trial)
-            if len(self._waiting) < self._restart.population:
+            if self._batches:  # what was there before tells nothing of who is there now
+                self._heard[tag["worker"]] = self._batches
+            index = tag["restart"]
+            if index in self._ended:
                 continue
-            losses = np.array([trial.value for trial in self._waiting])
-            points = np.array([trial.user_attrs[SAMPLED]["point"] for trial in self._waiting])
-            self._restart.tell(points, losses)
-            self._waiting.clear()
-            if self._restart.stopped:
-                self._found.append(self._restart.search.best_loss)
-                self._begin()
+            if index not in self._chains:
+                self._begin(index, tag["population"])
+            chain = self._chains[index]
+            chain.take(sample)
+            if chain.restart.stopped:
+                self._found.append(chain.restart.search.best_loss)
+                self._ended.add(index)
+                del self._chains[index]
+        self._current = self._chain_to_advance()
 
-    def _belongs(self, trial: Sample) -> bool:
-        whole = trial.state == TrialState.COMPLETE
-        restart = trial.user_attrs.get(SAMPLED, {}).get("restart")
-        return restart == len(self._found) and whole == self._restart.on_whole_runs
+    def _chain_to_advance(self) -> int:
+        """The most advanced chain that is free; or else one of a worker that has several; or a new one."""
+        trials = {index: chain.trials for index, chain in self._chains.items()}
+        owners = [chain.owner for chain in self._chains.values()]
+        free = [index for index, chain in self._chains.items() if not self._taken(chain.owner)]
+        spare = [index for index, chain in self._chains.items() if owners.count(chain.owner) > 1]
+        if free:
+            return max(free, key=trials.__getitem__)
+        if spare:
+            return min(spare, key=trials.__getitem__)
+        index = max([*self._chains, *self._ended]) + 1
+        self._begin(index, self._population * 2 ** (len(self._found) // 2))
+        return index
+
+    def _taken(self, owner: str | None) -> bool:
+        """Whether a chain is another worker's, one that was heard of lately."""
+        if owner is None or owner == self._me or owner not in self._heard:
+            return False
+        return self._batches - self._heard[owner] <= SILENCE
 
 
 def sample(

@@ -52,6 +52,20 @@ TRIES = 3
 """How often a storage is tried again that others may be making."""
 
 
+class Worker(NamedTuple):
+    """A worker of a study.
+
+    No other one has the same two numbers, and they are the same whenever workers come in the same order.
+
+    :param signed_in: how many had signed in when it had.
+    :param place: which of them it is.
+    """
+
+    name: str
+    signed_in: int
+    place: int
+
+
 class OpenStudy(NamedTuple):
     """A study, its storage, and where that is."""
 
@@ -70,18 +84,19 @@ class OpenStudy(NamedTuple):
             found = trials_of(self.study, self.storage, distributions_of(parameters), self.url)
         return _Translated(found, str(self.url))
 
-    def join(self) -> list[int]:
-        """Sign in as a worker.
-
-        :returns: two numbers that no other worker of this study has, and that are the same whenever
-            workers come in the same order: how many had signed in, and which of them this one is.
-        """
+    def join(self) -> Worker:
+        """Sign in as a worker."""
+        name = uuid.uuid4().hex
         with translated(str(self.url)):
-            key = f"{WORKER} {len(self._workers()):04d} {uuid.uuid4().hex}"
+            key = f"{WORKER} {len(self._workers()):04d} {name}"
             self.study.set_user_attr(key, f"{socket.gethostname()} {os.getpid()}")
             # Two that sign in at once see different numbers, or both the same names.
             workers = self._workers()
-        return [len(workers), workers.index(key)]
+        return Worker(name, len(workers), workers.index(key))
+
+    def close(self) -> None:
+        """Close its connections."""
+        close_storage(self.storage)
 
     def _workers(self) -> list[str]:
         return sorted(key for key in self.study.user_attrs if key.startswith(WORKER))
@@ -103,10 +118,11 @@ class _Translated:
             return self.inner.news()
 
 
-def storage_for(url: str | None) -> BaseStorage:
+def storage_for(url: str | None, *, beside_others: bool = False) -> BaseStorage:
     """The storage of a URL: ``sqlite:///FILE``, ``postgresql://USER@HOST/DATABASE``, ``journal:FILE`` (or a
     path that ends in ``.log`` or ``.journal``), another database of SQLAlchemy's, or memory without one.
 
+    :param beside_others: others may be making its tables this very moment.
     :raises StudyError: for a storage that cannot be used, or a file that is something else.
     :raises MissingDependencyError: where the driver of a database is not installed.
     """
@@ -123,12 +139,28 @@ def storage_for(url: str | None) -> BaseStorage:
         backend = parsed.get_backend_name()
     if backend == "sqlite":
         _check_study_file(Path(parsed.database or ""), "sqlite", url)
-        with translated(url):
-            return _sqlite_storage(url)
-    if parsed.drivername == "postgresql+psycopg" and importlib.util.find_spec("psycopg") is None:
+    elif parsed.drivername == "postgresql+psycopg" and importlib.util.find_spec("psycopg") is None:
         raise MissingDependencyError("a study on PostgreSQL needs psycopg: pip install 'stribeck[postgres]'")
     with translated(url):
-        return RDBStorage(url)
+        if beside_others:
+            _make_tables(url)
+        return _sqlite_storage(url) if backend == "sqlite" else RDBStorage(url)
+
+
+def _make_tables(url: str) -> None:
+    """Make what a database lacks. Of several that do so at once all but one fail, and find it there then."""
+    for _ in range(TRIES):
+        # Without a pool no connection is left of an attempt that failed.
+        with suppress(Exception):
+            RDBStorage(url, engine_kwargs={"poolclass": sqlalchemy.NullPool})
+            return
+
+
+def close_storage(storage: BaseStorage) -> None:
+    """Close a storage's connections, if it has any."""
+    if isinstance(storage, RDBStorage):
+        storage.remove_session()
+        storage.engine.dispose()
 
 
 def canonical(url: str) -> str:
@@ -225,38 +257,41 @@ def open_study(
     :raises StudyError: if the study exists and should not, or the other way round, or is of other data.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = _storage_beside_others(url) if join else storage_for(url)
-    place = shown(str(url))
-    with translated(str(url)):
-        existing = {study.study_name for study in storage.get_all_studies()}
-        if name in existing and not (resume or join):
-            raise StudyError(
-                f"study {place!r} has {name!r} already: go on with --resume, or name another database"
-            )
-        if name not in existing and resume:
-            known = ", ".join(sorted(existing)) or "none"
-            raise StudyError(f"study {place!r} has no {name!r} to resume; it has: {known}")
-        study = optuna.create_study(storage=storage, study_name=name, load_if_exists=resume or join)
-        found = study.user_attrs.get(SIGNATURE)
-        if found is None:
-            study.set_user_attr(TRIALS, trials)
-            study.set_user_attr(SIGNATURE, dict(signature))
-            found = study.user_attrs[SIGNATURE]  # what counts, where two began at once
-        wanted = json.loads(json.dumps(signature))
-        if found != wanted:
-            differing = sorted(key for key in {*found, *wanted} if found.get(key) != wanted.get(key))
-            raise StudyError(
-                f"study {place!r}: {name!r} was made with another {', '.join(differing)}; name another database"
-            )
+    storage = storage_for(url, beside_others=join)
+    try:
+        with translated(str(url)):
+            study = _study_in(storage, shown(str(url)), name, resume=resume, join=join)
+            _check_signature(study, shown(str(url)), signature, trials)
+    except BaseException:
+        close_storage(storage)
+        raise
     return OpenStudy(study, storage, None if url is None else canonical(url))
 
 
-def _storage_beside_others(url: str | None) -> BaseStorage:
-    """A storage whose tables others may be making this very moment: who comes second finds them there."""
-    for _ in range(TRIES):
-        with suppress(StudyError):
-            return storage_for(url)
-    return storage_for(url)
+def _study_in(storage: BaseStorage, place: str, name: str, *, resume: bool, join: bool) -> optuna.Study:
+    existing = {study.study_name for study in storage.get_all_studies()}
+    if name in existing and not (resume or join):
+        raise StudyError(
+            f"study {place!r} has {name!r} already: go on with --resume, or name another database"
+        )
+    if name not in existing and resume:
+        known = ", ".join(sorted(existing)) or "none"
+        raise StudyError(f"study {place!r} has no {name!r} to resume; it has: {known}")
+    return optuna.create_study(storage=storage, study_name=name, load_if_exists=resume or join)
+
+
+def _check_signature(study: optuna.Study, place: str, signature: Mapping[str, Any], trials: int) -> None:
+    """Sign a new study; refuse one with another signature."""
+    if SIGNATURE not in study.user_attrs:
+        study.set_user_attr(TRIALS, trials)
+        study.set_user_attr(SIGNATURE, dict(signature))
+    found = study.user_attrs[SIGNATURE]  # what counts, where two began at once
+    wanted = json.loads(json.dumps(signature))
+    if found != wanted:
+        differing = sorted(key for key in {*found, *wanted} if found.get(key) != wanted.get(key))
+        raise StudyError(
+            f"study {place!r}: {study.study_name!r} was made with another {', '.join(differing)}; name another database"
+        )
 
 
 def best_of(study: optuna.Study, parameters: ParameterSet) -> tuple[FloatArray, FloatArray] | None:

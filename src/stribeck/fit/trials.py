@@ -99,7 +99,7 @@ def trials_of(
     """
     if isinstance(storage, RDBStorage) and tables_known(storage):
         return TableTrials(storage, study.study_name, distributions)
-    lock: AbstractContextManager[Any] = nullcontext()
+    lock: AbstractContextManager[Any] | None = None
     if isinstance(storage, JournalStorage) and url is not None:
         lock = _FileLock(journal_path(url))
     return StudyTrials(study, distributions, lock)
@@ -117,10 +117,14 @@ class StudyTrials:
     """
 
     def __init__(
-        self, study: optuna.Study, distributions: Distributions, lock: AbstractContextManager[Any]
+        self,
+        study: optuna.Study,
+        distributions: Distributions,
+        lock: AbstractContextManager[Any] | None = None,
     ) -> None:
-        self._study, self._distributions, self._lock = study, distributions, lock
-        self._seen: set[int] = set()
+        self._study, self._distributions = study, distributions
+        self._lock = lock or nullcontext()
+        self._seen = 0
 
     def append(self, samples: Sequence[Sample], limit: int) -> None:
         """See :class:`Trials`."""
@@ -130,13 +134,13 @@ class StudyTrials:
 
     def news(self) -> list[Sample]:
         """See :class:`Trials`."""
-        found = [trial for trial in self._evaluated() if trial.number not in self._seen]
-        self._seen.update(trial.number for trial in found)
-        return [sample_of(trial) for trial in found]
+        found = self._evaluated()
+        new, self._seen = found[self._seen :], len(found)
+        return [sample_of(trial) for trial in new]
 
     def _evaluated(self) -> list[FrozenTrial]:
-        found = self._study.get_trials(deepcopy=False, states=EVALUATED)
-        return [trial for trial in found if trial.params.keys() == self._distributions.keys()]
+        found: list[FrozenTrial] = self._study.get_trials(deepcopy=False, states=EVALUATED)
+        return found
 
 
 class _FileLock:
