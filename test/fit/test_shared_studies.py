@@ -1,13 +1,18 @@
 """Several workers on one study: its trials are exactly those asked for, whoever joins, leaves or dies."""
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import numpy as np
 import optuna
@@ -16,16 +21,16 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from databases import postgres, postgres_binaries
+from driving import wait_for
 from helpers import REPOSITORY, refusal
 from recovery import truth_of, virtual_logs
 from stribeck.core.virtual import Encoder
 from stribeck.errors import MissingDependencyError
-from stribeck.fit import study as studies
 from stribeck.fit.identify import identify, open_for, search
 from stribeck.fit.rollout import Meter
 from stribeck.fit.sampling import SAMPLED, SILENCE, SharedCMA, distributions_of, sample
 from stribeck.fit.search import Incumbent
-from stribeck.fit.study import close_storage, open_study, storage_for
+from stribeck.fit.study import canonical, close_storage, open_study, storage_for
 from stribeck.fit.trials import Sample, StudyTrials, TableTrials, trials_of
 from studies import TINY, best_of, tiny_task, trials_in
 
@@ -238,10 +243,11 @@ def test_workers_that_read_the_same_trials_sample_from_the_same_distribution(log
     assert np.all(spread < 0.1), "nothing was learned"
 
 
-def test_joining_with_anything_else_is_refused_in_one_line(logs, tmp_path):
+def test_joining_with_anything_else_is_refused_in_one_line(logs, new_rollout, tmp_path):
     """Other recordings, bounds, method, seed or batch; each named."""
     url = f"sqlite:///{tmp_path / 'study.db'}"
-    identify(tiny_task(logs, method="random", trials=8, study=url))
+    task = tiny_task(logs, method="random", trials=8, study=url)
+    search(task, new_rollout(), 0, 8, lambda incumbent: None)
 
     def joined(recordings=logs, change=lambda task: task, **settings):
         settings = {"method": "random", "trials": 16, "study": url, "join": True} | settings
@@ -261,7 +267,7 @@ def test_passwords_are_not_shown_and_a_missing_driver_is_named(monkeypatch):
     url = "postgresql://me:secret@127.0.0.1:1/none"
     message = refusal(lambda: open_study(url, "x", {}, 1), "me:***@127.0.0.1")
     assert "secret" not in message
-    monkeypatch.setattr(studies.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingDependencyError, match="stribeck\\[postgres\\]"):
         open_study(url, "x", {}, 1)
 
@@ -323,3 +329,47 @@ def test_a_chain_is_left_to_its_worker_as_long_as_that_is_heard_of(logs):
     assert alone[:SILENCE] == [1] * SILENCE
     assert {0, 1, 2} <= set(alone), "the silent worker's chain is not taken over"
     assert sum(one != other for one, other in pairwise(alone)) <= 3, "a chain is left before its end"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql",
+        pytest.param("sqlite", marks=pytest.mark.slow),
+        pytest.param("journal", marks=pytest.mark.slow),
+    ],
+    indirect=True,
+)
+def test_the_dashboard_shows_a_study(logs, new_rollout, url):
+    """Optuna's dashboard, started on the storage, answers with its trials, their values and parameters."""
+    incumbent = search(cma(logs, url, 512), new_rollout(), 0, 512, lambda incumbent: None)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    program = Path(sys.executable).with_name("optuna-dashboard")
+    storage = canonical(url).removeprefix("journal:")
+    command = [program, storage, "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as dashboard:
+
+        def asked(path):
+            with urlopen(f"http://127.0.0.1:{port}/api/{path}", timeout=10) as answer:  # our own
+                return json.load(answer)
+
+        def listening():
+            with suppress(URLError):
+                return bool(asked("studies"))
+            return False
+
+        try:
+            wait_for(listening, "the dashboard to answer", timeout=60.0)
+            (summary,) = asked("studies")["study_summaries"]
+            shown = asked(f"studies/{summary['study_id']}")
+        finally:
+            dashboard.terminate()
+    assert summary["study_name"] == "stribeck mx106 m1"
+    assert '"recordings": "sha256:' in {a["key"]: a["value"] for a in summary["user_attrs"]}["stribeck"]
+    trials = shown["trials"]
+    assert len(trials) == 512
+    assert {trial["state"] for trial in trials} == {"Complete", "Pruned"}
+    assert min(float(t["values"][0]) for t in trials if t["state"] == "Complete") == incumbent.loss
+    names = {param["name"] for param in trials[0]["params"]}
+    assert names == {"kt", "R", "armature", "q_offset", "friction_base", "friction_viscous"}

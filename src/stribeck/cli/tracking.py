@@ -7,7 +7,7 @@ goes wrong there is one warning, and the fit goes on.
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import importlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -32,8 +32,6 @@ class Tracker:
     def __init__(self, project: str, name: str, config: Mapping[str, Any]) -> None:
         self._run: Any = None
         with self._harmless():
-            # Errors of its own would be reported to its makers, also in offline mode.
-            os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
             import wandb
 
             settings = wandb.Settings(console="off", silent=True)
@@ -90,8 +88,14 @@ def tracked(arguments: argparse.Namespace, law: str) -> Iterator[Tracker | None]
 
 def check_tracking(arguments: argparse.Namespace) -> None:
     """Raise :class:`MissingDependencyError` if what ``--wandb`` needs is not here."""
-    if arguments.wandb and importlib.util.find_spec("wandb") is None:
-        raise MissingDependencyError("--wandb needs wandb: pip install 'stribeck[wandb]'")
+    if not arguments.wandb:
+        return
+    # Errors of its own would be reported to its makers, also in offline mode. It asks on import.
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    try:
+        importlib.import_module("wandb")
+    except ModuleNotFoundError:
+        raise MissingDependencyError("--wandb needs wandb: pip install 'stribeck[wandb]'") from None
 
 
 def config_of(arguments: argparse.Namespace, law: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ point, so that any of them can be resumed and looked at with Optuna's tools.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import os
 import socket
@@ -139,8 +139,13 @@ def storage_for(url: str | None, *, beside_others: bool = False) -> BaseStorage:
         backend = parsed.get_backend_name()
     if backend == "sqlite":
         _check_study_file(Path(parsed.database or ""), "sqlite", url)
-    elif parsed.drivername == "postgresql+psycopg" and importlib.util.find_spec("psycopg") is None:
-        raise MissingDependencyError("a study on PostgreSQL needs psycopg: pip install 'stribeck[postgres]'")
+    elif parsed.drivername == "postgresql+psycopg":
+        try:
+            importlib.import_module("psycopg")
+        except ImportError:
+            raise MissingDependencyError(
+                "a study on PostgreSQL needs psycopg: pip install 'stribeck[postgres]'"
+            ) from None
     with translated(url):
         if beside_others:
             _make_tables(url)
