@@ -57,7 +57,8 @@ def _rates(platform: str) -> dict[str, Any]:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     import jax
     import numpy as np
-    from run import CANDIDATES, LAW, SERVO, elapsed, simulated
+    from run import CANDIDATES, elapsed
+    from runs import LAW, SERVO, simulated
 
     from stribeck.fit.rollout import Rollout
 

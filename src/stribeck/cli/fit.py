@@ -21,6 +21,7 @@ from stribeck.cli.main import DONE, INTERRUPTED, STARTED
 from stribeck.cli.progress import Progress, progress_of
 from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
+from stribeck.cli.tracking import Tracker, check_tracking, tracked
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import LAWS, law_named
 from stribeck.core.log import Log, common_value
@@ -46,6 +47,7 @@ REFRESH_SHARE = 0.02
 def run(arguments: argparse.Namespace) -> int:
     """Fit one law, or all, and write what was found."""
     _check_outputs(arguments)
+    check_tracking(arguments)
     if arguments.eval:
         return _evaluate(arguments)
     with StopRequest.on_signals() as stop:
@@ -64,7 +66,10 @@ def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
         if arguments.free:
             check_freed(task, arguments.free, _print_left_out, stop)
         progress = progress_of(arguments.progress, task.law.name, task.settings.trials)
-        result = _fit(task, _output_of(arguments, task), progress, started, stop)
+        with tracked(arguments, task.law.name) as tracker:
+            result = _fit(task, _output_of(arguments, task), progress, tracker, started, stop)
+            if tracker is not None:
+                tracker.finish(result)
         results.append(result)
         _write_json(arguments, results)
         print_result(result)
@@ -119,6 +124,10 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         study, resume = arguments.load_study, True
     if resume and study is None:
         raise StudyError("--resume needs the study to go on with: add --study URL")
+    if arguments.join and study is None:
+        raise StudyError("--join needs the study to take part in: add --study URL")
+    if arguments.join and resume:
+        raise StudyError("--join opens a study or goes on with it, --resume only goes on: name one")
     return Settings(
         method=arguments.method,
         trials=arguments.trials,
@@ -126,6 +135,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         workers=arguments.workers,
         study=study,
         resume=resume,
+        join=arguments.join,
+        batch=arguments.batch,
         dt=arguments.dt,
         reset_period=arguments.reset_period,
         dtype="float64" if arguments.float64 else "float32",
@@ -161,9 +172,15 @@ def _output_of(arguments: argparse.Namespace, task: Task) -> Path | None:
 
 
 def _fit(
-    task: Task, output: Path | None, progress: Progress, started: float, stop: Callable[[], bool]
+    task: Task,
+    output: Path | None,
+    progress: Progress,
+    tracker: Tracker | None,
+    started: float,
+    stop: Callable[[], bool],
 ) -> FitResult:
     """Fit and show progress, refreshing the parameter file with the best point so far."""
+    watched = output is not None or tracker is not None
     next_refresh = time.perf_counter() + REFRESH_EVERY
     with progress:
 
@@ -171,10 +188,12 @@ def _fit(
             nonlocal next_refresh
             error = None if incumbent.unit is None else equivalent_error(incumbent.loss)
             progress.update(incumbent.evaluations(), error)
-            if output is not None and time.perf_counter() > next_refresh:
+            if watched and time.perf_counter() > next_refresh:
                 begin = time.perf_counter()
                 so_far = snapshot(task, incumbent, started)
-                if so_far is not None:
+                if so_far is not None and tracker is not None:
+                    tracker.log(so_far)
+                if so_far is not None and output is not None:
                     write_parameter_file(output, so_far.parameter_file())
                 cost = time.perf_counter() - begin
                 next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)

@@ -259,7 +259,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=60_000,
         metavar="N",
-        help="evaluations per law at most (default: 60000)",
+        help="evaluations per law at most, of a shared study in all (default: 60000)",
     )
     search.add_argument(
         "--workers",
@@ -270,9 +270,23 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     )
     search.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
     search.add_argument(
-        "--study", metavar="URL", help="Optuna storage: sqlite:///FILE, journal:FILE or a database"
+        "--study",
+        metavar="URL",
+        help="Optuna storage: sqlite:///FILE, journal:FILE, postgresql://USER@HOST/DATABASE",
     )
     search.add_argument("--resume", action="store_true", help="go on with what the study holds")
+    search.add_argument(
+        "--join",
+        action="store_true",
+        help="take part in the study, which the first worker opens: the same command on every machine",
+    )
+    search.add_argument(
+        "--batch",
+        type=count,
+        default=64,
+        metavar="N",
+        help="trials that a worker asks for and tells at a time (default: 64)",
+    )
     search.add_argument("--load-study", metavar="URL", help="the same as --study URL --resume")
     search.add_argument("--float64", action="store_true", help="search in double precision")
     _simulation(parser)
@@ -289,6 +303,14 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument(
         "--quiet", dest="progress", action="store_const", const="none", help="no progress: --progress none"
+    )
+    output.add_argument(
+        "--wandb",
+        action="store_true",
+        help="log to Weights & Biases, whose own variables apply (WANDB_MODE=offline, …)",
+    )
+    output.add_argument(
+        "--wandb-project", default="stribeck", metavar="NAME", help="its project (default: stribeck)"
     )
     output.add_argument(
         "--eval", action="store_true", help="do not fit: evaluate the parameter file of --output"

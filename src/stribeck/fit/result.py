@@ -39,6 +39,8 @@ class Settings:
     :param workers: processes that search side by side.
     :param study: URL of an Optuna storage.
     :param resume: go on with what the study holds.
+    :param join: take part in the study if it is there, open it if not.
+    :param batch: trials that a worker evaluates and appends to a study at a time.
     :param dt: time step [s].
     :param reset_period: put simulations back on the measurement every so often [s].
     :param dtype: arithmetic of the compiled simulations.
@@ -50,6 +52,8 @@ class Settings:
     workers: int = 1
     study: str | None = None
     resume: bool = False
+    join: bool = False
+    batch: int = 64
     dt: float = 0.005
     reset_period: float | None = None
     dtype: Literal["float32", "float64"] = "float32"

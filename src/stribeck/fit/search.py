@@ -282,10 +282,10 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
         self.best_point = fold(mean)
         self._last_gain = 0
 
-    def ask_population(self) -> FloatArray:
-        """A population (population, n), not yet folded."""
+    def ask_population(self, count: int | None = None, rng: np.random.Generator | None = None) -> FloatArray:
+        """A population (population, n), not yet folded; or so many points, drawn with ``rng``."""
         basis, scale = self._eigen_decomposition()
-        normal = self._rng.standard_normal((self.population_size, self.dim))
+        normal = (rng or self._rng).standard_normal((count or self.population_size, self.dim))
         return cast(FloatArray, self.mean + self._sigma * (normal * scale) @ basis.T)
 
     def tell_population(self, points: FloatArray, losses: FloatArray) -> None:
@@ -335,7 +335,7 @@ class Restart:
         self._rng = rng
         self._whole = problem
         self._short_generations = min(SHORT_GENERATIONS, budget // (3 * population))
-        self.problem = problem.with_reset_period(SHORT_HORIZON)
+        self.problem = problem.with_reset_period(SHORT_HORIZON) if self._short_generations else problem
         self.search = PopulationCMA(
             rng.random(problem.dimension), sigma, population, int(rng.integers(2**31))
         )
@@ -396,7 +396,7 @@ def hybrid(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> 
     Two searches of different kinds that end in one minimum are better evidence than two of the same.
     """
     found: list[float] = []
-    while not _done(incumbent, found):
+    while not done(incumbent, found):
         if len(found) % 2 == 0:
             found.append(_refined(problem, incumbent, descend(problem, incumbent, rng), rng))
         else:
@@ -448,7 +448,7 @@ def _floored(covariance: FloatArray, floor: float) -> FloatArray:
     return cast(FloatArray, (axes * np.maximum(width, floor) ** 2) @ axes.T)
 
 
-def _done(incumbent: Incumbent, found: list[float]) -> bool:
+def done(incumbent: Incumbent, found: list[float]) -> bool:
     """Whether two independent searches ended at the best point there is, or one where nothing is left
     to explain.
     """
@@ -459,7 +459,7 @@ def _done(incumbent: Incumbent, found: list[float]) -> bool:
 def multi_start(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> None:
     """Levenberg-Marquardt from many starts, again and again until two rounds agree."""
     found: list[float] = []
-    while not _done(incumbent, found):
+    while not done(incumbent, found):
         best = levenberg_marquardt(problem, incumbent, descend(problem, incumbent, rng), iterations=30)
         incumbent.settle(best.points, best.losses)
         found.append(float(best.losses[0]))
@@ -479,7 +479,7 @@ def bipop_cmaes(problem: Problem, incumbent: Incumbent, rng: np.random.Generator
     small: list[Restart] = []
     found: list[float] = []
     spent_large = spent_small = 0
-    while not _done(incumbent, found):
+    while not done(incumbent, found):
         # The first restarts go all the way before small ones begin.
         if len(found) < 2 or spent_large <= spent_small:
             advance(incumbent, large)

@@ -24,12 +24,13 @@ It has to be picklable."""
 
 
 def search_in_processes(
-    job: Job, count: int, budget: int, on_progress: Callable[[Incumbent], None]
+    job: Job, count: int, budget: int, on_progress: Callable[[Incumbent], None], *, together: bool = False
 ) -> tuple[Incumbent, float]:
     """Run ``job`` in so many fresh processes, and keep the best point.
 
     A worker that dies is missed, not fatal, as long as one of them has found something.
 
+    :param together: every worker counts the evaluations of all.
     :returns: the incumbent of all, and the longest time a worker spent compiling [s].
     :raises StribeckError: the first worker's error, if none finished.
     """
@@ -37,7 +38,8 @@ def search_in_processes(
     reports = context.Queue()
     processes = [context.Process(target=_work, args=(job, k, reports), daemon=True) for k in range(count)]
     evaluations = [0] * count
-    incumbent = Incumbent(budget, lambda: sum(evaluations), on_progress)
+    total: Callable[[list[int]], int] = max if together else sum
+    incumbent = Incumbent(budget, lambda: total(evaluations), on_progress)
     # Processes inherit what is blocked: Ctrl-C is the parent's business, from their first moment on.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -81,7 +83,7 @@ def search_in_processes(
             process.join()
     if not finished and incumbent.unit is None:
         raise StribeckError(failure or "no worker finished")
-    incumbent.converged = len(finished) == count and all(finished)
+    incumbent.converged = (together or len(finished) == count) and bool(finished) and all(finished)
     return incumbent, compile_seconds
 
 
