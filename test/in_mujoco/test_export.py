@@ -265,6 +265,8 @@ def test_the_command_puts_the_servo_into_a_model(params, tmp_path, capsys):
     assert "integrator is not Euler" in capsys.readouterr().err
     model = mujoco.MjModel.from_xml_path(str(output))
     assert model.dof_frictionloss[0] == pytest.approx(M1.values["friction_base"], rel=1e-5)
+    assert main([*words, "--output", str(output), "--timestep", "0.001"]) == 1
+    assert "has its own" in capsys.readouterr().err
     assert main([*words, "--output", str(source)]) == 1
     assert "is an input of this command" in capsys.readouterr().err
     assert source.read_bytes() == before
