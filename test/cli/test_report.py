@@ -75,6 +75,20 @@ def wild(params):
     return path
 
 
+def test_a_simulation_that_is_not_that_of_the_fit_is_named(params, bags, tmp_path):
+    """Errors of a second between resets look better than they are."""
+    output = tmp_path / "report.html"
+    assert main(command(params, bags, output)) == 0
+    assert "simulated here otherwise" not in output.read_text()
+    assert main([*command(params, bags, output), "--dt", "0.01", "--reset-period", "1"]) == 0
+    text = output.read_text()
+    assert (
+        "M3 is simulated here otherwise than in its fit: steps of 10 ms, reset every 1 s, there steps of 5 ms, whole runs."
+        in text
+    )
+    assert "put back on the measurement every 1 s: errors are of stretches" in text
+
+
 def test_files_of_one_name_are_told_by_their_folders(params, bags, tmp_path, capsys):
     """As many folders as it takes; one file twice is refused."""
     paths = [tmp_path / f"seed_{k}" / "fit" / "m3.json" for k in (0, 1)]

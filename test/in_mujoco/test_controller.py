@@ -187,6 +187,28 @@ def test_a_reset_in_the_middle_is_a_new_beginning():
     np.testing.assert_array_equal(played(model, controller, bench, data), first)
 
 
+def test_a_reset_after_one_step_is_a_new_beginning():
+    """It takes no time back since the last update; the load is that of the new state all the same."""
+    model = one_joint()
+    controller, data = Controller(model, {"joint": Servo(M6, 400.0)}), mujoco.MjData(model)
+    data.qpos[0] = 1.0
+    controller.update(data, [1.0])
+    assert abs(controller.external_torque[0]) > 0.05
+    mujoco.mj_step(model, data)
+    mujoco.mj_resetData(model, data)
+    controller.update(data, [0.0])
+    assert controller.external_torque[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_another_time_step_is_refused():
+    """Firmware and friction solver are set up for the one that the model had."""
+    model = one_joint()
+    controller = Controller(model, {"joint": Servo(M1, 400.0)})
+    model.opt.timestep = 0.001
+    with pytest.raises(ConfigError, match=r"timestep was 0.002 s .* is 0.001 s now"):
+        controller.update(mujoco.MjData(model), [0.0])
+
+
 def test_reset_takes_the_forces_of_the_state_that_was_put_in():
     """After a jump of the state the load is that of the new state, not of the last step."""
     model = one_joint()
@@ -270,9 +292,13 @@ def test_commands_come_late():
     assert np.all(bench_of(M1, 0.005).errors(bench.position) > 1e-3)
 
 
-def test_own_actuators_make_way_when_asked():
-    """The model's position servo is switched off; without being asked the controller refuses."""
-    actuator = '<actuator><position name="arm" joint="joint" kp="50"/></actuator>'
+@pytest.mark.parametrize(
+    "own",
+    ["position", pytest.param("pid", marks=pytest.mark.skipif(mujoco.__version__ < "4", reason="MuJoCo 4"))],
+)
+def test_own_actuators_make_way_when_asked(own):
+    """The model's position servo, of one input or two, is switched off; without being asked the controller refuses."""
+    actuator = f'<actuator><{own} name="arm" joint="joint" kp="50" kv="1"/></actuator>'
     with pytest.raises(
         ConfigError, match="'arm' already; remove it, or switch it off with replace_actuators"
     ):

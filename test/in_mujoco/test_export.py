@@ -21,6 +21,13 @@ from stribeck.mujoco import Servo, export_onto, exported, snippet
 
 M1 = parameters_of("xl330", "m1")
 SERVO = Servo(M1, 400.0, supply_voltage=5.0)
+DEFAULTS = (
+    '<default><joint actuatorfrcrange="-0.01 0.01"/><general gear="3" dyntype="filter"/>'
+    '<position kp="4" ctrlrange="-0.1 0.1"/></default>'
+)
+"""What a model has for joints and actuators of its own."""
+
+NEWER = pytest.mark.skipif(int(mujoco.__version__[0]) < 4, reason="actuators of MuJoCo 4")
 
 
 @pytest.fixture
@@ -65,7 +72,9 @@ def test_a_plain_joint_moves_as_law_m1(name, dt, bound):
     bench = bench_of(parameters_of(name, "m1"), dt, plays)
     found = np.empty_like(bench.position)
     for r, servo in enumerate(bench.servos().values()):
-        text = xml_of([bench.setups[r]], dt).replace('name="joint0"', f'name="joint0" class="{name}_m1"')
+        text = xml_of([bench.setups[r]], dt).replace(
+            'name="joint0"', f'name="joint0" class="{name}_m1_joint0"'
+        )
         spec = mujoco.MjSpec.from_string(
             text.replace("<worldbody>", '<include file="servo.xml"/><worldbody>'),
             include={"servo.xml": snippet(servo, ["joint0"], dt).encode()},
@@ -133,13 +142,16 @@ def test_a_model_keeps_the_rest(tmp_path):
         ('<motor joint="j" gear="3" ctrllimited="true" ctrlrange="-0.1 0.1"/>', False),
         ('<intvelocity joint="j" kp="2" actrange="-1 1"/>', False),
         ('<position joint="j" kp="4" kv="1" timeconst="0.1" ctrllimited="true" ctrlrange="-1 1"/>', True),
+        pytest.param('<position joint="j" kp="4" nsample="9" delay="0.02"/>', False, marks=NEWER),
+        pytest.param('<pid joint="j" kp="4" ki="1" kv="1"/>', False, marks=NEWER),
+        ("", False),
     ],
 )
 def test_an_actuator_of_any_kind_becomes_the_servo(tmp_path, actuator, limited):
-    """Its gear, dynamics and gains go; a range of ctrl stays only where it was one of positions."""
+    """Its gear, dynamics, delay and gains go; a range of ctrl stays only where it was one of positions, of its own."""
     body = '<body><joint name="j" axis="0 1 0"/><geom size="0.02" pos="0 0 -0.1"/></body>'
     (tmp_path / "in.xml").write_text(
-        f"<mujoco><worldbody>{body}</worldbody><actuator>{actuator}</actuator></mujoco>"
+        f"<mujoco>{DEFAULTS if not actuator else ''}<worldbody>{body}</worldbody><actuator>{actuator}</actuator></mujoco>"
     )
     model = mujoco.MjModel.from_xml_string(export_onto(tmp_path / "in.xml", SERVO, ["j"])[0])
     data = mujoco.MjData(model)
@@ -147,7 +159,40 @@ def test_an_actuator_of_any_kind_becomes_the_servo(tmp_path, actuator, limited):
     mujoco.mj_forward(model, data)
     assert data.qfrc_actuator[0] == pytest.approx(0.5 * exported(SERVO).stiffness, rel=1e-5)
     assert bool(model.actuator_ctrllimited[0]) == limited
+    assert (model.nu, model.na) == (1, 0)
+    assert not getattr(model, "actuator_delay", np.zeros(1))[0]
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_files_to_include_beside_defaults_of_the_model(place):
+    """Two servos of a kind in one model, whose own defaults for joints and actuators have no part in them."""
+    bodies = "".join(
+        f'<body pos="{k} 0 0"><joint name="{name}" class="xl330_m1_{name}" axis="0 1 0"/><geom size="0.02" pos="0 0 -0.1"/>'
+        "</body>"
+        for k, name in enumerate("ab")
+    )
+    included = '<include file="a.xml"/><include file="b.xml"/>'
+    order = (included, DEFAULTS) if place == "before" else (DEFAULTS, included)
+    servos = {"a": SERVO, "b": replace(SERVO, kp=200.0)}
+    model = mujoco.MjSpec.from_string(
+        f"<mujoco>{''.join(order)}<worldbody>{bodies}</worldbody></mujoco>",
+        include={f"{name}.xml": snippet(servo, [name]).encode() for name, servo in servos.items()},
+    ).compile()
+    data = mujoco.MjData(model)
+    data.ctrl[:] = 0.5
+    mujoco.mj_forward(model, data)
+    torque = [0.5 * exported(servo).stiffness for servo in servos.values()]
+    np.testing.assert_allclose(data.qfrc_actuator, torque, rtol=1e-6)
     assert model.na == 0
+
+
+def test_names_of_joints_are_given_once(tmp_path):
+    """A file with two actuators of one name would be refused by MuJoCo only."""
+    for joints in (["a", "a"], [""]):
+        with pytest.raises(ConfigError, match="names of joints, each once"):
+            snippet(SERVO, joints)
+        with pytest.raises(ConfigError, match="names of joints, each once"):
+            export_onto(tmp_path / "in.xml", SERVO, joints)
 
 
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "m1"])
@@ -220,6 +265,8 @@ def test_the_command_puts_the_servo_into_a_model(params, tmp_path, capsys):
     assert "integrator is not Euler" in capsys.readouterr().err
     model = mujoco.MjModel.from_xml_path(str(output))
     assert model.dof_frictionloss[0] == pytest.approx(M1.values["friction_base"], rel=1e-5)
+    assert main([*words, "--output", str(output), "--timestep", "0.001"]) == 1
+    assert "has its own" in capsys.readouterr().err
     assert main([*words, "--output", str(source)]) == 1
     assert "is an input of this command" in capsys.readouterr().err
     assert source.read_bytes() == before

@@ -22,6 +22,9 @@ def folder(tmp_path):
     return tmp_path
 
 
+SERVO = "{name: hip, logdir: bags/hip"
+
+
 def written(folder, text):
     path = folder / "fleet.yaml"
     path.write_text(text)
@@ -45,13 +48,13 @@ def test_a_servo_has_the_defaults_but_what_it_says_itself(folder):
     assert hip.logdirs == (folder / "bags/hip", folder / "bags/knee")
 
 
-def test_all_laws_without_a_word_about_them(folder):
-    """The default of ``laws``."""
-    fleet = read_fleet(written(folder, "servos: [{name: hip, logdir: bags/hip}]"), OPTIONS)
+@pytest.mark.parametrize(
+    "text", [f"servos: [{SERVO}}}]", f"servos: [{SERVO}, laws: null}}]\ndefaults: {{laws: [m1]}}"]
+)
+def test_all_laws_without_a_word_about_them(folder, text):
+    """The default of ``laws``, which ``null`` gives back."""
+    fleet = read_fleet(written(folder, text), OPTIONS)
     assert fleet.servos[0].laws == ("m1", "m2", "m3", "m4", "m5", "m6")
-
-
-SERVO = "{name: hip, logdir: bags/hip"
 
 
 @pytest.mark.parametrize(
@@ -69,6 +72,7 @@ SERVO = "{name: hip, logdir: bags/hip"
         ("servos: [{logdir: bags/hip}]", ["servo 1", "name missing"]),
         ("servos: [{name: hip}]", ["servo 'hip'", "logdir missing"]),
         ("servos: [{name: ../hip, logdir: bags/hip}]", ["name", "letters"]),
+        ("servos: [{name: Fleet.json, logdir: bags/hip}]", ["name", "summary"]),
         (f"servos: [{SERVO}}}, {SERVO}}}]", ["more than one servo is named hip"]),
         ("servos: [{name: hip, logdir: bags/hop}]", ["servo 'hip'", "bags/hop", "no such file or folder"]),
         ("servos: [{name: hip, logdir: []}]", ["servo 'hip'", "logdir"]),

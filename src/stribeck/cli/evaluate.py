@@ -17,7 +17,7 @@ from stribeck.cli.inputs import (
     warn_of_supply,
 )
 from stribeck.cli.table import print_table
-from stribeck.fit.assessment import Recordings, simulated
+from stribeck.fit.assessment import Recordings, simulated, stepping_of
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile
 
@@ -54,7 +54,7 @@ def evaluation(
 
     :param dt, reset_period: as the file was fitted, if they are not given.
     """
-    batch, position = simulated(path, file, recordings, dt, reset_period)
+    batch, position = simulated(path, file, recordings, stepping_of(file, dt, reset_period))
     errors = batch.mean_absolute_errors(position).tolist()
     return {
         "params": str(path),

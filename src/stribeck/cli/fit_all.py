@@ -22,12 +22,11 @@ from stribeck.fit.fleet import Fit, fit_of, inputs_digest, summary_csv, summary_
 from stribeck.fit.jobs import Ended, Job, Running, run_in_processes
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, write_atomically
-from stribeck.io.fleet_file import FleetServo, read_fleet
+from stribeck.io.fleet_file import SUMMARIES, FleetServo, read_fleet
 from stribeck.io.parameter_file import write_parameter_file
 from stribeck.io.recordings import files_digest
 
 JOBS = "stribeck.cli.fleet_jobs"
-SUMMARIES = ("fleet.json", "fleet.csv")
 NEEDED = ("jax", "scipy", "optuna", "cmaes", "tqdm")
 
 Runner = Callable[[Sequence[Job], Running], Generator[Ended, None, None]]

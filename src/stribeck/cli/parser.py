@@ -448,7 +448,6 @@ def _export_mjcf(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timestep",
         type=time_step,
-        default=0.002,
         metavar="S",
         help="of the file to include; a model has its own (default: 0.002)",
     )

@@ -69,6 +69,17 @@ class Simulated:
     error: float
 
 
+class Stepping(NamedTuple):
+    """How runs are simulated.
+
+    :param dt: time step [s].
+    :param reset_period: after which the simulation is put back on the measurement [s]; whole runs without it.
+    """
+
+    dt: float
+    reset_period: float | None
+
+
 class Trend(NamedTuple):
     """How residuals depend on something: bins with the median and the 10 % and 90 % quantiles (B,) [rad]."""
 
@@ -126,6 +137,7 @@ class Assessed:
     :param roles: what each run was to the fit.
     :param matched: how that is known: ``content``, ``name`` or ``nothing``.
     :param same_data: whether the recordings that were fitted are these; ``None`` where it cannot be told.
+    :param stepping: how the runs were simulated here.
     :param known: every parameter.
     :param trends: residuals against ``velocity``, ``position``, ``temperature``.
     """
@@ -137,10 +149,16 @@ class Assessed:
     roles: Mapping[str, Role]
     matched: Literal["content", "name", "nothing"]
     same_data: bool | None
+    stepping: Stepping
     known: tuple[Known, ...]
     trends: Mapping[str, Trend]
     friction: Friction
     diagram: DiagramCurve
+
+    @property
+    def fitted_stepping(self) -> Stepping | None:
+        """How the runs were simulated in the fit, if the file says it."""
+        return stated_stepping(self.file)
 
     def errors(self, *roles: Role) -> dict[str, float]:
         """Mean absolute errors [rad] of the runs with one of these roles, by name."""
@@ -204,27 +222,33 @@ class Recordings:
         return {log.name: digest_of(log) for log in self.logs}
 
 
+def stated_stepping(file: ParameterFile) -> Stepping | None:
+    """How a file says that runs were simulated in its fit."""
+    stated = file.provenance.simulation if file.provenance is not None else {}
+    return Stepping(float(stated["dt"]), stated.get("reset_period")) if stated.get("dt") else None
+
+
+def stepping_of(file: ParameterFile, dt: float | None = None, reset_period: float | None = None) -> Stepping:
+    """How to simulate runs: as the file was fitted, where nothing else is given."""
+    stated = stated_stepping(file) or Stepping(DEFAULT_STEP, None)
+    return Stepping(dt or stated.dt, reset_period or stated.reset_period)
+
+
 def simulated(
-    path: Path,
-    file: ParameterFile,
-    recordings: Recordings,
-    dt: float | None = None,
-    reset_period: float | None = None,
+    path: Path, file: ParameterFile, recordings: Recordings, stepping: Stepping
 ) -> tuple[Batch, FloatArray]:
     """The runs on a grid, and their simulated positions (T, R) [rad].
 
-    :param dt, reset_period: as the file was fitted, if they are not given.
     :raises ParameterFileError: if a simulation leaves all bounds.
     """
-    stated = file.provenance.simulation if file.provenance is not None else {}
-    batch = recordings.batch(float(dt or stated.get("dt") or DEFAULT_STEP))
+    batch = recordings.batch(stepping.dt)
     with np.errstate(all="ignore"):
         motion = simulate(
             batch,
             file.actuator,
             file.law,
             file.values,
-            reset_period=reset_period or stated.get("reset_period"),
+            reset_period=stepping.reset_period,
         )
         errors = batch.mean_absolute_errors(motion.position)
     if not np.all(errors < FARTHEST):
@@ -242,7 +266,7 @@ def assess(
 ) -> Assessment:
     """Hold parameter files, each with its label, against recordings.
 
-    :param dt, reset_period: see :func:`simulated`.
+    :param dt, reset_period: see :func:`stepping_of`.
     :raises ParameterFileError: if a simulation does not stay finite.
     """
     recordings = Recordings(logs)
@@ -291,7 +315,8 @@ def _assessed(
     dt: float | None,
     reset_period: float | None,
 ) -> Assessed:
-    batch, position = simulated(path, file, recordings, dt, reset_period)
+    stepping = stepping_of(file, dt, reset_period)
+    batch, position = simulated(path, file, recordings, stepping)
     errors = batch.mean_absolute_errors(position)
     residual = np.where(batch.weight > 0.0, position - batch.position, np.nan)
     lengths = [len(log.resample(batch.dt).time) for log in batch.logs]
@@ -310,6 +335,7 @@ def _assessed(
         roles=roles,
         matched=matched,
         same_data=same_data,
+        stepping=stepping,
         known=tuple(_known(file)),
         trends=_trends(batch, residual),
         friction=_friction(file, min(coverage.speed[1], BEYOND * coverage.speed[0]), largest_load),

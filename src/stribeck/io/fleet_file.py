@@ -25,6 +25,9 @@ from stribeck.core.friction import LAWS
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 
+SUMMARIES = ("fleet.json", "fleet.csv")
+"""Files beside the servos' folders."""
+
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
@@ -84,6 +87,10 @@ def _servo(
         what = f"{path}: servo {data['name']!r}"
     strict.check_keys(data, ("name", "logdir"), ("laws", *options), what, ConfigError)
     name = strict.text(data["name"], f"{what}: name", ConfigError)
+    if name.casefold() in SUMMARIES:
+        raise ConfigError(
+            f"{what}: name: {name} is the name of a summary, which lies beside the servos' folders"
+        )
     if not NAME.fullmatch(name):
         raise ConfigError(f"{what}: name: letters, digits, _ - and . make the name of a folder")
     merged = {**defaults, **data}
@@ -109,7 +116,7 @@ def _folders(value: Any, what: str, path: Path) -> tuple[Path, ...]:
 
 
 def _laws(value: Any, what: str) -> tuple[str, ...]:
-    if value == "all":
+    if value in ("all", None):
         return tuple(LAWS)
     found = value if isinstance(value, list) else [value]
     unknown = [law for law in found if not isinstance(law, str) or law not in LAWS]

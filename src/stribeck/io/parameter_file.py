@@ -211,6 +211,7 @@ def _provenance(value: Any, what: str) -> Provenance:
     for name in mappings:
         if data[name] is not None or name not in ("supply_voltage", "temperature"):
             strict.mapping(data[name], f"{what}: {name}", ParameterFileError)
+    _check_contents(data, what)
     if data["temperature"] is not None:
         _check_temperature(data["temperature"], f"{what}: temperature")
     for name in ("fixed", "statements", "effects"):
@@ -280,6 +281,26 @@ def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise ParameterFileError(f"{what}: expected a list")
     return value
+
+
+def _check_contents(data: Mapping[str, Any], what: str) -> None:
+    """Refuse texts and numbers that are none, where somebody reckons with them."""
+    texts = {name: data[name] for name in ("units", "not_determined", "at_bounds", "versions")}
+    if data["data"].get("digests") is not None:
+        texts["digests"] = strict.mapping(data["data"]["digests"], f"{what}: digests", ParameterFileError)
+    for name in ("train", "validation"):
+        texts[name] = dict(enumerate(_list(data["split"].get(name, []), f"{what}: split: {name}")))
+    for name, named in texts.items():
+        for key, value in named.items():
+            strict.text(value, f"{what}: {name}: {key}", ParameterFileError)
+    for key, value in (data["supply_voltage"] or {}).items():
+        strict.number(value, f"{what}: supply_voltage: {key}", ParameterFileError)
+    errors = {key: data["loss"].get(key) for key in ("train_mae", "validation_mae")}
+    steps = {key: data["simulation"].get(key) for key in ("dt", "reset_period")}
+    for key, value in (errors | steps).items():
+        found = 1.0 if value is None else strict.number(value, f"{what}: {key}", ParameterFileError)
+        if key in steps and found <= 0.0:
+            raise ParameterFileError(f"{what}: {key} must be positive, found {value}")
 
 
 def _check_temperature(value: Mapping[str, Any], what: str) -> None:

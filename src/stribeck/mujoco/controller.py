@@ -45,7 +45,8 @@ class Controller:
     ) -> None:
         self._model = model
         self._joints = take_over(model, servos, replace_actuators)
-        self._drives = [Drive(servo, float(model.opt.timestep)) for servo in servos.values()]
+        self._timestep = float(model.opt.timestep)
+        self._drives = [Drive(servo, self._timestep) for servo in servos.values()]
         self._time = math.inf
         self._cycle = 0
         self._memory: list[Memory] = []
@@ -86,7 +87,8 @@ class Controller:
 
         :param goals: goal position of each joint [rad].
         :param torque_enable: 1 with torque on, 0 with torque off; default: on.
-        :raises ConfigError: for goals that are not finite, or not one for each joint.
+        :raises ConfigError: for goals that are not finite, or not one for each joint; for a model whose time step
+            was changed.
         """
         if len(goals) != len(self._joints) or not all(map(math.isfinite, goals)):
             raise ConfigError(
@@ -94,7 +96,12 @@ class Controller:
             )
         enable = self._flags(torque_enable)
         time = data.time
-        if time < self._time:
+        if self._model.opt.timestep != self._timestep:
+            raise ConfigError(
+                f"the model's timestep was {self._timestep:g} s when this controller was made, and is "
+                f"{self._model.opt.timestep:g} s now; make a new one"
+            )
+        if time < self._time or (time == self._time and self._cycle == 1):  # reset after one step
             self.reset(data, goals, torque_enable)
         elif time > self._time:
             self._measure(data)

@@ -101,12 +101,14 @@ def snippet(servo: Servo, joints: Sequence[str], timestep: float = TIMESTEP) -> 
 
     :param joints: names of the joints of the model that will include it.
     :param timestep: the model's time step [s].
-    :raises ConfigError: as :func:`exported`.
+    :raises ConfigError: as :func:`exported`; for a joint without a name, or named twice.
     """
+    _check_names(joints)
     plain = exported(servo)
     plain.check_timestep(timestep)
     parameters = servo.parameters
-    name = f"{parameters.actuator.name}_{parameters.law.name}"
+    # Named after a joint: a model may include several such files.
+    name = f"{parameters.actuator.name}_{parameters.law.name}_{joints[0]}"
     root = ElementTree.Element("mujoco")
     for text in (
         f"{parameters.actuator.title}, law {parameters.law.name.upper()}, K_p {servo.kp:g}, "
@@ -137,6 +139,7 @@ def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, 
     :raises ConfigError: as :func:`exported`; for a model that cannot be read, has no such joint, or more than one
         actuator on it.
     """
+    _check_names(joints)
     plain = exported(servo)
     try:
         spec = mujoco.MjSpec.from_file(str(model))
@@ -154,9 +157,8 @@ def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, 
                 f"{model}: joint {name!r} has {len(own)} actuators; leave one, which becomes the servo"
             )
         _apply_joint(spec.joint(name), plain, timestep)
-        _apply_actuator(
-            spec.actuators[own[0]] if own else spec.add_actuator(name=f"{name}_servo"), plain, name
-        )
+        actuator = spec.actuators[own[0]] if own else spec.add_actuator(name=f"{name}_servo")
+        _apply_actuator(actuator, plain, name, is_new=not own)
     spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
     try:
         spec.compile()
@@ -164,6 +166,11 @@ def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, 
     except (ValueError, mujoco.FatalError) as error:
         raise ConfigError(f"{model} with the servo: {error}") from None
     return text, (*plain.notes, *_integrator_notes(compiled))
+
+
+def _check_names(joints: Sequence[str]) -> None:
+    if not all(joints) or len(set(joints)) < len(joints):
+        raise ConfigError(f"expected the names of joints, each once, found {', '.join(map(repr, joints))}")
 
 
 def _integrator_notes(model: mujoco.MjModel) -> tuple[str, ...]:
@@ -180,12 +187,16 @@ def _apply_joint(joint: mujoco.MjsJoint, plain: PlainJoint, timestep: float) -> 
     joint.armature, joint.frictionloss = plain.armature, plain.frictionloss
     joint.damping = _like(joint.damping, plain.damping)
     joint.solref_friction, joint.solimp_friction = solref, solimp
+    joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE  # the servo has a range of its own
 
 
-def _apply_actuator(actuator: mujoco.MjsActuator, plain: PlainJoint, joint: str) -> None:
+def _apply_actuator(actuator: mujoco.MjsActuator, plain: PlainJoint, joint: str, *, is_new: bool) -> None:
     actuator.trntype, actuator.target = mujoco.mjtTrn.mjTRN_JOINT, joint
-    if actuator.biastype != mujoco.mjtBias.mjBIAS_AFFINE or actuator.gainprm[0] != -actuator.biasprm[1]:
-        actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_FALSE  # its range was of no position
+    positioned = actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE and (
+        actuator.gainprm[0] == -actuator.biasprm[1]
+    )
+    if is_new or not positioned:  # a range of the model's defaults, or of no position
+        actuator.ctrllimited, actuator.inheritrange = mujoco.mjtLimited.mjLIMITED_FALSE, 0.0
     actuator.gear = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     actuator.dyntype = mujoco.mjtDyn.mjDYN_NONE
     actuator.actlimited, actuator.actrange = mujoco.mjtLimited.mjLIMITED_FALSE, [0.0, 0.0]
@@ -194,9 +205,9 @@ def _apply_actuator(actuator: mujoco.MjsActuator, plain: PlainJoint, joint: str)
     gain[0], bias[1], bias[2] = plain.stiffness, -plain.stiffness, -plain.feedback
     actuator.gainprm, actuator.biasprm = gain, bias
     actuator.forcelimited, actuator.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, [-plain.force, plain.force]
-    for name in ("damping", "armature"):  # of newer versions
+    for name in ("damping", "armature", "delay", "nsample", "ctrlspec"):  # of newer versions
         if hasattr(actuator, name):
-            setattr(actuator, name, _like(getattr(actuator, name), 0.0))
+            setattr(actuator, name, _like(getattr(actuator, name), 0))
 
 
 def _joint_attributes(plain: PlainJoint, timestep: float) -> dict[str, str]:
@@ -207,11 +218,17 @@ def _joint_attributes(plain: PlainJoint, timestep: float) -> dict[str, str]:
         "damping": _text(plain.damping),
         "solreffriction": _text(*solref),
         "solimpfriction": _text(*solimp),
+        "actuatorfrclimited": "false",
     }
 
 
 def _actuator_attributes(plain: PlainJoint) -> dict[str, str]:
-    return {
+    return {  # all of it: the class inherits what the model has for its other actuators
+        "gear": "1",
+        "ctrllimited": "false",
+        "actlimited": "false",
+        "dyntype": "none",
+        "gaintype": "fixed",
         "gainprm": _text(plain.stiffness),
         "biastype": "affine",
         "biasprm": _text(0.0, -plain.stiffness, -plain.feedback),

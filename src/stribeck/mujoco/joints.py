@@ -141,7 +141,7 @@ def actuators_of(model: mujoco.MjModel, joint: Joint) -> list[int]:
     """The model's own actuators that drive a joint directly."""
     return [
         k
-        for k in range(model.nu)
+        for k in range(len(model.actuator_trntype))  # which newer versions have fewer of than inputs, nu
         if int(model.actuator_trntype[k]) in _ON_JOINTS and model.actuator_trnid[k, 0] == joint.index
     ]
 

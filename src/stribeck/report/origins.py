@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
-from stribeck.fit.assessment import Assessed, Assessment, Run
+from stribeck.fit.assessment import Assessed, Assessment, Run, Stepping
 from stribeck.report.markup import Child, element, table
-from stribeck.report.words import title
+from stribeck.report.words import steps, title
 
 MATCHED = {
     "content": "digest of each run",
@@ -28,7 +28,8 @@ def file_table(assessment: Assessment, versions: Mapping[str, str]) -> Element:
         ["these recordings are the fitted ones", *(SAME[one.same_data] for one in files), ""],
         ["runs matched by", *(MATCHED[one.matched] for one in files), ""],
         ["split", *(_of(one, "split", "rule") for one in files), ""],
-        ["simulation", *(_simulation(one) for one in files), ""],
+        ["simulation of the fit", *(_simulation(one.fitted_stepping) for one in files), ""],
+        ["simulation here", *(_simulation(one.stepping) for one in files), ""],
         ["temperature of the fit", *(_spread(one, "temperature", "°C") for one in files), ""],
         ["supply of the fit", *(_spread(one, "supply_voltage", "V") for one in files), ""],
     ]
@@ -58,15 +59,8 @@ def _effects(one: Assessed) -> str:
     return ", ".join(sorted(one.file.actuator.active_effects)) or "none beyond the paper"
 
 
-def _simulation(one: Assessed) -> str:
-    if one.file.provenance is None:
-        return "not in this file; simulated in steps of 5 ms"
-    stated = one.file.provenance.simulation
-    period = stated.get("reset_period")
-    reset = f", reset every {period:g} s" if isinstance(period, float | int) else ", whole runs"
-    return (
-        f"{stated.get('integrator', 'semi-implicit')}, steps of {1e3 * stated.get('dt', 0.005):g} ms{reset}"
-    )
+def _simulation(found: Stepping | None) -> str:
+    return "not in this file" if found is None else steps(found)
 
 
 def _spread(one: Assessed, name: str, unit: str) -> str:

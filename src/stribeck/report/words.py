@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from stribeck.fit.assessment import Assessed, Assessment, Known
+from stribeck.fit.assessment import Assessed, Assessment, Known, Stepping
 from stribeck.fit.judgement import CARRIES_OVER, FAILS, Basis, Comparison, Judgement, carries_over
 
 Tone = Literal["good", "note", "doubt"]
@@ -31,6 +31,7 @@ def verdict(assessment: Assessment, judgement: Judgement) -> list[Statement]:
     best = by_label[judgement.best]
     return [
         _best(best, judgement),
+        *_stepping(assessment),
         *_other_motion(best),
         *_simpler(by_label, judgement),
         *_undetermined(best),
@@ -76,6 +77,31 @@ def _best(best: Assessed, judgement: Judgement) -> Statement:
     }
     text = f"{ranked}: {title(best)}, {best.file.law.title}, with a mean absolute error of {size} {where[judgement.basis]}."
     return Statement("good" if judgement.basis == "held out" and ranked == "Best law" else "note", text)
+
+
+def steps(found: Stepping) -> str:
+    """How runs are simulated."""
+    reset = f"reset every {found.reset_period:g} s" if found.reset_period else "whole runs"
+    return f"steps of {1e3 * found.dt:g} ms, {reset}"
+
+
+def _stepping(assessment: Assessment) -> Iterator[Statement]:
+    """Errors of short stretches, or of another simulation than the fit's, are not what they look like."""
+    for one in assessment.files:
+        fitted = one.fitted_stepping
+        if fitted is not None and fitted != one.stepping:
+            yield Statement(
+                "doubt",
+                f"{title(one)} is simulated here otherwise than in its fit: {steps(one.stepping)}, there {steps(fitted)}.",
+            )
+    periods = sorted({one.stepping.reset_period for one in assessment.files if one.stepping.reset_period})
+    if periods:
+        every = listed([f"{period:g} s" for period in periods])
+        yield Statement(
+            "note",
+            f"Simulations are put back on the measurement every {every}: errors are of stretches of that length, not of "
+            "whole runs.",
+        )
 
 
 def _other_motion(best: Assessed) -> Iterator[Statement]:
@@ -177,7 +203,9 @@ def _undetermined(best: Assessed) -> Iterator[Statement]:
 def _shared_statements(best: Assessed) -> Iterator[str]:
     """What the best file says of its data as a whole; single parameters have their table."""
     for text in best.file.provenance.statements if best.file.provenance else ():
-        if text.startswith(("All runs", "The fit was not finished")):
+        if text.startswith("All runs"):  # which may be others than those of the report
+            yield f"Of the recordings that {title(best)} was fitted to: {text}"
+        elif text.startswith("The fit was not finished"):
             yield text
 
 
