@@ -195,6 +195,7 @@ def test_compiled_and_numpy_steps_agree():
         state, _ = step(plain, state, commands, DT)
 
 
+@pytest.mark.slow
 def test_halving_the_step_halves_the_error():
     """First order with stiction and load: 2 ms and 0.5 ms against 0.0625 ms."""
     arm = TwoLinkArm(LINKS, (servo(kp=8.0), servo("mx64", kp=8.0)))

@@ -134,6 +134,7 @@ def test_a_servo_without_recordings_fails_alone(first, tmp_path, capsys):
     assert not (folder / "fits" / "spare").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(first, tmp_path):
     """Interrupted after the first of many fits: exit code 130, valid files, an honest summary, no children."""
     recorded, fleet = first[0], tmp_path / "fleet.yaml"

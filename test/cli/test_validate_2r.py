@@ -32,6 +32,7 @@ def ratios(summary):
     return {key: error / errors["m1", *key[1:]] for key, error in errors.items()}
 
 
+@pytest.mark.slow
 def test_pendulums_to_errors_in_one_go(tmp_path, capsys):
     """Few runs and trials: parameter files that the fit wrote are what is tried; the same seed gives the same."""
     words = ["validate-2r", "--models", "m1", "--paths", "circle", "--runs", "4", "--trials", "150"]

@@ -72,6 +72,7 @@ def wandb(monkeypatch, tmp_path):
     return fake
 
 
+@pytest.mark.slow
 def test_a_run_has_the_arguments_the_figures_and_the_parameter_file(bags, tmp_path, wandb):
     """Project, configuration without passwords, errors and parameters along the way, the summary, the file."""
     output = tmp_path / "m1.json"

@@ -64,6 +64,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing(client, tmp_path):
     assert [found[f"sum {k}"].value for k in range(10)] == [40 + k for k in range(10)]
 
 
+@pytest.mark.slow
 def test_a_job_that_kills_every_worker_is_given_up(client):
     """What waits behind it at the workers that die is not blamed for them; what needs it fails with it."""
     bad = Job("bad", "unruly:segfault")

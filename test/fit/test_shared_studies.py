@@ -118,6 +118,13 @@ def test_a_study_takes_no_trial_more_than_asked_for(url):
         names = list(pool.map(work, range(8)))
     found = trials_in(url, "full")
     assert sorted(trial.number for trial in found) == list(range(50))
+    with closing(open_study(url, "full", {}, 50, join=True)) as opened:
+        trials = trials_of(opened.study, opened.storage, DISTRIBUTIONS, opened.url)
+        assert trials.append(batch(4), 52), "the study is open"
+        trials.end()
+        trials.end()
+        assert not trials.append(batch(4), 60), "the study has ended"
+    assert len(trials_in(url, "full")) == 52
     assert len({(worker.signed_in, worker.place) for worker in names}) == 8, (
         "two workers would draw the same random numbers"
     )

@@ -29,6 +29,7 @@ def test_an_arm():
     assert behind[0][1] > behind[1][1] > 0.0
 
 
+@pytest.mark.slow
 def test_a_batch():
     """Every simulation reaches its goal but for friction and gravity."""
     pytest.importorskip("jax")

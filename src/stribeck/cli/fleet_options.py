@@ -39,6 +39,10 @@ NOT_FOR_FLEETS = (
     "study",  # fits of a fleet start anew; those of a servo's own study are one `stribeck fit` each
     "resume",
     "load_study",
+    "join",
+    "batch",
+    "wandb",  # runs of Weights & Biases are of fits, one by one
+    "wandb_project",
     "output",
     "json",
     "progress",

@@ -247,6 +247,7 @@ def sample(
     """
     count = 0
     incumbent.evaluations = lambda: count
+    is_open = True
     while True:
         news = trials.news()
         count += len(news)
@@ -258,14 +259,19 @@ def sample(
         sampler.tell(news)
         if incumbent.remaining <= 0:
             raise BudgetSpentError
-        if sampler.converged:
+        if not is_open:
             incumbent.converged = True
             return
+        if sampler.converged:
+            # What others have added by then is read, what they have not is not added any more: all end alike.
+            trials.end()
+            is_open = False
+            continue
         asked = sampler.ask(min(batch, incumbent.remaining))
         state = TrialState.COMPLETE if sampler.problem is whole else TrialState.PRUNED
         losses = sampler.problem.losses(units_of(parameters, asked))
         found = zip(asked, losses.tolist(), strict=True)
-        trials.append([replace(s, state=state, value=loss) for s, loss in found], incumbent.budget)
+        is_open = trials.append([replace(s, state=state, value=loss) for s, loss in found], incumbent.budget)
 
 
 def sampler_for(method: str, seed: int, population: int) -> optuna.samplers.BaseSampler:

@@ -109,9 +109,13 @@ class _Translated:
     inner: Trials
     url: str
 
-    def append(self, samples: Sequence[Sample], limit: int) -> None:
+    def append(self, samples: Sequence[Sample], limit: int) -> bool:
         with translated(self.url):
-            self.inner.append(samples, limit)
+            return self.inner.append(samples, limit)
+
+    def end(self) -> None:
+        with translated(self.url):
+            self.inner.end()
 
     def news(self) -> list[Sample]:
         with translated(self.url):
@@ -154,9 +158,12 @@ def storage_for(url: str | None, *, beside_others: bool = False) -> BaseStorage:
 
 def _make_tables(url: str) -> None:
     """Make what a database lacks. Of several that do so at once all but one fail, and find it there then."""
+    # Without a pool no connection is left of an attempt that failed.
     for _ in range(TRIES):
-        # Without a pool no connection is left of an attempt that failed.
         with suppress(Exception):
+            engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
+            if sqlalchemy.inspect(engine).has_table("alembic_version"):  # the last one that Optuna makes
+                return
             RDBStorage(url, engine_kwargs={"poolclass": sqlalchemy.NullPool})
             return
 

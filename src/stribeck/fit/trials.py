@@ -36,6 +36,9 @@ BACKENDS = ("postgresql", "sqlite")
 EVALUATED = (TrialState.COMPLETE, TrialState.PRUNED)
 """States of trials that count; a pruned one was evaluated over a short horizon only."""
 
+ENDED = "stribeck ended"
+"""User attribute of a study in which nothing is left to find."""
+
 Distributions = Mapping[str, BaseDistribution]
 Attributes = Mapping[str, Any]
 
@@ -82,8 +85,14 @@ def trial_of(sample: Sample, distributions: Distributions) -> FrozenTrial:
 class Trials(Protocol):
     """The evaluated trials of one study, in the study's order."""
 
-    def append(self, samples: Sequence[Sample], limit: int) -> None:
-        """Add evaluated points, as many as the study may still have of ``limit`` trials."""
+    def append(self, samples: Sequence[Sample], limit: int) -> bool:
+        """Add evaluated points, as many as the study may still have of ``limit`` trials.
+
+        :returns: whether the study is open; nothing is added to one that was ended.
+        """
+
+    def end(self) -> None:
+        """Take no more trials, as nothing is left to find."""
 
     def news(self) -> list[Sample]:
         """What came since the last call, whoever evaluated it."""
@@ -126,11 +135,19 @@ class StudyTrials:
         self._lock = lock or nullcontext()
         self._seen = 0
 
-    def append(self, samples: Sequence[Sample], limit: int) -> None:
+    def append(self, samples: Sequence[Sample], limit: int) -> bool:
         """See :class:`Trials`."""
         with self._lock:
+            if ENDED in self._study.user_attrs:
+                return False
             room = max(0, limit - len(self._evaluated()))
             self._study.add_trials([trial_of(sample, self._distributions) for sample in samples[:room]])
+            return True
+
+    def end(self) -> None:
+        """See :class:`Trials`."""
+        with self._lock:
+            self._study.set_user_attr(ENDED, True)
 
     def news(self) -> list[Sample]:
         """See :class:`Trials`."""
@@ -173,18 +190,29 @@ class TableTrials:
         self._json = {key: distribution_to_json(value) for key, value in distributions.items()}
         self._last = -1
 
-    def append(self, samples: Sequence[Sample], limit: int) -> None:
+    def append(self, samples: Sequence[Sample], limit: int) -> bool:
         """See :class:`Trials`. All of them are in the study, or none."""
-        trial, study = self._models.TrialModel, self._models.StudyModel
-        with self._session() as session:
-            # An update that changes nothing locks the study on every database, as Optuna does for a new trial.
-            session.execute(
-                sql.update(study).where(study.study_id == self._study).values(study_name=study.study_name)
-            )
+        trial = self._models.TrialModel
+        with self._locked() as session:
+            if self._ended(session):
+                return False
             evaluated = sql.func.count().filter(trial.state.in_(EVALUATED))
             counts = sql.select(sql.func.count(), evaluated).select_from(trial)
             number, count = session.execute(counts.where(trial.study_id == self._study)).one()
             self._insert(session, samples[: max(0, limit - count)], number)
+            return True
+
+    def end(self) -> None:
+        """See :class:`Trials`."""
+        with self._locked() as session:
+            if not self._ended(session):
+                attribute = self._models.StudyUserAttributeModel
+                session.add(attribute(study_id=self._study, key=ENDED, value_json=json.dumps(True)))
+
+    def _ended(self, session: Any) -> bool:
+        attribute = self._models.StudyUserAttributeModel
+        own = sql.and_(attribute.study_id == self._study, attribute.key == ENDED)
+        return session.scalar(sql.select(attribute.value_json).where(own)) is not None
 
     def _insert(self, session: Any, samples: Sequence[Sample], number: int) -> None:
         """Add samples, the first of which is the study's trial ``number``."""
@@ -271,6 +299,17 @@ class TableTrials:
         for key, text, content in rows:
             found.setdefault(key, {})[text] = content
         return found
+
+    @contextmanager
+    def _locked(self) -> Iterator[Any]:
+        """A session in which nobody else adds to the study."""
+        study = self._models.StudyModel
+        with self._session() as session:
+            # An update that changes nothing locks the study on every database, as Optuna does for a new trial.
+            session.execute(
+                sql.update(study).where(study.study_id == self._study).values(study_name=study.study_name)
+            )
+            yield session
 
     @contextmanager
     def _session(self) -> Iterator[Any]:
