@@ -96,6 +96,20 @@ def test_a_lost_scheduler_is_one_line(client, tmp_path):
     (tmp_path / "go on").touch()
 
 
+def test_a_cluster_without_workers_is_not_waited_for_for_ever(monkeypatch):
+    """All died and none came back; at the start it is said at once."""
+    monkeypatch.setattr("stribeck.fit.cluster.PATIENCE", 0.0)
+    monkeypatch.setattr("stribeck.fit.cluster.LOOK_EVERY", 0.0)
+    with local_cluster(0, 0, {}) as empty:
+        refusal(lambda: run(empty, [Job("waits", "unruly:double", (1,))]), "no workers")
+
+        def connect():
+            with cluster_at(empty.scheduler.address):
+                pass
+
+        refusal(connect, "has no workers", "dask worker")
+
+
 def test_no_cluster_there_is_one_line(monkeypatch):
     """An address at which nobody listens, and one that is none."""
     monkeypatch.setattr("stribeck.fit.cluster.CONNECT_TIMEOUT", 0.5)

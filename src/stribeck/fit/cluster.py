@@ -23,6 +23,9 @@ CONNECT_TIMEOUT = 10.0
 
 LOST = "the Dask scheduler is gone; fits that were done before are kept"
 
+PATIENCE = 120.0
+"""A cluster may be so long without any worker [s]: dead ones are replaced."""
+
 LOOK_EVERY = 2.0
 """The scheduler is asked what is running at most this often [s]."""
 
@@ -37,7 +40,6 @@ def local_cluster(workers: int, retries: int, environment: Mapping[str, str]) ->
     settings = {
         "distributed.scheduler.allowed-failures": retries,
         "distributed.nanny.pre-spawn-environ": dict(environment),
-        "distributed.comm.timeouts.connect": f"{CONNECT_TIMEOUT} s",
     }
     with (
         dask.config.set(settings),
@@ -134,14 +136,17 @@ def _finished(
     client: Client, pending: dict[Future, Job], running: Running, stop: Callable[[], bool]
 ) -> Generator[tuple[Job, Future], None, None]:
     """Jobs that have ended. A future is forgotten then: the cluster keeps its result for as long as it is held."""
-    looked = -LOOK_EVERY
+    looked, manned = -LOOK_EVERY, time.monotonic()
     try:
         while pending and not stop():
             if client.status != "running":
                 raise StribeckError(LOST)
             if time.monotonic() - looked > LOOK_EVERY:
                 looked = time.monotonic()
-                keys = {key for worker in client.processing().values() for key in worker}
+                workers, keys = _at_work(client)
+                manned = looked if workers else manned
+                if looked - manned > PATIENCE:
+                    raise StribeckError(f"the Dask cluster has had no workers for {PATIENCE:g} s: start some")
                 running([job.name for future, job in pending.items() if future.key in keys])
             for future in _done(pending):
                 yield pending.pop(future), future
@@ -150,6 +155,17 @@ def _finished(
     finally:
         with suppress(CancelledError, OSError, RuntimeError):  # nobody is there to be told
             client.cancel(list(pending))
+
+
+def _at_work(client: Client) -> tuple[int, Collection[str]]:
+    """Number of workers, and keys of the tasks that they said they work on when they were last heard of."""
+
+    def look(dask_scheduler: Any) -> tuple[int, list[str]]:  # sent by value: a scheduler needs no stribeck
+        workers = dask_scheduler.workers.values()
+        return len(workers), [task.key for worker in workers for task in worker.executing]
+
+    found: tuple[int, list[str]] = client.run_on_scheduler(look)
+    return found
 
 
 def _done(futures: Collection[Future]) -> Collection[Future]:
