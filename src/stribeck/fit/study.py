@@ -227,7 +227,7 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
                 }
         except sqlite3.Error as error:
             raise StudyError(f"study: {path} is not an SQLite database ({error})") from None
-        begun = tables == {"studies"}  # another worker is making Optuna's tables this very moment, this one first
+        begun = tables == {"studies"}  # by another worker this very moment; it is the first that Optuna makes
         if tables and not begun and not {"studies", "version_info"} <= tables:
             raise StudyError(
                 f"study: {path} is a database of something else (tables {', '.join(sorted(tables)[:4])}); name another file"
