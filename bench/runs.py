@@ -14,8 +14,11 @@ SERVO = load_actuator("xl330")
 
 def simulated(runs: int) -> list[Log]:
     """So many runs of 1201 steps of an XL330 with law M6."""
-    masses, gains = np.linspace(0.2, 0.5, 5), np.linspace(100.0, 800.0, 12)
-    names = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")
+    gains, names = (
+        np.linspace(100.0, 800.0, 12),
+        ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop"),
+    )
+    masses = np.linspace(0.2, 0.5, max(5, -(-runs // (len(gains) * len(names)))))
     plays = [
         (Setup(float(mass), 0.1, 0.0, 7.4, float(kp)), trajectory_named(name))
         for mass, kp, name in islice(product(masses, gains, names), runs)

@@ -60,6 +60,7 @@ def _rates(platform: str) -> dict[str, Any]:
     from run import CANDIDATES, elapsed
     from runs import LAW, SERVO, simulated
 
+    from stribeck.core import batch_of
     from stribeck.fit.rollout import Rollout
 
     try:
@@ -68,7 +69,9 @@ def _rates(platform: str) -> dict[str, Any]:
         sys.exit(NO_DEVICE)
 
     def rate(runs: int) -> float:
-        rollout = Rollout(simulated(runs), SERVO, LAW, SERVO.parameters(LAW))
+        rollout = Rollout(
+            batch_of([log.resample(0.005) for log in simulated(runs)]), SERVO, LAW, SERVO.parameters(LAW)
+        )
         points = np.random.default_rng(1).random((CANDIDATES, rollout.dimension))
         rollout.losses(points)  # compiles
         return CANDIDATES / float(
