@@ -54,3 +54,9 @@ def wait_for(started: Path, go_on: Path, number: int) -> int:
 
 def threads() -> str:
     return os.environ["OMP_NUM_THREADS"]
+
+
+def interrupted(number: int) -> int:
+    """Ctrl-C reaches every process of a terminal."""
+    os.kill(os.getpid(), signal.SIGINT)
+    return number

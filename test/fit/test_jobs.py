@@ -25,6 +25,19 @@ def gone(pid: int) -> bool:
         return True
 
 
+def of_another_program(folder: Path, job: str) -> subprocess.Popen[str]:
+    """A program that runs one job in the first process of its life, and prints what it returned."""
+    script = folder / "parent.py"
+    script.write_text(
+        "from pathlib import Path; from stribeck.fit.jobs import Job, run_in_processes\n"
+        "if __name__ == '__main__':\n"
+        f"    print([(ended.value, ended.attempts) for ended in run_in_processes([{job}], 1, 0)])\n"
+    )
+    path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY / "test")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.Popen([sys.executable, script], env=environment, stdout=subprocess.PIPE, text=True)
+
+
 def test_a_job_gets_what_the_one_before_it_returned():
     """2 · 20 + 2, in three processes."""
     first = Job("first", "unruly:double", (20,))
@@ -73,18 +86,15 @@ def test_stopping_ends_the_processes(tmp_path):
 def test_no_process_outlives_a_killed_parent(tmp_path):
     """SIGKILL leaves the parent no time to end its children: they notice themselves."""
     started = tmp_path / "pid"
-    code = (
-        "from pathlib import Path; from stribeck.fit.jobs import Job, run_in_processes\n"
-        "if __name__ == '__main__':\n"
-        f"    list(run_in_processes([Job('a', 'unruly:wait_for_ever', (Path({str(started)!r}),))], 1, 0))\n"
-    )
-    script = tmp_path / "parent.py"
-    script.write_text(code)
-    path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY / "test")])
-    parent = subprocess.Popen([sys.executable, script], env={**os.environ, "PYTHONPATH": path})
-    wait_for(lambda: started.exists() and started.read_text(), "the job starts", 30.0)
-    child = int(started.read_text())
-    assert not gone(child)
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
+    with of_another_program(tmp_path, f"Job('a', 'unruly:wait_for_ever', (Path({str(started)!r}),))") as parent:
+        wait_for(lambda: started.exists() and started.read_text(), "the job starts", 30.0)
+        child = int(started.read_text())
+        assert not gone(child)
+        parent.send_signal(signal.SIGKILL)
     wait_for(lambda: gone(child), "the child ends", 30.0)
+
+
+def test_ctrl_c_is_the_parents_business(tmp_path):
+    """SIGINT to the process of a job, the first that a program starts: the job goes on to its end."""
+    with of_another_program(tmp_path, "Job('a', 'unruly:interrupted', (7,))") as parent:
+        assert parent.communicate()[0] == "[(7, 1)]\n"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from multiprocessing import connection, forkserver
+from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pkgutil import resolve_name
@@ -243,14 +243,24 @@ def _death(code: int | None) -> str:
 
 
 def _start_server(preload: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Start what processes are forked from. They inherit that Ctrl-C is the parent's business."""
+    """Start what processes are forked from."""
     mp.get_context("forkserver").set_forkserver_preload(list(preload))
-    with _variables(environment):
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            forkserver.ensure_running()
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    with _variables(environment), interrupts_are_ours():
+        forkserver.ensure_running()
+
+
+@contextmanager
+def interrupts_are_ours() -> Iterator[None]:
+    """Processes that are started meanwhile do not hear Ctrl-C, from their first moment on: it is their parent's business.
+
+    They inherit what is blocked. The resource tracker unblocks SIGINT when it starts, so it starts before.
+    """
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing as mp
 import queue
-import signal
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.errors import StribeckError
-from stribeck.fit.jobs import end_with_parent
+from stribeck.fit.jobs import end_with_parent, interrupts_are_ours
 from stribeck.fit.search import Incumbent
 
 REPORT_EVERY = 0.2
@@ -40,13 +39,9 @@ def search_in_processes(
     evaluations = [0] * count
     total: Callable[[list[int]], int] = max if together else sum
     incumbent = Incumbent(budget, lambda: total(evaluations), on_progress)
-    # Processes inherit what is blocked: Ctrl-C is the parent's business, from their first moment on.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with interrupts_are_ours():
         for process in processes:
             process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     waiting = set(range(count))
     finished: list[bool] = []
     compile_seconds, failure = 0.0, ""
