@@ -86,7 +86,9 @@ def test_stopping_ends_the_processes(tmp_path):
 def test_no_process_outlives_a_killed_parent(tmp_path):
     """SIGKILL leaves the parent no time to end its children: they notice themselves."""
     started = tmp_path / "pid"
-    with of_another_program(tmp_path, f"Job('a', 'unruly:wait_for_ever', (Path({str(started)!r}),))") as parent:
+    with of_another_program(
+        tmp_path, f"Job('a', 'unruly:wait_for_ever', (Path({str(started)!r}),))"
+    ) as parent:
         wait_for(lambda: started.exists() and started.read_text(), "the job starts", 30.0)
         child = int(started.read_text())
         assert not gone(child)
