@@ -272,6 +272,25 @@ def test_the_command_puts_the_servo_into_a_model(params, tmp_path, capsys):
     assert source.read_bytes() == before
 
 
+def test_files_of_the_model_are_not_written_over(params, tmp_path, capsys):
+    """An output that the model includes, by way of another file: one line, and nothing lost."""
+    (tmp_path / "parts").mkdir()
+    model, middle, part = tmp_path / "m.xml", tmp_path / "parts" / "middle.xml", tmp_path / "part.xml"
+    joint = '<joint name="j"/><geom size="0.1"/>'
+    model.write_text(
+        f'<mujoco><include file="parts/middle.xml"/><worldbody><body>{joint}</body></worldbody></mujoco>'
+    )
+    middle.write_text('<mujoco><include file="part.xml"/></mujoco>')
+    part.write_text('<mujoco><option timestep="0.001"/></mujoco>')
+    words = ["--params", str(params), "--joint", "j", "--kp", "400", "--supply", "5", "--model", str(model)]
+    for output in (middle, part):
+        before = output.read_text()
+        assert main(["export-mjcf", *words, "--output", str(output)]) == 1
+        assert f"{output} is an input of this command" in capsys.readouterr().err
+        assert output.read_text() == before
+    assert main(["export-mjcf", *words, "--output", str(tmp_path / "out.xml")]) == 0
+
+
 @pytest.mark.parametrize(
     ("model", "joint", "message"),
     [

@@ -9,15 +9,16 @@ from stribeck.errors import ConfigError, OutputError
 from stribeck.io.actuators import read_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import read_parameter_file
-from stribeck.mujoco.export import TIMESTEP, export_onto, exported, snippet
+from stribeck.mujoco.export import TIMESTEP, export_onto, exported, parts_of, snippet
 from stribeck.mujoco.servo import Servo
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write an MJCF file to include, or a model with the servo at its joints."""
     check_writable(arguments.output)
-    for source in (arguments.params, arguments.model):
-        if source is not None and arguments.output.resolve() == source.resolve():
+    parts = [] if arguments.model is None else parts_of(arguments.model)
+    for source in (arguments.params, *parts):
+        if arguments.output.resolve() == source.resolve():
             raise OutputError(f"{arguments.output} is an input of this command; name another file")
     if arguments.model is not None and arguments.timestep is not None:
         raise ConfigError(f"--timestep is of a file to include; {arguments.model} has its own")

@@ -168,6 +168,22 @@ def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, 
     return text, (*plain.notes, *_integrator_notes(compiled))
 
 
+def parts_of(model: Path) -> list[Path]:
+    """An MJCF model and the files that it includes, directly or not; their paths are relative to the model's folder.
+
+    Files that cannot be read are named and not followed.
+    """
+    found = [model]
+    for path in found:  # grows meanwhile
+        try:
+            elements = ElementTree.parse(path).iter("include")  # noqa: S314  # a file that MuJoCo reads too
+        except (OSError, ElementTree.ParseError):
+            continue
+        included = (model.parent / element.get("file", "") for element in elements)
+        found += [part for part in included if part not in found]
+    return found
+
+
 def _check_names(joints: Sequence[str]) -> None:
     if not all(joints) or len(set(joints)) < len(joints):
         raise ConfigError(f"expected the names of joints, each once, found {', '.join(map(repr, joints))}")
