@@ -29,15 +29,18 @@ from stribeck.bayes.sampling import (
     tuning_from,
 )
 
-ACCEPTANCE = 0.8
+ACCEPTANCE = 0.85
 """Mean probability of acceptance that the step size is for."""
 
-ROUNDS = (40, 60, 100, 200, 200)
+ROUNDS = (40, 60, 100, 200, 400)
 DEEPEST = 9
 """Doublings of a trajectory at most: 511 steps."""
 
-CHUNK = 50
-"""Draws between two reports of progress."""
+BLOCK = 20
+"""Steps in one call of the compiled program."""
+
+PERIOD = 100
+"""Steps between two reports of progress, about."""
 
 
 def sample(
@@ -89,72 +92,83 @@ def _draw(
     progress: Progress,
     enough: Callable[[Array], bool] | None,
 ) -> Draws:
-    chunk = min(CHUNK, draws)
+    length = thin * max(BLOCK, PERIOD // thin // BLOCK * BLOCK)
     parts, rates, lost = [], [], []
-    for number in range(-(-draws // chunk)):
+    while not parts or sum(part.shape[2] for part in parts) < draws:
         path, _, rate, divergent = _run(
-            target, tuning, x, chunk * thin, seed + 104729 * (number + 1), deepest, adapt=False
+            target, tuning, x, length, seed + 104729 * (len(parts) + 1), deepest, adapt=False
         )
         x = path[:, :, -1]
         parts.append(path[:, :, thin - 1 :: thin])
         rates.append(rate)
         lost.append(divergent)
-        found = np.concatenate(parts, axis=2)
+        found = np.concatenate(parts, axis=2)[:, :, :draws]
         progress("draws", found.shape[2], draws, found)
         if enough is not None and enough(found):
             break
-    return Draws(found[:, :, :draws], np.mean(rates, axis=0), np.sum(lost, axis=0))
+    return Draws(found, np.mean(rates, axis=0), np.sum(lost, axis=0))
 
 
 def _run(
     target: Target, tuning: Tuning, x: Array, length: int, seed: int, deepest: int, adapt: bool
 ) -> tuple[Array, Array, Array, Any]:
-    """One round: path (D, C, length, d), step sizes, mean acceptance and divergences of each posterior."""
-    keys = keys_for(seed, (length, *x.shape[:2]))
-    path, step, rate, divergent = _compiled(target, length, deepest, adapt)(
-        keys, to_white(tuning, x), tuning, target.data
-    )
-    return tuple(np.asarray(part) for part in (path, step, rate, divergent))  # type: ignore[return-value]
+    """One round: path (D, C, length, d), step sizes, mean acceptance and divergences of each posterior.
+
+    It runs in blocks of one length, so that there is one program to compile.
+    """
+    blocks = -(-length // BLOCK)
+    keys = keys_for(seed, (blocks, BLOCK, *x.shape[:2]))
+    log = np.log(tuning.step)
+    z, averaging = to_white(tuning, x), (log, log, np.zeros_like(log), np.zeros(()), log)
+    paths, rates, lost = [], [], []
+    for own in keys:
+        z, averaging, path, rate, divergent = _program(target, deepest)(
+            own, z, averaging, tuning, adapt, target.data
+        )
+        paths.append(np.asarray(path))
+        rates.append(np.asarray(rate))
+        lost.append(np.asarray(divergent))
+    step = np.exp(np.asarray(averaging[1])) if adapt else np.asarray(tuning.step)
+    return np.concatenate(paths, axis=2)[:, :, :length], step, np.mean(rates, axis=0), np.sum(lost, axis=0)
 
 
-def _compiled(target: Target, length: int, deepest: int, adapt: bool) -> Callable[..., Any]:
-    cache: dict[Any, Callable[..., Any]] = target.__dict__.setdefault("_nuts", {})
-    key = (length, deepest, adapt)
-    if key not in cache:
-        cache[key] = jax.jit(partial(_scan, target, deepest, adapt))
-    return cache[key]
+def _program(target: Target, deepest: int) -> Callable[..., Any]:
+    """The compiled block of a target, kept with it."""
+    cache: dict[int, Callable[..., Any]] = target.__dict__.setdefault("_nuts", {})
+    if deepest not in cache:
+        cache[deepest] = jax.jit(partial(_block, target, deepest))
+    return cache[deepest]
 
 
-def _scan(target: Target, deepest: int, adapt: bool, keys: Any, z: Any, tuning: Tuning, data: Any) -> Any:
+def _block(
+    target: Target, deepest: int, keys: Any, z: Any, averaging: Any, tuning: Tuning, adapt: Any, data: Any
+) -> Any:
     kernel = blackjax.nuts.build_kernel()
     unit = jnp.ones(target.dimension)
 
-    def density(centre: Any, root: Any, own: Any) -> Callable[[Any], Any]:
-        return lambda point: target.log_density(centre + root @ point, own)
+    def move(key: Any, state: Any, step: Any, centre: Any, root: Any, own: Any) -> Any:
+        def density(point: Any) -> Any:
+            return target.log_density(centre + root @ point, own)
+
+        return kernel(key, state, density, step, unit, max_num_doublings=deepest)
 
     def first(point: Any, centre: Any, root: Any, own: Any) -> Any:
-        return blackjax.nuts.init(point, density(centre, root, own))
-
-    def move(key: Any, state: Any, step: Any, centre: Any, root: Any, own: Any) -> Any:
-        return kernel(key, state, density(centre, root, own), step, unit, max_num_doublings=deepest)
+        value, slope = jax.value_and_grad(lambda p: target.log_density(centre + root @ p, own))(point)
+        return blackjax.mcmc.hmc.HMCState(point, value, slope)
 
     every = jax.vmap(jax.vmap(move, (0, 0, None, None, None, None)))
     states = jax.vmap(jax.vmap(first, (0, None, None, None)))(z, tuning.centre, tuning.root, data)
 
     def body(carry: Any, now: Any) -> Any:
         states, averaging = carry
-        step = jnp.exp(averaging[0]) if adapt else tuning.step
+        step = jnp.where(adapt, jnp.exp(averaging[0]), tuning.step)
         states, info = every(now, states, step, tuning.centre, tuning.root, data)
         rate = jnp.mean(jnp.nan_to_num(info.acceptance_rate), axis=1)
         lost = jnp.sum(info.is_divergent, axis=1)
-        averaging = _averaged(averaging, rate) if adapt else averaging
-        return (states, averaging), (to_natural(tuning, states.position), rate, lost)
+        return (states, _averaged(averaging, rate)), (to_natural(tuning, states.position), rate, lost)
 
-    start = jnp.log(tuning.step)
-    averaging = (start, start, jnp.zeros_like(start), jnp.zeros(()), start)
-    (_, averaging), (path, rate, lost) = jax.lax.scan(body, (states, averaging), keys)
-    step = jnp.exp(averaging[1]) if adapt else tuning.step
-    return jnp.moveaxis(path, 0, 2), step, rate.mean(axis=0), lost.sum(axis=0)
+    (states, averaging), (path, rate, lost) = jax.lax.scan(body, (states, averaging), keys)
+    return states.position, averaging, jnp.moveaxis(path, 0, 2), rate.mean(axis=0), lost.sum(axis=0)
 
 
 def _averaged(state: Any, rate: Any) -> Any:
@@ -163,6 +177,6 @@ def _averaged(state: Any, rate: Any) -> Any:
     count = count + 1.0
     weight = 1.0 / (count + 10.0)
     error = (1.0 - weight) * error + weight * (ACCEPTANCE - rate)
-    log = jnp.log(10.0) * 0.3 + start - jnp.sqrt(count) / 0.05 * error
+    log = jnp.log(2.0) + start - jnp.sqrt(count) / 0.05 * error
     share = count**-0.75
     return log, share * log + (1.0 - share) * mean, error, count, start

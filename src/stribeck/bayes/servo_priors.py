@@ -1,0 +1,132 @@
+r"""Priors of a servo: what its datasheet says, and what published servos are like.
+
+==================  ==============================================================================================
+k_t                 normal around the datasheet's prior where it has one; otherwise stall torque over stall current
+                    (20 %: the gearbox's losses at stall are in it)
+R                   supply over stall current (20 %)
+armature            the published values of this servo or, in proportion to stall torque over the no-load speed squared, of
+                    others: a factor of 2
+friction torques    half-normal, as wide as the root mean square of the published servos' share of their stall torque
+viscous friction    the same, of the stall torque over the no-load speed
+load terms          half-normal, as wide as the root mean square of the published ones
+v_s, α              truncated normal: mean and standard deviation of the published ones, within the search bounds
+q_offset            normal, 0.03 rad: a shaft is mounted by hand
+current limit       normal around the datasheet, 10 %
+==================  ==============================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from stribeck.bayes.densities import Density, LogNormal, Normal, TruncatedNormal
+from stribeck.core.actuator import Actuator
+from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw
+from stribeck.core.parameters import Parameter, ParameterSet
+from stribeck.errors import ConfigError
+from stribeck.io.actuators import actuator_names, load_actuator
+
+BY_DATASHEET = 0.2
+"""Standard deviation of motor constants from stall figures, as a share."""
+
+LIMIT = 0.1
+OFFSET = 0.03
+ARMATURE = 2.0
+
+SHAPES = ("dtheta_stribeck", "alpha")
+
+
+def servo_priors(actuator: Actuator, law: FrictionLaw, parameters: ParameterSet) -> dict[str, Density]:
+    """The prior of each free parameter by name.
+
+    :raises ConfigError: for a servo whose datasheet lacks what a prior needs.
+    """
+    return {parameter.name: _prior(actuator, law, parameter) for parameter in parameters.free}
+
+
+def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Density:
+    name = parameter.name
+    if name in actuator.datasheet_prior:
+        mean, deviation = actuator.datasheet_prior[name]
+        return TruncatedNormal(mean, deviation, 0.0)
+    if name == "q_offset":
+        return Normal(0.0, OFFSET)
+    if name in ("current_limit", "command_delay", "ratio"):
+        return TruncatedNormal(parameter.value, max(LIMIT * parameter.value, 1e-3), 0.0)
+    if name in ("kt", "R"):
+        return _by_stall(actuator, name)
+    if name == "armature":
+        return LogNormal.of_factor(_armature(actuator), ARMATURE)
+    values = np.array([value / scale for value, scale in _published(law, name)])
+    if not len(values):
+        raise ConfigError(f"no published servo has {name}: its prior is not known, fix it with --set")
+    if name in SHAPES:
+        return TruncatedNormal(values.mean(), values.std(), parameter.lower, parameter.upper)
+    width = float(np.sqrt(np.mean(values**2))) * _scale(actuator, name)
+    if FRICTION_PARAMETERS[name].signed:
+        return Normal(0.0, width)
+    return TruncatedNormal(0.0, width, 0.0)
+
+
+def _by_stall(actuator: Actuator, name: str) -> Density:
+    sheet = actuator.datasheet
+    if not {"voltage", "stall_torque", "stall_current"} <= sheet.keys():
+        raise ConfigError(
+            f"the datasheet of {actuator.name} lacks voltage, stall_torque or stall_current, from which the prior of {name} comes; "
+            "add them to its YAML, or fix it with --set"
+        )
+    whole = sheet["stall_torque"] if name == "kt" else sheet["voltage"]
+    return LogNormal.of_factor(whole / sheet["stall_current"], 1.0 + BY_DATASHEET)
+
+
+def _armature(actuator: Actuator) -> float:
+    """Its own published armature or, scaled, that of others [kg m^2]: the geometric mean."""
+    own = [values["armature"] for values in actuator.published.values()]
+    if own:
+        return float(np.exp(np.mean(np.log(own))))
+    others = [
+        values["armature"] / _inertia_scale(other)
+        for other in _servos()
+        for values in other.published.values()
+        if _has_scale(other)
+    ]
+    return float(np.exp(np.mean(np.log(others)))) * _inertia_scale(actuator)
+
+
+def _inertia_scale(actuator: Actuator) -> float:
+    return actuator.datasheet["stall_torque"] / actuator.datasheet["no_load_speed"] ** 2
+
+
+def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
+    """Published values of a parameter, with what each scales with; those of the same law, where there are any."""
+    servos = [servo for servo in _servos() if _has_scale(servo)]
+    same = any(name in servo.published.get(law.name, {}) for servo in servos)
+    for servo in servos:
+        for known, values in servo.published.items():
+            key = name.removesuffix("_negative")
+            if key in values and (known == law.name or not same):
+                yield abs(values[key]), _scale(servo, name)
+
+
+def _scale(actuator: Actuator, name: str) -> float:
+    """What a friction parameter of servos of different sizes is in proportion to."""
+    kind = FRICTION_PARAMETERS[name].rotary_unit
+    if kind == "1" or name == "dtheta_stribeck":
+        return 1.0
+    if not _has_scale(actuator):
+        raise ConfigError(
+            f"the datasheet of {actuator.name} gives no stall torque and no-load speed, with which friction is scaled; add them to its YAML"
+        )
+    torque, speed = actuator.datasheet["stall_torque"], actuator.datasheet["no_load_speed"]
+    return {"N m": torque, "N m s/rad": torque / speed, "1/(N m)": 1.0 / torque}[kind]
+
+
+def _has_scale(actuator: Actuator) -> bool:
+    sheet: Mapping[str, float] = actuator.datasheet
+    return "stall_torque" in sheet and "no_load_speed" in sheet
+
+
+def _servos() -> list[Actuator]:
+    return [load_actuator(name) for name in actuator_names()]
