@@ -21,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.bayes import metropolis
-from stribeck.bayes.densities import Density, LogNormal
+from stribeck.bayes.densities import LogNormal
 from stribeck.bayes.discrepancy import effective_samples_of_runs
 from stribeck.bayes.metropolis import Batched
 from stribeck.bayes.sampling import Draws, Progress, silent
+from stribeck.bayes.servo_priors import ServoPrior
 from stribeck.core.step import simulate
 from stribeck.fit.prior import SAMPLES_PER_RUN
 from stribeck.fit.rollout import Rollout
@@ -36,7 +37,10 @@ NOISE = LogNormal.of_factor(0.01, 3.0)
 
 CHAINS = metropolis.POPULATION
 REPEATS = 2
-"""How often effective samples are counted anew, at the best point of the population before."""
+"""How often effective samples are counted anew."""
+
+MEMBERS = 16
+"""Members of a population whose residuals say how many samples count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +48,14 @@ class ServoPosterior:
     """A posterior of D recordings of the same commands, D = 1 for real ones.
 
     :param rollout: the runs, the servo, the law, and which parameters are free.
-    :param densities: prior of each free parameter, by name.
+    :param prior: of the free parameters.
     :param samples: N_k of each run (R,).
     :param noise: prior of σ [rad].
     :param measured: positions of each recording (D, T, R) [rad]; the rollout's own if left out.
     """
 
     rollout: Rollout
-    densities: Mapping[str, Density]
+    prior: ServoPrior
     samples: Array
     noise: LogNormal = NOISE
     measured: Array | None = None
@@ -71,26 +75,19 @@ class ServoPosterior:
         """D."""
         return 1 if self.measured is None else len(self.measured)
 
-    @cached_property
-    def _all(self) -> list[Density]:
-        return [*(self.densities[name] for name in self.rollout.parameters.free_names), self.noise]
-
     def values(self, x: Any) -> Any:
         """Parameters and σ at coordinates (…, d)."""
-        return jnp.stack([density.value(x[..., k]) for k, density in enumerate(self._all)], axis=-1)
+        return jnp.concatenate([self.prior.values(x[..., :-1]), self.noise.value(x[..., -1:])], axis=-1)
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of draws from the prior (count, d)."""
-        columns = [density.coordinate(density.draw(rng, count)) for density in self._all]
-        return np.stack(columns, axis=-1)
+        noise = self.noise.coordinate(self.noise.draw(rng, count))
+        return np.concatenate([self.prior.draw(rng, count), noise[:, None]], axis=-1)
 
     def log_prior(self, x: Any) -> Any:
         """Log prior of coordinates (…, d), but for a constant."""
-        found = [
-            density.log_density(density.value(x[..., k])) + density.log_jacobian(x[..., k])
-            for k, density in enumerate(self._all)
-        ]
-        return jnp.sum(jnp.stack(found, axis=-1), axis=-1)
+        noise = self.noise.log_density(self.noise.value(x[..., -1])) + self.noise.log_jacobian(x[..., -1])
+        return self.prior.log_density(x[..., :-1]) + noise
 
     def batched(self, chains: int) -> Batched:
         """The target of so many chains for each recording."""
@@ -158,7 +155,7 @@ class ServoDraws:
 
 def sample_servo(
     rollout: Rollout,
-    densities: Mapping[str, Density],
+    prior: ServoPrior,
     seed: int,
     *,
     discrepancy: bool = True,
@@ -172,10 +169,10 @@ def sample_servo(
     """Draw from the posterior of recorded runs.
 
     With discrepancy a population is tempered first with :data:`~stribeck.fit.prior.SAMPLES_PER_RUN` samples per run; what its
-    best member leaves says how many there really are.
+    members leave says how many there really are.
     """
     runs = len(rollout.batch.logs)
-    posterior = ServoPosterior(rollout, densities, independent_samples(rollout), noise)
+    posterior = ServoPosterior(rollout, prior, independent_samples(rollout), noise)
     rng = np.random.default_rng(seed)
     start = posterior.draw(rng, chains)[None]
     if discrepancy:
@@ -191,17 +188,18 @@ def sample_servo(
 
 
 def _counted(posterior: ServoPosterior, start: Array, seed: int, progress: Progress) -> Array:
-    """Effective samples of each run (R,) at the best member of a population."""
+    """Effective samples of each run (R,): the mean over some members of a population."""
     target = posterior.batched(start.shape[1])
     with jax.enable_x64():
         x, _ = metropolis.temper(target, start, seed, progress)
-        density = np.asarray(target.log_prior(x[0]) + target.log_likelihood(x[0]))
-        best = np.asarray(posterior.values(x[0, int(np.argmax(density))]))
+        members = np.asarray(posterior.values(x[0, :: max(1, len(x[0]) // MEMBERS)]))
     batch = posterior.rollout.batch
-    values = dict(zip(posterior.names, best.tolist(), strict=True))
-    residual = posterior.positions(values) - batch.position
-    total = effective_samples_of_runs(np.where(batch.weight > 0.0, residual, 0.0), batch.dt)
-    return np.full(len(batch.logs), total / len(batch.logs))
+    totals = []
+    for row in members:
+        simulated = posterior.positions(dict(zip(posterior.names, row.tolist(), strict=True)))
+        residual = np.where(batch.weight > 0.0, simulated - batch.position, 0.0)
+        totals.append(effective_samples_of_runs(residual, batch.dt))
+    return np.full(len(batch.logs), np.mean(totals) / len(batch.logs))
 
 
 def mean_position(found: ServoDraws, rollout: Rollout, count: int = 60, seed: int = 0) -> Array:

@@ -1,9 +1,9 @@
 r"""Priors of a servo: what its datasheet says, and what published servos are like.
 
 ==================  ==============================================================================================
-k_t                 normal around the datasheet's prior where it has one; otherwise stall torque over stall current
-                    (20 %: the gearbox's losses at stall are in it)
-R                   supply over stall current (20 %)
+k_t                 normal within the search bounds, around the datasheet's prior where there is one; otherwise around stall
+                    torque over stall current (20 %: the gearbox's losses at stall are in it)
+R                   normal within the search bounds, around supply over stall current (20 %)
 armature            the published values of this servo or, in proportion to stall torque over the no-load speed squared, of
                     others: a factor of 2
 friction torques    half-normal, as wide as the root mean square of the published servos' share of their stall torque
@@ -13,19 +13,26 @@ v_s, α              truncated normal: mean and standard deviation of the publis
 q_offset            normal, 0.03 rad: a shaft is mounted by hand
 current limit       normal around the datasheet, 10 %
 ==================  ==============================================================================================
+
+Load terms of the two directions are nearly alike, as :mod:`stribeck.fit.prior` has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from stribeck.bayes.densities import Density, LogNormal, Normal, TruncatedNormal
 from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
+from stribeck.fit.prior import DIRECTION_SPREAD, DIRECTIONS
 from stribeck.io.actuators import actuator_names, load_actuator
 
 BY_DATASHEET = 0.2
@@ -38,25 +45,73 @@ ARMATURE = 2.0
 SHAPES = ("dtheta_stribeck", "alpha")
 
 
-def servo_priors(actuator: Actuator, law: FrictionLaw, parameters: ParameterSet) -> dict[str, Density]:
-    """The prior of each free parameter by name.
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ServoPrior:
+    """Independent densities of parameters, and pairs of parameters that are nearly alike.
+
+    :param densities: by name, in the order of the parameters.
+    :param alike: pairs of indices.
+    """
+
+    densities: Mapping[str, Density]
+    alike: tuple[tuple[int, int], ...] = ()
+
+    def values(self, x: Any) -> Any:
+        """Parameters at coordinates (…, d)."""
+        columns = [density.value(x[..., k]) for k, density in enumerate(self.densities.values())]
+        return jnp.stack(columns, axis=-1)
+
+    def log_density(self, x: Any) -> Any:
+        """Log density of coordinates (…, d), but for a constant."""
+        values = self.values(x)
+        parts = [
+            density.log_density(values[..., k]) + density.log_jacobian(x[..., k])
+            for k, density in enumerate(self.densities.values())
+        ]
+        return jnp.sum(jnp.stack(parts, axis=-1), axis=-1) + self._likeness(values)
+
+    def _likeness(self, values: Any) -> Any:
+        return -0.5 * sum(((values[..., i] - values[..., j]) / DIRECTION_SPREAD) ** 2 for i, j in self.alike)
+
+    def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """Coordinates of draws (count, d)."""
+        found = np.empty((0, len(self.densities)))
+        while len(found) < count:
+            values = np.stack([density.draw(rng, 4 * count) for density in self.densities.values()], axis=-1)
+            keep = np.log(rng.uniform(size=len(values))) < self._likeness(values)
+            found = np.concatenate([found, values[keep]])
+        columns = zip(self.densities.values(), found[:count].T, strict=True)
+        return np.stack([density.coordinate(column) for density, column in columns], axis=-1)
+
+
+def servo_prior(actuator: Actuator, law: FrictionLaw, parameters: ParameterSet) -> ServoPrior:
+    """The prior of the free parameters.
 
     :raises ConfigError: for a servo whose datasheet lacks what a prior needs.
     """
-    return {parameter.name: _prior(actuator, law, parameter) for parameter in parameters.free}
+    names = parameters.free_names
+    pairs = [pair for pair in DIRECTIONS if set(pair) <= set(names)]
+    return ServoPrior(
+        {parameter.name: _prior(actuator, law, parameter) for parameter in parameters.free},
+        tuple((names.index(a), names.index(b)) for a, b in pairs),
+    )
 
 
 def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Density:
     name = parameter.name
     if name in actuator.datasheet_prior:
         mean, deviation = actuator.datasheet_prior[name]
-        return TruncatedNormal(mean, deviation, 0.0)
+        return TruncatedNormal(mean, deviation, parameter.lower, parameter.upper)
     if name == "q_offset":
         return Normal(0.0, OFFSET)
     if name in ("current_limit", "command_delay", "ratio"):
         return TruncatedNormal(parameter.value, max(LIMIT * parameter.value, 1e-3), 0.0)
     if name in ("kt", "R"):
-        return _by_stall(actuator, name)
+        mean = _by_stall(actuator, name)
+        return TruncatedNormal(mean, BY_DATASHEET * mean, parameter.lower, parameter.upper)
     if name == "armature":
         return LogNormal.of_factor(_armature(actuator), ARMATURE)
     values = np.array([value / scale for value, scale in _published(law, name)])
@@ -70,7 +125,7 @@ def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Densit
     return TruncatedNormal(0.0, width, 0.0)
 
 
-def _by_stall(actuator: Actuator, name: str) -> Density:
+def _by_stall(actuator: Actuator, name: str) -> float:
     sheet = actuator.datasheet
     if not {"voltage", "stall_torque", "stall_current"} <= sheet.keys():
         raise ConfigError(
@@ -78,7 +133,7 @@ def _by_stall(actuator: Actuator, name: str) -> Density:
             "add them to its YAML, or fix it with --set"
         )
     whole = sheet["stall_torque"] if name == "kt" else sheet["voltage"]
-    return LogNormal.of_factor(whole / sheet["stall_current"], 1.0 + BY_DATASHEET)
+    return whole / sheet["stall_current"]
 
 
 def _armature(actuator: Actuator) -> float:
