@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -19,7 +20,7 @@ from stribeck.arm.design import Machine, design
 from stribeck.arm.motion import Motion
 from stribeck.bayes.densities import TruncatedNormal
 from stribeck.bayes.discrepancy import effective_samples
-from stribeck.bayes.network import stacked
+from stribeck.bayes.network import moments, to_standard
 from stribeck.bayes.prior import ArmPrior
 from stribeck.bayes.sampling import Target
 
@@ -53,7 +54,11 @@ class InertiaPosterior:
 
     def inertias(self, x: Any) -> Any:
         """Inertias of the axes [kg m^2] (…, N)."""
-        return stacked(self.frames, self.prior.mechanical(x[..., :-1])) @ self.regressor.T
+        return moments(self.prior.mechanical(x[..., :-1])) @ self._columns.T
+
+    @cached_property
+    def _columns(self) -> Array:
+        return self.regressor @ to_standard(self.frames)
 
     def log_prior(self, x: Any) -> Any:
         """Log prior of coordinates (d,)."""
@@ -143,9 +148,13 @@ class TorquePosterior:
         own = x[..., self.prior.dimension : -len(self.sums)]
         return self._widths * jnp.where(self._signed, own, jnp.exp(own))
 
+    @cached_property
+    def _standard(self) -> Array:
+        return to_standard(self.frames)
+
     def linear(self, x: Any) -> Any:
         """Parameters that torques are linear in, in the order of :func:`~stribeck.arm.design.design`, (…, p)."""
-        both = stacked(self.frames, self.prior.mechanical(x[..., : self.prior.dimension]))
+        both = moments(self.prior.mechanical(x[..., : self.prior.dimension])) @ self._standard.T
         n, friction = len(self.machine.joints), self.friction(x)
         inertials, motor = both[..., :-n], both[..., -n:]
         joints = friction[..., : 3 * n].reshape(*friction.shape[:-1], n, 3)

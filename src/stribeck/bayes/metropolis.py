@@ -215,7 +215,7 @@ def _block(
     def body(carry: Any, now: Any) -> Any:
         x, value, size = carry
         first, second = jax.random.split(now)
-        step = jnp.einsum("dij,dcj->dci", root, jax.random.normal(first, x.shape))
+        step = jnp.sum(root[:, None] * jax.random.normal(first, x.shape)[:, :, None], axis=-1)
         tried = x + size[:, None, None] * step
         new = density(tried)
         odds = new - value

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
@@ -73,32 +72,57 @@ def link_frames(arm: ArmModel) -> Array:
     return found
 
 
-def second_moments(inertia: Any) -> Any:
-    r""":math:`\Sigma = \frac12 tr(I)\,1 - I` (…, 3, 3) of moments of inertia (…, 6): positive definite for possible bodies."""
-    xx, yy, zz, xy, xz, yz = (inertia[..., k] for k in range(6))
-    half = 0.5 * (xx + yy + zz)
-    rows = ((half - xx, -xy, -xz), (-xy, half - yy, -yz), (-xz, -yz, half - zz))
-    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
+def exchanged(moments: Any) -> Any:
+    r"""Second moments of mass :math:`\Sigma = \frac12 tr(I)\,1 - I` of moments of inertia, (…, 6).
+
+    Both in the order of :data:`INERTIA_NAMES`.
+    """
+    half = 0.5 * jnp.sum(moments[..., :3], axis=-1, keepdims=True)
+    return jnp.concatenate([half - moments[..., :3], -moments[..., 3:]], axis=-1)
 
 
 def inertia_of(second: Any) -> Any:
-    """Moments of inertia (…, 6) of second moments of mass (…, 3, 3)."""
-    trace = second[..., 0, 0] + second[..., 1, 1] + second[..., 2, 2]
-    diagonal = [trace - second[..., k, k] for k in range(3)]
-    off = [-second[..., i, j] for i, j in ((0, 1), (0, 2), (1, 2))]
-    return jnp.stack(diagonal + off, axis=-1)
+    r"""Moments of inertia :math:`I = tr(\Sigma)\,1 - \Sigma` of second moments of mass, (…, 6) both."""
+    trace = jnp.sum(second[..., :3], axis=-1, keepdims=True)
+    return jnp.concatenate([trace - second[..., :3], -second[..., 3:]], axis=-1)
 
 
-def standard_inertials(frames: Array, links: Mechanical) -> Any:
-    """Standard inertial parameters (…, 10 n) in the joints' axes."""
-    com = jnp.einsum("nij,...nj->...ni", frames, links.com)
-    second = jnp.einsum("nij,...njk,nlk->...nil", frames, second_moments(links.inertia), frames)
-    first = links.mass[..., None] * com
-    upper = second + first[..., :, None] * com[..., None, :]
-    top = jnp.concatenate([upper, first[..., None]], axis=-1)
-    bottom = jnp.concatenate([first, links.mass[..., None]], axis=-1)[..., None, :]
-    found = inertials_of(jnp.concatenate([top, bottom], axis=-2))
-    return found.reshape(*found.shape[:-2], -1)
+def square(six: Any) -> Any:
+    """Symmetric matrices (…, 3, 3) of six components in the order of :data:`INERTIA_NAMES`."""
+    xx, yy, zz, xy, xz, yz = (six[..., k] for k in range(6))
+    rows = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def moments(links: Mechanical) -> Any:
+    r"""Zeroth, first and second moments of mass about the joint in axes along the link, then J, (…, 11 n).
+
+    Per link :math:`m, m c, \Sigma + m c c^T`, then the motor inertias of all. What is measured is linear in them, through
+    constants (:func:`to_standard`): a sampler multiplies no small matrices.
+    """
+    first = links.mass[..., None] * links.com
+    about = jnp.stack(
+        [first[..., i] * links.com[..., j] for i, j in zip(_ROWS, _COLUMNS, strict=True)], axis=-1
+    )
+    each = jnp.concatenate([links.mass[..., None], first, exchanged(links.inertia) + about], axis=-1)
+    return jnp.concatenate([each.reshape(*each.shape[:-2], -1), links.motor], axis=-1)
+
+
+def to_standard(frames: Array) -> Array:
+    """Matrix (11 n, 11 n) from :func:`moments` to standard inertial parameters and motor inertias.
+
+    :param frames: axes along the links in those of the joints (n, 3, 3).
+    """
+    n = len(frames)
+    found = np.eye((INERTIALS + 1) * n)
+    for k, rotation in enumerate(frames):
+        pseudo = np.zeros((INERTIALS, 4, 4))
+        pseudo[0, 3, 3] = 1.0
+        pseudo[1:4, :3, 3] = pseudo[1:4, 3, :3] = rotation.T
+        pseudo[4:, :3, :3] = rotation @ square(np.eye(6)) @ rotation.T
+        own = slice(INERTIALS * k, INERTIALS * (k + 1))
+        found[own, own] = inertials_of(pseudo).T
+    return found
 
 
 def mechanical_of(arm: ArmModel, motor: Array, inertials: Array | None = None) -> Mechanical:
@@ -137,11 +161,6 @@ def inertia_base(arm: ArmModel, seed: int = 0) -> BaseParameters:
     rows = inertia_regressor(arm, poses)
     names = (*arm.parameter_names, *(f"J_{joint}" for joint in arm.joints))
     return base_parameters(rows.reshape(-1, rows.shape[-1]), names)
-
-
-def stacked(frames: Array, links: Mechanical) -> jax.Array:
-    """Standard inertial parameters and motor inertias, (…, 11 n): what :func:`inertia_regressor` multiplies."""
-    return jnp.concatenate([standard_inertials(frames, links), links.motor], axis=-1)
 
 
 def joint_axes(arm: ArmModel) -> Array:

@@ -71,7 +71,8 @@ def warm_up(
     target: Target, start: Array, seed: int, rounds: Sequence[int], deepest: int, progress: Progress = silent
 ) -> tuple[Tuning, Array]:
     """What the chains learn, and where they are then (D, C, d)."""
-    tuning, x = tuning_from(start, 0.1), start
+    pooled = tuning_from(start.reshape(1, -1, start.shape[-1]), 0.1)
+    tuning, x = Tuning(*(np.repeat(part, len(start), axis=0) for part in pooled)), start
     for number, length in enumerate(rounds):
         progress("warm-up", sum(rounds[:number]), sum(rounds), None)
         path, step, _, _ = _run(target, tuning, x, length, seed + 7919 * (number + 1), deepest, adapt=True)
@@ -146,14 +147,18 @@ def _block(
     kernel = blackjax.nuts.build_kernel()
     unit = jnp.ones(target.dimension)
 
-    def move(key: Any, state: Any, step: Any, centre: Any, root: Any, own: Any) -> Any:
-        def density(point: Any) -> Any:
-            return target.log_density(centre + root @ point, own)
+    def density(point: Any, centre: Any, root: Any, own: Any) -> Any:
+        # Not root @ point: XLA's products of many small matrices are far slower than sums.
+        return target.log_density(centre + jnp.sum(root * point, axis=-1), own)
 
-        return kernel(key, state, density, step, unit, max_num_doublings=deepest)
+    def move(key: Any, state: Any, step: Any, centre: Any, root: Any, own: Any) -> Any:
+        def whole(point: Any) -> Any:
+            return density(point, centre, root, own)
+
+        return kernel(key, state, whole, step, unit, max_num_doublings=deepest)
 
     def first(point: Any, centre: Any, root: Any, own: Any) -> Any:
-        value, slope = jax.value_and_grad(lambda p: target.log_density(centre + root @ p, own))(point)
+        value, slope = jax.value_and_grad(density)(point, centre, root, own)
         return blackjax.mcmc.hmc.HMCState(point, value, slope)
 
     every = jax.vmap(jax.vmap(move, (0, 0, None, None, None, None)))

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.bayes.densities import Density, Normal, Uniform
-from stribeck.bayes.network import Mechanical, inertia_of, second_moments
+from stribeck.bayes.network import Mechanical, exchanged, inertia_of, square
 
 Array = npt.NDArray[np.float64]
 
@@ -170,7 +170,7 @@ class ArmPrior:
     def mechanical(self, x: Any) -> Mechanical:
         """Mechanical parameters at coordinates (…, d)."""
         mass, com, body, motor = self._split(x)
-        inertia = inertia_of(_square(_triangle(body)) * self.scale[:, None, None])
+        inertia = inertia_of(_second(body) * self.scale[:, None])
         return Mechanical(self.mass.value(mass), self.com.value(com), inertia, self.motor.value(motor))
 
     def log_density(self, x: Any) -> Any:
@@ -222,7 +222,7 @@ class ArmPrior:
             if max(missing) <= 0:
                 return np.stack([np.concatenate(kept)[:count] for kept in found], axis=1)
             inertia = np.concatenate([self.diagonal.draw(rng, 8192), self.off.draw(rng, 8192)], axis=-1)
-            second = np.asarray(second_moments(inertia)) / self.scale[:, None, None]
+            second = square(np.asarray(exchanged(inertia)) / self.scale[:, None])
             possible = np.linalg.eigvalsh(second)[..., 0] > 0.0
             if self.alignment is not None:
                 with np.errstate(invalid="ignore"):
@@ -237,7 +237,7 @@ class ArmPrior:
     def coordinates(self, links: Mechanical) -> Array:
         """Coordinates (d,) of mechanical parameters, for a prior with Cartesian centres of mass."""
         assert isinstance(self.com, CartesianCom)  # noqa: S101
-        second = np.asarray(second_moments(links.inertia)) / self.scale[:, None, None]
+        second = square(np.asarray(exchanged(links.inertia)) / self.scale[:, None])
         parts = (
             self.mass.coordinate(np.asarray(links.mass)),
             self.com.centre.coordinate(np.asarray(links.com)).ravel(),
@@ -254,20 +254,12 @@ def body_coordinates(second: Array) -> Array:
     return np.asarray(triangle)
 
 
-def _triangle(body: Any) -> Any:
-    """T (…, 3, 3) of coordinates (…, 6), by rows, its diagonal as logarithms."""
-    zero = jnp.zeros_like(body[..., 0])
-    d = [jnp.exp(body[..., k]) for k in _DIAGONAL]
-    rows = (
-        (d[0], zero, zero),
-        (body[..., 1], d[1], zero),
-        (body[..., 3], body[..., 4], d[2]),
-    )
-    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
-
-
-def _square(triangle: Any) -> Any:
-    return triangle @ jnp.swapaxes(triangle, -1, -2)
+def _second(body: Any) -> Any:
+    """T Tᵀ (…, 6) of coordinates (…, 6), T by rows with its diagonal as logarithms."""
+    a, c, f = (jnp.exp(body[..., k]) for k in _DIAGONAL)
+    b, d, e = body[..., 1], body[..., 3], body[..., 4]
+    six = (a * a, b * b + c * c, d * d + e * e + f * f, a * b, a * d, b * d + c * e)
+    return jnp.stack(six, axis=-1)
 
 
 def _correlations(diagonal: Any, off: Any) -> Any:

@@ -23,15 +23,15 @@ class Robot:
     :param title: its name in words.
     :param file: its URDF, below ``share/example-robot-data/robots``.
     :param joints: the six that move; others are locked.
-    :param without: indices of links whose inertia tensors are left out.
-    :param why: what is wrong with them.
     """
 
     title: str
     file: str
     joints: tuple[str, ...]
-    without: tuple[int, ...] = ()
-    why: str = ""
+
+
+WIDEST = 0.25
+"""A link whose radius of gyration is above this share of the reach is none: its inertia is left out of the table."""
 
 
 _UR = tuple(
@@ -40,13 +40,7 @@ _UR = tuple(
 
 ROBOTS = (
     Robot("Universal Robots UR3", "ur_description/urdf/ur3_robot.urdf", _UR),
-    Robot(
-        "Universal Robots UR5",
-        "ur_description/urdf/ur5_robot.urdf",
-        _UR,
-        (3, 4, 5),
-        "radii of gyration of the wrist's links are several times their size",
-    ),
+    Robot("Universal Robots UR5", "ur_description/urdf/ur5_robot.urdf", _UR),
     Robot("Universal Robots UR10", "ur_description/urdf/ur10_robot.urdf", _UR),
     Robot(
         "Kinova Jaco 2 (j2s6s200)",
@@ -68,14 +62,14 @@ ROBOTS = (
 """Six-axis arms, or seven-axis ones with the redundant joint locked, of example-robot-data."""
 
 
-def table_of(arms: Sequence[ArmModel], robots: Sequence[Robot], source: str) -> Table:
+def table_of(arms: Sequence[ArmModel], source: str) -> Table:
     """Means and standard deviations over robots, each scaled to a total mass of 1 kg and a reach of 1 m.
 
     The seed scales masses alone, by total mass; its robots are of one size. Here lengths are scaled by the reach, and
     inertias by both. The total mass is that of the URDF, base included.
     """
     mass, radius, diagonal, off = (np.full((len(arms), 6, *more), np.nan) for more in ((), (), (3,), (3,)))
-    for k, (arm, robot) in enumerate(zip(arms, robots, strict=True)):
+    for k, arm in enumerate(arms):
         m, com, inertia = about_com(arm.inertials.reshape(-1, INERTIALS))
         frames = link_frames(arm)
         turned = np.einsum("nji,njk,nkl->nil", frames, inertia, frames)
@@ -83,7 +77,8 @@ def table_of(arms: Sequence[ArmModel], robots: Sequence[Robot], source: str) -> 
         mass[k], radius[k] = m / total, np.linalg.norm(com, axis=1) / reach
         diagonal[k] = np.diagonal(turned, axis1=1, axis2=2) / (total * reach**2)
         off[k] = turned[:, (0, 0, 1), (1, 2, 2)] / (total * reach**2)
-        diagonal[k, list(robot.without)] = off[k, list(robot.without)] = np.nan
+        wide = np.sqrt(np.trace(inertia, axis1=1, axis2=2) / (2.0 * m)) > WIDEST * reach
+        diagonal[k, wide] = off[k, wide] = np.nan
     return Table(
         _mean_and_deviation(mass),
         _mean_and_deviation(radius),
@@ -115,8 +110,7 @@ def as_yaml(table: Table, robots: Sequence[Robot]) -> Mapping[str, object]:
         }
         for k in range(len(table.mass))
     ]
-    named = [robot.title + (f" (inertias left out: {robot.why})" if robot.why else "") for robot in robots]
-    return {"source": table.source, "robots": named, "total_mass": 1.0, "reach": 1.0, "links": links}
+    return {"source": table.source, "robots": [robot.title for robot in robots], "total_mass": 1.0, "reach": 1.0, "links": links}
 
 
 def _mean_and_deviation(values: Array) -> Array:

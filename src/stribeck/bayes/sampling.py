@@ -98,7 +98,7 @@ def keys_for(seed: int, shape: tuple[int, ...]) -> jax.Array:
 
 def to_natural(tuning: Tuning, z: Any) -> Any:
     """x (D, C, d) at z."""
-    return tuning.centre[:, None] + jnp.einsum("dij,dcj->dci", tuning.root, z)
+    return tuning.centre[:, None] + jnp.sum(tuning.root[:, None] * z[:, :, None], axis=-1)
 
 
 def to_white(tuning: Tuning, x: Array) -> Array:
