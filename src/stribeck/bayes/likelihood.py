@@ -7,7 +7,7 @@ Inertias (seed 003, eq. 9): Gaussian with the standard deviation :math:`c\,X(\de
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -207,9 +207,12 @@ def torque_posterior(
     rows: Callable[[Motion], npt.NDArray[np.bool_]],
     *,
     discrepancy: bool = True,
+    rotors_known: bool = True,
 ) -> TorquePosterior:
     """The posterior of recorded motion.
 
+    :param rotors_known: whether the prior knows the motors' inertias; otherwise they are half-normal, as wide as a third
+        of the typical torque over the typical acceleration.
     :param rows: which rows of each joint count (M, n).
     :param discrepancy: count effective samples: from the autocorrelation of what least squares near the prior leaves.
     """
@@ -226,6 +229,10 @@ def torque_posterior(
         samples = np.array([effective_samples(residual) for residual in residuals])
     torque = np.concatenate([np.abs(m.torque) for m in motions])
     speed = np.concatenate([np.abs(m.states.velocity @ machine.weights.T) for m in motions])
+    if not rotors_known:
+        moved = np.concatenate([np.abs(m.states.acceleration) for m in motions]).mean(axis=0)
+        width = torque.mean(axis=0) / (3.0 * np.maximum(moved, 1e-3))
+        prior = replace(prior, motor=TruncatedNormal(np.zeros_like(width), width, np.zeros_like(width)))
     return TorquePosterior(
         prior,
         frames,
