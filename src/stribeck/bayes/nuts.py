@@ -1,7 +1,7 @@
 """The no-U-turn sampler (Hoffman and Gelman 2014), blackjax's kernel, many chains and posteriors side by side.
 
 It moves z with x = centre + root z, in which a posterior is round once its covariance is known, so that the kernel's metric
-is the identity. Warm-up: rounds that double in length; each takes the covariance of all chains of its second half, and a
+is the identity. The first covariance is that of the curvature at a mode (:mod:`stribeck.bayes.laplace`). Warm-up: rounds that double in length; each takes the covariance of all chains of its second half, and a
 step size by dual averaging of their common acceptance (Nesterov's scheme as in Hoffman and Gelman, §3.2).
 """
 
@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stribeck.bayes.laplace import starts
 from stribeck.bayes.sampling import (
     Array,
     Draws,
@@ -32,9 +33,9 @@ from stribeck.bayes.sampling import (
 ACCEPTANCE = 0.85
 """Mean probability of acceptance that the step size is for."""
 
-ROUNDS = (40, 60, 100, 200, 400)
-DEEPEST = 9
-"""Doublings of a trajectory at most: 511 steps."""
+ROUNDS = (40, 80, 160, 320)
+DEEPEST = 7
+"""Doublings of a trajectory at most: 127 steps."""
 
 BLOCK = 20
 """Steps in one call of the compiled program."""
@@ -57,7 +58,7 @@ def sample(
 ) -> Draws:
     """Warm up, then draw.
 
-    :param start: first positions (D, C, d).
+    :param start: draws from the prior (D, C, d). The first of each is where its mode is looked for.
     :param draws: kept per chain.
     :param thin: one of so many steps is kept.
     :param enough: asked with the draws so far whether to stop early.
@@ -71,8 +72,8 @@ def warm_up(
     target: Target, start: Array, seed: int, rounds: Sequence[int], deepest: int, progress: Progress = silent
 ) -> tuple[Tuning, Array]:
     """What the chains learn, and where they are then (D, C, d)."""
-    pooled = tuning_from(start.reshape(1, -1, start.shape[-1]), 0.1)
-    tuning, x = Tuning(*(np.repeat(part, len(start), axis=0) for part in pooled)), start
+    progress("mode", 0, 1, None)
+    x, tuning = starts(target, start[:, 0], start.shape[1], seed)
     for number, length in enumerate(rounds):
         progress("warm-up", sum(rounds[:number]), sum(rounds), None)
         path, step, _, _ = _run(target, tuning, x, length, seed + 7919 * (number + 1), deepest, adapt=True)
