@@ -134,4 +134,3 @@ def infer(
 
 def _first(posterior: Posterior, found: Draws) -> ArmDraws:
     return ArmDraws(posterior, found.x[0], int(found.divergences[0]))
-

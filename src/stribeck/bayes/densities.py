@@ -54,15 +54,19 @@ class Uniform:
     soft: bool = False
 
     def value(self, x: Any) -> Any:
+        """See :meth:`Density.value`."""
         return self.lower + (self.upper - self.lower) * jax.nn.sigmoid(x)
 
     def coordinate(self, value: Array) -> Array:
+        """See :meth:`Density.coordinate`."""
         return np.asarray(special.logit((value - self.lower) / (self.upper - self.lower)))
 
     def log_jacobian(self, x: Any) -> Any:
+        """See :meth:`Density.log_jacobian`."""
         return jnp.log(self.upper - self.lower) + jax.nn.log_sigmoid(x) + jax.nn.log_sigmoid(-x)
 
     def log_density(self, value: Any) -> Any:
+        """See :meth:`Density.log_density`."""
         if not self.soft:
             return jnp.zeros_like(value)
         width = EDGE * (self.upper - self.lower)
@@ -71,6 +75,7 @@ class Uniform:
         )
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """See :meth:`Density.draw`."""
         lower, upper = np.broadcast_arrays(self.lower, self.upper)
         found = rng.uniform(lower, upper, (count, *lower.shape))
         return found + EDGE * (upper - lower) * rng.logistic(size=found.shape) if self.soft else found
@@ -84,18 +89,23 @@ class Normal:
     deviation: Any
 
     def value(self, x: Any) -> Any:
+        """See :meth:`Density.value`."""
         return self.mean + self.deviation * x
 
     def coordinate(self, value: Array) -> Array:
+        """See :meth:`Density.coordinate`."""
         return np.asarray((value - self.mean) / self.deviation)
 
     def log_jacobian(self, x: Any) -> Any:
+        """See :meth:`Density.log_jacobian`."""
         return jnp.log(self.deviation) + jnp.zeros_like(x)
 
     def log_density(self, value: Any) -> Any:
+        """See :meth:`Density.log_density`."""
         return -0.5 * ((value - self.mean) / self.deviation) ** 2
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """See :meth:`Density.draw`."""
         shape = np.broadcast_shapes(np.shape(self.mean), np.shape(self.deviation))
         return np.asarray(self.mean + self.deviation * rng.standard_normal((count, *shape)))
 
@@ -114,20 +124,25 @@ class TruncatedNormal:
         return Uniform(self.lower, self.upper) if np.all(np.isfinite(self.upper)) else None
 
     def value(self, x: Any) -> Any:
+        """See :meth:`Density.value`."""
         return self.lower + self.deviation * jnp.exp(x) if self._box is None else self._box.value(x)
 
     def coordinate(self, value: Array) -> Array:
+        """See :meth:`Density.coordinate`."""
         if self._box is None:
             return np.asarray(np.log((value - self.lower) / self.deviation))
         return self._box.coordinate(value)
 
     def log_jacobian(self, x: Any) -> Any:
+        """See :meth:`Density.log_jacobian`."""
         return jnp.log(self.deviation) + x if self._box is None else self._box.log_jacobian(x)
 
     def log_density(self, value: Any) -> Any:
+        """See :meth:`Density.log_density`."""
         return -0.5 * ((value - self.mean) / self.deviation) ** 2
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """See :meth:`Density.draw`."""
         low, high = ((bound - self.mean) / self.deviation for bound in (self.lower, self.upper))
         shape = np.broadcast_shapes(np.shape(low), np.shape(high))
         found = stats.truncnorm.rvs(low, high, size=(count, *shape), random_state=rng)
@@ -156,22 +171,27 @@ class LogNormal:
         return cls(mean, mean * np.sqrt(np.expm1(variance)))
 
     def value(self, x: Any) -> Any:
+        """See :meth:`Density.value`."""
         centre, width = self._log
         return jnp.exp(centre + width * x)
 
     def coordinate(self, value: Array) -> Array:
+        """See :meth:`Density.coordinate`."""
         centre, width = self._log
         return np.asarray((np.log(value) - centre) / width)
 
     def log_jacobian(self, x: Any) -> Any:
+        """See :meth:`Density.log_jacobian`."""
         centre, width = self._log
         return jnp.log(width) + centre + width * x
 
     def log_density(self, value: Any) -> Any:
+        """See :meth:`Density.log_density`."""
         centre, width = self._log
         log = jnp.log(jnp.maximum(value, 1e-300))
         return -log - 0.5 * ((log - centre) / width) ** 2
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """See :meth:`Density.draw`."""
         centre, width = self._log
         return np.asarray(np.exp(centre + width * rng.standard_normal((count, *np.shape(centre)))))

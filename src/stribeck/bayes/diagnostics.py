@@ -89,7 +89,9 @@ def worst(draws: Array) -> tuple[float, float]:
     return max(float(arviz.rhat(c)) for c in columns), min(float(arviz.ess(c)) for c in columns)
 
 
-def write_netcdf(path: Path, posterior: Mapping[str, Array], prior: Mapping[str, Array] | None = None) -> None:
+def write_netcdf(
+    path: Path, posterior: Mapping[str, Array], prior: Mapping[str, Array] | None = None
+) -> None:
     """Draws by name, (C, S, …) each, as a NetCDF file of ArviZ; written beside, then renamed.
 
     :raises OutputError: if it cannot be written.

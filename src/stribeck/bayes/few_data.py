@@ -64,8 +64,12 @@ def few_data(
     for length in seconds:
         cut = int(np.searchsorted(run.time, run.time[0] + length))
         if not 0 < cut < len(run.time):
-            raise ConfigError(f"{run.name} lasts {run.time[-1] - run.time[0]:.3g} s: it has no {length:g} s and a rest")
-        train, test = (motion_of(part, protocol) for part in (run.between(0, cut), run.between(cut, len(run.time))))
+            raise ConfigError(
+                f"{run.name} lasts {run.time[-1] - run.time[0]:.3g} s: it has no {length:g} s and a rest"
+            )
+        train, test = (
+            motion_of(part, protocol) for part in (run.between(0, cut), run.between(cut, len(run.time)))
+        )
         posterior = torque_posterior(
             prior,
             link_frames(machine.arm),
@@ -103,7 +107,10 @@ def weighted_least_squares(
     for _ in range(ROUNDS):
         values = np.linalg.lstsq(rows * weights[:, None] / scale, torque * weights, rcond=1e-10)[0] / scale
         residual = torque - rows @ values
-        sizes = [np.sqrt(np.mean(residual[joint == j] ** 2)) if np.any(joint == j) else 1.0 for j in range(used.shape[1])]
+        sizes = [
+            np.sqrt(np.mean(residual[joint == j] ** 2)) if np.any(joint == j) else 1.0
+            for j in range(used.shape[1])
+        ]
         weights = 1.0 / np.maximum(np.array(sizes), 1e-9)[joint]
     return base.reduce(design(machine, test.states, protocol.rest).columns) @ values, False
 

@@ -120,8 +120,8 @@ def read_table(path: Path | None = None) -> Table:
         raise ConfigError(f"{path}: links: expected a list of links")
     rows = [_row(link, f"{path}: links") for link in links]
     mass, radius, diagonal, off = (np.array([row[key] for row in rows]) for key in _KEYS)
-    numbers = (strict.number(data[key], f"{path}: {key}", ConfigError) for key in ("total_mass", "reach"))
-    return Table(mass, radius, diagonal, off, *numbers, source=str(data["source"]))
+    total, reach = (strict.number(data[key], f"{path}: {key}", ConfigError) for key in ("total_mass", "reach"))
+    return Table(mass, radius, diagonal, off, total, reach, str(data["source"]))
 
 
 _KEYS = ("mass", "radius", "diagonal", "off")
@@ -182,7 +182,9 @@ def empirical(sheet: Datasheet, table: Table) -> ArmPrior:
         name="empirical",
         mass=TruncatedNormal(table.mass[:, 0], table.mass[:, 1], zeros, np.full(n, sheet.total_mass)),
         com=SphericalCom(
-            TruncatedNormal(table.radius[:, 0], table.radius[:, 1], zeros, np.full(n, sheet.reach)), 0.0, POLAR
+            TruncatedNormal(table.radius[:, 0], table.radius[:, 1], zeros, np.full(n, sheet.reach)),
+            0.0,
+            POLAR,
         ),
         diagonal=LogNormal(moments, moments),
         off=Normal(np.zeros((n, 3)), np.repeat(table.off[:, None], 3, axis=1)),

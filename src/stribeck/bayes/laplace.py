@@ -67,4 +67,4 @@ def _newton(slope: Array, curvature: Array, damping: Array) -> Array:
     """Damped steps (D, d), the curvature's eigenvalues made positive."""
     values, vectors = np.linalg.eigh(curvature)
     values = np.maximum(np.abs(values), 1e-3) + damping[:, None]
-    return -np.einsum("dik,dk,djk,dj->di", vectors, 1.0 / values, vectors, slope)
+    return np.asarray(-np.einsum("dik,dk,djk,dj->di", vectors, 1.0 / values, vectors, slope))

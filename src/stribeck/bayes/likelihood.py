@@ -49,7 +49,7 @@ class InertiaPosterior:
         return self.prior.dimension + 1
 
     def noise(self, x: Any) -> Any:
-        """c (…,)."""
+        """C (…,)."""
         return NOISE.value(x[..., -1])
 
     def inertias(self, x: Any) -> Any:
@@ -195,7 +195,7 @@ class TorquePosterior:
         with jax.enable_x64():
             p = np.asarray(self.linear(x))
         columns = design(self.machine, motion.states, rest).columns
-        return np.einsum("mjp,sp->smj", columns, p)
+        return np.asarray(np.einsum("mjp,sp->smj", columns, p))
 
 
 def torque_posterior(

@@ -47,9 +47,7 @@ class Mechanical(NamedTuple):
     @property
     def table(self) -> Any:
         """All, in the order of :data:`LINK_NAMES`, (…, n, 11)."""
-        return jnp.concatenate(
-            [self.mass[..., None], self.com, self.inertia, self.motor[..., None]], axis=-1
-        )
+        return jnp.concatenate([self.mass[..., None], self.com, self.inertia, self.motor[..., None]], axis=-1)
 
 
 def translations(arm: ArmModel) -> Array:

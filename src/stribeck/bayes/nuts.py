@@ -95,7 +95,9 @@ def _draw(
     enough: Callable[[Array], bool] | None,
 ) -> Draws:
     length = thin * max(BLOCK, PERIOD // thin // BLOCK * BLOCK)
-    parts, rates, lost = [], [], []
+    parts: list[Array] = []
+    rates: list[Array] = []
+    lost: list[Array] = []
     while not parts or sum(part.shape[2] for part in parts) < draws:
         path, _, rate, divergent = _run(
             target, tuning, x, length, seed + 104729 * (len(parts) + 1), deepest, adapt=False

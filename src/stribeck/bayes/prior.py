@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -160,7 +161,7 @@ class ArmPrior:
     def _parts(self) -> list[slice]:
         n, w = len(self), self.com.width
         ends = np.cumsum([0, n, w * n, 6 * n, n])
-        return [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(a, b) for a, b in pairwise(ends)]
 
     def _split(self, x: Any) -> tuple[Any, Any, Any, Any]:
         mass, com, body, motor = (x[..., part] for part in self._parts)

@@ -110,7 +110,13 @@ def as_yaml(table: Table, robots: Sequence[Robot]) -> Mapping[str, object]:
         }
         for k in range(len(table.mass))
     ]
-    return {"source": table.source, "robots": [robot.title for robot in robots], "total_mass": 1.0, "reach": 1.0, "links": links}
+    return {
+        "source": table.source,
+        "robots": [robot.title for robot in robots],
+        "total_mass": 1.0,
+        "reach": 1.0,
+        "links": links,
+    }
 
 
 def _mean_and_deviation(values: Array) -> Array:

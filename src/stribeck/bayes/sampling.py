@@ -97,11 +97,11 @@ def keys_for(seed: int, shape: tuple[int, ...]) -> jax.Array:
 
 
 def to_natural(tuning: Tuning, z: Any) -> Any:
-    """x (D, C, d) at z."""
+    """X (D, C, d) at z."""
     return tuning.centre[:, None] + jnp.sum(tuning.root[:, None] * z[:, :, None], axis=-1)
 
 
 def to_white(tuning: Tuning, x: Array) -> Array:
-    """z (D, C, d) at x."""
+    """Z (D, C, d) at x."""
     away = np.swapaxes(x - tuning.centre[:, None], 1, 2)
     return np.swapaxes(np.linalg.solve(tuning.root, away), 1, 2)

@@ -205,7 +205,7 @@ def _counted(posterior: ServoPosterior, start: Array, seed: int, progress: Progr
 def mean_position(found: ServoDraws, rollout: Rollout, count: int = 60, seed: int = 0) -> Array:
     """Predictive mean of the positions (T, R) [rad] of runs, which may be others than those of the posterior."""
     posterior = replace(found.posterior, rollout=rollout)
-    return np.mean([posterior.positions(values) for values in found.some(count, seed)], axis=0)
+    return np.asarray(np.mean([posterior.positions(values) for values in found.some(count, seed)], axis=0))
 
 
 def predictive_errors(found: ServoDraws, rollout: Rollout, count: int = 60, seed: int = 0) -> Sequence[float]:

@@ -30,6 +30,8 @@ EXTRAS = {
     "casadi": "arm",
     "threadpoolctl": "arm",
     "rclpy": "ros",
+    "blackjax": "bayes",
+    "arviz": "bayes",
 }
 """Libraries that a verb may need beyond the base installation, and the extra that brings them."""
 

@@ -291,9 +291,7 @@ class Rollout:
     def _losses(self, unit: jax.Array, inputs: Inputs) -> jax.Array:
         return jnp.sum(self._sums(unit, inputs, smooth_absolute), axis=0)
 
-    def _sums(
-        self, unit: jax.Array, inputs: Inputs, measure: Callable[[jax.Array], jax.Array]
-    ) -> jax.Array:
+    def _sums(self, unit: jax.Array, inputs: Inputs, measure: Callable[[jax.Array], jax.Array]) -> jax.Array:
         """Weighted sums over time of a measure of the residual, (R, C)."""
         advance = self._advance(unit)
 

@@ -1,0 +1,66 @@
+"""Ridges of a posterior: what data tell only together, in numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.friction import CONSTANT_TERMS, LOAD_TERMS
+from stribeck.core.log import Log
+
+Array = npt.NDArray[np.float64]
+
+STRONG = 0.6
+"""Correlations from here on make a ridge."""
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Two parameters that the data tell only together.
+
+    :param correlation: of their draws.
+    :param width: standard deviations of both.
+    """
+
+    first: str
+    second: str
+    correlation: float
+    width: tuple[float, float]
+
+    @property
+    def words(self) -> str:
+        """One sentence."""
+        if self.correlation < 0.0:
+            how = f"more of one goes with less of the other (correlation {self.correlation:.2f}): only a sum of them is known"
+        else:
+            how = f"more of one goes with more of the other (correlation {self.correlation:.2f}): only a difference is known"
+        return f"{self.first} and {self.second} are not told apart: {how}."
+
+
+def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:
+    """Pairs of parameters with strongly correlated draws (S, P), the strongest first."""
+    correlation = np.atleast_2d(np.corrcoef(draws.T))
+    deviation = draws.std(axis=0)
+    found = [
+        Ridge(names[i], names[j], float(correlation[i, j]), (float(deviation[i]), float(deviation[j])))
+        for i in range(len(names))
+        for j in range(i + 1, len(names))
+        if abs(correlation[i, j]) > STRONG
+    ]
+    return sorted(found, key=lambda ridge: -abs(ridge.correlation))
+
+
+def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[str]:
+    """What the draws (S, P) say is not known, in words."""
+    found = [ridge.words for ridge in ridges(names, draws)]
+    loads = {round(log.setup.load, 6) for log in logs}
+    split = {*CONSTANT_TERMS, *LOAD_TERMS}.intersection(names)
+    if len(loads) < 2 and not split.isdisjoint(LOAD_TERMS):
+        found.append(
+            f"All runs carry one load ({next(iter(loads)):.4g} kg m): how friction divides into constant and load-dependent parts "
+            "follows from the prior as much as from the data. Record a second mass or rod length."
+        )
+    return found
