@@ -5,10 +5,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from heavy_arms import SHEET, TABLE, heavy_arm
-from helpers import REPOSITORY
 from scipy import integrate
 
+from heavy_arms import SHEET, TABLE, heavy_arm
+from helpers import REPOSITORY
 from stribeck.arm.inertia import consistency
 from stribeck.arm.model import load_arm
 from stribeck.bayes.densities import LogNormal, Normal, TruncatedNormal, Uniform
@@ -116,7 +116,10 @@ def test_every_draw_of_a_prior_and_every_coordinate_is_a_possible_arm(name):
 def test_density_of_an_inertia_counts_the_change_of_coordinates():
     """The log density differs from that of the single parameters by the log determinant of the coordinates' derivative."""
     links = Mechanical(
-        np.array([2.0]), np.array([[0.1, 0.0, 0.2]]), np.array([[0.05, 0.06, 0.07, 0.002, 0.001, 0.0]]), np.ones(1)
+        np.array([2.0]),
+        np.array([[0.1, 0.0, 0.2]]),
+        np.array([[0.05, 0.06, 0.07, 0.002, 0.001, 0.0]]),
+        np.ones(1),
     )
     prior = cad_around(links)
     assert isinstance(prior.com, CartesianCom)

@@ -120,7 +120,9 @@ def read_table(path: Path | None = None) -> Table:
         raise ConfigError(f"{path}: links: expected a list of links")
     rows = [_row(link, f"{path}: links") for link in links]
     mass, radius, diagonal, off = (np.array([row[key] for row in rows]) for key in _KEYS)
-    total, reach = (strict.number(data[key], f"{path}: {key}", ConfigError) for key in ("total_mass", "reach"))
+    total, reach = (
+        strict.number(data[key], f"{path}: {key}", ConfigError) for key in ("total_mass", "reach")
+    )
     return Table(mass, radius, diagonal, off, total, reach, str(data["source"]))
 
 

@@ -27,7 +27,7 @@ def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array,
 
     :param first: where to begin (D, d).
     """
-    mode, curvature = _modes(target, first)
+    mode, curvature = modes(target, first)
     values, vectors = np.linalg.eigh(curvature)
     values = np.maximum(np.abs(values), SMALLEST)
     covariance = np.einsum("dik,dk,djk->dij", vectors, 1.0 / values, vectors)
@@ -37,7 +37,7 @@ def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array,
     return x, Tuning(mode, root, np.full(len(first), 0.3))
 
 
-def _modes(target: Target, x: Array) -> tuple[Array, Array]:
+def modes(target: Target, x: Array) -> tuple[Array, Array]:
     """Modes (D, d) and the curvature of the negative log density there (D, d, d)."""
 
     def cost(point: Any, own: Any) -> Any:

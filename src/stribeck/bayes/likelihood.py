@@ -20,6 +20,7 @@ from stribeck.arm.design import Machine, design
 from stribeck.arm.motion import Motion
 from stribeck.bayes.densities import TruncatedNormal
 from stribeck.bayes.discrepancy import effective_samples
+from stribeck.bayes.laplace import modes
 from stribeck.bayes.network import moments, to_standard
 from stribeck.bayes.prior import ArmPrior
 from stribeck.bayes.sampling import Target
@@ -28,6 +29,12 @@ Array = npt.NDArray[np.float64]
 
 NOISE = TruncatedNormal(0.05, 0.05, 0.005, 0.5)
 """Prior of c."""
+
+FIRST_SAMPLES = 20.0
+"""Effective samples of a joint to begin with."""
+
+RECOUNTS = 3
+"""How often effective samples are counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +101,11 @@ class _Sums:
     def __init__(self, columns: Array, torque: Array) -> None:
         self.matrix, self.vector = columns.T @ columns, columns.T @ torque
         self.square, self.rows = float(torque @ torque), len(torque)
+        self._columns, self._torque = columns, torque
+
+    def residual(self, p: Array) -> Array:
+        """What linear parameters (p,) leave of the torque (N,)."""
+        return np.asarray(self._torque - self._columns @ p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +185,8 @@ class TorquePosterior:
         matrices, vectors, squares, samples = data
         p = self.linear(x)
         noise = x[-len(self.sums) :] + jnp.log(0.05 * self.scale[: len(self.sums)])
-        left = squares - 2.0 * vectors @ p + jnp.einsum("jab,a,b->j", matrices, p, p)
+        # Sums, not products of matrices: many chains make many small ones, which XLA is slow at.
+        left = squares + jnp.sum((jnp.sum(matrices * p, axis=-1) - 2.0 * vectors) * p, axis=-1)
         return -jnp.sum(samples * (noise + 0.5 * left * jnp.exp(-2.0 * noise)))
 
     def target(self) -> Target:
@@ -214,26 +227,23 @@ def torque_posterior(
     :param rotors_known: whether the prior knows the motors' inertias; otherwise they are half-normal, as wide as a third
         of the typical torque over the typical acceleration.
     :param rows: which rows of each joint count (M, n).
-    :param discrepancy: count effective samples: from the autocorrelation of what least squares near the prior leaves.
+    :param discrepancy: count effective samples, from the autocorrelation of what the mode of the posterior leaves.
     """
     columns = [design(machine, motion.states, rest).columns for motion in motions]
     used = [rows(motion) for motion in motions]
-    sums, residuals = [], []
+    sums = []
     for j in range(len(machine.joints)):
         own = np.concatenate([c[u[:, j], j] for c, u in zip(columns, used, strict=True)])
         torque = np.concatenate([m.torque[u[:, j], j] for m, u in zip(motions, used, strict=True)])
         sums.append(_Sums(own, torque))
-        residuals.append(torque - own @ np.linalg.lstsq(own, torque, rcond=1e-8)[0])
     samples = np.array([float(s.rows) for s in sums])
-    if discrepancy:
-        samples = np.array([effective_samples(residual) for residual in residuals])
     torque = np.concatenate([np.abs(m.torque) for m in motions])
     speed = np.concatenate([np.abs(m.states.velocity @ machine.weights.T) for m in motions])
     if not rotors_known:
         moved = np.concatenate([np.abs(m.states.acceleration) for m in motions]).mean(axis=0)
         width = torque.mean(axis=0) / (3.0 * np.maximum(moved, 1e-3))
         prior = replace(prior, motor=TruncatedNormal(np.zeros_like(width), width, np.zeros_like(width)))
-    return TorquePosterior(
+    found = TorquePosterior(
         prior,
         frames,
         machine,
@@ -242,3 +252,20 @@ def torque_posterior(
         np.maximum(np.abs(machine.weights) @ torque.mean(axis=0), 1e-6),
         np.maximum(speed.max(axis=0), 1e-3),
     )
+    return _counted(found) if discrepancy else found
+
+
+def _counted(posterior: TorquePosterior) -> TorquePosterior:
+    """With the effective samples of what the mode leaves, found anew as the mode moves.
+
+    Not of what least squares leave: with few rows they take up the smooth part of the error, and leave noise.
+    """
+    posterior = replace(posterior, samples=np.minimum(posterior.samples, FIRST_SAMPLES))
+    with jax.enable_x64():
+        x = posterior.draw(np.random.default_rng(0), 1)
+        for _ in range(RECOUNTS):
+            x, _ = modes(posterior.target(), x)
+            p = np.asarray(posterior.linear(x[0]))
+            samples = np.array([effective_samples(s.residual(p)) for s in posterior.sums])
+            posterior = replace(posterior, samples=samples)
+    return posterior

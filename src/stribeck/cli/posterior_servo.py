@@ -28,7 +28,7 @@ from stribeck.io.files import write_atomically
 from stribeck.io.parameter_file import write_parameter_file
 from stribeck.report.bayes_figures import draw_densities, save
 
-THIN = 20
+THIN = 40
 SHORTEST = 20
 """Draws of each chain at least: there are as many chains as a population has members."""
 
