@@ -40,10 +40,10 @@ def known():
         (Setup(0.1, 0.1, 0.02, 5.0, kp), trajectory_named(name))
         for kp, name in ((100.0, "sin_sin"), (200.0, "sin_time_square"))
     ]
-    logs = record(SERVO, LAW, TRUTH, plays, Encoder(0.3), np.random.default_rng(0))
+    logs = record(SERVO, LAW, TRUTH, plays, Encoder(0.0015, 0.0005), np.random.default_rng(0))
     parameters = SERVO.parameters(LAW)
     rollout = Rollout(batch_of([log.resample(0.005) for log in logs]), SERVO, LAW, parameters)
-    found = sample_servo(rollout, servo_prior(SERVO, LAW, parameters), 0, draws=8, thin=20, chains=64)
+    found = sample_servo(rollout, servo_prior(SERVO, LAW, parameters), 0, discrepancy=False, draws=8, thin=20, chains=64)
     return found, tuple(logs)
 
 
@@ -53,9 +53,9 @@ def test_truth_of_a_simulated_servo_lies_within_its_posterior(known):
     mean, deviation = found.flat.mean(axis=0), found.flat.std(axis=0)
     truth = np.array([TRUTH[name] for name in found.posterior.names[:-1]])
     assert np.all(np.abs(mean[:-1] - truth) < 4.0 * deviation[:-1] + 1e-4)
-    assert deviation[found.posterior.names.index("friction_base")] < 0.004
+    assert deviation[found.posterior.names.index("friction_base")] < 0.002
     errors = mean_position(found, found.posterior.rollout, 5) - found.posterior.rollout.batch.position
-    assert np.abs(errors).mean() < 0.005
+    assert np.abs(errors).mean() < 0.002
 
 
 def test_parameter_file_holds_the_posterior(known, tmp_path):

@@ -151,7 +151,17 @@ def _armature(actuator: Actuator) -> float:
 
 
 def _inertia_scale(actuator: Actuator) -> float:
-    return actuator.datasheet["stall_torque"] / actuator.datasheet["no_load_speed"] ** 2
+    torque, speed = _stall_and_speed(actuator)
+    return torque / speed**2
+
+
+def _stall_and_speed(actuator: Actuator) -> tuple[float, float]:
+    """Stall torque [N m] and no-load speed [rad/s]."""
+    if not _has_scale(actuator):
+        raise ConfigError(
+            f"the datasheet of {actuator.name} gives no stall torque and no-load speed, with which friction is scaled; add them to its YAML"
+        )
+    return actuator.datasheet["stall_torque"], actuator.datasheet["no_load_speed"]
 
 
 def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
@@ -170,11 +180,7 @@ def _scale(actuator: Actuator, name: str) -> float:
     kind = FRICTION_PARAMETERS[name].rotary_unit
     if kind == "1" or name == "dtheta_stribeck":
         return 1.0
-    if not _has_scale(actuator):
-        raise ConfigError(
-            f"the datasheet of {actuator.name} gives no stall torque and no-load speed, with which friction is scaled; add them to its YAML"
-        )
-    torque, speed = actuator.datasheet["stall_torque"], actuator.datasheet["no_load_speed"]
+    torque, speed = _stall_and_speed(actuator)
     return {"N m": torque, "N m s/rad": torque / speed, "1/(N m)": 1.0 / torque}[kind]
 
 

@@ -48,6 +48,7 @@ def draw_densities(names: Sequence[str], prior: Array, posterior: Array | None) 
             axis.set_title(title, fontsize=8)
             axis.set_yticks([])
             axis.tick_params(labelsize=7)
+            axis.locator_params(axis="x", nbins=4)
         for axis in axes[len(names) :]:
             axis.set_axis_off()
         axes[0].legend(fontsize=7)
