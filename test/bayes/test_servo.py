@@ -43,7 +43,9 @@ def known():
     logs = record(SERVO, LAW, TRUTH, plays, Encoder(0.0015, 0.0005), np.random.default_rng(0))
     parameters = SERVO.parameters(LAW)
     rollout = Rollout(batch_of([log.resample(0.005) for log in logs]), SERVO, LAW, parameters)
-    found = sample_servo(rollout, servo_prior(SERVO, LAW, parameters), 0, discrepancy=False, draws=8, thin=20, chains=64)
+    found = sample_servo(
+        rollout, servo_prior(SERVO, LAW, parameters), 0, discrepancy=False, draws=8, thin=20, chains=64
+    )
     return found, tuple(logs)
 
 
