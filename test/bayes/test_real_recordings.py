@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from helpers import DATA, XL330, needs_xl330
 
+from helpers import DATA, XL330, needs_xl330
 from stribeck.arm.design import machine_of
 from stribeck.arm.model import load_arm
 from stribeck.arm.recordings import read_recordings as read_motion

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from helpers import XL330, needs_xl330
 from small_arm import JOINTS, small_robot
-
 from stribeck.arm.model import load_arm
 from stribeck.bayes.network import inertia_regressor
 from stribeck.cli.main import main
