@@ -22,6 +22,9 @@ Posterior = InertiaPosterior | TorquePosterior
 
 SAMPLERS = ("nuts", "metropolis")
 
+GROUPS = 4
+"""Of draws from a prior."""
+
 CHAINS = 8
 """Of the no-U-turn sampler; adaptive Metropolis has a population."""
 
@@ -88,9 +91,10 @@ class ArmDraws:
 
 
 def zero_shot(posterior: Posterior, count: int, seed: int) -> ArmDraws:
-    """What is known without a measurement: draws from the prior."""
+    """What is known without a measurement: independent draws from the prior, in groups that stand for chains."""
     with jax.enable_x64():
-        return ArmDraws(posterior, posterior.draw(np.random.default_rng(seed), count)[None])
+        x = posterior.draw(np.random.default_rng(seed), count)
+    return ArmDraws(posterior, x.reshape(GROUPS, -1, x.shape[-1]))
 
 
 def infer(

@@ -172,10 +172,8 @@ def _write(
     }
     if after is not None:
         content["divergences"] = after.divergences
-        flat = draws.reshape(-1, len(names)) if draws is not None else prior[0]
-        content["total_variation"] = {
-            n: total_variation(prior[0, :, k], flat[:, k]) for k, n in enumerate(names)
-        }
+        pairs = zip(names, _flat(prior).T, _flat(after.named(arm.joints)[1]).T, strict=True)
+        content["total_variation"] = {name: total_variation(first, then) for name, first, then in pairs}
     if arguments.json is not None:
         write_atomically(arguments.json, json.dumps(content, indent=1) + "\n")
     if arguments.netcdf is not None:
@@ -195,19 +193,25 @@ def _draw(
     measured: Array | None,
 ) -> None:
     names, prior = before.named(arm.joints)
-    draws = None if after is None else after.named(arm.joints)[1].reshape(-1, len(names))
+    draws = None if after is None else _flat(after.named(arm.joints)[1])
     last = [k for k, name in enumerate(names) if name.endswith(f"_{arm.joints[-1]}")]
     own = None if draws is None else draws[:, last]
-    written = [
-        save(draw_densities([names[k] for k in last], prior[0][:, last], own), folder / "posterior.png")
-    ]
-    later = None if after is None else (after.standard @ projection.T).reshape(-1, len(projection))
-    figure = draw_intervals("base parameters", "kg m²", (before.standard @ projection.T)[0], later, None)
-    written.append(save(figure, folder / "base_parameters.png"))
+    title = [names[k] for k in last]
+    written = [save(draw_densities(title, _flat(prior)[:, last], own), folder / "posterior.png")]
+
+    def drawn(draws: ArmDraws | None, rows: Array) -> Array | None:
+        return None if draws is None else _flat(draws.inertias(rows))
+
+    kinds: list[tuple[str, Array, Array | None]] = [("base parameters", projection, None)]
     if isinstance(before.posterior, InertiaPosterior):
-        rows = before.posterior.regressor
-        later = None if after is None else after.inertias(rows).reshape(-1, len(rows))
-        figure = draw_intervals("inertias of the axes", "kg m²", before.inertias(rows)[0], later, measured)
-        written.append(save(figure, folder / "inertias.png"))
+        kinds.append(("inertias of the axes", before.posterior.regressor, measured))
+    for (words, rows, seen), name in zip(kinds, ("base_parameters", "inertias"), strict=False):
+        figure = draw_intervals(words, "kg m²", _flat(before.inertias(rows)), drawn(after, rows), seen)
+        written.append(save(figure, folder / f"{name}.png"))
     for path in written:
         print(path)
+
+
+def _flat(draws: Array) -> Array:
+    """Draws of all chains (C S, P)."""
+    return draws.reshape(-1, draws.shape[-1])

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from stribeck.bayes.measures import total_variation
-from stribeck.report.figures import COLOURS, MEASURED, STYLE
+from stribeck.report.figures import COLOURS, STYLE
 
 Array = npt.NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def draw_intervals(
                 place + shift, mean, bars, fmt="o", ms=3, lw=1, color=colour, label=f"{label}, 95 %"
             )
         if measured is not None:
-            axis.plot(place, measured[order], "x", ms=4, color=MEASURED, label="measured")
+            axis.plot(place, measured[order], "x", ms=4, color="black", label="measured")
         axis.set_yscale("log")
         axis.set_xlabel("number, by size")
         axis.set_ylabel(f"|{title}| [{unit}]")
