@@ -15,6 +15,8 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 REAL_TIME = ("faults", "launch", "nodes", "servo", "cli/test_record.py", "cli/test_demo.py")
 """Tests of what has to answer within milliseconds, here."""
 
+TRIES = 3
+
 FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 
@@ -33,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = [str(Path(__file__).parent / place) for place in REAL_TIME]
     for item in items:
         if str(item.path).startswith(tuple(places)):
-            item.add_marker(pytest.mark.flaky(reruns=2))
+            item.add_marker(pytest.mark.flaky(reruns=TRIES - 1))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -45,11 +47,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """A test that hangs where no signal reaches it, in a library, ends the whole run and shows where."""
-    limit = float(item.config.getini("timeout"))
+    own = item.get_closest_marker("timeout")
+    limit = float(own.args[0] if own is not None else item.config.getini("timeout"))
     if item.config.getoption("usepdb") or not limit:
         return (yield)
     shown = item.config.stash[fault_handler_stderr_fd_key]  # pytest keeps sys.stderr to itself
-    faulthandler.dump_traceback_later(1.5 * limit, exit=True, file=shown)
+    tries = TRIES if item.get_closest_marker("flaky") is not None else 1
+    faulthandler.dump_traceback_later((tries + 0.5) * limit, exit=True, file=shown)
     try:
         return (yield)
     finally:

@@ -29,6 +29,8 @@ EXTRAS = {
     "coal": "arm",
     "casadi": "arm",
     "threadpoolctl": "arm",
+    "mujoco": "mujoco",
+    "distributed": "cluster",
     "rclpy": "ros",
     "blackjax": "bayes",
     "arviz": "bayes",
