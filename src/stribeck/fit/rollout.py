@@ -219,8 +219,9 @@ class Rollout:
             inputs["torque_enable"] = self._array(batch.torque_enable)
         if self.actuator.uses_measured_supply:
             inputs["supply_voltage"] = self._array(batch.supply_voltage)
-        with jax.enable_x64(self.dtype == "float64"):
-            return cast(Inputs, jax.device_put(inputs))  # once: a GPU would fetch them again for every call
+        # Once: a GPU would fetch them again for every call. And arrays, even if a program being traced asks first.
+        with jax.ensure_compile_time_eval(), jax.enable_x64(self.dtype == "float64"):
+            return cast(Inputs, jax.device_put(inputs))
 
     # What follows is traced: arrays are (R, C), candidates last; `unit` is (n, C).
 
