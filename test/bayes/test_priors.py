@@ -11,7 +11,7 @@ from heavy_arms import SHEET, TABLE, heavy_arm
 from helpers import REPOSITORY
 from stribeck.arm.inertia import consistency
 from stribeck.arm.model import load_arm
-from stribeck.bayes.densities import LogNormal, Normal, TruncatedNormal, Uniform
+from stribeck.bayes.densities import HalfNormal, LogNormal, Normal, TruncatedNormal, Uniform
 from stribeck.bayes.knowledge import PRIORS, cad_around, prior_named, read_table
 from stribeck.bayes.network import (
     Mechanical,
@@ -31,7 +31,8 @@ DENSITIES = {
     "soft": Uniform(np.array(0.0), np.array(5.0), soft=True),
     "normal": Normal(np.array(2.0), np.array(0.5)),
     "box": TruncatedNormal(np.array(1.0), np.array(2.0), np.array(0.5), np.array(4.0)),
-    "half": TruncatedNormal(np.array(0.0), np.array(2.0), np.array(0.0)),
+    "tail": TruncatedNormal(np.array(1.0), np.array(2.0), np.array(0.0)),
+    "half": HalfNormal(np.array(2.0)),
     "log": LogNormal(np.array(3.0), np.array(3.0)),
 }
 
@@ -42,7 +43,7 @@ def test_draws_have_the_moments_of_the_density(name):
     density = DENSITIES[name]
     grid = np.linspace(-2.0, 60.0, 400_001)
     log = np.asarray(density.log_density(grid), dtype=float)
-    support = {"uniform": (-1.0, 3.0), "box": (0.5, 4.0), "half": (0.0, 60.0), "log": (1e-6, 60.0)}
+    support = {"uniform": (-1.0, 3.0), "box": (0.5, 4.0), "tail": (0.0, 60.0), "half": (0.0, 60.0), "log": (1e-6, 60.0)}
     low, high = support.get(name, (-2.0, 60.0))
     weight = np.where((grid >= low) & (grid <= high), np.exp(log), 0.0)
     whole = integrate.trapezoid(weight, grid)

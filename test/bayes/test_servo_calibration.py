@@ -70,7 +70,7 @@ def ranks_of(law_name: str, posteriors: int, chains: int, draws: int, thin: int,
 @pytest.mark.parametrize("law", ["m1", "m3"])
 def test_ranks_of_servos_are_uniform(law):
     """200 servos of the prior, one run of 2 s at 5 ms each, 200 draws of each posterior."""
-    found = ranks_of(law, 200, 50, 200, thin=60, settle=480)
+    found = ranks_of(law, 200, 50, 200, thin=200, settle=1600)
     print(
         law,
         dict(zip(found.names, found.adjusted.round(4), strict=True)),

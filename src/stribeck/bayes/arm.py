@@ -72,7 +72,7 @@ class ArmDraws:
             else:
                 names += ["c"]
                 rest = np.asarray(self.posterior.noise(self.x))[..., None]
-        return tuple(names), np.concatenate([table.reshape(*table.shape[:2], -1), rest], axis=-1)
+        return tuple(names), np.concatenate([table.reshape(*table.shape[:-2], -1), rest], axis=-1)
 
     def inertias(self, regressor: Array) -> Array:
         """Inertias of axes at the rows of a regressor (R, 11 n): (C, S, R) [kg m^2]."""

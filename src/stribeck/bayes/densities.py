@@ -7,6 +7,7 @@ Densities hold arrays and act elementwise; those of a prior differ from one by a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import jax
@@ -20,6 +21,15 @@ Array = npt.NDArray[np.float64]
 EDGE = 0.02
 """Width of the edges of a uniform density that is no coordinate of its own, as a share of its range: a sampler with
 derivatives runs against a wall, but down a slope."""
+
+WALL = 0.05
+"""Width of the wall at zero of a half-normal density, as a share of its standard deviation."""
+
+FARTHEST = 37.0
+"""Largest coordinate of a truncated normal whose tail double precision still has."""
+
+NEAREST = 1e-14
+"""Of a truncated normal to its ends, as a share of its standard deviation: what must be positive is not rounded to zero."""
 
 
 class Density(Protocol):
@@ -112,30 +122,52 @@ class Normal:
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal:
-    r"""Normal on [a, b]; :math:`v = a + (b - a)/(1 + e^{-x})`, or :math:`v = a + \sigma e^x` without an upper bound."""
+    r"""Normal on [a, b]; :math:`v = \mu + \sigma z`, where the truncated normal has the probability below v that the
+    standard normal has below x.
+
+    Far from both ends x is z, and near them the density of x falls off like a normal one: no long tail for a sampler to
+    walk down, as a logarithm has, and narrow ridges between several quantities stay nearly straight.
+    """
 
     mean: Any
     deviation: Any
     lower: Any
     upper: Any = np.inf
 
-    @property
-    def _box(self) -> Uniform | None:
-        return Uniform(self.lower, self.upper) if np.all(np.isfinite(self.upper)) else None
+    @cached_property
+    def _ends(self) -> tuple[Any, Any]:
+        return (self.lower - self.mean) / self.deviation, (self.upper - self.mean) / self.deviation
+
+    @cached_property
+    def _tails(self) -> tuple[Any, Any, Any]:
+        """Probabilities of the normal below a, above b and between them."""
+        low, high = self._ends
+        below, above = special.ndtr(low), special.ndtr(-np.asarray(high))
+        return below, above, special.ndtr(high) - below
+
+    def _standard(self, x: Any) -> Any:
+        """Z at coordinates x, each half by its own tail: the other one's would round it off."""
+        below, above, inside = self._tails
+        ndtr, ndtri = jax.scipy.special.ndtr, jax.scipy.special.ndtri
+        left = ndtri(below + inside * ndtr(jnp.clip(x, -FARTHEST, 0.0)))
+        right = -ndtri(above + inside * ndtr(-jnp.clip(x, 0.0, FARTHEST)))
+        return jnp.where(x < 0.0, left, right)
 
     def value(self, x: Any) -> Any:
         """See :meth:`Density.value`."""
-        return self.lower + self.deviation * jnp.exp(x) if self._box is None else self._box.value(x)
+        found = self.mean + self.deviation * self._standard(x)
+        return jnp.clip(found, self.lower + NEAREST * self.deviation, self.upper - NEAREST * self.deviation)
 
     def coordinate(self, value: Array) -> Array:
         """See :meth:`Density.coordinate`."""
-        if self._box is None:
-            return np.asarray(np.log((value - self.lower) / self.deviation))
-        return self._box.coordinate(value)
+        below, above, inside = self._tails
+        z = (value - self.mean) / self.deviation
+        left, right = (special.ndtr(z) - below) / inside, (special.ndtr(-z) - above) / inside
+        return np.where(left < 0.5, special.ndtri(np.minimum(left, 0.5)), -special.ndtri(np.minimum(right, 0.5)))
 
     def log_jacobian(self, x: Any) -> Any:
         """See :meth:`Density.log_jacobian`."""
-        return jnp.log(self.deviation) + x if self._box is None else self._box.log_jacobian(x)
+        return jnp.log(self.deviation * self._tails[2]) + 0.5 * (self._standard(x) ** 2 - x**2)
 
     def log_density(self, value: Any) -> Any:
         """See :meth:`Density.log_density`."""
@@ -143,10 +175,42 @@ class TruncatedNormal:
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """See :meth:`Density.draw`."""
-        low, high = ((bound - self.mean) / self.deviation for bound in (self.lower, self.upper))
+        low, high = self._ends
         shape = np.broadcast_shapes(np.shape(low), np.shape(high))
         found = stats.truncnorm.rvs(low, high, size=(count, *shape), random_state=rng)
         return np.asarray(self.mean + self.deviation * found)
+
+
+@dataclass(frozen=True, eq=False)
+class HalfNormal:
+    r"""Normal on [0, ∞); :math:`v = \sigma w \ln(1 + e^{x/w})`, w = :data:`WALL`.
+
+    Nearly x σ, but for a short wall at zero: a straight ridge between friction and motor constants, which ends there, stays
+    straight, where a logarithm would bend it out of any random walk's reach.
+    """
+
+    deviation: Any
+
+    def value(self, x: Any) -> Any:
+        """See :meth:`Density.value`."""
+        return self.deviation * WALL * jax.nn.softplus(x / WALL)
+
+    def coordinate(self, value: Array) -> Array:
+        """See :meth:`Density.coordinate`."""
+        scaled = np.asarray(value) / (self.deviation * WALL)
+        return np.asarray(WALL * (scaled + np.log(-np.expm1(-scaled))))
+
+    def log_jacobian(self, x: Any) -> Any:
+        """See :meth:`Density.log_jacobian`."""
+        return jnp.log(self.deviation) + jax.nn.log_sigmoid(x / WALL)
+
+    def log_density(self, value: Any) -> Any:
+        """See :meth:`Density.log_density`."""
+        return -0.5 * (value / self.deviation) ** 2
+
+    def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """See :meth:`Density.draw`."""
+        return np.asarray(np.abs(self.deviation * rng.standard_normal((count, *np.shape(self.deviation)))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.bayes.densities import Density, LogNormal, Normal, TruncatedNormal
+from stribeck.bayes.densities import Density, HalfNormal, LogNormal, Normal, TruncatedNormal
 from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw
 from stribeck.core.parameters import Parameter, ParameterSet
@@ -122,7 +122,7 @@ def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Densit
     width = float(np.sqrt(np.mean(values**2))) * _scale(actuator, name)
     if FRICTION_PARAMETERS[name].signed:
         return Normal(0.0, width)
-    return TruncatedNormal(0.0, width, 0.0)
+    return HalfNormal(width)
 
 
 def _by_stall(actuator: Actuator, name: str) -> float:
