@@ -43,7 +43,13 @@ def test_draws_have_the_moments_of_the_density(name):
     density = DENSITIES[name]
     grid = np.linspace(-2.0, 60.0, 400_001)
     log = np.asarray(density.log_density(grid), dtype=float)
-    support = {"uniform": (-1.0, 3.0), "box": (0.5, 4.0), "tail": (0.0, 60.0), "half": (0.0, 60.0), "log": (1e-6, 60.0)}
+    support = {
+        "uniform": (-1.0, 3.0),
+        "box": (0.5, 4.0),
+        "tail": (0.0, 60.0),
+        "half": (0.0, 60.0),
+        "log": (1e-6, 60.0),
+    }
     low, high = support.get(name, (-2.0, 60.0))
     weight = np.where((grid >= low) & (grid <= high), np.exp(log), 0.0)
     whole = integrate.trapezoid(weight, grid)

@@ -163,7 +163,9 @@ class TruncatedNormal:
         below, above, inside = self._tails
         z = (value - self.mean) / self.deviation
         left, right = (special.ndtr(z) - below) / inside, (special.ndtr(-z) - above) / inside
-        return np.where(left < 0.5, special.ndtri(np.minimum(left, 0.5)), -special.ndtri(np.minimum(right, 0.5)))
+        return np.asarray(
+            np.where(left < 0.5, special.ndtri(np.minimum(left, 0.5)), -special.ndtri(np.minimum(right, 0.5)))
+        )
 
     def log_jacobian(self, x: Any) -> Any:
         """See :meth:`Density.log_jacobian`."""

@@ -31,7 +31,17 @@ def effective_samples(residual: Array) -> float:
 
 
 def effective_samples_of_runs(residual: Array, dt: float) -> float:
-    """Effective samples of runs (T, R) together: their length over twice the integral of the autocorrelation; at least 2 a run."""
+    r"""Effective samples of runs (T, R) together, at least 2.
+
+    .. math:: N_{eff} = \frac{R\,T\,\Delta t}{t_c} \Big/ \frac1R\sum_{ij} r_{ij}
+
+    :math:`t_c` twice the integral of the autocorrelation, :math:`r_{ij}` the correlation of runs i and j: what a model
+    gets wrong at one gain it gets wrong at the next. Neither is taken about a run's mean, for a likelihood knows no mean
+    but zero: a run that is off by a constant says one thing, for all its length.
+    """
     length, runs = residual.shape
-    time = correlation_time(residual, dt)
-    return float(runs * np.clip(length * dt / max(time, dt), 2.0, length))
+    time = correlation_time(residual, dt, centred=False)
+    size = np.maximum(np.linalg.norm(residual, axis=0), 1e-300)
+    together = float(np.sum((residual / size).T @ (residual / size))) / runs
+    alone = np.clip(length * dt / max(time, dt), 1.0, length)
+    return float(max(runs * alone / max(together, 1.0), 2.0))

@@ -52,6 +52,7 @@ def few_data(
     seed: int,
     *,
     draws: int = 300,
+    rotors_known: bool = False,
     done: Callable[[float], None] = lambda length: None,
 ) -> list[FewData]:
     """Train on the first seconds of a run, predict the rest of it.
@@ -77,7 +78,7 @@ def few_data(
             [train],
             protocol.rest,
             lambda motion: fit_rows(motion, protocol),
-            rotors_known=False,
+            rotors_known=rotors_known,
         )
         known = infer(posterior, None, draws, seed)
         mean = known.torques(test, protocol.rest).mean(axis=0)

@@ -53,14 +53,25 @@ def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:
     return sorted(found, key=lambda ridge: -abs(ridge.correlation))
 
 
+def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[tuple[str, str]]:
+    """Pairs worth a picture: ridges, and constant beside load-dependent friction where all runs carry one load."""
+    found = [(ridge.first, ridge.second) for ridge in ridges(names, draws)]
+    constant, load = ([name for name in names if name in terms] for terms in (CONSTANT_TERMS, LOAD_TERMS))
+    if _one_load(logs) and constant and load and (constant[0], load[0]) not in found:
+        found.insert(0, (constant[0], load[0]))
+    return found[:6]
+
+
 def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[str]:
     """What the draws (S, P) say is not known, in words."""
     found = [ridge.words for ridge in ridges(names, draws)]
-    loads = {round(log.setup.load, 6) for log in logs}
-    split = {*CONSTANT_TERMS, *LOAD_TERMS}.intersection(names)
-    if len(loads) < 2 and not split.isdisjoint(LOAD_TERMS):
+    if _one_load(logs) and not set(LOAD_TERMS).isdisjoint(names):
         found.append(
-            f"All runs carry one load ({next(iter(loads)):.4g} kg m): how friction divides into constant and load-dependent parts "
+            f"All runs carry one load ({logs[0].setup.load:.4g} kg m): how friction divides into constant and load-dependent parts "
             "follows from the prior as much as from the data. Record a second mass or rod length."
         )
     return found
+
+
+def _one_load(logs: Sequence[Log]) -> bool:
+    return len({round(log.setup.load, 6) for log in logs}) < 2

@@ -72,7 +72,7 @@ def _within(parameters: ParameterSet, values: Mapping[str, float]) -> ParameterS
     )
 
 
-def as_json(found: ServoDraws, logs: tuple[Log, ...], seconds: float) -> Mapping[str, Any]:
+def as_json(found: ServoDraws, logs: tuple[Log, ...], seconds: float) -> dict[str, Any]:
     """The object of ``--json``."""
     summary = summary_of(found)
     names = found.posterior.names[:-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from stribeck.cli.options import choices_of, count, numbers, positive, seed
 from stribeck.core.actuator import EFFECTS
@@ -13,9 +14,22 @@ PRIORS = ("diffuse", "informed", "empirical", "cad")
 SAMPLERS = ("nuts", "metropolis")
 
 
+class Kind:
+    """Options of one kind of machine, kept with their defaults, so that the other kind can refuse them."""
+
+    def __init__(self, parser: argparse.ArgumentParser, title: str) -> None:
+        self._group = parser.add_argument_group(title)
+        self.defaults: dict[str, Any] = {}
+
+    def add_argument(self, name: str, **options: Any) -> None:
+        """Like argparse's."""
+        action = self._group.add_argument(name, **options)
+        self.defaults[action.dest] = action.default
+
+
 def posterior(parser: argparse.ArgumentParser) -> None:
     """Options of ``stribeck posterior``."""
-    arm = parser.add_argument_group("an arm")
+    arm = Kind(parser, "an arm")
     arm.add_argument("--config", metavar="ROBOT", help="a robot of config/robots by name, or its YAML file")
     arm.add_argument(
         "--urdf", type=Path, metavar="FILE", help="its URDF, where the one of the YAML is not found"
@@ -46,8 +60,22 @@ def posterior(parser: argparse.ArgumentParser) -> None:
         metavar="CSV",
         help="measured inertias: a pose [rad], the axis (from 1), the inertia [kg m^2]",
     )
+    arm.add_argument(
+        "--test",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="PATH",
+        help="recorded torques to predict, not to learn from",
+    )
+    arm.add_argument(
+        "--seconds",
+        type=numbers,
+        metavar="LIST",
+        help="learn from so many first seconds of --data, and predict the rest beside weighted least squares",
+    )
     arm.add_argument("--sampler", choices=SAMPLERS, default="nuts", help="(default: nuts)")
-    servo = parser.add_argument_group("a servo")
+    servo = Kind(parser, "a servo")
     servo.add_argument("--logdir", type=Path, metavar="BAGS", help="folder with bags or BAM JSON recordings")
     servo.add_argument("--joint", help="the joint to use, of bags with several")
     servo.add_argument("--signals", type=Path, metavar="YAML", help="table of signals to topics")
@@ -66,12 +94,15 @@ def posterior(parser: argparse.ArgumentParser) -> None:
     servo.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="keep a parameter at a value"
     )
-    servo.add_argument("--kp", type=numbers, metavar="LIST", help="use the runs of these gains only")
+    servo.add_argument(
+        "--validation-kp", type=positive, metavar="K", help="hold out the runs of this gain, and predict them"
+    )
+    parser.set_defaults(options_of={"config": arm.defaults, "logdir": servo.defaults})
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument(
         "--independent",
         action="store_true",
-        help="count every sample as independent, to see what that does: intervals are then far too narrow",
+        help="draw beside it what counting every sample as independent would say: far too narrow intervals",
     )
     sampling.add_argument(
         "--draws", type=count, default=600, metavar="N", help="of each chain at most (default: 600)"

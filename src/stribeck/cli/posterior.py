@@ -28,6 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             "name an arm (--config ROBOT) or recordings of a servo (--logdir BAGS), one of them"
         )
+    _check_kind(arguments)
     _check_outputs(arguments)
     # Each kind needs libraries that the other does not.
     if arguments.config is not None:
@@ -39,8 +40,26 @@ def run(arguments: argparse.Namespace) -> int:
     return run_servo(arguments)
 
 
+def _check_kind(arguments: argparse.Namespace) -> None:
+    """Nothing that was asked for is left out in silence."""
+    own, other = ("config", "logdir") if arguments.config is not None else ("logdir", "config")
+    for name, default in arguments.options_of[other].items():
+        if getattr(arguments, name) != default:
+            option = "--" + name.replace("_", "-")
+            raise ConfigError(f"{option} goes with --{other}, not with --{own}")
+    if own == "config" and arguments.output is not None:
+        raise ConfigError("--output is a servo's parameter file; of an arm give --json or --netcdf")
+
+
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    given = [arguments.urdf, arguments.table, arguments.inertias, arguments.logdir, *arguments.data]
+    given = [
+        arguments.urdf,
+        arguments.table,
+        arguments.inertias,
+        arguments.logdir,
+        *arguments.data,
+        *arguments.test,
+    ]
     inputs = {path.resolve() for path in given if path is not None}
     outputs = [arguments.output, arguments.netcdf, arguments.json]
     if arguments.plots is not None:
