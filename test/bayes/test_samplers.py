@@ -11,7 +11,7 @@ from stribeck.bayes.calibration import calibrate
 from stribeck.bayes.diagnostics import arviz, summarise, write_netcdf
 from stribeck.bayes.discrepancy import effective_samples, effective_samples_of_runs
 from stribeck.bayes.measures import cosine_similarity, mae, rmse, total_variation
-from stribeck.bayes.ridges import ridges
+from stribeck.bayes.ridges import held_correlation, ridges
 from stribeck.bayes.sampling import Target
 
 COVARIANCE = np.array([[1.0, 0.9], [0.9, 1.0]])
@@ -82,6 +82,26 @@ def test_effective_samples_of_white_and_of_smooth_residuals():
     time = np.arange(1200) * 0.005
     runs = np.sin(2.0 * np.pi * time)[:, None] * np.ones(3)
     assert effective_samples_of_runs(runs, 0.005) / 3 < 30
+
+
+def test_runs_that_repeat_each_other_count_once():
+    """Four runs with one error say as much as one; four different ones four times as much; a constant error says one thing."""
+    noise = np.random.default_rng(0).standard_normal((1200, 4))
+    one = effective_samples_of_runs(noise[:, :1], 0.005)
+    assert effective_samples_of_runs(np.repeat(noise[:, :1], 4, axis=1), 0.005) == pytest.approx(one)
+    assert effective_samples_of_runs(noise, 0.005) > 3.0 * one
+    assert effective_samples_of_runs(noise[:, :1] + 5.0, 0.005) == 2.0
+
+
+def test_correlation_with_all_else_held():
+    """Two parameters that a third one moves together are a ridge only with that one held."""
+    rng = np.random.default_rng(0)
+    third, apart = rng.standard_normal((2, 4000))
+    draws = np.stack(
+        [third + 0.1 * apart, third - 0.1 * apart, third + 0.001 * rng.standard_normal(4000)], axis=1
+    )
+    assert np.corrcoef(draws.T)[0, 1] > 0.9
+    assert held_correlation(draws)[0, 1] < -0.9
 
 
 def test_calibration_sees_posteriors_that_are_too_narrow():

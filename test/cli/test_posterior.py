@@ -36,7 +36,7 @@ def test_zero_shot_and_inference_of_an_arm(tmp_path, capsys):
     assert main(["posterior", "--config", str(robot), *ROTORS, "--json", str(zero)]) == 0
     measured = ["--inertias", str(_inertias(tmp_path))]
     outputs = ["--json", str(known), "--netcdf", str(tmp_path / "d.nc"), "--plots", str(tmp_path / "plots")]
-    assert main(["posterior", "--config", str(robot), *ROTORS, *measured, *outputs, "--draws", "200"]) == 0
+    assert main(["posterior", "--config", str(robot), *ROTORS, *measured, *outputs, "--draws", "100"]) == 0
     before, after = (json.loads(path.read_text()) for path in (zero, known))
     assert (before["mode"], after["mode"]) == ("zero-shot", "inference")
     first, then = (content["parameters"]["J_shoulder"] for content in (before, after))
@@ -46,7 +46,11 @@ def test_zero_shot_and_inference_of_an_arm(tmp_path, capsys):
         "posterior.png",
         "base_parameters.png",
         "inertias.png",
+        "links.png",
     }
+    measures = after["measures"]
+    assert measures["posterior"]["inertia_rmse"] < min(5.0, measures["prior"]["inertia_rmse"])
+    assert measures["posterior"]["base_cosine"] > 0.99
     said = capsys.readouterr()
     assert "effective samples at least" in said.err
     assert "R-hat" in said.out
@@ -61,6 +65,11 @@ def test_zero_shot_and_inference_of_an_arm(tmp_path, capsys):
         (["--config", "ROBOT", *ROTORS, "--prior", "empirical"], "arms with 6 links, this one has 3"),
         (["--config", "ROBOT", *ROTORS, "--inertias", "none.csv"], "cannot read inertias"),
         (["--config", "ROBOT", *ROTORS, "--json", "ROBOT/x"], "is not a folder"),
+        (["--config", "ROBOT", *ROTORS, "--inertias", "/dev/null"], "found 0 rows"),
+        (["--config", "ROBOT", *ROTORS, "--model", "m6"], "--model goes with --logdir"),
+        (["--logdir", ".", "--prior", "diffuse"], "--prior goes with --config"),
+        (["--config", "ROBOT", *ROTORS, "--seconds", "1"], "give --data"),
+        (["--config", "ROBOT", *ROTORS, "--output", "p.json"], "--output is a servo's parameter file"),
     ],
 )
 def test_wrong_options_are_one_clear_line(tmp_path, capsys, options, words):
@@ -79,7 +88,21 @@ def test_posterior_of_a_real_servo_says_what_one_load_cannot_tell(tmp_path, caps
     """Real runs to a parameter file with intervals, and words."""
     output = tmp_path / "m3.json"
     options = ["--logdir", str(XL330), "--arm-mass", "0", "--model", "m3", "--output", str(output), "--quiet"]
-    assert main(["posterior", *options]) == 0
+    more = [
+        "--validation-kp",
+        "400",
+        "--independent",
+        "--json",
+        str(tmp_path / "s.json"),
+        "--plots",
+        str(tmp_path / "plots"),
+    ]
+    assert main(["posterior", *options, *more]) == 0
     assert "one load" in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {"posterior.png", "ridges.png"}
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert summary["validation_mae"] < 0.1
+    known, beside = (found["parameters"]["R"]["deviation"] for found in (summary, summary["independent"]))
+    assert beside < 0.5 * known
     content = json.loads(output.read_text())
     assert content["stribeck"]["intervals"]["friction_viscous"][0] > 0.0

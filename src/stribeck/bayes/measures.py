@@ -36,18 +36,21 @@ def total_variation(one: Array, other: Array) -> float:
 
 
 def mechanical_mae(found: Mechanical, true: Mechanical) -> dict[str, float]:
-    """MAE of masses, centres of mass, inertias and motor inertias, and their mean, as the seed averages them [%]."""
+    """MAE of masses, centres of mass, inertias and motor inertias, and their mean, as the seed averages them [%].
+
+    A kind that is zero throughout the true ones has no error in per cent, and is left out.
+    """
     parts = {
         "mass": (found.mass, true.mass),
         "com": (found.com, true.com),
         "inertia": (found.inertia, true.inertia),
         "motor": (found.motor, true.motor),
     }
-    errors = {name: mae(np.asarray(a), np.asarray(b)) for name, (a, b) in parts.items()}
+    errors = {name: mae(np.asarray(a), np.asarray(b)) for name, (a, b) in parts.items() if np.any(b)}
     return {**errors, "all": float(np.mean(list(errors.values())))}
 
 
 def mechanical_cosine(found: Mechanical, true: Mechanical) -> float:
-    """Mean cosine similarity of the four kinds."""
-    pairs = zip(found, true, strict=True)
+    """Mean cosine similarity of the four kinds; one that is zero throughout has no direction, and is left out."""
+    pairs = [(a, b) for a, b in zip(found, true, strict=True) if np.any(a) and np.any(b)]
     return float(np.mean([cosine_similarity(np.asarray(a), np.asarray(b)) for a, b in pairs]))

@@ -56,9 +56,9 @@ def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:
 def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[tuple[str, str]]:
     """Pairs worth a picture: ridges, and constant beside load-dependent friction where all runs carry one load."""
     found = [(ridge.first, ridge.second) for ridge in ridges(names, draws)]
-    constant, load = ([name for name in names if name in terms] for terms in (CONSTANT_TERMS, LOAD_TERMS))
-    if _one_load(logs) and constant and load and (constant[0], load[0]) not in found:
-        found.insert(0, (constant[0], load[0]))
+    pair = _constant_and_load(names)
+    if _one_load(logs) and pair is not None and pair not in found:
+        found.insert(0, pair)
     return found[:6]
 
 
@@ -68,9 +68,35 @@ def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[
     if _one_load(logs) and not set(LOAD_TERMS).isdisjoint(names):
         found.append(
             f"All runs carry one load ({logs[0].setup.load:.4g} kg m): how friction divides into constant and load-dependent parts "
-            "follows from the prior as much as from the data. Record a second mass or rod length."
+            f"follows from the prior as much as from the data{_division(names, draws)}. Record a second mass or rod length."
         )
     return found
+
+
+def _division(names: Sequence[str], draws: Array) -> str:
+    """The ridge of constant and load-dependent friction in numbers, where a law has both."""
+    pair = _constant_and_load(names)
+    if pair is None:
+        return ""
+    i, j = (names.index(name) for name in pair)
+    plain, held = np.corrcoef(draws.T)[i, j], held_correlation(draws)[i, j]
+    return f" ({pair[0]} against {pair[1]}: correlation {plain:.2f}, with all else held {held:.2f})"
+
+
+def held_correlation(draws: Array) -> Array:
+    r"""Correlations (P, P) of pairs of parameters with all others held, :math:`-\Lambda_{ij}/\sqrt{\Lambda_{ii}\Lambda_{jj}}`,
+    Λ the inverse of the covariance of draws (S, P).
+    """
+    inverse = np.linalg.inv(np.corrcoef(draws.T))
+    size = np.sqrt(np.diag(inverse))
+    found = -inverse / np.outer(size, size)
+    np.fill_diagonal(found, 1.0)
+    return np.asarray(found)
+
+
+def _constant_and_load(names: Sequence[str]) -> tuple[str, str] | None:
+    constant, load = ([name for name in names if name in terms] for terms in (CONSTANT_TERMS, LOAD_TERMS))
+    return (constant[0], load[0]) if constant and load else None
 
 
 def _one_load(logs: Sequence[Log]) -> bool:
