@@ -79,7 +79,7 @@ def _division(names: Sequence[str], draws: Array) -> str:
     if pair is None:
         return ""
     i, j = (names.index(name) for name in pair)
-    plain, held = np.corrcoef(draws.T)[i, j], held_correlation(draws)[i, j]
+    plain, held = np.atleast_2d(np.corrcoef(draws.T))[i, j], held_correlation(draws)[i, j]
     return f" ({pair[0]} against {pair[1]}: correlation {plain:.2f}, with all else held {held:.2f})"
 
 
