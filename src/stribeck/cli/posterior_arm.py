@@ -274,7 +274,7 @@ def read_inertias(path: Path, joints: int) -> tuple[Array, Any, Array]:
         raise RecordingError(f"{path}: cannot read inertias: {error}") from None
     if rows.shape[1:] != (joints + 2,) or len(rows) == 0 or not np.all(np.isfinite(rows)):
         raise RecordingError(
-            f"{path}: expected rows of {joints} joint positions, the axis and its inertia; found {len(rows)} rows of {rows.shape[-1]}"
+            f"{path}: expected rows of {joints} joint positions, the axis and its inertia, all finite; found {len(rows)} rows of {rows.shape[-1]}"
         )
     axes, measured = rows[:, joints].astype(int) - 1, rows[:, joints + 1]
     if (

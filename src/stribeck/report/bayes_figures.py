@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from stribeck.bayes.measures import total_variation
 from stribeck.report.figures import COLOURS, STYLE
@@ -77,7 +78,7 @@ def draw_intervals(
     with matplotlib.style.context(STYLE):
         figure = Figure(figsize=(8.0, 4.0), layout="constrained")
         axis = figure.subplots()
-        axis.set_yscale("log")
+        _logarithmic(axis, (1.0,))
         for name, draws in (("prior", prior), ("posterior", posterior)):
             if draws is not None:
                 _sizes(axis, name, draws[:, order])
@@ -194,8 +195,16 @@ def draw_error_by_seconds(
         axis.plot(
             seconds, 100.0 * np.array(posterior), "o-", color=COLOURS[0], label="posterior, URDF as prior"
         )
-        axis.set_yscale("log")
+        _logarithmic(axis, (1.0, 2.0, 5.0))
         axis.set_xlabel("seconds of training data")
         axis.set_ylabel("error of torque on the rest [%]")
         axis.legend()
     return figure
+
+
+def _logarithmic(axis: Axes, steps: Sequence[float]) -> None:
+    """A logarithmic axis with plain numbers: the style has no mathematics in its text."""
+    axis.set_yscale("log")
+    axis.yaxis.set_major_locator(LogLocator(subs=steps))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())
