@@ -32,6 +32,8 @@ EXTRAS = {
     "mujoco": "mujoco",
     "distributed": "cluster",
     "rclpy": "ros",
+    "blackjax": "bayes",
+    "arviz": "bayes",
 }
 """Libraries that a verb may need beyond the base installation, and the extra that brings them."""
 

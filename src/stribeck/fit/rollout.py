@@ -219,8 +219,9 @@ class Rollout:
             inputs["torque_enable"] = self._array(batch.torque_enable)
         if self.actuator.uses_measured_supply:
             inputs["supply_voltage"] = self._array(batch.supply_voltage)
-        with jax.enable_x64(self.dtype == "float64"):
-            return cast(Inputs, jax.device_put(inputs))  # once: a GPU would fetch them again for every call
+        # Once: a GPU would fetch them again for every call. And arrays, even if a program being traced asks first.
+        with jax.ensure_compile_time_eval(), jax.enable_x64(self.dtype == "float64"):
+            return cast(Inputs, jax.device_put(inputs))
 
     # What follows is traced: arrays are (R, C), candidates last; `unit` is (n, C).
 
@@ -283,17 +284,29 @@ class Rollout:
             state = jax.tree.map(lambda leaf, shape: jnp.broadcast_to(leaf, shape.shape), state, shapes)
         return cast(State, state)
 
+    def mean_squares(self, unit: jax.Array, measured: jax.Array | None = None) -> jax.Array:
+        """Mean squared error of each run [rad^2], (R, C), of candidates (n, C): to be traced by a caller's own program.
+
+        :param measured: measured positions of each candidate's own (T, R, C) instead of the batch's [rad].
+        """
+        inputs = self._inputs if measured is None else {**self._inputs, "position": measured}
+        return self._sums(unit, inputs, jnp.square) * len(self.batch.logs)
+
     def _losses(self, unit: jax.Array, inputs: Inputs) -> jax.Array:
+        return jnp.sum(self._sums(unit, inputs, smooth_absolute), axis=0)
+
+    def _sums(self, unit: jax.Array, inputs: Inputs, measure: Callable[[jax.Array], jax.Array]) -> jax.Array:
+        """Weighted sums over time of a measure of the residual, (R, C)."""
         advance = self._advance(unit)
 
         def body(carry: tuple[State, jax.Array], now: Inputs) -> tuple[Any, None]:
             state, total = carry
             state, residual = advance(state, now)
-            return (state, total + now["weight"] * smooth_absolute(residual)), None
+            return (state, total + now["weight"] * measure(residual)), None
 
         state = self._initial(unit, inputs)
         (_, total), _ = jax.lax.scan(body, (state, jnp.zeros_like(state.position)), inputs)
-        return jnp.sum(total, axis=0)
+        return total
 
     def _with_tangents(self, unit: jax.Array) -> Callable[..., Any]:
         """Steps through a stretch of inputs: states, and derivatives along each unit direction (n, …)."""

@@ -308,13 +308,15 @@ def _kept(leverage: FloatArray) -> FloatArray:
     return np.maximum(1.0 - leverage, 1e-6)
 
 
-def correlation_time(residual: FloatArray, dt: float) -> float:
+def correlation_time(residual: FloatArray, dt: float, *, centred: bool = True) -> float:
     """Time within which residuals (T, R) are alike [s]: twice the integral of their autocorrelation up
     to its first zero.
+
+    :param centred: of what is left without each run's mean.
     """
-    centred = residual - np.mean(residual, axis=0)
-    length = len(centred)
-    spectrum = np.fft.rfft(centred, n=2 * length, axis=0)
+    shown = residual - np.mean(residual, axis=0) if centred else residual
+    length = len(shown)
+    spectrum = np.fft.rfft(shown, n=2 * length, axis=0)
     correlation = np.sum(np.fft.irfft(np.abs(spectrum) ** 2, axis=0)[:length], axis=1)
     if correlation[0] <= 0.0:
         return 0.0

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
@@ -103,6 +104,29 @@ class ParameterFile:
         if not found:
             return None
         return found["mean"] if "mean" in found else 0.5 * (found["min"] + found["max"])
+
+
+def cautious_values(content: ParameterFile, quantile: float) -> dict[str, float]:
+    """Values with which friction is cancelled cautiously: its torques at a low quantile of their intervals.
+
+    :param quantile: 0.5 leaves the values as they are; lower ones take less of all friction torques and load terms, as if
+        they were normal with the file's intervals. What an interval does not tell stays. Terms are lowered all together,
+        which is more cautious than a quantile of their sum. A term of no fixed sign (``torque_offset``) stays.
+    :raises ParameterFileError: for a file without intervals.
+    """
+    values = dict(content.values)
+    if quantile == 0.5:
+        return values
+    if content.provenance is None or not content.provenance.intervals:
+        raise ParameterFileError(
+            "a cautious quantile needs a parameter file with intervals: fit again, or leave friction_quantile at 0.5"
+        )
+    normal = NormalDist()
+    share = normal.inv_cdf(quantile) / (2.0 * normal.inv_cdf(0.5 * (1.0 + content.provenance.confidence)))
+    for name, (lower, upper) in content.provenance.intervals.items():
+        if name in values and "friction" in name and values[name] > 0.0:
+            values[name] = max(values[name] + share * (upper - lower), 0.0)
+    return values
 
 
 def write_parameter_file(path: Path, content: ParameterFile) -> None:

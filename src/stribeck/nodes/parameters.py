@@ -161,6 +161,14 @@ _COMPENSATION_COMMON: Table = (
 COMPENSATION: Table = (
     *_COMPENSATION_COMMON,
     Spec("gain", "float", 0.8, "share of the friction that is cancelled", 0.0, 2.0, live=True),
+    Spec(
+        "friction_quantile",
+        "float",
+        0.5,
+        "friction is taken at this quantile of the parameter files' intervals; 0.5: their values, lower: cautious",
+        0.001,
+        0.5,
+    ),
     Spec("state_timeout", "float", 0.04, "states older than this: zero torque [s]", 0.005, 10.0),
     Spec("ramp_time", "float", 0.5, "from zero to full torque after a start or a doubt [s]", 0.0, 60.0),
     Spec(

@@ -10,7 +10,7 @@ from stribeck.core.compensation import JointModel, Tuning
 from stribeck.core.compensator import Compensator, Settings
 from stribeck.core.joint_map import JointMap
 from stribeck.errors import ConfigError
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file
+from stribeck.io.parameter_file import ParameterFile, cautious_values, read_parameter_file
 from stribeck.nodes.compiled import compiled
 
 
@@ -52,7 +52,8 @@ def _compensated_joint(values: Mapping[str, Any], name: str, base: Path | None) 
         raise ConfigError(
             f"the datasheet of {file.actuator.name} gives no stall torque: set {name}.max_torque"
         )
-    model = JointModel(name, file.actuator, file.law, file.values, limit, source=str(path))
+    cautious = cautious_values(file, values.get("friction_quantile", 0.5))
+    model = JointModel(name, file.actuator, file.law, cautious, limit, source=str(path))
     try:
         mapped = JointMap(own("sign"), own("ratio"), own("offset"))
     except ConfigError as error:

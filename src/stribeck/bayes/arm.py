@@ -1,0 +1,140 @@
+"""From a prior and none, few or many measurements to draws of an arm: the seed's two modes (seed 003, §II-D)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.arm.motion import Motion
+from stribeck.bayes import metropolis, nuts
+from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior
+from stribeck.bayes.network import LINK_NAMES, Mechanical, moments, to_standard
+from stribeck.bayes.sampling import Draws, Progress, silent
+from stribeck.errors import ConfigError
+
+Array = npt.NDArray[np.float64]
+Posterior = InertiaPosterior | TorquePosterior
+
+SAMPLERS = ("nuts", "metropolis")
+
+GROUPS = 4
+"""Of draws from a prior."""
+
+CHAINS = 8
+"""Of the no-U-turn sampler; adaptive Metropolis has a population."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArmDraws:
+    """Draws of an arm's parameters, of its prior or its posterior.
+
+    :param posterior: what was drawn from.
+    :param x: coordinates (C, S, d).
+    :param divergences: steps that left all bounds.
+    """
+
+    posterior: Posterior
+    x: Array
+    divergences: int = 0
+
+    @cached_property
+    def links(self) -> Mechanical:
+        """Mechanical parameters, (C, S, n, …) each."""
+        prior = self.posterior.prior
+        with jax.enable_x64():
+            found = prior.mechanical(self.x[..., : prior.dimension])
+        return Mechanical(*(np.asarray(part) for part in found))
+
+    @property
+    def mean(self) -> Mechanical:
+        """Means of the mechanical parameters."""
+        return Mechanical(*(part.mean(axis=(0, 1)) for part in self.links))
+
+    @cached_property
+    def standard(self) -> Array:
+        """Standard inertial parameters and motor inertias (C, S, 11 n)."""
+        with jax.enable_x64():
+            return np.asarray(moments(self.links)) @ to_standard(self.posterior.frames).T
+
+    def named(self, joints: Sequence[str]) -> tuple[tuple[str, ...], Array]:
+        """Names and values (C, S, P) of all mechanical parameters, then friction or the noise c."""
+        names = [f"{name}_{joint}" for joint in joints for name in LINK_NAMES]
+        with jax.enable_x64():
+            table = np.asarray(self.links.table)
+            if isinstance(self.posterior, TorquePosterior):
+                names += list(self.posterior.friction_names)
+                rest = np.asarray(self.posterior.friction(self.x))
+            else:
+                names += ["c"]
+                rest = np.asarray(self.posterior.noise(self.x))[..., None]
+        return tuple(names), np.concatenate([table.reshape(*table.shape[:-2], -1), rest], axis=-1)
+
+    def inertias(self, regressor: Array) -> Array:
+        """Inertias of axes at the rows of a regressor (R, 11 n): (C, S, R) [kg m^2]."""
+        return self.standard @ regressor.T
+
+    def torques(self, motion: Motion, rest: float, most: int = 400) -> Array:
+        """Torques of a motion, of at most so many of the draws (K, M, n) [N m].
+
+        :raises ConfigError: for draws without friction.
+        """
+        if not isinstance(self.posterior, TorquePosterior):
+            raise ConfigError("these draws know no friction: torques need the posterior of recorded torques")
+        flat = self.x.reshape(-1, self.x.shape[-1])
+        picked = flat[:: max(1, len(flat) // most)]
+        return self.posterior.predict(picked, motion, rest)
+
+
+def zero_shot(posterior: Posterior, count: int, seed: int) -> ArmDraws:
+    """What is known without a measurement: independent draws from the prior, in groups that stand for chains."""
+    with jax.enable_x64():
+        x = posterior.draw(np.random.default_rng(seed), count)
+    return ArmDraws(posterior, x.reshape(GROUPS, -1, x.shape[-1]))
+
+
+def infer(
+    posterior: Posterior,
+    measured: Array | None,
+    draws: int,
+    seed: int,
+    *,
+    sampler: str = "nuts",
+    chains: int = CHAINS,
+    progress: Progress = silent,
+    enough: Callable[[Array], bool] | None = None,
+) -> ArmDraws:
+    """Draws from the posterior.
+
+    :param measured: inertias (N,), ``None`` for torques, which the posterior holds.
+    :param draws: of each chain.
+    :raises ConfigError: for a sampler that is not in :data:`SAMPLERS`.
+    """
+    if sampler not in SAMPLERS:
+        raise ConfigError(f"unknown sampler {sampler!r}; valid: {', '.join(SAMPLERS)}")
+    if isinstance(posterior, InertiaPosterior):
+        if measured is None:
+            raise ConfigError("a posterior of inertias needs measured inertias")
+        target = posterior.target(measured)
+    else:
+        target = posterior.target()
+    rng = np.random.default_rng(seed)
+    with jax.enable_x64():
+        if sampler == "nuts":
+            start = posterior.draw(rng, chains)[None]
+            found = nuts.sample(target, start, draws, seed, progress=progress, enough=enough)
+            return _first(posterior, found)
+        chains = max(chains, metropolis.POPULATION)
+        start = posterior.draw(rng, chains)[None]
+        found = metropolis.sample(
+            metropolis.batched(target, chains), start, draws, seed, progress=progress, enough=enough
+        )
+        return _first(posterior, found)
+
+
+def _first(posterior: Posterior, found: Draws) -> ArmDraws:
+    return ArmDraws(posterior, found.x[0], int(found.divergences[0]))

@@ -1,0 +1,108 @@
+"""What chains are worth: R-hat, effective samples, intervals, and files that ArviZ reads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.io.files import check_writable
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)  # ArviZ announces its next version whenever it is imported
+    import arviz
+
+Array = npt.NDArray[np.float64]
+
+HIGHEST_RHAT = 1.01
+"""Chains whose rank-normalised split R-hat is above this are of different opinions (Vehtari et al. 2021)."""
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Marginals of parameters, (P,) each.
+
+    :param rhat: rank-normalised split R-hat.
+    :param effective: effective samples of the bulk; :param tail: of the tails.
+    :param interval: quantiles that hold 95 % between them, (P, 2).
+    """
+
+    names: tuple[str, ...]
+    mean: Array
+    deviation: Array
+    interval: Array
+    rhat: Array
+    effective: Array
+    tail: Array
+
+    @property
+    def converged(self) -> bool:
+        """Whether all chains agree."""
+        return bool(np.all(self.rhat < HIGHEST_RHAT))
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """By name, for scripts."""
+        return {
+            name: {
+                "mean": float(self.mean[k]),
+                "deviation": float(self.deviation[k]),
+                "interval": [float(v) for v in self.interval[k]],
+                "rhat": float(self.rhat[k]),
+                "effective_samples": float(self.effective[k]),
+                "effective_samples_tail": float(self.tail[k]),
+            }
+            for k, name in enumerate(self.names)
+        }
+
+
+def summarise(names: Sequence[str], draws: Array) -> Summary:
+    """Marginals of draws (C, S, P)."""
+    flat = draws.reshape(-1, draws.shape[-1])
+    columns = [draws[..., k] for k in range(draws.shape[-1])]
+    return Summary(
+        tuple(names),
+        flat.mean(axis=0),
+        flat.std(axis=0, ddof=1),
+        np.quantile(flat, interval_levels(), axis=0).T,
+        np.array([float(arviz.rhat(c)) for c in columns]),
+        np.array([float(arviz.ess(c)) for c in columns]),
+        np.array([float(arviz.ess(c, method="tail")) for c in columns]),
+    )
+
+
+def interval_levels(confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The two quantiles of an interval."""
+    return 0.5 * (1.0 - confidence), 0.5 * (1.0 + confidence)
+
+
+def worst(draws: Array) -> tuple[float, float]:
+    """Largest R-hat and smallest effective sample size among parameters of draws (C, S, P), for progress."""
+    columns = [draws[..., k] for k in range(draws.shape[-1])]
+    return max(float(arviz.rhat(c)) for c in columns), min(float(arviz.ess(c)) for c in columns)
+
+
+def write_netcdf(
+    path: Path, posterior: Mapping[str, Array], prior: Mapping[str, Array] | None = None
+) -> None:
+    """Draws by name, (C, S, …) each, as a NetCDF file of ArviZ; written beside, then renamed.
+
+    :raises OutputError: if it cannot be written.
+    """
+    check_writable(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # different numbers of draws in the groups
+        found = arviz.from_dict(posterior=dict(posterior), prior=None if prior is None else dict(prior))
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        found.to_netcdf(str(beside), engine="h5netcdf")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

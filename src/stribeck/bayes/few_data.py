@@ -1,0 +1,120 @@
+"""Error against seconds of data: the posterior of an arm beside least squares that saw the same seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.arm.design import Machine, design, structural_base
+from stribeck.arm.least_squares import fit_linear, fit_rows
+from stribeck.arm.motion import Motion, motion_of
+from stribeck.arm.recordings import Recording
+from stribeck.arm.scores import scores
+from stribeck.bayes.arm import ArmDraws, infer
+from stribeck.bayes.likelihood import torque_posterior
+from stribeck.bayes.network import link_frames
+from stribeck.bayes.prior import ArmPrior
+from stribeck.errors import ConfigError, RecordingError
+from stribeck.io.identification_config import Protocol
+
+Array = npt.NDArray[np.float64]
+
+ROUNDS = 30
+
+
+@dataclass(frozen=True)
+class FewData:
+    """Errors on the rest of a recording, moving rows, as fractions.
+
+    :param seconds: of training data.
+    :param posterior: of the posterior's mean torque.
+    :param least_squares: of weighted least squares.
+    :param plain: whether the motion excited all base parameters; otherwise least squares is the one of least norm.
+    :param draws: the posterior.
+    """
+
+    seconds: float
+    posterior: float
+    least_squares: float
+    plain: bool
+    draws: ArmDraws
+
+
+def few_data(
+    prior: ArmPrior,
+    machine: Machine,
+    run: Recording,
+    protocol: Protocol,
+    seconds: Sequence[float],
+    seed: int,
+    *,
+    draws: int = 300,
+    rotors_known: bool = False,
+    done: Callable[[float], None] = lambda length: None,
+) -> list[FewData]:
+    """Train on the first seconds of a run, predict the rest of it.
+
+    :raises ConfigError: for a machine without a URDF, or seconds that the run does not have.
+    """
+    if machine.arm is None:
+        raise ConfigError("a posterior of links needs a URDF")
+    found = []
+    for length in seconds:
+        cut = int(np.searchsorted(run.time, run.time[0] + length))
+        if not 0 < cut < len(run.time):
+            raise ConfigError(
+                f"{run.name} lasts {run.time[-1] - run.time[0]:.3g} s: it has no {length:g} s and a rest"
+            )
+        train, test = (
+            motion_of(part, protocol) for part in (run.between(0, cut), run.between(cut, len(run.time)))
+        )
+        posterior = torque_posterior(
+            prior,
+            link_frames(machine.arm),
+            machine,
+            [train],
+            protocol.rest,
+            lambda motion: fit_rows(motion, protocol),
+            rotors_known=rotors_known,
+        )
+        known = infer(posterior, None, draws, seed)
+        mean = known.torques(test, protocol.rest).mean(axis=0)
+        least, plain = weighted_least_squares(machine, train, test, protocol)
+        found.append(FewData(length, _error(test, mean), _error(test, least), plain, known))
+        done(length)
+    return found
+
+
+def weighted_least_squares(
+    machine: Machine, train: Motion, test: Motion, protocol: Protocol
+) -> tuple[Array, bool]:
+    """Torques of a test motion, and whether the training motion determined all parameters.
+
+    Where it did not, the solution of least norm in base parameters, columns scaled to one.
+    """
+    try:
+        return fit_linear(machine, [train], protocol, "weighted").predict(test), True
+    except RecordingError:
+        pass
+    base = structural_base(machine, protocol.rest, "symmetric")
+    used = fit_rows(train, protocol)
+    rows = base.reduce(design(machine, train.states, protocol.rest).columns)[used]
+    torque, joint = train.torque[used], np.nonzero(used)[1]
+    scale = np.maximum(np.linalg.norm(rows, axis=0), 1e-12)
+    weights = np.ones(len(rows))
+    for _ in range(ROUNDS):
+        values = np.linalg.lstsq(rows * weights[:, None] / scale, torque * weights, rcond=1e-10)[0] / scale
+        residual = torque - rows @ values
+        sizes = [
+            np.sqrt(np.mean(residual[joint == j] ** 2)) if np.any(joint == j) else 1.0
+            for j in range(used.shape[1])
+        ]
+        weights = 1.0 / np.maximum(np.array(sizes), 1e-9)[joint]
+    return base.reduce(design(machine, test.states, protocol.rest).columns) @ values, False
+
+
+def _error(motion: Motion, torque: Array) -> float:
+    return float(scores([motion], [torque])["moving"]["all"])

@@ -1,0 +1,271 @@
+r"""How likely measurements are: inertias of axes, and torques of joints.
+
+Inertias (seed 003, eq. 9): Gaussian with the standard deviation :math:`c\,X(\delta)`, c sampled. The seed takes c times the
+*measured* value, which is no model that could have made data; here and in simulations it is the predicted one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.arm.design import Machine, design
+from stribeck.arm.motion import Motion
+from stribeck.bayes.densities import TruncatedNormal
+from stribeck.bayes.discrepancy import effective_samples
+from stribeck.bayes.laplace import modes
+from stribeck.bayes.network import moments, to_standard
+from stribeck.bayes.prior import ArmPrior
+from stribeck.bayes.sampling import Target
+
+Array = npt.NDArray[np.float64]
+
+NOISE = TruncatedNormal(0.05, 0.05, 0.005, 0.5)
+"""Prior of c."""
+
+FIRST_SAMPLES = 20.0
+"""Effective samples of a joint to begin with."""
+
+RECOUNTS = 3
+"""How often effective samples are counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class InertiaPosterior:
+    """Posterior of an arm whose axes' inertias were measured; the last coordinate is that of c.
+
+    :param prior: of the links.
+    :param frames: axes along the links, (n, 3, 3).
+    :param regressor: Y of the measured poses and axes (N, 11 n), :func:`~stribeck.bayes.network.inertia_regressor`.
+    """
+
+    prior: ArmPrior
+    frames: Array
+    regressor: Array
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return self.prior.dimension + 1
+
+    def noise(self, x: Any) -> Any:
+        """C (…,)."""
+        return NOISE.value(x[..., -1])
+
+    def inertias(self, x: Any) -> Any:
+        """Inertias of the axes [kg m^2] (…, N)."""
+        return moments(self.prior.mechanical(x[..., :-1])) @ self._columns.T
+
+    @cached_property
+    def _columns(self) -> Array:
+        return self.regressor @ to_standard(self.frames)
+
+    def log_prior(self, x: Any) -> Any:
+        """Log prior of coordinates (d,)."""
+        noise = NOISE.log_density(self.noise(x)) + NOISE.log_jacobian(x[-1])
+        return self.prior.log_density(x[:-1]) + noise
+
+    def log_likelihood(self, x: Any, measured: Any) -> Any:
+        """Log likelihood of inertias (N,) [kg m^2]."""
+        predicted = self.inertias(x)
+        width = self.noise(x) * predicted
+        return jnp.sum(-jnp.log(width) - 0.5 * ((measured - predicted) / width) ** 2)
+
+    def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """Coordinates of draws from the prior (count, d)."""
+        noise = NOISE.coordinate(NOISE.draw(rng, count))
+        return np.concatenate([self.prior.draw(rng, count), noise[:, None]], axis=1)
+
+    def target(self, measured: Array) -> Target:
+        """The posterior of inertias (N,), or of many arms' at the same poses (D, N)."""
+        data = np.atleast_2d(measured)
+        return Target(self.dimension, self.log_prior, self.log_likelihood, data, len(data))
+
+    def simulate(self, x: Array, rng: np.random.Generator) -> Array:
+        """Measured inertias of arms (D, d) as the likelihood says, (D, N)."""
+        with jax.enable_x64():
+            clean, noise = np.asarray(self.inertias(x)), np.asarray(self.noise(x))
+        return np.asarray(clean * (1.0 + noise[:, None] * rng.standard_normal(clean.shape)))
+
+
+class _Sums:
+    """Of one joint: what its squared residuals are as a function of linear parameters."""
+
+    def __init__(self, columns: Array, torque: Array) -> None:
+        self.matrix, self.vector = columns.T @ columns, columns.T @ torque
+        self.square, self.rows = float(torque @ torque), len(torque)
+        self._columns, self._torque = columns, torque
+
+    def residual(self, p: Array) -> Array:
+        """What linear parameters (p,) leave of the torque (N,)."""
+        return np.asarray(self._torque - self._columns @ p)
+
+
+@dataclass(frozen=True, eq=False)
+class TorquePosterior:
+    r"""Posterior of an arm whose joint torques were measured, friction included.
+
+    Coordinates are those of the prior of the links, then friction (:attr:`friction_names`), then the noise of each joint.
+
+    .. math:: \log L = -\sum_j N_j \big(\ln\sigma_j + \tfrac{1}{2 \sigma_j^2}\,\overline{(\tau_j - W_j\,p)^2}\big)
+
+    with :math:`N_j` effective samples: with ``discrepancy`` as many as the residuals' autocorrelation leaves of the rows.
+
+    :param samples: effective samples of each joint (n,).
+    :param scale: typical torque of each element (E,) [N m]: priors of friction are as wide.
+    """
+
+    prior: ArmPrior
+    frames: Array
+    machine: Machine
+    sums: tuple[_Sums, ...]
+    samples: Array
+    scale: Array
+    speed: Array
+
+    @property
+    def friction_names(self) -> tuple[str, ...]:
+        """Viscous and Coulomb friction and offset of each joint; of couplings their inertia, but no offset."""
+        joints = [f"{name}_{j}" for j in self.machine.joints for name in ("Fv", "Fc", "offset")]
+        return (*joints, *(f"{name}_{c}" for c in self.machine.couplings for name in ("Ia", "Fv", "Fc")))
+
+    @property
+    def _widths(self) -> Array:
+        """Standard deviations of friction: a third of the typical torque at the highest velocity (F,)."""
+        found = []
+        for k, (torque, speed) in enumerate(zip(self.scale, self.speed, strict=True)):
+            joint = k < len(self.machine.joints)
+            coulomb, viscous = torque / 3.0, torque / (3.0 * speed)
+            found += [viscous, coulomb, coulomb] if joint else [0.01 * torque, viscous, coulomb]
+        return np.array(found)
+
+    @property
+    def _signed(self) -> npt.NDArray[np.bool_]:
+        return np.array([name.startswith("offset") for name in self.friction_names])
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return self.prior.dimension + len(self.friction_names) + len(self.sums)
+
+    def friction(self, x: Any) -> Any:
+        """Friction (…, F) in the order of :attr:`friction_names`."""
+        own = x[..., self.prior.dimension : -len(self.sums)]
+        return self._widths * jnp.where(self._signed, own, jnp.exp(own))
+
+    @cached_property
+    def _standard(self) -> Array:
+        return to_standard(self.frames)
+
+    def linear(self, x: Any) -> Any:
+        """Parameters that torques are linear in, in the order of :func:`~stribeck.arm.design.design`, (…, p)."""
+        both = moments(self.prior.mechanical(x[..., : self.prior.dimension])) @ self._standard.T
+        n, friction = len(self.machine.joints), self.friction(x)
+        inertials, motor = both[..., :-n], both[..., -n:]
+        joints = friction[..., : 3 * n].reshape(*friction.shape[:-1], n, 3)
+        own = jnp.concatenate([motor[..., None], joints], axis=-1).reshape(*friction.shape[:-1], -1)
+        return jnp.concatenate([inertials, own, friction[..., 3 * n :]], axis=-1)
+
+    def log_prior(self, x: Any) -> Any:
+        """Log prior of coordinates (d,): friction half-normal, offsets normal, noise of no known size (a factor of 10)."""
+        own = x[self.prior.dimension : -len(self.sums)]
+        half = jnp.where(self._signed, -0.5 * own**2, own - 0.5 * jnp.exp(2.0 * own))
+        noise = -0.5 * (x[-len(self.sums) :] / np.log(10.0)) ** 2
+        return self.prior.log_density(x[: self.prior.dimension]) + jnp.sum(half) + jnp.sum(noise)
+
+    def log_likelihood(self, x: Any, data: Any) -> Any:
+        """Log likelihood of the torques."""
+        matrices, vectors, squares, samples = data
+        p = self.linear(x)
+        noise = x[-len(self.sums) :] + jnp.log(0.05 * self.scale[: len(self.sums)])
+        # Sums, not products of matrices: many chains make many small ones, which XLA is slow at.
+        left = squares + jnp.sum((jnp.sum(matrices * p, axis=-1) - 2.0 * vectors) * p, axis=-1)
+        return -jnp.sum(samples * (noise + 0.5 * left * jnp.exp(-2.0 * noise)))
+
+    def target(self) -> Target:
+        """The posterior."""
+        rows = [(s.matrix / s.rows, s.vector / s.rows, s.square / s.rows) for s in self.sums]
+        matrices, vectors, squares = (np.stack(part)[None] for part in zip(*rows, strict=True))
+        data = (matrices, vectors, squares, self.samples[None])
+        return Target(self.dimension, self.log_prior, self.log_likelihood, data)
+
+    def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """Coordinates of draws from the prior (count, d)."""
+        own = rng.standard_normal((count, len(self.friction_names)))
+        own = np.where(self._signed, own, np.log(np.abs(own)))
+        noise = np.log(10.0) * rng.standard_normal((count, len(self.sums)))
+        return np.concatenate([self.prior.draw(rng, count), own, noise], axis=1)
+
+    def predict(self, x: Array, motion: Motion, rest: float) -> Array:
+        """Torques of a motion for draws (S, d), (S, M, n)."""
+        with jax.enable_x64():
+            p = np.asarray(self.linear(x))
+        columns = design(self.machine, motion.states, rest).columns
+        return np.asarray(np.einsum("mjp,sp->smj", columns, p))
+
+
+def torque_posterior(
+    prior: ArmPrior,
+    frames: Array,
+    machine: Machine,
+    motions: Sequence[Motion],
+    rest: float,
+    rows: Callable[[Motion], npt.NDArray[np.bool_]],
+    *,
+    discrepancy: bool = True,
+    rotors_known: bool = True,
+) -> TorquePosterior:
+    """The posterior of recorded motion.
+
+    :param rotors_known: whether the prior knows the motors' inertias; otherwise they are half-normal, as wide as a third
+        of the typical torque over the typical acceleration.
+    :param rows: which rows of each joint count (M, n).
+    :param discrepancy: count effective samples, from the autocorrelation of what the mode of the posterior leaves.
+    """
+    columns = [design(machine, motion.states, rest).columns for motion in motions]
+    used = [rows(motion) for motion in motions]
+    sums = []
+    for j in range(len(machine.joints)):
+        own = np.concatenate([c[u[:, j], j] for c, u in zip(columns, used, strict=True)])
+        torque = np.concatenate([m.torque[u[:, j], j] for m, u in zip(motions, used, strict=True)])
+        sums.append(_Sums(own, torque))
+    samples = np.array([float(s.rows) for s in sums])
+    torque = np.concatenate([np.abs(m.torque) for m in motions])
+    speed = np.concatenate([np.abs(m.states.velocity @ machine.weights.T) for m in motions])
+    if not rotors_known:
+        moved = np.concatenate([np.abs(m.states.acceleration) for m in motions]).mean(axis=0)
+        width = torque.mean(axis=0) / (3.0 * np.maximum(moved, 1e-3))
+        prior = replace(prior, motor=TruncatedNormal(np.zeros_like(width), width, np.zeros_like(width)))
+    found = TorquePosterior(
+        prior,
+        frames,
+        machine,
+        tuple(sums),
+        samples,
+        np.maximum(np.abs(machine.weights) @ torque.mean(axis=0), 1e-6),
+        np.maximum(speed.max(axis=0), 1e-3),
+    )
+    return _counted(found) if discrepancy else found
+
+
+def _counted(posterior: TorquePosterior) -> TorquePosterior:
+    """With the effective samples of what the mode leaves, found anew as the mode moves.
+
+    Not of what least squares leave: with few rows they take up the smooth part of the error, and leave noise.
+    """
+    posterior = replace(posterior, samples=np.minimum(posterior.samples, FIRST_SAMPLES))
+    with jax.enable_x64():
+        x = posterior.draw(np.random.default_rng(0), 1)
+        for _ in range(RECOUNTS):
+            x, _ = modes(posterior.target(), x)
+            p = np.asarray(posterior.linear(x[0]))
+            samples = np.array([effective_samples(s.residual(p)) for s in posterior.sums])
+            posterior = replace(posterior, samples=samples)
+    return posterior

@@ -1,0 +1,178 @@
+r"""From mechanical parameters of the links to what is measured: the algebraic edges of the network.
+
+Per link: mass m, centre of mass c and inertia I about it, both in axes whose z points along the link's translation to the
+next joint, and the inertia J that the motor adds to its joint. Inertias of the axes, :math:`X = Y(q)\,\Lambda(\delta)`, and
+joint torques are linear in the standard inertial parameters :math:`\pi(\delta)` of :mod:`stribeck.arm.model` and in J.
+
+Source: Reiners, Trinh et al., "Zero-Shot Parameter Learning of Robot Dynamics" (seed 003), §II-A. There Λ of one robot is
+typed in; here it follows from the URDF.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.arm.base_parameters import BaseParameters, base_parameters
+from stribeck.arm.inertia import about_com, inertials_of
+from stribeck.arm.model import INERTIALS, ArmModel
+from stribeck.excitation.chain import chain_of
+
+Array = npt.NDArray[np.float64]
+
+INERTIA_NAMES = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
+LINK_NAMES = ("m", "rx", "ry", "rz", *INERTIA_NAMES, "J")
+"""Mechanical parameters of one link [kg, m, kg m^2], centre of mass and inertia in axes along the link."""
+
+_ROWS, _COLUMNS = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)
+
+
+class Mechanical(NamedTuple):
+    """Mechanical parameters of n links.
+
+    :param mass: (…, n) [kg].
+    :param com: centres of mass in axes along the links, (…, n, 3) [m].
+    :param inertia: about the centres, in the order of :data:`INERTIA_NAMES`, (…, n, 6) [kg m^2].
+    :param motor: (…, n) [kg m^2].
+    """
+
+    mass: Any
+    com: Any
+    inertia: Any
+    motor: Any
+
+    @property
+    def table(self) -> Any:
+        """All, in the order of :data:`LINK_NAMES`, (…, n, 11)."""
+        return jnp.concatenate([self.mass[..., None], self.com, self.inertia, self.motor[..., None]], axis=-1)
+
+
+def translations(arm: ArmModel) -> Array:
+    """From each joint to the next one, in the joint's axes (n, 3) [m]; the last link's is unknown, zero."""
+    found = np.zeros((len(arm), 3))
+    ids = [arm.model.getJointId(joint) for joint in arm.joints]
+    for child in ids:
+        parent = int(arm.model.parents[child])
+        if parent in ids:
+            found[ids.index(parent)] = arm.model.jointPlacements[child].translation
+    return found
+
+
+def link_frames(arm: ArmModel) -> Array:
+    """Rotations (n, 3, 3) from axes along each link to those of its joint; along the joint's own axis without translation."""
+    found, axes = np.empty((len(arm), 3, 3)), joint_axes(arm)
+    for k, along in enumerate(translations(arm)):
+        length = np.linalg.norm(along)
+        found[k] = _rotation_onto(along / length if length > 1e-6 else axes[k])
+    return found
+
+
+def exchanged(moments: Any) -> Any:
+    r"""Second moments of mass :math:`\Sigma = \frac12 tr(I)\,1 - I` of moments of inertia, (…, 6).
+
+    Both in the order of :data:`INERTIA_NAMES`.
+    """
+    half = 0.5 * jnp.sum(moments[..., :3], axis=-1, keepdims=True)
+    return jnp.concatenate([half - moments[..., :3], -moments[..., 3:]], axis=-1)
+
+
+def inertia_of(second: Any) -> Any:
+    r"""Moments of inertia :math:`I = tr(\Sigma)\,1 - \Sigma` of second moments of mass, (…, 6) both."""
+    trace = jnp.sum(second[..., :3], axis=-1, keepdims=True)
+    return jnp.concatenate([trace - second[..., :3], -second[..., 3:]], axis=-1)
+
+
+def square(six: Any) -> Any:
+    """Symmetric matrices (…, 3, 3) of six components in the order of :data:`INERTIA_NAMES`."""
+    xx, yy, zz, xy, xz, yz = (six[..., k] for k in range(6))
+    rows = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def moments(links: Mechanical) -> Any:
+    r"""Zeroth, first and second moments of mass about the joint in axes along the link, then J, (…, 11 n).
+
+    Per link :math:`m, m c, \Sigma + m c c^T`, then the motor inertias of all. What is measured is linear in them, through
+    constants (:func:`to_standard`): a sampler multiplies no small matrices.
+    """
+    first = links.mass[..., None] * links.com
+    about = jnp.stack(
+        [first[..., i] * links.com[..., j] for i, j in zip(_ROWS, _COLUMNS, strict=True)], axis=-1
+    )
+    each = jnp.concatenate([links.mass[..., None], first, exchanged(links.inertia) + about], axis=-1)
+    return jnp.concatenate([each.reshape(*each.shape[:-2], -1), links.motor], axis=-1)
+
+
+def to_standard(frames: Array) -> Array:
+    """Matrix (11 n, 11 n) from :func:`moments` to standard inertial parameters and motor inertias.
+
+    :param frames: axes along the links in those of the joints (n, 3, 3).
+    """
+    n = len(frames)
+    found = np.eye((INERTIALS + 1) * n)
+    for k, rotation in enumerate(frames):
+        pseudo = np.zeros((INERTIALS, 4, 4))
+        pseudo[0, 3, 3] = 1.0
+        pseudo[1:4, :3, 3] = pseudo[1:4, 3, :3] = rotation.T
+        pseudo[4:, :3, :3] = rotation @ square(np.eye(6)) @ rotation.T
+        own = slice(INERTIALS * k, INERTIALS * (k + 1))
+        found[own, own] = inertials_of(pseudo).T
+    return found
+
+
+def mechanical_of(arm: ArmModel, motor: Array, inertials: Array | None = None) -> Mechanical:
+    """Mechanical parameters of the URDF, or of other standard inertial parameters (10 n,).
+
+    :param motor: inertia that each motor adds (n,) [kg m^2].
+    """
+    given = arm.inertials if inertials is None else inertials
+    mass, com, inertia = about_com(np.reshape(given, (-1, INERTIALS)))
+    frames = link_frames(arm)
+    turned = np.einsum("nji,njk,nkl->nil", frames, inertia, frames)
+    return Mechanical(
+        mass, np.einsum("nji,nj->ni", frames, com), turned[:, _ROWS, _COLUMNS], np.asarray(motor, dtype=float)
+    )
+
+
+def inertia_regressor(arm: ArmModel, position: Array) -> Array:
+    r"""Y (N, n, 11 n) with :math:`X_j = M_{jj}(q) + J_j = Y_j [\pi, J]` at poses (N, n) [rad].
+
+    Row j is what the torque of joint j asks for when it alone accelerates with 1 rad/s^2, less that at rest.
+    """
+    n, count = len(arm), len(position)
+    still = np.zeros_like(position)
+    gravity = arm.regressor(position, still, still)
+    found = np.zeros((count, n, (INERTIALS + 1) * n))
+    for j in range(n):
+        moved = arm.regressor(position, still, still + np.eye(n)[j])
+        found[:, j, : INERTIALS * n] = moved[:, j] - gravity[:, j]
+        found[:, j, INERTIALS * n + j] = 1.0
+    return found
+
+
+def inertia_base(arm: ArmModel, seed: int = 0) -> BaseParameters:
+    """Base parameters Λ that the axes' inertias depend on, from random poses."""
+    poses = np.random.default_rng(seed).uniform(-np.pi, np.pi, (40 * len(arm), len(arm)))
+    rows = inertia_regressor(arm, poses)
+    names = (*arm.parameter_names, *(f"J_{joint}" for joint in arm.joints))
+    return base_parameters(rows.reshape(-1, rows.shape[-1]), names)
+
+
+def joint_axes(arm: ArmModel) -> Array:
+    """What each joint turns about or slides along, in its own axes (n, 3)."""
+    chain = chain_of(arm)
+    found = np.empty((len(arm), 3))
+    found[list(chain.order)] = chain.angular + chain.linear
+    return found
+
+
+def _rotation_onto(direction: Array) -> Array:
+    """The shortest rotation that takes z to a direction."""
+    cross, cosine = np.cross([0.0, 0.0, 1.0], direction), direction[2]
+    if cosine < -1.0 + 1e-9:
+        return np.diag([1.0, -1.0, -1.0])
+    hat = np.cross(np.eye(3), cross)
+    return np.asarray(np.eye(3) + hat + hat @ hat / (1.0 + cosine))

@@ -1,0 +1,103 @@
+"""Ridges of a posterior: what data tell only together, in numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.friction import CONSTANT_TERMS, LOAD_TERMS
+from stribeck.core.log import Log
+
+Array = npt.NDArray[np.float64]
+
+STRONG = 0.6
+"""Correlations from here on make a ridge."""
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Two parameters that the data tell only together.
+
+    :param correlation: of their draws.
+    :param width: standard deviations of both.
+    """
+
+    first: str
+    second: str
+    correlation: float
+    width: tuple[float, float]
+
+    @property
+    def words(self) -> str:
+        """One sentence."""
+        if self.correlation < 0.0:
+            how = f"more of one goes with less of the other (correlation {self.correlation:.2f}): only a sum of them is known"
+        else:
+            how = f"more of one goes with more of the other (correlation {self.correlation:.2f}): only a difference is known"
+        return f"{self.first} and {self.second} are not told apart: {how}."
+
+
+def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:
+    """Pairs of parameters with strongly correlated draws (S, P), the strongest first."""
+    correlation = np.atleast_2d(np.corrcoef(draws.T))
+    deviation = draws.std(axis=0)
+    found = [
+        Ridge(names[i], names[j], float(correlation[i, j]), (float(deviation[i]), float(deviation[j])))
+        for i in range(len(names))
+        for j in range(i + 1, len(names))
+        if abs(correlation[i, j]) > STRONG
+    ]
+    return sorted(found, key=lambda ridge: -abs(ridge.correlation))
+
+
+def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[tuple[str, str]]:
+    """Pairs worth a picture: ridges, and constant beside load-dependent friction where all runs carry one load."""
+    found = [(ridge.first, ridge.second) for ridge in ridges(names, draws)]
+    pair = _constant_and_load(names)
+    if _one_load(logs) and pair is not None and pair not in found:
+        found.insert(0, pair)
+    return found[:6]
+
+
+def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[str]:
+    """What the draws (S, P) say is not known, in words."""
+    found = [ridge.words for ridge in ridges(names, draws)]
+    if _one_load(logs) and not set(LOAD_TERMS).isdisjoint(names):
+        found.append(
+            f"All runs carry one load ({logs[0].setup.load:.4g} kg m): how friction divides into constant and load-dependent parts "
+            f"follows from the prior as much as from the data{_division(names, draws)}. Record a second mass or rod length."
+        )
+    return found
+
+
+def _division(names: Sequence[str], draws: Array) -> str:
+    """The ridge of constant and load-dependent friction in numbers, where a law has both."""
+    pair = _constant_and_load(names)
+    if pair is None:
+        return ""
+    i, j = (names.index(name) for name in pair)
+    plain, held = np.atleast_2d(np.corrcoef(draws.T))[i, j], held_correlation(draws)[i, j]
+    return f" ({pair[0]} against {pair[1]}: correlation {plain:.2f}, with all else held {held:.2f})"
+
+
+def held_correlation(draws: Array) -> Array:
+    r"""Correlations (P, P) of pairs of parameters with all others held, :math:`-\Lambda_{ij}/\sqrt{\Lambda_{ii}\Lambda_{jj}}`,
+    Λ the inverse of the covariance of draws (S, P).
+    """
+    inverse = np.linalg.inv(np.corrcoef(draws.T))
+    size = np.sqrt(np.diag(inverse))
+    found = -inverse / np.outer(size, size)
+    np.fill_diagonal(found, 1.0)
+    return np.asarray(found)
+
+
+def _constant_and_load(names: Sequence[str]) -> tuple[str, str] | None:
+    constant, load = ([name for name in names if name in terms] for terms in (CONSTANT_TERMS, LOAD_TERMS))
+    return (constant[0], load[0]) if constant and load else None
+
+
+def _one_load(logs: Sequence[Log]) -> bool:
+    return len({round(log.setup.load, 6) for log in logs}) < 2

@@ -1,0 +1,218 @@
+r"""Posterior of a servo's friction law and motor constants, from few runs on the pendulum bench.
+
+With :math:`\overline{r^2_k}` the mean squared error of the simulated position of run k and :math:`N_k` its samples,
+
+.. math:: \log L = -\sum_k N_k\Big(\ln\sigma + \frac{\overline{r^2_k}}{2\sigma^2}\Big)
+
+and σ sampled with the rest. With discrepancy :math:`N_k` are the *effective* samples that the residuals' autocorrelation
+leaves, a few per run; with independent samples it is all of them, and wrong as soon as the law is not quite true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.bayes import metropolis
+from stribeck.bayes.densities import LogNormal
+from stribeck.bayes.discrepancy import effective_samples_of_runs
+from stribeck.bayes.metropolis import Batched
+from stribeck.bayes.sampling import Draws, Progress, silent
+from stribeck.bayes.servo_priors import ServoPrior
+from stribeck.core.step import simulate
+from stribeck.fit.prior import SAMPLES_PER_RUN
+from stribeck.fit.rollout import Rollout
+
+Array = npt.NDArray[np.float64]
+
+NOISE = LogNormal.of_factor(0.01, 3.0)
+"""Prior of σ [rad]: within a factor of 3 of 10 mrad."""
+
+CHAINS = metropolis.POPULATION
+REPEATS = 2
+"""How often effective samples are counted anew."""
+
+MEMBERS = 16
+"""Members of a population whose residuals say how many samples count."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServoPosterior:
+    """A posterior of D recordings of the same commands, D = 1 for real ones.
+
+    :param rollout: the runs, the servo, the law, and which parameters are free.
+    :param prior: of the free parameters.
+    :param samples: N_k of each run (R,).
+    :param noise: prior of σ [rad].
+    :param measured: positions of each recording (D, T, R) [rad]; the rollout's own if left out.
+    """
+
+    rollout: Rollout
+    prior: ServoPrior
+    samples: Array
+    noise: LogNormal = NOISE
+    measured: Array | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Free parameters, then ``sigma``."""
+        return (*self.rollout.parameters.free_names, "sigma")
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return len(self.names)
+
+    @property
+    def posteriors(self) -> int:
+        """D."""
+        return 1 if self.measured is None else len(self.measured)
+
+    def values(self, x: Any) -> Any:
+        """Parameters and σ at coordinates (…, d)."""
+        return jnp.concatenate([self.prior.values(x[..., :-1]), self.noise.value(x[..., -1:])], axis=-1)
+
+    def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """Coordinates of draws from the prior (count, d)."""
+        noise = self.noise.coordinate(self.noise.draw(rng, count))
+        return np.concatenate([self.prior.draw(rng, count), noise[:, None]], axis=-1)
+
+    def log_prior(self, x: Any) -> Any:
+        """Log prior of coordinates (…, d), but for a constant."""
+        noise = self.noise.log_density(self.noise.value(x[..., -1])) + self.noise.log_jacobian(x[..., -1])
+        return self.prior.log_density(x[..., :-1]) + noise
+
+    def batched(self, chains: int) -> Batched:
+        """The target of so many chains for each recording."""
+        parameters, rollout = self.rollout.parameters, self.rollout
+        lower, width = parameters.lower, parameters.upper - parameters.lower
+        measured = None
+        if self.measured is not None:
+            lanes = np.repeat(self.measured, chains, axis=0)
+            measured = jnp.asarray(np.moveaxis(lanes, 0, 2), dtype=rollout.dtype)
+
+        def likelihood(x: Any) -> Any:
+            values = self.values(x)
+            unit = ((values[:, :-1] - lower) / width).T.astype(rollout.dtype)
+            squares = rollout.mean_squares(unit, measured).astype(jnp.float64)
+            sigma = values[:, -1]
+            each = self.samples[:, None] * (jnp.log(sigma) + 0.5 * squares / sigma**2)
+            return -jnp.sum(each, axis=0)
+
+        return Batched(self.dimension, self.posteriors, self.log_prior, likelihood)
+
+    def positions(self, values: Mapping[str, Any]) -> Array:
+        """Simulated positions (T, R) [rad] of parameter values, σ aside."""
+        known = {p.name: p.value for p in self.rollout.parameters if not p.free}
+        p = {**known, **{name: values[name] for name in self.rollout.parameters.free_names}}
+        return simulate(self.rollout.batch, self.rollout.actuator, self.rollout.law, p).position
+
+
+def independent_samples(rollout: Rollout) -> Array:
+    """Every measured sample of each run (R,)."""
+    return np.asarray(np.count_nonzero(rollout.batch.weight, axis=0), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ServoDraws:
+    """What was drawn of a servo.
+
+    :param values: parameters and σ, (C, S, P) in the order of the posterior's names.
+    """
+
+    posterior: ServoPosterior
+    values: Array
+    draws: Draws
+
+    @cached_property
+    def flat(self) -> Array:
+        """All draws (C S, P)."""
+        return self.values.reshape(-1, self.values.shape[-1])
+
+    def named(self, row: Array) -> dict[str, float]:
+        """Values by name, fixed parameters included, σ left out."""
+        known = {p.name: p.value for p in self.posterior.rollout.parameters}
+        found = dict(zip(self.posterior.names[:-1], (float(v) for v in row), strict=False))
+        return {**known, **found}
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """Posterior means."""
+        return self.named(self.flat.mean(axis=0))
+
+    def some(self, count: int, seed: int = 0) -> list[dict[str, float]]:
+        """Some draws."""
+        picked = np.random.default_rng(seed).choice(len(self.flat), count, replace=False)
+        return [self.named(self.flat[k]) for k in picked]
+
+
+def sample_servo(
+    rollout: Rollout,
+    prior: ServoPrior,
+    seed: int,
+    *,
+    discrepancy: bool = True,
+    draws: int = 40,
+    thin: int = 40,
+    chains: int = CHAINS,
+    noise: LogNormal = NOISE,
+    progress: Progress = silent,
+    enough: Callable[[Array], bool] | None = None,
+) -> ServoDraws:
+    """Draw from the posterior of recorded runs.
+
+    With discrepancy a population is tempered first with :data:`~stribeck.fit.prior.SAMPLES_PER_RUN` samples per run; what its
+    members leave says how many there really are.
+    """
+    runs = len(rollout.batch.logs)
+    posterior = ServoPosterior(rollout, prior, independent_samples(rollout), noise)
+    rng = np.random.default_rng(seed)
+    start = posterior.draw(rng, chains)[None]
+    if discrepancy:
+        posterior = replace(posterior, samples=np.full(runs, SAMPLES_PER_RUN))
+        for number in range(REPEATS):
+            posterior = replace(posterior, samples=_counted(posterior, start, seed + number, progress))
+    found = metropolis.sample(
+        posterior.batched(chains), start, draws, seed, thin=thin, progress=progress, enough=enough
+    )
+    with jax.enable_x64():
+        values = np.asarray(posterior.values(found.x[0]))
+    return ServoDraws(posterior, values, found)
+
+
+def _counted(posterior: ServoPosterior, start: Array, seed: int, progress: Progress) -> Array:
+    """Effective samples of each run (R,): the mean over some members of a population."""
+    target = posterior.batched(start.shape[1])
+    with jax.enable_x64():
+        x, _ = metropolis.temper(target, start, seed, progress)
+        members = np.asarray(posterior.values(x[0, :: max(1, len(x[0]) // MEMBERS)]))
+    batch = posterior.rollout.batch
+    totals = []
+    for row in members:
+        simulated = posterior.positions(dict(zip(posterior.names, row.tolist(), strict=True)))
+        residual = np.where(batch.weight > 0.0, simulated - batch.position, 0.0)
+        totals.append(effective_samples_of_runs(residual, batch.dt))
+    return np.full(len(batch.logs), np.mean(totals) / len(batch.logs))
+
+
+def mean_position(found: ServoDraws, rollout: Rollout, count: int = 60, seed: int = 0) -> Array:
+    """Predictive mean of the positions (T, R) [rad] of runs, which may be others than those of the posterior."""
+    posterior = replace(found.posterior, rollout=rollout)
+    return np.asarray(np.mean([posterior.positions(values) for values in found.some(count, seed)], axis=0))
+
+
+def predictive_errors(found: ServoDraws, rollout: Rollout, count: int = 60, seed: int = 0) -> Sequence[float]:
+    """Mean absolute errors [rad] of draws on runs, (count,)."""
+    posterior = replace(found.posterior, rollout=rollout)
+    batch = rollout.batch
+    return [
+        float(batch.mean_absolute_errors(posterior.positions(values)).mean())
+        for values in found.some(count, seed)
+    ]

@@ -1,0 +1,436 @@
+"""``stribeck posterior --config``: mechanical parameters of an arm, from no measurement, inertias or torques."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from stribeck.arm.base_parameters import BaseParameters
+from stribeck.arm.design import Machine, machine_of
+from stribeck.arm.least_squares import fit_rows
+from stribeck.arm.model import ArmModel, load_arm
+from stribeck.arm.motion import Motion, motion_of
+from stribeck.arm.recordings import Recording, read_recordings
+from stribeck.arm.scores import scores
+from stribeck.bayes.arm import ArmDraws, Posterior, infer, zero_shot
+from stribeck.bayes.arm_measures import measures, nominal_of, torques_of
+from stribeck.bayes.diagnostics import Summary, summarise, write_netcdf
+from stribeck.bayes.few_data import few_data
+from stribeck.bayes.knowledge import Datasheet, prior_named, reach_of, read_table
+from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior, torque_posterior
+from stribeck.bayes.measures import total_variation
+from stribeck.bayes.network import inertia_base, inertia_regressor, link_frames
+from stribeck.bayes.prior import ArmPrior
+from stribeck.bayes.robots import total_mass
+from stribeck.cli.posterior import Array, Watch, print_summary
+from stribeck.cli.table import print_table
+from stribeck.errors import ConfigError, RecordingError
+from stribeck.io.files import write_atomically
+from stribeck.io.identification_config import IdentificationConfig, identification_config
+from stribeck.io.robot_config import RobotConfig, read_robot
+from stribeck.report.bayes_figures import (
+    draw_densities,
+    draw_error_by_seconds,
+    draw_intervals,
+    draw_links,
+    draw_torques,
+)
+from stribeck.report.figures import save
+
+SCHEMA = 1
+PRIOR_DRAWS = 2000
+POSES = 30
+"""Random poses whose inertias are told without measured ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What the options name: an arm, what is known of it, and measurements."""
+
+    arguments: argparse.Namespace
+    robot: RobotConfig
+    arm: ArmModel
+    prior: ArmPrior
+    rotors: Array | None
+
+    @cached_property
+    def config(self) -> IdentificationConfig:
+        """How its recordings are read."""
+        return identification_config(self.robot)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """Joints and couplings."""
+        return machine_of(self.arm.joints, self.arm, self.config.couplings)
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """What inertias of the axes depend on."""
+        return inertia_base(self.arm)
+
+    def runs(self, paths: Sequence[Path]) -> list[Recording]:
+        """Recordings."""
+        return read_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
+
+    def motions(self, paths: Sequence[Path]) -> list[Motion]:
+        """Recordings as the protocol makes them."""
+        return [motion_of(run, self.config.protocol) for run in self.runs(paths)]
+
+    def torques(self, *, discrepancy: bool) -> TorquePosterior:
+        """The posterior of the recorded torques."""
+        protocol = self.config.protocol
+        return torque_posterior(
+            self.prior,
+            link_frames(self.arm),
+            self.machine,
+            self.motions(self.arguments.data),
+            protocol.rest,
+            lambda motion: fit_rows(motion, protocol),
+            discrepancy=discrepancy,
+            rotors_known=self.rotors is not None,
+        )
+
+    def inertias(self) -> tuple[InertiaPosterior, Array | None]:
+        """The posterior of inertias, and the measured ones if there are any."""
+        frames, path = link_frames(self.arm), self.arguments.inertias
+        if path is None:
+            rng = np.random.default_rng(self.arguments.seed)
+            poses = rng.uniform(-np.pi, np.pi, (POSES, len(self.arm)))
+            rows = inertia_regressor(self.arm, poses)
+            return InertiaPosterior(self.prior, frames, rows.reshape(-1, rows.shape[-1])), None
+        poses, axes, measured = read_inertias(path, len(self.arm))
+        rows = inertia_regressor(self.arm, poses)[np.arange(len(poses)), axes]
+        return InertiaPosterior(self.prior, frames, rows), measured
+
+    def infer(self, posterior: Posterior, measured: Array | None) -> ArmDraws:
+        """Draws of a posterior, with progress."""
+        arguments = self.arguments
+        watch = Watch(
+            arguments.quiet, lambda x: ArmDraws(posterior, x).named(self.arm.joints)[1], arguments.effective
+        )
+        return infer(
+            posterior,
+            measured,
+            arguments.draws,
+            arguments.seed + 1,
+            sampler=arguments.sampler,
+            progress=watch,
+            enough=watch.enough,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Draws before and after measurements, and what all samples counted as independent would say."""
+
+    before: ArmDraws
+    after: ArmDraws | None
+    beside: ArmDraws | None
+    measured: Array | None
+
+    @property
+    def last(self) -> ArmDraws:
+        """What is known now."""
+        return self.before if self.after is None else self.after
+
+
+def run_arm(arguments: argparse.Namespace) -> int:
+    """Read, sample, write."""
+    started = time.perf_counter()
+    study = _study(arguments)
+    if arguments.seconds is not None:
+        return _by_seconds(study)
+    known = _known(study)
+    names, values = known.last.named(study.arm.joints)
+    summary = summarise(names, values)
+    seconds = time.perf_counter() - started
+    content = _content(study, known, summary) | {"wall_seconds": seconds}
+    _write(study, known, content)
+    after = known.after
+    mode = "zero-shot: the prior's prediction" if after is None else f"{after.divergences} divergences"
+    print(f"{study.robot.title}, prior {arguments.prior}: {mode}")
+    print_summary(summary, seconds)
+    _tell(content)
+    return 0
+
+
+def _study(arguments: argparse.Namespace) -> Study:
+    robot = read_robot(arguments.config)
+    arm = _arm(arguments, robot)
+    rotors = None if arguments.rotors is None else np.array(arguments.rotors)
+    _check(arguments, arm, rotors)
+    sheet = Datasheet(
+        arguments.total_mass or total_mass(arm),
+        arguments.reach or reach_of(arm),
+        np.full(len(arm), 1.0) if rotors is None else rotors,
+    )
+    table = read_table(arguments.table) if arguments.prior == "empirical" else None
+    return Study(arguments, robot, arm, prior_named(arguments.prior, arm, sheet, table), rotors)
+
+
+def _arm(arguments: argparse.Namespace, robot: RobotConfig) -> ArmModel:
+    folders = [*arguments.data, *([] if arguments.inertias is None else [arguments.inertias.parent])]
+    path = arguments.urdf or robot.find_urdf(folders)
+    if path is None:
+        raise ConfigError(f"{robot.path} names no URDF that is here: give --urdf")
+    return load_arm(path, robot.joints)
+
+
+def _check(arguments: argparse.Namespace, arm: ArmModel, rotors: Array | None) -> None:
+    if arguments.data and arguments.inertias is not None:
+        raise ConfigError("--data and --inertias are two kinds of measurements: give one")
+    if (arguments.independent or arguments.seconds is not None) and not arguments.data:
+        raise ConfigError("--independent and --seconds are about recorded torques: give --data")
+    if rotors is not None and len(rotors) != len(arm):
+        raise ConfigError(f"--rotors: expected {len(arm)} inertias, found {len(rotors)}")
+    if rotors is None and (arguments.prior != "cad" or not arguments.data):
+        raise ConfigError(
+            "--rotors missing: inertias of the rotors on the joints' side, of the motors' datasheet times gear ratio squared"
+        )
+
+
+def _known(study: Study) -> Known:
+    arguments, measured, beside = study.arguments, None, None
+    posterior: Posterior
+    if arguments.data:
+        posterior = study.torques(discrepancy=True)
+        if arguments.independent:
+            beside = study.infer(study.torques(discrepancy=False), None)
+    else:
+        posterior, measured = study.inertias()
+    before = zero_shot(posterior, PRIOR_DRAWS, arguments.seed)
+    after = study.infer(posterior, measured) if arguments.data or measured is not None else None
+    return Known(before, after, beside, measured)
+
+
+def _by_seconds(study: Study) -> int:
+    """What the first seconds of a recording are worth, beside least squares."""
+    arguments = study.arguments
+
+    def done(length: float) -> None:
+        if not arguments.quiet:
+            print(f"{length:g} s done", file=sys.stderr)
+
+    run = study.runs(arguments.data)[0]
+    found = few_data(
+        study.prior,
+        study.machine,
+        run,
+        study.config.protocol,
+        sorted(arguments.seconds),
+        arguments.seed,
+        draws=arguments.draws,
+        rotors_known=study.rotors is not None,
+        done=done,
+    )
+    rows = [
+        [f"{one.seconds:g}", f"{100 * one.posterior:.2f}", f"{100 * one.least_squares:.2f}"] for one in found
+    ]
+    print(
+        f"{study.robot.title}, prior {arguments.prior}: error of torque on the rest of {run.name}, moving rows"
+    )
+    print_table(["seconds of data", "posterior [%]", "weighted least squares [%]"], rows)
+    for one in (one for one in found if not one.plain):
+        print(f"- {one.seconds:g} s do not excite all parameters: least squares of least norm")
+    columns = {
+        "seconds": [one.seconds for one in found],
+        "posterior": [one.posterior for one in found],
+        "least_squares": [one.least_squares for one in found],
+    }
+    if arguments.json is not None:
+        content = {
+            "schema": SCHEMA,
+            "kind": "few data",
+            "machine": study.robot.name,
+            "prior": arguments.prior,
+        }
+        write_atomically(arguments.json, json.dumps(content | columns, indent=1) + "\n")
+    if arguments.plots is not None:
+        _save({"error_by_seconds": draw_error_by_seconds(*columns.values())}, arguments.plots)
+    return 0
+
+
+def read_inertias(path: Path, joints: int) -> tuple[Array, Any, Array]:
+    """Poses (N, n) [rad], axes (N,) from 0, and inertias (N,) [kg m^2] of a CSV file.
+
+    :raises RecordingError: for a file that is not such a table.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # an empty file is told below
+            rows = np.loadtxt(path, delimiter=",", ndmin=2)
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"{path}: cannot read inertias: {error}") from None
+    if rows.shape[1:] != (joints + 2,) or len(rows) == 0 or not np.all(np.isfinite(rows)):
+        raise RecordingError(
+            f"{path}: expected rows of {joints} joint positions, the axis and its inertia, all finite; found {len(rows)} rows of {rows.shape[-1]}"
+        )
+    axes, measured = rows[:, joints].astype(int) - 1, rows[:, joints + 1]
+    if (
+        np.any(axes != rows[:, joints] - 1)
+        or np.any((axes < 0) | (axes >= joints))
+        or np.any(measured <= 0.0)
+    ):
+        raise RecordingError(f"{path}: axes must be 1 to {joints} and inertias positive")
+    return rows[:, :joints], axes, measured
+
+
+def _content(study: Study, known: Known, summary: Summary) -> dict[str, Any]:
+    """The object of ``--json``."""
+    arguments, joints = study.arguments, study.arm.joints
+    names, prior = known.before.named(joints)
+    lambdas = summarise(study.base.expressions(), known.last.standard @ study.base.projection.T)
+    nominal = nominal_of(study.arm, study.rotors)
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "kind": "arm",
+        "machine": study.robot.name,
+        "prior": arguments.prior,
+        "mode": "zero-shot" if known.after is None else "inference",
+        "converged": summary.converged,
+        "parameters": summary.json,
+        "base_parameters": lambdas.json,
+        "measures": {"prior": measures(known.before, study.base, nominal, known.measured)},
+    }
+    if known.after is not None:
+        content["divergences"] = known.after.divergences
+        content["measures"]["posterior"] = measures(known.after, study.base, nominal, known.measured)
+        pairs = zip(names, _flat(prior).T, _flat(known.after.named(joints)[1]).T, strict=True)
+        content["total_variation"] = {name: total_variation(first, then) for name, first, then in pairs}
+    if known.beside is not None:
+        content["independent"] = {"parameters": summarise(*known.beside.named(joints)).json}
+    if arguments.test:
+        motions = study.motions(arguments.test)
+        for name, draws in (("prior", known.before), ("posterior", known.after)):
+            if draws is not None:
+                rest = study.config.protocol.rest
+                means = [torques_of(draws, study.machine, motion, rest).mean(axis=0) for motion in motions]
+                content["measures"][name]["torque_error"] = 100.0 * scores(motions, means)["moving"]["all"]
+    return content
+
+
+WORDS = {
+    "mechanical_mae": "mechanical parameters from the URDF, MAE [%]",
+    "mechanical_cosine": "the same, cosine similarity",
+    "base_mae": "base parameters from the URDF, MAE [%]",
+    "base_cosine": "the same, cosine similarity",
+    "inertia_rmse": "measured inertias, RMSE [%]",
+    "torque_error": "torques of --test, relative error [%]",
+}
+
+
+def _tell(content: dict[str, Any]) -> None:
+    """The seed's measures as a table."""
+    found = content["measures"]
+    rows = [[WORDS[key], *(f"{own[key]:.4g}" for own in found.values())] for key in found["prior"]]
+    if rows:
+        print()
+        print_table(["of the means", *found], rows)
+
+
+def _write(study: Study, known: Known, content: dict[str, Any]) -> None:
+    arguments = study.arguments
+    names, prior = known.before.named(study.arm.joints)
+    if arguments.json is not None:
+        write_atomically(arguments.json, json.dumps(content, indent=1) + "\n")
+    if arguments.netcdf is not None:
+        values = known.last.named(study.arm.joints)[1]
+        kept = None if known.after is None else {name: prior[..., k] for k, name in enumerate(names)}
+        write_netcdf(arguments.netcdf, {name: values[..., k] for k, name in enumerate(names)}, kept)
+    if arguments.plots is not None:
+        _save(_figures(study, known), arguments.plots)
+
+
+def _figures(study: Study, known: Known) -> dict[str, Figure]:
+    joints, before, after = study.arm.joints, known.before, known.after
+    names, prior = before.named(joints)
+    last = [k for k, name in enumerate(names) if name.endswith(f"_{joints[-1]}")]
+
+    def picked(draws: ArmDraws | None) -> Array | None:
+        return None if draws is None else _flat(draws.named(joints)[1])[:, last]
+
+    def inertias(draws: ArmDraws | None, rows: Array) -> Array | None:
+        return None if draws is None else _flat(draws.inertias(rows))
+
+    titles = [f"{names[k]} [{_unit(names[k])}]" for k in last]
+    rows = study.base.projection
+    figures = {
+        "posterior": draw_densities(titles, _flat(prior)[:, last], picked(after), picked(known.beside)),
+        "links": draw_links(joints, _parts(study, before, after)),
+        "base_parameters": draw_intervals(
+            "base parameters", "kg m²", _flat(before.inertias(rows)), inertias(after, rows), None
+        ),
+    }
+    if isinstance(before.posterior, InertiaPosterior):
+        rows = before.posterior.regressor
+        figures["inertias"] = draw_intervals(
+            "inertias of the axes",
+            "kg m²",
+            _flat(before.inertias(rows)),
+            inertias(after, rows),
+            known.measured,
+        )
+    shown = study.arguments.test or study.arguments.data
+    if shown:
+        motion, rest = study.motions(shown)[0], study.config.protocol.rest
+        drawn = [None if d is None else torques_of(d, study.machine, motion, rest) for d in (before, after)]
+        assert drawn[0] is not None  # noqa: S101
+        figures["torques"] = draw_torques(motion.time, joints, drawn[0], drawn[1], motion.torque)
+    return figures
+
+
+def _parts(
+    study: Study, before: ArmDraws, after: ArmDraws | None
+) -> dict[str, tuple[Array, Array | None, Array | None]]:
+    """Draws of masses, centres of mass, inertias and rotors, and the URDF's, for :func:`draw_links`."""
+    labels = (
+        "mass [kg]",
+        "centre of mass x, y, z [m]",
+        "inertia xx, yy, zz, xy, xz, yz [kg m²]",
+        "motor inertia [kg m²]",
+    )
+    nominal = nominal_of(study.arm, study.rotors)
+    found = {}
+    for k, label in enumerate(labels):
+        draws = [
+            None if d is None else d.links[k].reshape(-1, len(study.arm), d.links[k][0, 0, 0].size)
+            for d in (before, after)
+        ]
+        urdf = None if nominal is None else np.reshape(nominal.links[k], (len(study.arm), -1))
+        assert draws[0] is not None  # noqa: S101
+        found[label] = (draws[0], draws[1], urdf)
+    return found
+
+
+def _unit(name: str) -> str:
+    first = name[0]
+    return {
+        "m": "kg",
+        "r": "m",
+        "I": "kg m²",
+        "J": "kg m²",
+        "F": "N m s/rad" if name[1] == "v" else "N m",
+    }.get(first, "N m")
+
+
+def _save(figures: dict[str, Figure], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, figure in figures.items():
+        save(figure, folder / f"{name}.png")
+        print(folder / f"{name}.png")
+
+
+def _flat(draws: Array) -> Array:
+    """Draws of all chains (C S, P)."""
+    return draws.reshape(-1, draws.shape[-1])

@@ -1,0 +1,162 @@
+"""``stribeck posterior --logdir``: friction law and motor constants of a servo."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from stribeck.bayes.diagnostics import write_netcdf
+from stribeck.bayes.metropolis import POPULATION
+from stribeck.bayes.ridges import pairs_to_show
+from stribeck.bayes.servo import (
+    ServoDraws,
+    ServoPosterior,
+    independent_samples,
+    mean_position,
+    sample_servo,
+)
+from stribeck.bayes.servo_priors import ServoPrior, servo_prior
+from stribeck.bayes.servo_result import as_json, parameter_file, summary_of
+from stribeck.cli.inputs import as_number, assignments, recordings_of, warn, warn_of_supply
+from stribeck.cli.posterior import Array, Watch, print_summary
+from stribeck.core.friction import law_named
+from stribeck.core.log import Log, common_value
+from stribeck.fit.identify import Task, task_for
+from stribeck.fit.objective import split_runs
+from stribeck.fit.result import Settings
+from stribeck.io.actuators import load_actuator
+from stribeck.io.files import write_atomically
+from stribeck.io.parameter_file import write_parameter_file
+from stribeck.report.bayes_figures import draw_densities, draw_pairs
+from stribeck.report.figures import save
+
+THIN = 40
+SHORTEST = 20
+"""Draws of each chain at least: there are as many chains as a population has members."""
+
+WARNING = "far too sure where the law is not quite true"
+
+
+def run_servo(arguments: argparse.Namespace) -> int:
+    """Read, sample, write."""
+    started = time.perf_counter()
+    logs = recordings_of(arguments)
+    actuator = load_actuator(arguments.actuator or common_value(logs, "actuator"))
+    actuator = actuator.with_effects(arguments.effects)
+    warn_of_supply(logs, actuator)
+    fixed = {n: as_number(v, f"--set {n}") for n, v in assignments(arguments.set, "--set").items()}
+    settings = Settings(method="posterior", seed=arguments.seed)
+    split = split_runs(logs, validation_kp=arguments.validation_kp)
+    task = task_for(split, actuator, law_named(arguments.model), settings, fixed=fixed, freed=arguments.free)
+    prior = servo_prior(task.actuator, task.law, task.parameters)
+    found = _sampled(arguments, task, prior, discrepancy=True)
+    beside = _sampled(arguments, task, prior, discrepancy=False) if arguments.independent else None
+    content = as_json(found, split.train, time.perf_counter() - started)
+    if split.validation:
+        content["validation_mae"] = _held_out(found, task)
+    if beside is not None:
+        own = as_json(beside, split.train, content["wall_seconds"])
+        content["independent"] = {"parameters": own["parameters"]}
+        if split.validation:
+            content["independent"]["validation_mae"] = _held_out(beside, task)
+    _write(arguments, found, beside, split.train, settings, content)
+    _tell(task, found, beside, content)
+    return 0
+
+
+def _sampled(
+    arguments: argparse.Namespace, task: Task, prior: ServoPrior, *, discrepancy: bool
+) -> ServoDraws:
+    rollout = task.rollout()
+    first = ServoPosterior(rollout, prior, independent_samples(rollout))
+
+    def natural(x: Array) -> Array:
+        with jax.enable_x64():
+            return np.asarray(first.values(x))
+
+    watch = Watch(arguments.quiet, natural, arguments.effective)
+    return sample_servo(
+        rollout,
+        prior,
+        arguments.seed,
+        discrepancy=discrepancy,
+        draws=max(SHORTEST, -(-8 * arguments.draws // POPULATION)),
+        thin=THIN,
+        progress=watch,
+        enough=watch.enough,
+    )
+
+
+def _held_out(found: ServoDraws, task: Task) -> float:
+    """Mean absolute error of the predictive mean on the runs held out [rad]."""
+    rollout = replace(task.rollout(), batch=task.batch(task.split.validation))
+    return float(rollout.batch.mean_absolute_errors(mean_position(found, rollout)).mean())
+
+
+def _tell(task: Task, found: ServoDraws, beside: ServoDraws | None, content: Mapping[str, Any]) -> None:
+    counted = found.posterior.samples
+    print(
+        f"{task.law.name.upper()} ({task.law.title}), {task.actuator.title}: {len(counted)} runs, {counted.mean():.3g} samples count in each"
+    )
+    print_summary(summary_of(found), content["wall_seconds"])
+    if "validation_mae" in content:
+        print(f"{task.split.rule}: predicted to {1e3 * content['validation_mae']:.1f} mrad")
+    for statement in content["statements"]:
+        print(f"- {statement}")
+    if beside is None:
+        return
+    samples = beside.posterior.samples.mean()
+    print(f"\nBeside it, all {samples:.0f} samples of a run counted as independent, {WARNING}:")
+    print_summary(summary_of(beside), content["wall_seconds"])
+    if "validation_mae" in content["independent"]:
+        print(f"{task.split.rule}: predicted to {1e3 * content['independent']['validation_mae']:.1f} mrad")
+
+
+def _write(
+    arguments: argparse.Namespace,
+    found: ServoDraws,
+    beside: ServoDraws | None,
+    logs: tuple[Log, ...],
+    settings: Settings,
+    content: object,
+) -> None:
+    posterior, names = found.posterior, found.posterior.names
+    with jax.enable_x64():
+        prior = np.asarray(posterior.values(posterior.draw(np.random.default_rng(arguments.seed), 2000)))
+    if arguments.output is None:
+        warn("without --output the parameters are printed, not saved")
+    else:
+        write_parameter_file(arguments.output, parameter_file(found, logs, settings))
+    if arguments.json is not None:
+        write_atomically(arguments.json, json.dumps(content, indent=1) + "\n")
+    if arguments.netcdf is not None:
+        before = {name: prior[None, :, k] for k, name in enumerate(names)}
+        write_netcdf(arguments.netcdf, {name: found.values[..., k] for k, name in enumerate(names)}, before)
+    if arguments.plots is not None:
+        _draw(arguments.plots, found, beside, prior, logs)
+
+
+def _draw(
+    folder: Path, found: ServoDraws, beside: ServoDraws | None, prior: Array, logs: tuple[Log, ...]
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    names, parameters = found.posterior.names, found.posterior.rollout.parameters
+    titles = [f"{name} [{'rad' if name == 'sigma' else parameters[name].unit}]" for name in names]
+    own = None if beside is None else beside.flat
+    figures = {"posterior": draw_densities(titles, prior, found.flat, own)}
+    pairs = pairs_to_show(names[:-1], found.flat[:, :-1], logs)
+    if pairs:
+        known = dict(zip(names, titles, strict=True))
+        before, after = (dict(zip(titles, draws.T, strict=True)) for draws in (prior, found.flat))
+        figures["ridges"] = draw_pairs([(known[a], known[b]) for a, b in pairs], before, after)
+    for name, figure in figures.items():
+        save(figure, folder / f"{name}.png")
+        print(folder / f"{name}.png")
