@@ -41,7 +41,7 @@ def configurations(problem: Problem, chi: Any, path: Any) -> Any:
 
     :param path: signals at the steps (N, ns), without gaps.
     """
-    physical, layout = problem.physical(chi), problem.dynamics.layout
+    physical, layout = problem.mechanism.physical(problem.all_values(chi)), problem.dynamics.layout
     chosen, joints, sign = _measured(problem)
     wanted = sign * (path[:, chosen] - physical.offset[chosen])
 
@@ -79,7 +79,7 @@ def initial_states(problem: Problem, chi: Any, path: Any, linked: Any) -> State:
 
 def moving_start(problem: Problem, chi: Any, path: Any, rate: Any) -> State:
     """A state that shows given signals (ns,), with coordinates of sensed joints moving at ``rate`` (ns,)."""
-    physical = problem.physical(chi)
+    physical = problem.mechanism.physical(problem.all_values(chi))
     q = configurations(problem, chi, path[None])[0]
     chosen, joints, sign = _measured(problem)
     found = problem.dynamics.layout.constraints(physical, q)

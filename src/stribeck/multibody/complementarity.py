@@ -25,6 +25,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+from stribeck.multibody.mechanism import Array
+from stribeck.multibody.vectors import where
 
 LOWER, FREE, UPPER = -1, 0, 1
 
@@ -123,4 +127,34 @@ def dry_friction(velocity: Any, slip: Any) -> Any:
     At :math:`|v| = v_s` the derivative is that of the sticking side, as in :func:`solve`.
     """
     share = -velocity / slip
-    return jnp.where(jnp.abs(share) <= 1.0, share, jnp.sign(share))
+    return where(share > 1.0, 1.0, where(share < -1.0, -1.0, share))
+
+
+def bounded_minimum(matrix: Array, right: Array, lower: Array, upper: Array) -> Array:
+    r"""Minimum of :math:`\frac12 x^TSx - b^Tx` within bounds (p,), by the same pivoting in numpy.
+
+    :param matrix: S (p, p), positive semidefinite.
+    :param right: b (p,).
+    """
+    size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    S = matrix / np.outer(size, size) + 1e-13 * np.eye(len(size))
+    c, low, high = -right / size, lower * size, upper * size
+    side = np.zeros(len(size), int)
+    fewest, patience = len(size) + 1, PATIENCE
+    for _ in range(MOST_PIVOTS):
+        free = side == FREE
+        x = np.where(side == LOWER, low, np.where(side == UPPER, high, 0.0))
+        x[free] = np.linalg.solve(S[np.ix_(free, free)], -(c + S @ x)[free])
+        slack = S @ x + c
+        wanted = np.where(free, np.where(x < low, LOWER, np.where(x > high, UPPER, FREE)), side)
+        tolerance = 1e-12 * (np.abs(c) + np.abs(S) @ np.abs(x))
+        wanted[(side == LOWER) & (slack < -tolerance)] = FREE
+        wanted[(side == UPPER) & (slack > tolerance)] = FREE
+        wrong = np.flatnonzero(wanted != side)
+        if not len(wrong):
+            break
+        patience = PATIENCE if len(wrong) < fewest else patience - 1
+        fewest = min(fewest, len(wrong))
+        change = wrong if patience > 0 else wrong[-1:]
+        side[change] = wanted[change]
+    return np.asarray(np.clip(x, low, high) / size)

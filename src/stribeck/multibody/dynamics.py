@@ -29,6 +29,7 @@ first line's remainder is the external impulse that the transition took (2.29).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -39,7 +40,7 @@ from stribeck.core.actuator import Command, VoltageControl, voltage_torque
 from stribeck.multibody import complementarity, rotation
 from stribeck.multibody.kinematics import Layout
 from stribeck.multibody.mechanism import Mechanism, Physical, inertia_matrices
-from stribeck.multibody.vectors import add, cross, mul, scale, split, sub
+from stribeck.multibody.vectors import Vector, add, cos, cross, mul, scale, sin, split, sub
 
 BRIDGE = VoltageControl(gain=1.0, duty_max=1.0)
 """A voltage source at the winding, for :func:`stribeck.core.actuator.voltage_torque`."""
@@ -84,17 +85,15 @@ class Dynamics:
         blocks = blocks.at[:, 3:, 3:].set(inertia_matrices(physical.inertia))
         return jax.scipy.linalg.block_diag(*blocks)
 
-    def gravity(self, physical: Physical) -> Any:
-        """Acceleration of free fall (3,) in the frame of a base tilted about x, then about its y."""
-        x, y = physical.tilt
-        down = jnp.array([jnp.cos(x) * jnp.sin(y), -jnp.sin(x), -jnp.cos(x) * jnp.cos(y)])
-        return self.mechanism.gravity * down
+    def gravity(self, physical: Physical) -> Vector:
+        """Acceleration of free fall in the frame of a base tilted about x, then about its y."""
+        x, y = physical.tilt[0], physical.tilt[1]
+        return scale(self.mechanism.gravity, (cos(x) * sin(y), -sin(x), -cos(x) * cos(y)))
 
     def _weight(self, physical: Physical) -> Any:
-        """Gravity on the bodies (nb, 6)."""
-        return jnp.concatenate(
-            [physical.mass[:, None] * self.gravity(physical), jnp.zeros((self.layout.bodies, 3))], axis=1
-        )
+        """Gravity on the bodies (6 nb,)."""
+        fall = jnp.concatenate([jnp.stack(self.gravity(physical)), jnp.zeros(3)])
+        return (physical.mass[:, None] * fall).reshape(-1)
 
     def _gyroscopic(self, physical: Physical, v: Any) -> Any:
         """C(v) (6 nb, 6 nb): C(v) v is the centred gyroscopic torque."""
@@ -104,17 +103,18 @@ class Dynamics:
         half = 0.5 * (_skew(omega) @ inertia - _skew(momentum))
         return jax.scipy.linalg.block_diag(*jnp.zeros((self.layout.bodies, 6, 6)).at[:, 3:, 3:].set(half))
 
-    def _drive(self, physical: Physical, voltage: Any) -> tuple[Any, Any]:
-        """Torque at standstill and viscous coefficient of each joint (nj,), motors and bearings together."""
-        stall, damping = jnp.zeros(len(self.mechanism.joints)), physical.viscous
+    def _drive(self, physical: Physical, voltage: Any) -> tuple[list[Any], list[Any]]:
+        """Torque at standstill and viscous coefficient of each joint, motors and bearings together."""
+        count = len(self.mechanism.joints)
+        stall, damping = [0.0] * count, [physical.viscous[j] for j in range(count)]
         for k, motor in enumerate(self.mechanism.motors):
             constants = {"kt": physical.kt[k], "R": physical.resistance[k]}
 
             def torque(u: Any, speed: float, constants: Any = constants) -> Any:
                 return voltage_torque(BRIDGE, constants, 1.0, Command(0.0, 1.0, u), speed)
 
-            stall = stall.at[motor.joint].add(torque(voltage[k] + physical.voltage_offset[k], 0.0))
-            damping = damping.at[motor.joint].add(-torque(0.0, 1.0))
+            stall[motor.joint] = stall[motor.joint] + torque(voltage[k] + physical.voltage_offset[k], 0.0)
+            damping[motor.joint] = damping[motor.joint] - torque(0.0, 1.0)
         return stall, damping
 
     def step(self, physical: Physical, state: State, voltage: Any, h: Any) -> State:
@@ -125,11 +125,11 @@ class Dynamics:
         """
         found = self.layout.constraints(physical, state.q)
         G, B = found.jacobian, found.motion
-        stall, damping = self._drive(physical, voltage)
+        stall, damping = (jnp.stack([jnp.asarray(x) for x in part]) for part in self._drive(physical, voltage))
         soft, v, coulomb = self.softness(h), state.v.reshape(-1), h * physical.coulomb
         drag = 0.5 * h * B.T @ (damping[:, None] * B)
         mass = self.mass_matrix(physical)
-        right = mass @ v - drag @ v + h * (self._weight(physical).reshape(-1) + B.T @ stall)
+        right = mass @ v - drag @ v + h * (self._weight(physical) + B.T @ stall)
         mass = mass + drag + h * self._gyroscopic(physical, state.v)
         target = -(4.0 / h) * soft.upsilon * found.deviation + soft.upsilon * (G @ v)
         m = len(target)
@@ -149,8 +149,13 @@ class Dynamics:
         v_new = (free + solved[:, :-1] @ multipliers).reshape(-1, 6)
         return State(rotation.plus(state.q, h * v_new), v_new)
 
-    def impulses(self, physical: Physical, state: State, reached: Any, voltage: Any, h: Any) -> Any:
-        """External impulses (k, nb, 6) that steps to velocities ``reached`` (k of (nb, 6)) took (2.29–2.31) [N s, N m s]."""
+    def impulses(
+        self, physical: Physical, state: State, reached: Sequence[Any], voltage: Any, h: Any
+    ) -> list[list[Any]]:
+        """External impulses that steps to velocities (nb, 6) took (2.29–2.31) [N s, N m s].
+
+        :param reached: velocities; for each there is a list of 6 nb numbers.
+        """
         layout = self.layout
         pose = layout.pose(physical, state.q)
         stall, damping = self._drive(physical, voltage)
@@ -160,7 +165,7 @@ class Dynamics:
             u * (rate - 4.0 / h * g) for u, rate, g in zip(soft.upsilon, held, layout.deviation(pose), strict=True)
         ]
 
-        def impulse(v: Any) -> Any:
+        def impulse(v: Any) -> list[Any]:
             rates, motions = layout.rates(pose, v)
             reaction = [(t - r) / s for t, r, s in zip(target, rates, soft.sigma, strict=True)]
             drive = [
@@ -169,23 +174,24 @@ class Dynamics:
                 for j, motion in enumerate(motions)
             ]
             spread = layout.spread(pose, reaction, drive)
-            return jnp.stack(
-                [self._external(physical, b, state.v[b], v[b], spread[b], h) for b in range(layout.bodies)]
-            )
+            found: list[Any] = []
+            for b in range(layout.bodies):
+                found += self._external(physical, b, state.v[b], v[b], spread[b], h)
+            return found
 
-        return jnp.stack([impulse(v) for v in reached])
+        return [impulse(v) for v in reached]
 
-    def _external(self, physical: Physical, b: int, before: Any, after: Any, known: Any, h: Any) -> Any:
-        """Impulse (6,) on body b beyond gravity, the gyroscopic torque and those known."""
-        xx, yy, zz, xy, xz, yz = (physical.inertia[b, k] for k in range(6))
+    def _external(self, physical: Physical, b: int, before: Any, after: Any, known: Any, h: Any) -> list[Any]:
+        """Impulse (6) on body b beyond gravity, the gyroscopic torque and those known."""
+        xx, yy, zz, xy, xz, yz = (physical.inertia[b][k] for k in range(6))
         inertia = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
-        weight = scale(h, split(self.gravity(physical)))
+        weight = scale(h, self.gravity(physical))
         moved = scale(physical.mass[b], sub(sub(split(after), split(before)), weight))
         old, new = split(before[3:]), split(after[3:])
         spin_old, spin_new = mul(inertia, old), mul(inertia, new)
         gyroscopic = scale(0.5 * h, add(cross(old, spin_new), cross(new, spin_old)))
         turned = add(sub(spin_new, spin_old), gyroscopic)
-        return jnp.stack([*sub(moved, known[0]), *sub(turned, known[1])])
+        return [*sub(moved, known[0]), *sub(turned, known[1])]
 
     def simulate(self, physical: Physical, start: State, voltage: Any, h: Any) -> State:
         """States at the beginning of each step: (T, …) for voltages (T, nm)."""
@@ -207,7 +213,7 @@ class Dynamics:
         """
         v = 0.5 * (before + after).reshape(-1)
         kinetic = 0.5 * v @ self.mass_matrix(physical) @ v
-        return kinetic - jnp.sum(physical.mass * (q[:, :3] @ self.gravity(physical)))
+        return kinetic - jnp.sum(physical.mass * (q[:, :3] @ jnp.stack(self.gravity(physical))))
 
 
 def _skew(v: Any) -> Any:

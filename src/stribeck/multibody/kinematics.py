@@ -28,6 +28,7 @@ from stribeck.multibody.vectors import (
     Matrix,
     Vector,
     add,
+    arctan2,
     cross,
     dot,
     mul,
@@ -112,7 +113,7 @@ class Layout:
         """Where everything is in a configuration (nb, 7)."""
         bodies = range(self.bodies)
         places = [ZERO, *(split(q[b]) for b in bodies)]
-        turns = (IDENTITY, *(rotation.matrix(rotation.quaternion(q[b, 3:])) for b in bodies))
+        turns = (IDENTITY, *(rotation.matrix(rotation.quaternion(q[b][3:])) for b in bodies))
         com = [ZERO, *(split(physical.com[b]) for b in bodies)]
         joints = [self._joint(split(physical.point[j]), places, turns, com, j) for j in range(len(self.joints))]
         return Pose(turns, tuple(joints))
@@ -126,7 +127,7 @@ class Layout:
         deviation = [dot(axis, d) for axis in ours]
         deviation += [sign * dot(ours[i], theirs[j]) for j, i, sign in PAIRS]
         normals = tuple(scale(sign, cross(theirs[j], ours[i])) for j, i, sign in PAIRS)
-        turn = jnp.arctan2(dot(ours[1], theirs[0]), dot(ours[0], theirs[0]))
+        turn = arctan2(dot(ours[1], theirs[0]), dot(ours[0], theirs[0]))
         return JointPose(ours, normals, tuple(deviation), add(arm_a, d), arm_b, turn)
 
     def deviation(self, pose: Pose) -> list[Any]:
@@ -143,7 +144,7 @@ class Layout:
         """:math:`Gv`, m, and joint velocities, nj, for velocities (nb, 6)."""
         bodies = range(self.bodies)
         linear = [ZERO, *(split(v[b]) for b in bodies)]
-        spin = [ZERO, *(mul(pose.turns[b + 1], split(v[b, 3:])) for b in bodies)]
+        spin = [ZERO, *(mul(pose.turns[b + 1], split(v[b][3:])) for b in bodies)]
         found, motion = [], []
         for joint, held, at in zip(self.joints, self.held, pose.joints, strict=True):
             A, B = joint.parent, joint.child

@@ -175,6 +175,21 @@ class Mechanism:
         """Values of all parameters (p,), in order."""
         return np.array([parameter.value for parameter in self.parameters])
 
+    def symbolic(self, chi: Any) -> Physical:
+        """Its numbers as nested lists, for a sequence of p symbols."""
+        flat: list[Any] = []
+        for constant, row in zip(self.constant, self.matrix, strict=True):
+            number: Any = float(constant)
+            for k in np.flatnonzero(row):
+                number = number + float(row[k]) * chi[int(k)]
+            flat.append(number)
+        parts, start = {}, 0
+        for name, shape in self.shapes.items():
+            rows = flat[start : start + int(np.prod(shape))]
+            parts[name] = rows if len(shape) == 1 else [rows[k : k + shape[1]] for k in range(0, len(rows), shape[1])]
+            start += len(rows)
+        return Physical(**parts)
+
     def physical(self, chi: Any) -> Physical:
         """Its numbers for parameter values (p,)."""
         flat = jnp.asarray(self.constant) + jnp.asarray(self.matrix) @ chi

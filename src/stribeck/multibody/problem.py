@@ -35,16 +35,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import casadi
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from stribeck.multibody import rotation
 from stribeck.multibody.dynamics import Dynamics, State
-from stribeck.multibody.mechanism import Array, Mechanism, Physical
+from stribeck.multibody.mechanism import Array, Mechanism, Physical, inertia_matrices
+from stribeck.multibody.vectors import floor
 
-CHUNK = 128
-"""Steps that are differentiated together: their intermediate results stay in the cache."""
+TURN = 2.0 * np.pi
 
 
 class Samples(NamedTuple):
@@ -57,11 +57,11 @@ class Samples(NamedTuple):
     :param linked: whether state k + 1 follows on state k in the same run (N,).
     """
 
-    voltage: Any
-    value: Any
-    place: Any
-    count: Any
-    linked: Any
+    voltage: Array
+    value: Array
+    place: Array
+    count: Array
+    linked: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Run:
     :param name: for messages and tables.
     :param samples: see :class:`Samples`.
     :param path: smooth values of the position sensors at the steps, gaps bridged (N, ns).
-    :param start_rate: rate of each sensor's coordinate at the first step (ns,), where it is known, else NaN.
+    :param start_rate: rate of each sensor's coordinate at the first step (ns,).
     """
 
     name: str
@@ -80,35 +80,77 @@ class Run:
     start_rate: Array
 
 
-class Linear(NamedTuple):
-    r"""Normal equations around a point, in scaled increments of the states (d = 12 nb each) and the parameters.
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A point of the search: free parameters (p,), and all states: q (N, nb, 7), v (N, nb, 6)."""
+
+    chi: Array
+    q: Array
+    v: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Residuals at a point, weighted: of transitions (N, 12 nb), samples (N, ns), first states (runs, 12 nb)."""
+
+    impulses: Array
+    samples: Array
+    first: Array
+
+    @property
+    def cost(self) -> float:
+        """Half the sum of squares."""
+        return 0.5 * float(sum(np.sum(part * part) for part in (self.impulses, self.samples, self.first)))
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    r"""Residuals and Jacobians around a point, in scaled increments of the states (d = 12 nb each) and parameters.
 
     State increments are :math:`T_k\,\delta_k`, :math:`T = diag(h M_\Sigma^{-1}\Omega^{1/2},
     M_\Sigma^{-1}\Omega^{1/2})`: impulses instead of motions (3.12, 3.13). So stiff directions and soft ones weigh alike, and
     what squaring the Jacobian costs does not grow with the stiffness.
 
-    :param diagonal: (N, d, d).
-    :param lower: coupling of state k + 1 (rows) to state k (N, d, d); the last is zero.
-    :param border: coupling of states (rows) to parameters (N, d, p).
-    :param corner: (p, p).
-    :param gradient: of the states (N, d).
-    :param slope: gradient of the parameters (p,).
-    :param scale: T (N, 2, d/2, d/2).
-    :param cost: half the sum of squares.
+    :param residuals: at the point; transitions and samples of a step make one row block.
+    :param here: by the state of the step (N, 12 nb + ns, d).
+    :param there: by the state after it (N, 12 nb + ns, d).
+    :param parameters: by the parameters (N, 12 nb + ns, p).
+    :param first: of first states, by themselves (runs, 12 nb, d).
+    :param first_parameters: by the parameters (runs, 12 nb, p).
+    :param scale: blocks of T (N, 2, d/2, d/2).
     """
 
-    diagonal: Any
-    lower: Any
-    border: Any
-    corner: Any
-    gradient: Any
-    slope: Any
-    scale: Any
-    cost: Any
+    residuals: Residuals
+    here: Array
+    there: Array
+    parameters: Array
+    first: Array
+    first_parameters: Array
+    scale: Array
+
+
+class _Sparse:
+    """A CasADi function whose output is a sparse matrix, evaluated at many points at once."""
+
+    def __init__(self, name: str, inputs: list[Any], output: Any) -> None:
+        sparsity = output.sparsity()
+        self.shape = output.shape
+        self.rows = np.array(sparsity.row(), int)
+        self.columns = np.array(sparsity.get_col(), int)
+        self.function = casadi.Function(name, inputs, [casadi.densify(casadi.vertcat(*output.nonzeros()))])
+
+    def __call__(self, *arguments: Array) -> Array:
+        """Dense matrices (N, rows, columns) for arguments (N, size)."""
+        count = len(arguments[0])
+        result = np.zeros((count, *self.shape))
+        if len(self.rows):
+            found = self.function.map(count)(*(casadi.DM(a.T) for a in arguments)).full()
+            result[:, self.rows, self.columns] = found.T
+        return result
 
 
 class Problem:
-    """Residuals and their normal equations for one mechanism and time step.
+    """Residuals of one mechanism and time step, and their derivatives.
 
     :param mechanism: its free parameters are the unknowns.
     :param step: h [s].
@@ -117,214 +159,234 @@ class Problem:
     def __init__(self, mechanism: Mechanism, step: float) -> None:
         self.mechanism, self.step = mechanism, step
         self.dynamics = Dynamics(mechanism)
-        self.free = np.array([k for k, parameter in enumerate(mechanism.parameters) if parameter.free])
         self.base = mechanism.values()
-        self.half = 6 * len(mechanism.bodies)
+        self.free = np.array([k for k, parameter in enumerate(mechanism.parameters) if parameter.free], int)
+        self.bodies = len(mechanism.bodies)
+        self.half = 6 * self.bodies
+        self.joints = [sensor.joint for sensor in mechanism.sensors]
+        self.angles = np.array(
+            [s.quantity == "position" and mechanism.joints[s.joint].kind == "revolute" for s in mechanism.sensors],
+            bool,
+        )
+        self.deviation = np.array([sensor.deviation for sensor in mechanism.sensors])
+        self.noise = self._noise()
         self.unit_impulse = self._unit_impulse()
-        length = mechanism.regularization.length
-        angles = [s.deviation / (1.0 if self._rotates(s.joint) else length) for s in mechanism.sensors]
-        self.noise = min(angles) if angles else 1.0
+        self._build()
 
-    def _rotates(self, joint: int) -> bool:
-        return self.mechanism.joints[joint].kind == "revolute"
+    def _noise(self) -> float:
+        r""":math:`\sigma_0`: the smallest deviation of a position sensor, as an angle."""
+        found = [
+            s.deviation / (1.0 if self.mechanism.joints[s.joint].kind == "revolute" else self.length)
+            for s in self.mechanism.sensors
+            if s.quantity == "position"
+        ]
+        return min(found, default=1.0)
+
+    @property
+    def length(self) -> float:
+        """:math:`\\ell` [m]."""
+        return self.mechanism.regularization.length
 
     def _unit_impulse(self) -> Array:
         """Impulse that gives a body an angular velocity of 1 rad/s, and the velocity that goes with it (6 nb,)."""
-        with jax.enable_x64():
-            mass = np.asarray(self.mechanism.physical(self.base).mass)
-        length = self.mechanism.regularization.length
-        return np.asarray(np.outer(mass, [length] * 3 + [length**2] * 3).reshape(-1))
+        mass = np.asarray(self.physical(self.base[self.free]).mass)
+        return np.asarray(np.outer(mass, [self.length] * 3 + [self.length**2] * 3).reshape(-1))
 
-    def physical(self, chi: Any) -> Physical:
+    def all_values(self, chi: Array) -> Array:
+        """Values of all parameters for the free ones (p,)."""
+        values = self.base.copy()
+        values[self.free] = chi
+        return values
+
+    def physical(self, chi: Array) -> Physical:
         """Numbers of the mechanism for free parameters (p,)."""
-        return self.mechanism.physical(jnp.asarray(self.base).at[self.free].set(chi))
+        with jax.enable_x64():
+            return jax.tree.map(np.asarray, self.mechanism.physical(self.all_values(chi)))
 
-    def impulse_deviation(self, ratio: Any) -> Any:
+    def _build(self) -> None:
+        """Symbolic functions of one step, and their derivatives."""
+        nb, d = self.bodies, 2 * self.half
+        q, v, after_q, after_v = (casadi.SX.sym(n, k * nb) for n, k in (("q", 7), ("v", 6), ("Q", 7), ("V", 6)))
+        a, b = casadi.SX.sym("a", d), casadi.SX.sym("b", d)
+        chi = casadi.SX.sym("chi", len(self.free))
+        voltage = casadi.SX.sym("u", len(self.mechanism.motors))
+        place = casadi.SX.sym("s", len(self.joints))
+        values: list[Any] = self.base.tolist()
+        for k, index in enumerate(self.free):
+            values[index] = chi[k]
+        physical = self.mechanism.symbolic(values)
+        here, there = self._moved(q, v, a), self._moved(after_q, after_v, b)
+        impulses = self._impulses(physical, here, there, voltage)
+        signals = self._signals(physical, here, there, place)
+        zero = [casadi.DM.zeros(d), casadi.DM.zeros(d)]
+
+        def still(expression: Any) -> Any:
+            return casadi.substitute([expression], [a, b], zero)[0]
+
+        inputs = [q, v, after_q, after_v, chi, voltage, place]
+        rows = casadi.vertcat(*impulses, *signals)
+        self.row_function = _Sparse("rows", inputs, still(rows))
+        self.row_jacobian = _Sparse("jacobian", inputs, still(casadi.jacobian(rows, casadi.vertcat(a, b, chi))))
+        pose = self.dynamics.layout.pose(physical, here.q)
+        rates = casadi.vertcat(*self.dynamics.layout.rates(pose, here.v)[0])
+        violation = casadi.vertcat(*(-g / self.step for g in self.dynamics.layout.deviation(pose)), rates)
+        self.violation = _Sparse("violation", [q, v, chi], still(violation))
+        self.violation_jacobian = _Sparse(
+            "violation_jacobian", [q, v, chi], still(casadi.jacobian(violation, casadi.vertcat(a, chi)))
+        )
+        speeds = casadi.SX.sym("w", 6 * nb)
+        found = self.dynamics.layout.rates(pose, _rows(speeds, 6))[0]
+        jacobian = still(casadi.jacobian(casadi.vertcat(*found), speeds))
+        self.constraint_jacobian = _Sparse("G", [q, chi], jacobian)
+
+    def _moved(self, q: Any, v: Any, by: Any) -> State:
+        """A state and an increment, as nested lists of symbols."""
+        places = [rotation.moved(p, i) for p, i in zip(_rows(q, 7), _rows(by[: self.half], 6), strict=True)]
+        return State(places, _rows(v + by[self.half :], 6))
+
+    def _impulses(self, physical: Physical, here: State, there: State, voltage: Any) -> list[Any]:
+        """Impulses q, then u (3.6, 3.7)."""
+        moved = [
+            [number / self.step for number in rotation.difference(new, old)]
+            for new, old in zip(there.q, here.q, strict=True)
+        ]
+        both = self.dynamics.impulses(physical, here, [moved, there.v], voltage, self.step)
+        return both[0] + both[1]
+
+    def _signals(self, physical: Physical, here: State, there: State, place: Any) -> list[Any]:
+        """What sensors say at places between two states."""
+        layout = self.dynamics.layout
+        poses = [layout.pose(physical, state.q) for state in (here, there)]
+        coordinates = [layout.coordinates(pose) for pose in poses]
+        rates = [layout.rates(pose, state.v)[1] for pose, state in zip(poses, (here, there), strict=True)]
+        found = []
+        for k, sensor in enumerate(self.mechanism.sensors):
+            j, lag = sensor.joint, physical.lag[k]
+            if sensor.quantity == "position":
+                moved = coordinates[1][j] - coordinates[0][j]
+                if self.angles[k]:
+                    moved = moved - TURN * floor(moved / TURN + 0.5)
+                value = coordinates[0][j] + (place[k] - lag / self.step) * moved
+            else:
+                value = rates[0][j] + (place[k] + 0.5 - lag / self.step) * (rates[1][j] - rates[0][j])
+            found.append(sensor.sign * value + physical.offset[k])
+        return found
+
+    def impulse_deviation(self, ratio: float) -> Array:
         r""":math:`\Omega^{1/2}` (6 nb,)."""
-        return self.unit_impulse * (self.noise / ratio) * jnp.sqrt(self.step)
+        return np.asarray(self.unit_impulse * (self.noise / ratio) * np.sqrt(self.step))
 
-    def _softened_mass(self, physical: Physical, q: Any) -> Any:
-        r""":math:`M_\Sigma` (6 nb, 6 nb)."""
-        jacobian = self.dynamics.layout.constraints(physical, q).jacobian
-        sigma = self.dynamics.softness(self.step).sigma
-        return self.dynamics.mass_matrix(physical) + jacobian.T @ (jacobian / sigma[:, None])
+    def _inputs(self, point: Point, samples: Samples) -> list[Array]:
+        count = len(point.q)
+        q, v = point.q.reshape(count, -1), point.v.reshape(count, -1)
+        following = np.minimum(np.arange(count) + 1, count - 1)
+        chi = np.broadcast_to(point.chi, (count, len(point.chi)))
+        return [q, v, q[following], v[following], chi, samples.voltage, samples.place]
 
-    def _observed(self, physical: Physical, a: State, b: State, place: Any) -> Any:
-        """Signals (ns,) at places between two states."""
-        sensors = self.mechanism.sensors
-        joints = np.array([s.joint for s in sensors], int)
-        sign = np.array([s.sign for s in sensors])
-        layout = self.dynamics.layout
-        poses = [layout.pose(physical, state.q) for state in (a, b)]
-        here, there = (jnp.stack([found[j] for j in joints]) for found in map(layout.coordinates, poses))
-        moved = self._wrapped(there - here, joints)
-        speeds = [layout.rates(pose, state.v)[1] for pose, state in zip(poses, (a, b), strict=True)]
-        before, after = (jnp.stack([found[j] for j in joints]) for found in speeds)
-        rate = before + (place + 0.5) * (after - before)
-        position = here + place * moved - physical.lag * moved / self.step
-        lagged = rate - physical.lag * (after - before) / self.step
-        measures_rate = np.array([s.quantity == "velocity" for s in sensors], bool)
-        return sign * jnp.where(measures_rate, lagged, position) + physical.offset
+    def _weights(self, samples: Samples, ratio: float) -> Array:
+        """Of the rows of each step (N, 12 nb + ns)."""
+        impulse = np.tile(1.0 / self.impulse_deviation(ratio), 2) * samples.linked[:, None]
+        return np.concatenate([impulse, np.sqrt(samples.count) / self.deviation], axis=1)
 
-    def _wrapped(self, difference: Any, joints: Array) -> Any:
-        """Differences of angles to the nearest turn; lengths as they are."""
-        turns = jnp.round(difference / (2.0 * jnp.pi))
-        return difference - 2.0 * jnp.pi * jax.lax.stop_gradient(turns) * self.dynamics.layout.rotates[joints]
+    def misfit(self, rows: Array, samples: Samples) -> Array:
+        """Predicted minus measured signals (N, ns), angles to the nearest turn; 0 where nothing was measured."""
+        found = np.where(samples.count > 0, rows[:, 2 * self.half :] - samples.value, 0.0)
+        turns = np.round(found / TURN) * self.angles
+        return np.asarray(found - TURN * turns)
 
-    def _misfit(self, physical: Physical, a: State, b: State, sample: Samples) -> Any:
-        """Observation residuals (ns,), not weighted."""
-        found = self._observed(physical, a, b, sample.place) - sample.value
-        joints = np.array([s.joint for s in self.mechanism.sensors], int)
-        angle = np.array([s.quantity == "position" for s in self.mechanism.sensors], bool)
-        return jnp.where(angle, self._wrapped(found, joints), found)
+    def signals(self, point: Point, samples: Samples) -> Array:
+        """Predicted minus measured signals at a point (N, ns), not weighted."""
+        return self.misfit(self.row_function(*self._inputs(point, samples))[..., 0], samples)
 
-    def _weights(self, count: Any) -> Any:
-        return jnp.sqrt(count) / np.array([s.deviation for s in self.mechanism.sensors])
+    def residuals(self, point: Point, samples: Samples, starts: Array, ratio: float) -> Residuals:
+        """Weighted residuals.
 
-    def residual(self, chi: Any, a: State, b: State, sample: Samples, ratio: Any) -> Any:
-        """Weighted residuals (12 nb + ns,) of one step: impulses q, u, then observations."""
-        physical = self.physical(chi)
-        h = self.step
-        moved = rotation.minus(b.q, a.q) / h
-        impulses = self.dynamics.impulses(physical, a, [moved, b.v], sample.voltage, h)
-        impulses = (impulses.reshape(2, -1) / self.impulse_deviation(ratio)).reshape(-1)
-        observed = self._weights(sample.count) * self._misfit(physical, a, b, sample)
-        return jnp.concatenate([jnp.where(sample.linked, impulses, 0.0), observed])
-
-    def initial_violation(self, chi: Any, state: State) -> Any:
-        r"""Violation of the constraints by a state (2, m): :math:`-g/h` and :math:`Gv`."""
-        layout = self.dynamics.layout
-        pose = layout.pose(self.physical(chi), state.q)
-        deviation, rates = jnp.stack(layout.deviation(pose)), jnp.stack(layout.rates(pose, state.v)[0])
-        return jnp.stack([-deviation / self.step, rates])
-
-    def initial_weight(self, chi: Any, state: State, ratio: Any) -> Any:
-        r""":math:`\Omega^{-1/2} M_\Sigma G^T(GG^T)^{-1}` (6 nb, m): from violations to residuals (3.12–3.15)."""
-        physical = self.physical(chi)
-        G = self.dynamics.layout.constraints(physical, state.q).jacobian
-        square = G @ G.T
-        square = square + 1e-9 * jnp.trace(square) * jnp.eye(len(square))
-        weight = self._softened_mass(physical, state.q) @ jnp.linalg.solve(square, G).T
-        return weight / self.impulse_deviation(ratio)[:, None]
-
-    def initial_residual(self, chi: Any, state: State, ratio: Any) -> Any:
-        """Weighted residuals (12 nb,) of the first state of a run (3.14, 3.15)."""
-        violation = self.initial_violation(chi, state)
-        return (violation @ self.initial_weight(chi, state, ratio).T).reshape(-1)
-
-    @staticmethod
-    def moved(state: State, increment: Any) -> State:
-        """A state and an increment (12 nb,) of configuration and velocity."""
-        by = increment.reshape(2, -1, 6)
-        return State(rotation.plus(state.q, by[0]), state.v + by[1])
-
-    def _pairs(self, states: State) -> tuple[State, State]:
-        return states, jax.tree.map(lambda x: jnp.concatenate([x[1:], x[-1:]]), states)
-
-    def cost(self, chi: Any, states: State, samples: Samples, starts: Any, ratio: Any) -> Any:
-        """Half the sum of squares.
-
-        :param states: of all runs (N, …).
         :param starts: index of the first state of each run.
         """
-        a, b = self._pairs(states)
-        rows = jax.vmap(self.residual, (None, 0, 0, 0, None))(chi, a, b, samples, ratio)
-        first = jax.vmap(self.initial_residual, (None, 0, None))(
-            chi, jax.tree.map(lambda x: x[starts], states), ratio
+        rows = self.row_function(*self._inputs(point, samples))[..., 0]
+        rows[:, 2 * self.half :] = self.misfit(rows, samples)
+        weighted = rows * self._weights(samples, ratio)
+        q, v, chi = self._first(point, starts)
+        violation = self.violation(q, v, chi).reshape(len(starts), 2, -1)
+        first = np.einsum("kim,kam->kai", self._first_weight(q, chi, ratio), violation)
+        return Residuals(
+            weighted[:, : 2 * self.half], weighted[:, 2 * self.half :], first.reshape(len(starts), -1)
         )
-        return 0.5 * (jnp.sum(rows * rows) + jnp.sum(first * first))
 
-    def _scale(self, chi: Any, state: State, ratio: Any) -> Any:
-        mass = self._softened_mass(self.physical(chi), state.q)
-        half = jnp.linalg.solve(mass, jnp.diag(self.impulse_deviation(ratio)))
-        return jnp.stack([self.step * half, half])
+    def _first(self, point: Point, starts: Array) -> tuple[Array, Array, Array]:
+        q, v = point.q[starts].reshape(len(starts), -1), point.v[starts].reshape(len(starts), -1)
+        return q, v, np.broadcast_to(point.chi, (len(starts), len(point.chi)))
 
-    def linearize(self, chi: Any, states: State, samples: Samples, starts: Any, ratio: Any) -> Linear:
-        """Normal equations around a point (see :class:`Linear`)."""
-        a, b = self._pairs(states)
-        d = 2 * self.half
+    def mass_matrix(self, chi: Array) -> Array:
+        """M (6 nb, 6 nb)."""
+        with jax.enable_x64():
+            physical = self.physical(chi)
+            inertia = np.asarray(inertia_matrices(physical.inertia))
+        result = np.zeros((self.half, self.half))
+        for b in range(self.bodies):
+            result[6 * b : 6 * b + 3, 6 * b : 6 * b + 3] = physical.mass[b] * np.eye(3)
+            result[6 * b + 3 : 6 * b + 6, 6 * b + 3 : 6 * b + 6] = inertia[b]
+        return result
 
-        def one(arguments: Any) -> Any:
-            here, there, sample = arguments
+    def _softened_mass(self, q: Array, chi: Array) -> tuple[Array, Array]:
+        r""":math:`M_\Sigma` (k, 6 nb, 6 nb) and G (k, m, 6 nb) of configurations (k, 7 nb)."""
+        jacobian = self.constraint_jacobian(q, chi)
+        sigma = self.dynamics.softness(self.step).sigma
+        return self.mass_matrix(chi[0]) + jacobian.transpose(0, 2, 1) @ (jacobian / sigma[:, None]), jacobian
 
-            def moved(z: Any) -> Any:
-                first, second = self.moved(here, z[:d]), self.moved(there, z[d : 2 * d])
-                found = self.residual(z[2 * d :], first, second, sample, ratio)
-                return found, found
+    def _first_weight(self, q: Array, chi: Array, ratio: float) -> Array:
+        r""":math:`\Omega^{-1/2} M_\Sigma G^T(GG^T)^{-1}` (k, 6 nb, m): from violations to residuals (3.12–3.15)."""
+        mass, jacobian = self._softened_mass(q, chi)
+        square = jacobian @ jacobian.transpose(0, 2, 1)
+        trace = np.trace(square, axis1=1, axis2=2)
+        square = square + 1e-9 * trace[:, None, None] * np.eye(square.shape[1])
+        weight = mass @ np.linalg.solve(square, jacobian).transpose(0, 2, 1)
+        return np.asarray(weight / self.impulse_deviation(ratio)[:, None])
 
-            jacobian, value = jax.jacfwd(moved, has_aux=True)(jnp.concatenate([jnp.zeros(2 * d), chi]))
-            left, right = self._scale(chi, here, ratio), self._scale(chi, there, ratio)
-            A, N, P = jacobian[:, :d], jacobian[:, d : 2 * d], jacobian[:, 2 * d :]
-            A, N = _scaled(A, left), _scaled(N, right)
-            blocks = (A.T @ A, N.T @ N, N.T @ A, A.T @ P, N.T @ P, P.T @ P)
-            return blocks, (A.T @ value, N.T @ value, P.T @ value), left, 0.5 * value @ value
-
-        blocks, slopes, scale, costs = _in_chunks(one, (a, b, samples))
-        here, there, lower, border, border_next, corner = blocks
-        diagonal = here.at[1:].add(there[:-1])
-        border = border.at[1:].add(border_next[:-1])
-        gradient = slopes[0].at[1:].add(slopes[1][:-1])
-        result = Linear(
-            diagonal,
-            lower.at[-1].set(0.0),
-            border,
-            corner.sum(0),
-            gradient,
-            slopes[2].sum(0),
+    def linearize(self, point: Point, samples: Samples, starts: Array, ratio: float) -> Linear:
+        """Residuals and Jacobians around a point (see :class:`Linear`)."""
+        d, p = 2 * self.half, len(self.free)
+        inputs = self._inputs(point, samples)
+        jacobian = self.row_jacobian(*inputs) * self._weights(samples, ratio)[..., None]
+        mass, _ = self._softened_mass(inputs[0], inputs[4])
+        half = np.linalg.solve(mass, np.diag(self.impulse_deviation(ratio)))
+        scale = np.stack([self.step * half, half], axis=1)
+        following = np.minimum(np.arange(len(half)) + 1, len(half) - 1)
+        there = _scaled(jacobian[..., d : 2 * d], scale[following])
+        q, v, chi = self._first(point, starts)
+        # The weight of first states is held: its derivative meets violations, which are next to nothing.
+        change = self.violation_jacobian(q, v, chi).reshape(len(starts), 2, -1, d + p)
+        first = np.einsum("kim,kamz->kaiz", self._first_weight(q, chi, ratio), change)
+        first = first.reshape(len(starts), d, d + p)
+        return Linear(
+            self.residuals(point, samples, starts, ratio),
+            _scaled(jacobian[..., :d], scale),
+            there * samples.linked[:, None, None],
+            jacobian[..., 2 * d :],
+            _scaled(first[..., :d], scale[starts]),
+            first[..., d:],
             scale,
-            costs.sum(),
-        )
-        return self._with_starts(result, chi, states, starts, ratio)
-
-    def _with_starts(self, linear: Linear, chi: Any, states: State, starts: Any, ratio: Any) -> Linear:
-        d = 2 * self.half
-
-        def one(state: State, scale: Any) -> Any:
-            def moved(z: Any) -> Any:
-                found = self.initial_violation(z[d:], self.moved(state, z[:d]))
-                return found, found
-
-            # The weight is held: its derivative meets violations, which are next to nothing.
-            jacobian, value = jax.jacfwd(moved, has_aux=True)(jnp.concatenate([jnp.zeros(d), chi]))
-            weight = self.initial_weight(chi, state, ratio)
-            jacobian = jnp.einsum("im,amz->aiz", weight, jacobian).reshape(d, -1)
-            value = (value @ weight.T).reshape(-1)
-            A, P = _scaled(jacobian[:, :d], scale), jacobian[:, d:]
-            return A.T @ A, A.T @ P, P.T @ P, A.T @ value, P.T @ value, 0.5 * value @ value
-
-        first = jax.tree.map(lambda x: x[starts], states)
-        diagonal, border, corner, gradient, slope, cost = jax.vmap(one)(first, linear.scale[starts])
-        return linear._replace(
-            diagonal=linear.diagonal.at[starts].add(diagonal),
-            border=linear.border.at[starts].add(border),
-            corner=linear.corner + corner.sum(0),
-            gradient=linear.gradient.at[starts].add(gradient),
-            slope=linear.slope + slope.sum(0),
-            cost=linear.cost + cost.sum(),
         )
 
-    def observation_residuals(self, chi: Any, states: State, samples: Samples) -> Any:
-        """Predicted minus measured signals (N, ns), not weighted; 0 where nothing was measured."""
-        a, b = self._pairs(states)
-        physical = self.physical(chi)
-        found = jax.vmap(self._misfit, (None, 0, 0, 0))(physical, a, b, samples)
-        return jnp.where(samples.count > 0, found, 0.0)
+    def moved(self, point: Point, change: Array, increments: Array) -> Point:
+        """A point after a change of the parameters (p,) and increments of the states (N, 12 nb)."""
+        count = len(point.q)
+        by = increments.reshape(count, 2, self.bodies, 6)
+        return Point(point.chi + change, _turned(point.q, by[:, 0]), point.v + by[:, 1])
 
 
-def _scaled(jacobian: Any, scale: Any) -> Any:
-    """Columns of a Jacobian (m, d) in scaled increments."""
-    half = jacobian.shape[1] // 2
-    return jnp.concatenate([jacobian[:, :half] @ scale[0], jacobian[:, half:] @ scale[1]], axis=1)
+def _rows(values: Any, width: int) -> list[list[Any]]:
+    """A column of symbols as rows of some width."""
+    return [[values[i + k] for k in range(width)] for i in range(0, values.shape[0], width)]
 
 
-def _in_chunks(function: Any, arguments: Any) -> Any:
-    """A function of single steps on all N of them, in chunks; the last chunk is filled up."""
-    count = len(jax.tree.leaves(arguments)[0])
-    chunks = -(-count // CHUNK)
+def _scaled(jacobian: Array, scale: Array) -> Array:
+    """Columns of Jacobians (N, m, d) in scaled increments."""
+    half = jacobian.shape[2] // 2
+    return np.concatenate([jacobian[..., :half] @ scale[:, 0], jacobian[..., half:] @ scale[:, 1]], axis=2)
 
-    def folded(x: Any) -> Any:
-        filled = jnp.concatenate([x, jnp.repeat(x[-1:], chunks * CHUNK - count, axis=0)])
-        return filled.reshape(chunks, CHUNK, *x.shape[1:])
 
-    found = jax.lax.map(jax.vmap(function), jax.tree.map(folded, arguments))
-    return jax.tree.map(lambda x: x.reshape(chunks * CHUNK, *x.shape[2:])[:count], found)
+def _turned(q: Array, by: Array) -> Array:
+    r""":math:`q \boxplus \delta` of many (…, 7), (…, 6): :func:`stribeck.multibody.rotation.plus` in numpy."""
+    moved = rotation.moved(np.moveaxis(q, -1, 0), np.moveaxis(by, -1, 0))
+    return np.stack([np.asarray(part) for part in moved], axis=-1)

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from stribeck.multibody.vectors import Matrix, Vector, add, cross, dot, scale, split
+from stribeck.multibody.vectors import Matrix, Vector, add, arctan2, cos, cross, dot, scale, sin, split, sqrt, where
 
 Quaternion = tuple[Any, Vector]
 """Scalar and vector part."""
@@ -43,22 +43,22 @@ def exp(psi: Vector) -> Quaternion:
     """Unit quaternion of a rotation vector [rad]."""
     square = dot(psi, psi)
     tiny = square < SMALL
-    angle = jnp.sqrt(jnp.where(tiny, 1.0, square))
-    cosine = jnp.where(tiny, 1.0 - square / 8.0, jnp.cos(0.5 * angle))
-    factor = jnp.where(tiny, 0.5 - square / 48.0, jnp.sin(0.5 * angle) / angle)
+    angle = sqrt(where(tiny, 1.0, square))
+    cosine = where(tiny, 1.0 - square / 8.0, cos(0.5 * angle))
+    factor = where(tiny, 0.5 - square / 48.0, sin(0.5 * angle) / angle)
     return cosine, scale(factor, psi)
 
 
 def log(q: Quaternion) -> Vector:
     """Rotation vector [rad] of a unit quaternion, of at most half a turn."""
-    sign = jnp.where(q[0] < 0.0, -1.0, 1.0)
+    sign = where(q[0] < 0.0, -1.0, 1.0)
     w, v = sign * q[0], scale(sign, q[1])
     square = dot(v, v)
     tiny = square < SMALL
-    norm = jnp.sqrt(jnp.where(tiny, 1.0, square))
-    safe = jnp.where(tiny, w, 1.0)
+    norm = sqrt(where(tiny, 1.0, square))
+    safe = where(tiny, w, 1.0)
     series = 2.0 / safe * (1.0 - square / (3.0 * safe * safe))
-    return scale(jnp.where(tiny, series, 2.0 * jnp.arctan2(norm, w) / norm), v)
+    return scale(where(tiny, series, 2.0 * arctan2(norm, w) / norm), v)
 
 
 def matrix(q: Quaternion) -> Matrix:
@@ -71,25 +71,29 @@ def matrix(q: Quaternion) -> Matrix:
     )
 
 
+def moved(place: Any, by: Any) -> list[Any]:
+    """Position and quaternion of one body (7) after an increment (6): numbers in a list."""
+    w, v = multiply(quaternion(place[3:]), exp(split(by[3:])))
+    # A product of unit quaternions leaves the sphere by rounding alone; without this it goes on leaving it.
+    size = 1.0 / sqrt(w * w + dot(v, v))
+    return [*(place[k] + by[k] for k in range(3)), size * w, *scale(size, v)]
+
+
+def difference(new: Any, old: Any) -> list[Any]:
+    """Increment (6) that carries one body from a position and quaternion (7) to others."""
+    turn = log(multiply(conjugate(quaternion(old[3:])), quaternion(new[3:])))
+    return [*(new[k] - old[k] for k in range(3)), *turn]
+
+
 def plus(q: Any, increment: Any) -> Any:
     r"""Configuration :math:`q \boxplus \delta` (2.14, 2.16).
 
     :param q: positions and quaternions of bodies (nb, 7) [m, 1].
     :param increment: translation in the world, rotation vector in the body (nb, 6) [m, rad].
     """
-    rows = []
-    for place, by in zip(q, increment, strict=True):
-        w, v = multiply(quaternion(place[3:]), exp(split(by[3:])))
-        # A product of unit quaternions leaves the sphere by rounding alone; without this it goes on leaving it.
-        size = 1.0 / jnp.sqrt(w * w + dot(v, v))
-        rows.append(jnp.stack([*(place[k] + by[k] for k in range(3)), size * w, *scale(size, v)]))
-    return jnp.stack(rows)
+    return jnp.stack([jnp.stack(moved(place, by)) for place, by in zip(q, increment, strict=True)])
 
 
 def minus(after: Any, before: Any) -> Any:
     r"""Increment :math:`q' \boxminus q` (2.15): what :func:`plus` has to add to ``before`` (nb, 6)."""
-    rows = []
-    for new, old in zip(after, before, strict=True):
-        turn = log(multiply(conjugate(quaternion(old[3:])), quaternion(new[3:])))
-        rows.append(jnp.stack([*(new[k] - old[k] for k in range(3)), *turn]))
-    return jnp.stack(rows)
+    return jnp.stack([jnp.stack(difference(new, old)) for new, old in zip(after, before, strict=True)])

@@ -15,29 +15,23 @@ nearly linear in the parameters, and raises it to the wanted value. Stages befor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from stribeck.multibody import block_tridiagonal, complementarity
-from stribeck.multibody.dynamics import State
+from stribeck.multibody.block_tridiagonal import Eliminated, eliminate
+from stribeck.multibody.complementarity import bounded_minimum
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.problem import Linear, Problem, Samples
+from stribeck.multibody.problem import Linear, Point, Problem, Samples
 
 FIRST_DAMPING = 1e-3
 LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e8
-CONVERGED = 1e-7
+CONVERGED = 1e-6
 """Predicted relative decrease of the cost at which the last stage ends."""
 
 NEAR = 1e-2
 """The same for the stages before."""
-
-UNFUSED = {"xla_disable_hlo_passes": "fusion"}
-"""Thousands of products of numbers share their factors; fused, XLA computes these again and again: 100 times slower."""
 
 VELOCITY_SCALE = 10.0
 """Angular velocity that counts as much as an angle of 1 rad in the damping of states [rad/s]."""
@@ -47,144 +41,151 @@ VELOCITY_SCALE = 10.0
 class Solution:
     """Where the optimisation ended.
 
-    :param chi: free parameters (p,).
-    :param states: all states (N, …).
+    :param point: parameters and states.
     :param cost: half the weighted sum of squares.
     :param converged: whether the predicted decrease fell below :data:`CONVERGED`.
     :param history: ratio, cost, damping of each iteration.
     """
 
-    chi: Array
-    states: State
+    point: Point
     cost: float
     converged: bool
     history: list[tuple[float, float, float]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """Normal equations of a linearised problem (see :mod:`stribeck.multibody.block_tridiagonal`)."""
+
+    diagonal: Array
+    lower: Array
+    border: Array
+    corner: Array
+    gradient: Array
+    slope: Array
+
+    @classmethod
+    def of(cls, linear: Linear, starts: Array) -> Normal:
+        """Of residuals and Jacobians."""
+        A, N, P = linear.here, linear.there, linear.parameters
+        At, Nt = A.transpose(0, 2, 1), N.transpose(0, 2, 1)
+        value = np.concatenate([linear.residuals.impulses, linear.residuals.samples], axis=1)[..., None]
+        diagonal, border = At @ A, At @ P
+        gradient = (At @ value)[..., 0]
+        diagonal[1:] += (Nt @ N)[:-1]
+        border[1:] += (Nt @ P)[:-1]
+        gradient[1:] += (Nt @ value)[:-1, :, 0]
+        first, first_value = linear.first, linear.residuals.first[..., None]
+        Ft = first.transpose(0, 2, 1)
+        diagonal[starts] += Ft @ first
+        border[starts] += Ft @ linear.first_parameters
+        gradient[starts] += (Ft @ first_value)[..., 0]
+        flat, flat_first = P.reshape(-1, P.shape[2]), linear.first_parameters.reshape(-1, P.shape[2])
+        return cls(
+            diagonal,
+            Nt @ A,
+            border,
+            flat.T @ flat + flat_first.T @ flat_first,
+            gradient,
+            flat.T @ value.reshape(-1) + flat_first.T @ first_value.reshape(-1),
+        )
+
+    def eliminated(self, damping: float, damped: Array) -> Eliminated:
+        """Without states; ``damped`` is the states' part of D (N, d, d)."""
+        found = eliminate(
+            self.diagonal + damping * damped, self.lower, self.border, self.corner, -self.gradient, -self.slope
+        )
+        found.schur[np.diag_indices(len(found.schur))] += damping * np.diag(self.corner)
+        return found
+
+
 class Solver:
-    """Compiled functions of one problem; shapes of samples that were met before need no compilation."""
+    """Finds the optimum of one problem."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.lower = problem.mechanism.parameters.lower
         self.upper = problem.mechanism.parameters.upper
-        self.cost = jax.jit(problem.cost)
-        self.linearize = jax.jit(problem.linearize, compiler_options=UNFUSED)
-        self.factorize = jax.jit(self._factorize)
-        self.bounded = jax.jit(_bounded_minimum)
-        self.apply = jax.jit(self._apply)
 
-    def _factorize(self, linear: Linear, damping: Any) -> block_tridiagonal.Factors:
-        nb, length = len(self.problem.mechanism.bodies), self.problem.mechanism.regularization.length
-        per = np.tile([1.0 / length] * 3 + [1.0] * 3, nb) / self.problem.noise
-        weights = np.stack([per, per / VELOCITY_SCALE])
-        scaled = weights[None, :, :, None] * linear.scale
-        blocks = jnp.einsum("kaij,kail->kajl", scaled, scaled)
+    def damped(self, linear: Linear) -> Array:
+        """The states' part of D (N, d, d)."""
+        per = np.tile([1.0 / self.problem.length] * 3 + [1.0] * 3, self.problem.bodies) / self.problem.noise
+        scaled = np.stack([per, per / VELOCITY_SCALE])[None, :, :, None] * linear.scale
+        blocks = scaled.transpose(0, 1, 3, 2) @ scaled
         half = blocks.shape[-1]
-        extra = jnp.zeros_like(linear.diagonal)
-        extra = extra.at[:, :half, :half].set(blocks[:, 0]).at[:, half:, half:].set(blocks[:, 1])
-        factors = block_tridiagonal.factorize(
-            linear.diagonal + damping * extra,
-            linear.lower,
-            linear.border,
-            linear.corner,
-            -linear.gradient,
-            -linear.slope,
-        )
-        return factors._replace(schur=factors.schur + damping * jnp.diag(jnp.diag(linear.corner)))
-
-    def _apply(self, linear: Linear, factors: Any, chi: Any, change: Any, states: State) -> Any:
-        increment = block_tridiagonal.states_for(factors, change)
-        half = increment.shape[1] // 2
-        by = jnp.concatenate(
-            [
-                jnp.einsum("kij,kj->ki", linear.scale[:, 0], increment[:, :half]),
-                jnp.einsum("kij,kj->ki", linear.scale[:, 1], increment[:, half:]),
-            ],
-            axis=1,
-        )
-        slope = jnp.sum(linear.gradient * increment) + linear.slope @ change
-        return chi + change, jax.vmap(self.problem.moved)(states, by), -0.5 * slope
+        result = np.zeros((len(blocks), 2 * half, 2 * half))
+        result[:, :half, :half], result[:, half:, half:] = blocks[:, 0], blocks[:, 1]
+        return result
 
     def solve(
         self,
-        chi: Array,
-        states: State,
+        start: Point,
         samples: Samples,
         starts: Array,
-        ratios: tuple[float, ...],
+        ratios: Sequence[float],
         *,
         most: int = 60,
         progress: Callable[[float, float], None] | None = None,
     ) -> Solution:
         """The optimum from a point, with the ratio raised by stages.
 
-        :param chi: free parameters at the start (p,), within their bounds.
-        :param states: all states at the start (N, …).
+        :param start: its parameters are clipped into their bounds.
         :param starts: index of the first state of each run.
         :param ratios: of the stages; the last is the wanted one.
         :param most: iterations per stage.
         """
         history: list[tuple[float, float, float]] = []
-        damping, converged, cost = FIRST_DAMPING, False, np.inf
-        with jax.enable_x64():
-            fixed = (samples, jnp.asarray(starts))
-            at = (jnp.asarray(np.clip(chi, self.lower, self.upper)), states)
-            for ratio in ratios:
-                tolerance = CONVERGED if ratio == ratios[-1] else NEAR
-                at, cost, damping, converged = self._stage(
-                    at, fixed, ratio, damping, tolerance, most, history, progress
-                )
-        return Solution(np.asarray(at[0]), at[1], cost, converged, history)
-
-    def _stage(
-        self,
-        at: Any,
-        fixed: Any,
-        ratio: float,
-        damping: float,
-        tolerance: float,
-        most: int,
-        history: list[tuple[float, float, float]],
-        progress: Callable[[float, float], None] | None,
-    ) -> Any:
-        cost = float(self.cost(*at, *fixed, ratio))
-        for _ in range(most):
-            linear = self.linearize(*at, *fixed, ratio)
-            found = self._descend(linear, at, fixed, ratio, cost, damping)
-            if found is None:
-                return at, cost, FIRST_DAMPING, False
-            at, new, damping, predicted = found
-            history.append((ratio, new, damping))
-            if progress is not None:
-                progress(ratio, new)
-            small = predicted <= tolerance * max(new, 1e-300)
-            cost = new
-            if small:
-                return at, cost, damping, True
-        return at, cost, damping, False
+        point = Point(np.clip(start.chi, self.lower, self.upper), start.q, start.v)
+        damping, cost, converged = FIRST_DAMPING, np.inf, False
+        for stage, ratio in enumerate(ratios):
+            tolerance = CONVERGED if stage == len(ratios) - 1 else NEAR
+            cost, converged = self.problem.residuals(point, samples, starts, ratio).cost, False
+            for _ in range(most):
+                found = self._descend(point, samples, starts, ratio, cost, damping)
+                if found is None:
+                    damping = FIRST_DAMPING
+                    break
+                point, new, damping, predicted = found
+                history.append((ratio, new, damping))
+                if progress is not None:
+                    progress(ratio, new)
+                converged = predicted <= tolerance * max(new, 1e-300)
+                cost = new
+                if converged:
+                    break
+        return Solution(point, cost, converged, history)
 
     def _descend(
-        self, linear: Linear, at: Any, fixed: Any, ratio: float, cost: float, damping: float
-    ) -> Any:
-        """A step that lowers the cost, or one that has no need to; ``None`` if no damping helps."""
+        self, point: Point, samples: Samples, starts: Array, ratio: float, cost: float, damping: float
+    ) -> tuple[Point, float, float, float] | None:
+        """A step that lowers the cost, with cost, damping and predicted decrease; ``None`` if no damping helps."""
+        linear = self.problem.linearize(point, samples, starts, ratio)
+        normal, damped = Normal.of(linear, starts), self.damped(linear)
         while damping <= MOST_DAMPING:
-            factors = self.factorize(linear, damping)
-            change = self.bounded(factors.schur, factors.reduced, self.lower - at[0], self.upper - at[0])
-            *trial, predicted = self.apply(linear, factors, at[0], change, at[1])
-            new, hoped = float(self.cost(*trial, *fixed, ratio)), float(predicted)
+            try:
+                system = normal.eliminated(damping, damped)
+            except np.linalg.LinAlgError:
+                damping *= 10.0
+                continue
+            change = bounded_minimum(
+                system.schur, system.reduced, self.lower - point.chi, self.upper - point.chi
+            )
+            increments = system.states(change)
+            predicted = -0.5 * float(np.sum(normal.gradient * increments) + normal.slope @ change)
+            trial = self.problem.moved(point, change, _unscaled(increments, linear.scale))
+            new = self.problem.residuals(trial, samples, starts, ratio).cost
             if np.isfinite(new) and new <= cost:
-                gain = (cost - new) / max(hoped, 1e-300)
+                gain = (cost - new) / max(predicted, 1e-300)
                 factor = 0.1 if gain > 0.7 else 1.0 if gain > 0.2 else 4.0
-                return trial, new, max(damping * factor, LEAST_DAMPING), hoped
-            if np.isfinite(new) and 0.0 <= hoped <= 1e-9 * cost:
-                return at, cost, damping, hoped  # lower than rounding can tell
+                return trial, new, max(damping * factor, LEAST_DAMPING), predicted
+            if np.isfinite(new) and 0.0 <= predicted <= 1e-9 * cost:
+                return point, cost, damping, predicted  # lower than rounding can tell
             damping *= 10.0
         return None
 
 
-def _bounded_minimum(schur: Any, reduced: Any, lower: Any, upper: Any) -> Any:
-    r"""Minimum of :math:`\tfrac12\delta^TS\delta - b^T\delta` within bounds (p,)."""
-    size = jnp.sqrt(jnp.maximum(jnp.diag(schur), 1e-300))
-    scaled = schur / size[:, None] / size[None, :] + 1e-13 * jnp.eye(len(size))
-    return complementarity.solve(scaled, -reduced / size, lower * size, upper * size) / size
+def _unscaled(increments: Array, scale: Array) -> Array:
+    """Increments of states (N, d) from scaled ones."""
+    half = increments.shape[1] // 2
+    parts = [np.einsum("kij,kj->ki", scale[:, k], increments[:, k * half : (k + 1) * half]) for k in (0, 1)]
+    return np.concatenate(parts, axis=1)
