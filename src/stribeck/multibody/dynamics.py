@@ -150,24 +150,27 @@ class Dynamics:
         return State(rotation.plus(state.q, h * v_new), v_new)
 
     def impulses(
-        self, physical: Physical, state: State, reached: Sequence[Any], voltage: Any, h: Any
-    ) -> list[list[Any]]:
-        """External impulses that steps to velocities (nb, 6) took (2.29–2.31) [N s, N m s].
+        self, physical: Physical, state: State, reached: Sequence[Any], reactions: Sequence[Any], voltage: Any, h: Any
+    ) -> tuple[list[list[Any]], list[list[Any]]]:
+        r"""External impulses that steps to velocities took under given reactions, and what these miss (2.29–2.31).
 
-        :param reached: velocities; for each there is a list of 6 nb numbers.
+        :param reached: velocities :math:`v^+` (nb, 6).
+        :param reactions: for each of them :math:`\lambda`, m numbers.
+        :returns: for each velocity 6 nb impulses [N s, N m s], and the m gaps :math:`\Sigma\lambda + Gv^+ +
+            \frac4h\Upsilon g - \Upsilon Gv` of the second line [m/s, rad/s]; 0 for the multipliers of (2.30).
         """
         layout = self.layout
         pose = layout.pose(physical, state.q)
         stall, damping = self._drive(physical, voltage)
         soft, slip = self.softness(h), self.mechanism.regularization.slip
         held, moving = layout.rates(pose, state.v)
-        target = [
-            u * (rate - 4.0 / h * g) for u, rate, g in zip(soft.upsilon, held, layout.deviation(pose), strict=True)
-        ]
+        pairs = zip(soft.upsilon, held, layout.deviation(pose), strict=True)
+        target = [u * (rate - 4.0 / h * g) for u, rate, g in pairs]
 
-        def impulse(v: Any) -> list[Any]:
+        def impulse(v: Any, reaction: Any) -> tuple[list[Any], list[Any]]:
             rates, motions = layout.rates(pose, v)
-            reaction = [(t - r) / s for t, r, s in zip(target, rates, soft.sigma, strict=True)]
+            columns = zip(soft.sigma, reaction, rates, target, strict=True)
+            gaps = [sigma * force + rate - wanted for sigma, force, rate, wanted in columns]
             drive = [
                 h * (stall[j] - 0.5 * damping[j] * (moving[j] + motion))
                 + h * physical.coulomb[j] * complementarity.dry_friction(motion, slip)
@@ -177,9 +180,10 @@ class Dynamics:
             found: list[Any] = []
             for b in range(layout.bodies):
                 found += self._external(physical, b, state.v[b], v[b], spread[b], h)
-            return found
+            return found, gaps
 
-        return [impulse(v) for v in reached]
+        both = [impulse(v, reaction) for v, reaction in zip(reached, reactions, strict=True)]
+        return [one[0] for one in both], [one[1] for one in both]
 
     def _external(self, physical: Physical, b: int, before: Any, after: Any, known: Any, h: Any) -> list[Any]:
         """Impulse (6) on body b beyond gravity, the gyroscopic torque and those known."""

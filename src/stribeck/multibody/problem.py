@@ -40,6 +40,7 @@ import jax
 import numpy as np
 
 from stribeck.multibody import rotation
+from stribeck.multibody.chain import Rows
 from stribeck.multibody.dynamics import Dynamics, State
 from stribeck.multibody.mechanism import Array, Mechanism, Physical, inertia_matrices
 from stribeck.multibody.vectors import floor
@@ -82,51 +83,56 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A point of the search: free parameters (p,), and all states: q (N, nb, 7), v (N, nb, 6)."""
+    """A point of the search.
+
+    :param chi: free parameters (p,).
+    :param q: configurations of all states (N, nb, 7).
+    :param v: their velocities (N, nb, 6).
+    :param reaction: multipliers of all steps, for q and for v (N, 2, m).
+    """
 
     chi: Array
     q: Array
     v: Array
+    reaction: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residuals at a point, weighted: of transitions (N, 12 nb), samples (N, ns), first states (runs, 12 nb)."""
+    """Residuals at a point.
 
-    impulses: Array
-    samples: Array
+    :param rows: weighted impulses and samples of each step (N, 12 nb + ns).
+    :param gap: what reactions miss (N, 2, m), see :meth:`stribeck.multibody.dynamics.Dynamics.impulses`.
+    :param first: violation of the constraints by first states (runs, 2, m).
+    """
+
+    rows: Array
+    gap: Array
     first: Array
 
     @property
     def cost(self) -> float:
-        """Half the sum of squares."""
-        return 0.5 * float(sum(np.sum(part * part) for part in (self.impulses, self.samples, self.first)))
+        """Half the weighted sum of squares."""
+        return 0.5 * float(np.sum(self.rows * self.rows))
+
+    @property
+    def infeasible(self) -> float:
+        """Root of the mean square of gaps and violations."""
+        return float(np.sqrt((np.sum(self.gap**2) + np.sum(self.first**2)) / self.gap.size))
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    r"""Residuals and Jacobians around a point, in scaled increments of the states (d = 12 nb each) and parameters.
+    """The problem around a point.
 
-    State increments are :math:`T_k\,\delta_k`, :math:`T = diag(h M_\Sigma^{-1}\Omega^{1/2},
-    M_\Sigma^{-1}\Omega^{1/2})`: impulses instead of motions (3.12, 3.13). So stiff directions and soft ones weigh alike, and
-    what squaring the Jacobian costs does not grow with the stiffness.
-
-    :param residuals: at the point; transitions and samples of a step make one row block.
-    :param here: by the state of the step (N, 12 nb + ns, d).
-    :param there: by the state after it (N, 12 nb + ns, d).
-    :param parameters: by the parameters (N, 12 nb + ns, p).
-    :param first: of first states, by themselves (runs, 12 nb, d).
-    :param first_parameters: by the parameters (runs, 12 nb, p).
-    :param scale: blocks of T (N, 2, d/2, d/2).
+    :param residuals: at the point.
+    :param rows: with reactions eliminated; by increments of the states (d = 12 nb each) and parameters.
+    :param gap_change: Jacobian of the gaps by increments here and there and parameters (N, 2, m, 2 d + p).
     """
 
     residuals: Residuals
-    here: Array
-    there: Array
-    parameters: Array
-    first: Array
-    first_parameters: Array
-    scale: Array
+    rows: Rows
+    gap_change: Array
 
 
 class _Sparse:
@@ -163,6 +169,7 @@ class Problem:
         self.free = np.array([k for k, parameter in enumerate(mechanism.parameters) if parameter.free], int)
         self.bodies = len(mechanism.bodies)
         self.half = 6 * self.bodies
+        self.constraints = len(self.dynamics.layout.translation)
         self.joints = [sensor.joint for sensor in mechanism.sensors]
         self.angles = np.array(
             [s.quantity == "position" and mechanism.joints[s.joint].kind == "revolute" for s in mechanism.sensors],
@@ -216,15 +223,16 @@ class Problem:
             values[index] = chi[k]
         physical = self.mechanism.symbolic(values)
         here, there = self._moved(q, v, a), self._moved(after_q, after_v, b)
-        impulses = self._impulses(physical, here, there, voltage)
+        reaction = casadi.SX.sym("l", 2 * self.constraints)
+        impulses, gaps = self._impulses(physical, here, there, reaction, voltage)
         signals = self._signals(physical, here, there, place)
         zero = [casadi.DM.zeros(d), casadi.DM.zeros(d)]
 
         def still(expression: Any) -> Any:
             return casadi.substitute([expression], [a, b], zero)[0]
 
-        inputs = [q, v, after_q, after_v, chi, voltage, place]
-        rows = casadi.vertcat(*impulses, *signals)
+        inputs = [q, v, after_q, after_v, chi, reaction, voltage, place]
+        rows = casadi.vertcat(*impulses, *signals, *gaps)
         self.row_function = _Sparse("rows", inputs, still(rows))
         self.row_jacobian = _Sparse("jacobian", inputs, still(casadi.jacobian(rows, casadi.vertcat(a, b, chi))))
         pose = self.dynamics.layout.pose(physical, here.q)
@@ -244,14 +252,18 @@ class Problem:
         places = [rotation.moved(p, i) for p, i in zip(_rows(q, 7), _rows(by[: self.half], 6), strict=True)]
         return State(places, _rows(v + by[self.half :], 6))
 
-    def _impulses(self, physical: Physical, here: State, there: State, voltage: Any) -> list[Any]:
-        """Impulses q, then u (3.6, 3.7)."""
+    def _impulses(
+        self, physical: Physical, here: State, there: State, reaction: Any, voltage: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """Impulses q, then u (3.6, 3.7), and the gaps of their reactions."""
         moved = [
             [number / self.step for number in rotation.difference(new, old)]
             for new, old in zip(there.q, here.q, strict=True)
         ]
-        both = self.dynamics.impulses(physical, here, [moved, there.v], voltage, self.step)
-        return both[0] + both[1]
+        impulses, gaps = self.dynamics.impulses(
+            physical, here, [moved, there.v], _rows(reaction, self.constraints), voltage, self.step
+        )
+        return impulses[0] + impulses[1], gaps[0] + gaps[1]
 
     def _signals(self, physical: Physical, here: State, there: State, place: Any) -> list[Any]:
         """What sensors say at places between two states."""
@@ -281,7 +293,8 @@ class Problem:
         q, v = point.q.reshape(count, -1), point.v.reshape(count, -1)
         following = np.minimum(np.arange(count) + 1, count - 1)
         chi = np.broadcast_to(point.chi, (count, len(point.chi)))
-        return [q, v, q[following], v[following], chi, samples.voltage, samples.place]
+        reaction = point.reaction.reshape(count, -1)
+        return [q, v, q[following], v[following], chi, reaction, samples.voltage, samples.place]
 
     def _weights(self, samples: Samples, ratio: float) -> Array:
         """Of the rows of each step (N, 12 nb + ns)."""
@@ -290,7 +303,8 @@ class Problem:
 
     def misfit(self, rows: Array, samples: Samples) -> Array:
         """Predicted minus measured signals (N, ns), angles to the nearest turn; 0 where nothing was measured."""
-        found = np.where(samples.count > 0, rows[:, 2 * self.half :] - samples.value, 0.0)
+        signals = rows[:, 2 * self.half : 2 * self.half + len(self.joints)]
+        found = np.where(samples.count > 0, signals - samples.value, 0.0)
         turns = np.round(found / TURN) * self.angles
         return np.asarray(found - TURN * turns)
 
@@ -299,19 +313,16 @@ class Problem:
         return self.misfit(self.row_function(*self._inputs(point, samples))[..., 0], samples)
 
     def residuals(self, point: Point, samples: Samples, starts: Array, ratio: float) -> Residuals:
-        """Weighted residuals.
+        """Residuals at a point.
 
         :param starts: index of the first state of each run.
         """
         rows = self.row_function(*self._inputs(point, samples))[..., 0]
-        rows[:, 2 * self.half :] = self.misfit(rows, samples)
-        weighted = rows * self._weights(samples, ratio)
-        q, v, chi = self._first(point, starts)
-        violation = self.violation(q, v, chi).reshape(len(starts), 2, -1)
-        first = np.einsum("kim,kam->kai", self._first_weight(q, chi, ratio), violation)
-        return Residuals(
-            weighted[:, : 2 * self.half], weighted[:, 2 * self.half :], first.reshape(len(starts), -1)
-        )
+        size = 2 * self.half + len(self.joints)
+        gap = (rows[:, size:] * samples.linked[:, None]).reshape(len(rows), 2, -1)
+        weighted = np.concatenate([rows[:, : 2 * self.half], self.misfit(rows, samples)], axis=1)
+        first = self.violation(*self._first(point, starts)).reshape(len(starts), 2, -1)
+        return Residuals(weighted * self._weights(samples, ratio), gap, first)
 
     def _first(self, point: Point, starts: Array) -> tuple[Array, Array, Array]:
         q, v = point.q[starts].reshape(len(starts), -1), point.v[starts].reshape(len(starts), -1)
@@ -337,53 +348,76 @@ class Problem:
     def _first_weight(self, q: Array, chi: Array, ratio: float) -> Array:
         r""":math:`\Omega^{-1/2} M_\Sigma G^T(GG^T)^{-1}` (k, 6 nb, m): from violations to residuals (3.12–3.15)."""
         mass, jacobian = self._softened_mass(q, chi)
-        square = jacobian @ jacobian.transpose(0, 2, 1)
-        trace = np.trace(square, axis1=1, axis2=2)
-        square = square + 1e-9 * trace[:, None, None] * np.eye(square.shape[1])
-        weight = mass @ np.linalg.solve(square, jacobian).transpose(0, 2, 1)
+        weight = mass @ _shortest(jacobian, np.broadcast_to(np.eye(jacobian.shape[1]), (len(q), *[jacobian.shape[1]] * 2)))
         return np.asarray(weight / self.impulse_deviation(ratio)[:, None])
 
     def linearize(self, point: Point, samples: Samples, starts: Array, ratio: float) -> Linear:
-        """Residuals and Jacobians around a point (see :class:`Linear`)."""
-        d, p = 2 * self.half, len(self.free)
+        r"""The problem around a point.
+
+        Reactions are unknowns of their own while the search goes on. With the gaps :math:`c` linearised,
+        :math:`\delta\lambda = -\Sigma^{-1}(c + C\,\delta)`, they leave the same equations as (2.30) does, but forces turn with
+        the bodies as *reactions found so far* say, which are those of a real mechanism. Computed from (2.30) at states that
+        are a hair's breadth off, they are those of springs as stiff as :math:`\Sigma^{-1}`, and the search creeps or diverges.
+        """
+        d, p, size = 2 * self.half, len(self.free), 2 * self.half + len(self.joints)
         inputs = self._inputs(point, samples)
-        jacobian = self.row_jacobian(*inputs) * self._weights(samples, ratio)[..., None]
-        mass, _ = self._softened_mass(inputs[0], inputs[4])
-        half = np.linalg.solve(mass, np.diag(self.impulse_deviation(ratio)))
-        scale = np.stack([self.step * half, half], axis=1)
-        following = np.minimum(np.arange(len(half)) + 1, len(half) - 1)
-        there = _scaled(jacobian[..., d : 2 * d], scale[following])
+        count = len(inputs[0])
+        jacobian = self.row_jacobian(*inputs)
+        residuals = self.residuals(point, samples, starts, ratio)
+        gap_change = (jacobian[:, size:] * samples.linked[:, None, None]).reshape(count, 2, -1, 2 * d + p)
+        weights = self._weights(samples, ratio)
+        rows = jacobian[:, :size] * weights[..., None]
+        spring = self._spring(inputs[0], inputs[4])[:, None]
+        stiff = weights[:, :d].reshape(count, 2, self.half, 1)
+        rows[:, :d] += (stiff * (spring @ gap_change)).reshape(count, d, -1)
+        value = residuals.rows.copy()
+        value[:, :d] += (stiff * (spring @ residuals.gap[..., None])).reshape(count, d)
         q, v, chi = self._first(point, starts)
-        # The weight of first states is held: its derivative meets violations, which are next to nothing.
         change = self.violation_jacobian(q, v, chi).reshape(len(starts), 2, -1, d + p)
-        first = np.einsum("kim,kamz->kaiz", self._first_weight(q, chi, ratio), change)
-        first = first.reshape(len(starts), d, d + p)
+        weight = self._first_weight(q, chi, ratio)[:, None]
+        first = (weight @ change).reshape(len(starts), d, d + p)
         return Linear(
-            self.residuals(point, samples, starts, ratio),
-            _scaled(jacobian[..., :d], scale),
-            there * samples.linked[:, None, None],
-            jacobian[..., 2 * d :],
-            _scaled(first[..., :d], scale[starts]),
-            first[..., d:],
-            scale,
+            residuals,
+            Rows(
+                rows[..., :d],
+                rows[..., d : 2 * d] * samples.linked[:, None, None],
+                rows[..., 2 * d :],
+                value,
+                starts,
+                first[..., :d],
+                first[..., d:],
+                (weight @ residuals.first[..., None]).reshape(len(starts), d),
+            ),
+            gap_change,
         )
 
-    def moved(self, point: Point, change: Array, increments: Array) -> Point:
-        """A point after a change of the parameters (p,) and increments of the states (N, 12 nb)."""
+    def _spring(self, q: Array, chi: Array) -> Array:
+        r""":math:`G^T\Sigma^{-1}` (k, 6 nb, m) of configurations (k, 7 nb)."""
+        jacobian = self.constraint_jacobian(q, chi)
+        return jacobian.transpose(0, 2, 1) / self.dynamics.softness(self.step).sigma
+
+    def moved(self, point: Point, linear: Linear, change: Array, increments: Array, length: float) -> Point:
+        """A point after a share of a change of the parameters (p,) and increments of the states (N, 12 nb)."""
         count = len(point.q)
-        by = increments.reshape(count, 2, self.bodies, 6)
-        return Point(point.chi + change, _turned(point.q, by[:, 0]), point.v + by[:, 1])
+        by = length * increments.reshape(count, 2, self.bodies, 6)
+        after = np.concatenate([increments[1:], increments[-1:]])
+        both = np.concatenate([increments, after, np.broadcast_to(change, (count, len(change)))], axis=1)
+        gap = linear.residuals.gap + (linear.gap_change @ both[:, None, :, None])[..., 0]
+        reaction = point.reaction - length * gap / self.dynamics.softness(self.step).sigma
+        return Point(point.chi + length * change, _turned(point.q, by[:, 0]), point.v + by[:, 1], reaction)
+
+
+def _shortest(jacobian: Array, right: Array) -> Array:
+    """Shortest x (k, n, c) with Jx = right (k, m, c), for Jacobians (k, m, n) whose rows may be redundant."""
+    square = jacobian @ jacobian.transpose(0, 2, 1)
+    trace = np.trace(square, axis1=1, axis2=2)
+    square = square + 1e-9 * trace[:, None, None] * np.eye(square.shape[1])
+    return np.asarray(jacobian.transpose(0, 2, 1) @ np.linalg.solve(square, right))
 
 
 def _rows(values: Any, width: int) -> list[list[Any]]:
     """A column of symbols as rows of some width."""
     return [[values[i + k] for k in range(width)] for i in range(0, values.shape[0], width)]
-
-
-def _scaled(jacobian: Array, scale: Array) -> Array:
-    """Columns of Jacobians (N, m, d) in scaled increments."""
-    half = jacobian.shape[2] // 2
-    return np.concatenate([jacobian[..., :half] @ scale[:, 0], jacobian[..., half:] @ scale[:, 1]], axis=2)
 
 
 def _turned(q: Array, by: Array) -> Array:

@@ -6,8 +6,7 @@ Each iteration minimises the quadratic model
 
 *exactly*: the states are eliminated along their chain, which leaves a problem of as many variables as there are
 parameters, whose bounds make it the complementarity problem of :mod:`stribeck.multibody.complementarity`. (The seed's text
-breaks off here.) D is Marquardt's diagonal for the parameters; states are damped as if each of them were observed
-with standard deviation :math:`\sigma_0/\sqrt\lambda`.
+breaks off here.) D is Marquardt's diagonal for the parameters; a step that fails is shortened as well.
 
 **Ratio by stages.** The estimation begins with a small :math:`\rho`, where states follow the samples and the problem is
 nearly linear in the parameters, and raises it to the wanted value. Stages before the last stop early.
@@ -20,10 +19,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stribeck.multibody.block_tridiagonal import Eliminated, eliminate
+from stribeck.multibody.chain import eliminate
 from stribeck.multibody.complementarity import bounded_minimum
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.problem import Linear, Point, Problem, Samples
+from stribeck.multibody.problem import Linear, Point, Problem, Residuals, Samples
 
 FIRST_DAMPING = 1e-3
 LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e8
@@ -33,8 +32,11 @@ CONVERGED = 1e-6
 NEAR = 1e-2
 """The same for the stages before."""
 
-VELOCITY_SCALE = 10.0
-"""Angular velocity that counts as much as an angle of 1 rad in the damping of states [rad/s]."""
+FEASIBLE = 1e-9
+"""Gaps of the reactions that count as closed [m/s, rad/s]."""
+
+TRACE = 1e-14
+"""Share of the parameters' own weight, states held, in their damping: directions that samples do not see stay where they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,52 +55,6 @@ class Solution:
     history: list[tuple[float, float, float]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, eq=False)
-class Normal:
-    """Normal equations of a linearised problem (see :mod:`stribeck.multibody.block_tridiagonal`)."""
-
-    diagonal: Array
-    lower: Array
-    border: Array
-    corner: Array
-    gradient: Array
-    slope: Array
-
-    @classmethod
-    def of(cls, linear: Linear, starts: Array) -> Normal:
-        """Of residuals and Jacobians."""
-        A, N, P = linear.here, linear.there, linear.parameters
-        At, Nt = A.transpose(0, 2, 1), N.transpose(0, 2, 1)
-        value = np.concatenate([linear.residuals.impulses, linear.residuals.samples], axis=1)[..., None]
-        diagonal, border = At @ A, At @ P
-        gradient = (At @ value)[..., 0]
-        diagonal[1:] += (Nt @ N)[:-1]
-        border[1:] += (Nt @ P)[:-1]
-        gradient[1:] += (Nt @ value)[:-1, :, 0]
-        first, first_value = linear.first, linear.residuals.first[..., None]
-        Ft = first.transpose(0, 2, 1)
-        diagonal[starts] += Ft @ first
-        border[starts] += Ft @ linear.first_parameters
-        gradient[starts] += (Ft @ first_value)[..., 0]
-        flat, flat_first = P.reshape(-1, P.shape[2]), linear.first_parameters.reshape(-1, P.shape[2])
-        return cls(
-            diagonal,
-            Nt @ A,
-            border,
-            flat.T @ flat + flat_first.T @ flat_first,
-            gradient,
-            flat.T @ value.reshape(-1) + flat_first.T @ first_value.reshape(-1),
-        )
-
-    def eliminated(self, damping: float, damped: Array) -> Eliminated:
-        """Without states; ``damped`` is the states' part of D (N, d, d)."""
-        found = eliminate(
-            self.diagonal + damping * damped, self.lower, self.border, self.corner, -self.gradient, -self.slope
-        )
-        found.schur[np.diag_indices(len(found.schur))] += damping * np.diag(self.corner)
-        return found
-
-
 class Solver:
     """Finds the optimum of one problem."""
 
@@ -106,16 +62,6 @@ class Solver:
         self.problem = problem
         self.lower = problem.mechanism.parameters.lower
         self.upper = problem.mechanism.parameters.upper
-
-    def damped(self, linear: Linear) -> Array:
-        """The states' part of D (N, d, d)."""
-        per = np.tile([1.0 / self.problem.length] * 3 + [1.0] * 3, self.problem.bodies) / self.problem.noise
-        scaled = np.stack([per, per / VELOCITY_SCALE])[None, :, :, None] * linear.scale
-        blocks = scaled.transpose(0, 1, 3, 2) @ scaled
-        half = blocks.shape[-1]
-        result = np.zeros((len(blocks), 2 * half, 2 * half))
-        result[:, :half, :half], result[:, half:, half:] = blocks[:, 0], blocks[:, 1]
-        return result
 
     def solve(
         self,
@@ -135,57 +81,67 @@ class Solver:
         :param most: iterations per stage.
         """
         history: list[tuple[float, float, float]] = []
-        point = Point(np.clip(start.chi, self.lower, self.upper), start.q, start.v)
-        damping, cost, converged = FIRST_DAMPING, np.inf, False
+        point = Point(np.clip(start.chi, self.lower, self.upper), start.q, start.v, start.reaction)
+        damping, converged = FIRST_DAMPING, False
+        residuals = self.problem.residuals(point, samples, starts, ratios[0])
         for stage, ratio in enumerate(ratios):
             tolerance = CONVERGED if stage == len(ratios) - 1 else NEAR
-            cost, converged = self.problem.residuals(point, samples, starts, ratio).cost, False
+            residuals, converged = self.problem.residuals(point, samples, starts, ratio), False
             for _ in range(most):
-                found = self._descend(point, samples, starts, ratio, cost, damping)
+                found = self._descend(point, samples, starts, ratio, residuals, damping)
                 if found is None:
                     damping = FIRST_DAMPING
                     break
-                point, new, damping, predicted = found
-                history.append((ratio, new, damping))
+                point, residuals, damping, predicted = found
+                history.append((ratio, residuals.cost, damping))
                 if progress is not None:
-                    progress(ratio, new)
-                converged = predicted <= tolerance * max(new, 1e-300)
-                cost = new
+                    progress(ratio, residuals.cost)
+                small = abs(predicted) <= tolerance * max(residuals.cost, 1e-300)
+                converged = small and residuals.infeasible <= FEASIBLE
                 if converged:
                     break
-        return Solution(point, cost, converged, history)
+        return Solution(point, residuals.cost, converged, history)
 
     def _descend(
-        self, point: Point, samples: Samples, starts: Array, ratio: float, cost: float, damping: float
-    ) -> tuple[Point, float, float, float] | None:
-        """A step that lowers the cost, with cost, damping and predicted decrease; ``None`` if no damping helps."""
+        self, point: Point, samples: Samples, starts: Array, ratio: float, before: Residuals, damping: float
+    ) -> tuple[Point, Residuals, float, float] | None:
+        """A step forward, with damping and predicted decrease; ``None`` if no damping helps.
+
+        A step is taken if it lowers the cost without opening gaps, or closes gaps (a filter, Fletcher and Leyffer 2002).
+        """
         linear = self.problem.linearize(point, samples, starts, ratio)
-        normal, damped = Normal.of(linear, starts), self.damped(linear)
+        system = eliminate(linear.rows)
+        schur, size, length = system.schur, np.sum(linear.rows.parameters**2, axis=(0, 1)), 1.0
         while damping <= MOST_DAMPING:
-            try:
-                system = normal.eliminated(damping, damped)
-            except np.linalg.LinAlgError:
-                damping *= 10.0
-                continue
-            change = bounded_minimum(
-                system.schur, system.reduced, self.lower - point.chi, self.upper - point.chi
-            )
+            # Marquardt's diagonal: what parameters weigh once the states follow, and a trace of what they weigh alone.
+            damped = schur + np.diag(damping * (np.diag(schur) + TRACE * size))
+            change = bounded_minimum(damped, system.reduced, self.lower - point.chi, self.upper - point.chi)
             increments = system.states(change)
-            predicted = -0.5 * float(np.sum(normal.gradient * increments) + normal.slope @ change)
-            trial = self.problem.moved(point, change, _unscaled(increments, linear.scale))
-            new = self.problem.residuals(trial, samples, starts, ratio).cost
-            if np.isfinite(new) and new <= cost:
-                gain = (cost - new) / max(predicted, 1e-300)
-                factor = 0.1 if gain > 0.7 else 1.0 if gain > 0.2 else 4.0
+            trial = self.problem.moved(point, linear, change, increments, length)
+            new = self.problem.residuals(trial, samples, starts, ratio)
+            predicted = before.cost - _model_cost(linear, increments, change)
+            narrow = max(before.infeasible, FEASIBLE)
+            if np.isfinite(new.cost) and (
+                new.infeasible <= (1.0 - 0.3 * length) * before.infeasible
+                or (new.infeasible <= 1.05 * narrow and new.cost <= before.cost)
+            ):
+                gain = (before.cost - new.cost) / max(predicted, 1e-300)
+                factor = 0.1 if gain > 0.7 else 1.0 if gain > 0.1 else 4.0
+                if before.infeasible > 100.0 * FEASIBLE:
+                    factor = 1.0  # the cost says little while gaps are open
                 return trial, new, max(damping * factor, LEAST_DAMPING), predicted
-            if np.isfinite(new) and 0.0 <= predicted <= 1e-9 * cost:
-                return point, cost, damping, predicted  # lower than rounding can tell
-            damping *= 10.0
+            if np.isfinite(new.cost) and abs(predicted) <= 1e-9 * before.cost and new.infeasible <= narrow:
+                return point, before, damping, predicted  # lower than rounding can tell
+            damping, length = damping * 10.0, 0.5 * length
         return None
 
 
-def _unscaled(increments: Array, scale: Array) -> Array:
-    """Increments of states (N, d) from scaled ones."""
-    half = increments.shape[1] // 2
-    parts = [np.einsum("kij,kj->ki", scale[:, k], increments[:, k * half : (k + 1) * half]) for k in (0, 1)]
-    return np.concatenate(parts, axis=1)
+def _model_cost(linear: Linear, increments: Array, change: Array) -> float:
+    """Half the sum of squares of the linear model after a step."""
+    rows = linear.rows
+    after = np.concatenate([increments[1:], increments[-1:]])
+    found = rows.value + (rows.here @ increments[..., None] + rows.there @ after[..., None])[..., 0]
+    found = found + rows.parameters @ change
+    first = rows.first_value + (rows.first @ increments[rows.starts][..., None])[..., 0]
+    first = first + rows.first_parameters @ change
+    return 0.5 * float(np.sum(found * found) + np.sum(first * first))
