@@ -96,10 +96,9 @@ class Eliminated:
 def eliminate(rows: Rows) -> Eliminated:
     """Eliminate the states from the first to the last."""
     count, m, d = rows.here.shape
-    p = rows.parameters.shape[2]
-    width = 2 * d + p + 1
+    width = 2 * d + rows.parameters.shape[2] + 1
     kept = np.zeros((count, d, width))
-    carried = np.zeros((0, d + p + 1))
+    carried = np.zeros((0, width - d))
     begins = {int(start): run for run, start in enumerate(rows.starts)}
     for k in range(count):
         if k in begins:
@@ -117,4 +116,5 @@ def eliminate(rows: Rows) -> Eliminated:
         triangle = np.triu(factor[:width])
         kept[k] = triangle[:d]
         carried = triangle[d:, d:]
-    return Eliminated(kept, carried[:, d:][-(p + 1) :] if count else np.zeros((p + 1, p + 1)))
+    # Columns of a state that does not follow are zero, and rows pass them by: all rows know of parameters.
+    return Eliminated(kept, np.linalg.qr(carried[:, d:], mode="r"))

@@ -35,6 +35,9 @@ NEAR = 1e-2
 FEASIBLE = 1e-9
 """Gaps of the reactions that count as closed [m/s, rad/s]."""
 
+WIDEST = 1.0
+"""Gaps that no step may open [m/s, rad/s]."""
+
 TRACE = 1e-14
 """Share of the parameters' own weight, states held, in their damping: directions that samples do not see stay where they are."""
 
@@ -87,8 +90,9 @@ class Solver:
         for stage, ratio in enumerate(ratios):
             tolerance = CONVERGED if stage == len(ratios) - 1 else NEAR
             residuals, converged = self.problem.residuals(point, samples, starts, ratio), False
+            passed: list[tuple[float, float]] = []
             for _ in range(most):
-                found = self._descend(point, samples, starts, ratio, residuals, damping)
+                found = self._descend(point, samples, starts, ratio, residuals, damping, passed)
                 if found is None:
                     damping = FIRST_DAMPING
                     break
@@ -103,12 +107,17 @@ class Solver:
         return Solution(point, residuals.cost, converged, history)
 
     def _descend(
-        self, point: Point, samples: Samples, starts: Array, ratio: float, before: Residuals, damping: float
+        self, point: Point, samples: Samples, starts: Array, ratio: float, before: Residuals, damping: float,
+        passed: list[tuple[float, float]],
     ) -> tuple[Point, Residuals, float, float] | None:
         """A step forward, with damping and predicted decrease; ``None`` if no damping helps.
 
-        A step is taken if it lowers the cost without opening gaps, or closes gaps (a filter, Fletcher and Leyffer 2002).
+        A step is taken if no point passed so far has both a lower cost and narrower gaps (a filter, Fletcher and Leyffer,
+        "Nonlinear programming without a penalty function", Math. Program. 91, 2002).
+
+        :param passed: gaps and costs of the points of this stage; this one is added.
         """
+        passed.append((max(before.infeasible, FEASIBLE), before.cost))
         linear = self.problem.linearize(point, samples, starts, ratio)
         system = eliminate(linear.rows)
         schur, size, length = system.schur, np.sum(linear.rows.parameters**2, axis=(0, 1)), 1.0
@@ -120,17 +129,16 @@ class Solver:
             trial = self.problem.moved(point, linear, change, increments, length)
             new = self.problem.residuals(trial, samples, starts, ratio)
             predicted = before.cost - _model_cost(linear, increments, change)
-            narrow = max(before.infeasible, FEASIBLE)
-            if np.isfinite(new.cost) and (
-                new.infeasible <= (1.0 - 0.3 * length) * before.infeasible
-                or (new.infeasible <= 1.05 * narrow and new.cost <= before.cost)
+            gap = max(new.infeasible, FEASIBLE)
+            if np.isfinite(new.cost) and all(
+                gap <= 0.99 * other or (gap <= WIDEST and new.cost <= cost - 1e-4 * other * cost) for other, cost in passed
             ):
                 gain = (before.cost - new.cost) / max(predicted, 1e-300)
                 factor = 0.1 if gain > 0.7 else 1.0 if gain > 0.1 else 4.0
                 if before.infeasible > 100.0 * FEASIBLE:
                     factor = 1.0  # the cost says little while gaps are open
                 return trial, new, max(damping * factor, LEAST_DAMPING), predicted
-            if np.isfinite(new.cost) and abs(predicted) <= 1e-9 * before.cost and new.infeasible <= narrow:
+            if np.isfinite(new.cost) and abs(predicted) <= 1e-9 * before.cost and gap <= FEASIBLE:
                 return point, before, damping, predicted  # lower than rounding can tell
             damping, length = damping * 10.0, 0.5 * length
         return None
