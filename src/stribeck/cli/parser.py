@@ -7,6 +7,7 @@ from pathlib import Path
 
 import stribeck
 from stribeck.cli.arm_parser import calibrate, excite, identify_arm
+from stribeck.cli.estimate_parser import estimate
 from stribeck.cli.options import (
     celsius,
     choices_of,
@@ -53,6 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     }
     for name, (add_options, text) in arms.items():
         add_options(_verb(verbs, name, name.replace("-", "_"), text))
+    estimate(_verb(verbs, "estimate", "estimate", "parameters of a mechanism from its recorded motion"))
     _demo(_verb(verbs, "demo", "demo", "the whole loop on emulated servos, through ROS 2 nodes"))
     _demo_arm(
         _verb(verbs, "demo-arm", "demo_arm", "an arm that is not there: design, motion, identification")

@@ -36,12 +36,13 @@ def _shortest(matrix: Any, right: Any) -> Any:
     return matrix.T @ jnp.linalg.solve(square, right)
 
 
-def configurations(problem: Problem, chi: Any, path: Any) -> Any:
+def configurations(problem: Problem, values: Any, path: Any) -> Any:
     """Configurations (N, nb, 7) that close all loops and show what position sensors say.
 
+    :param values: of all parameters.
     :param path: signals at the steps (N, ns), without gaps.
     """
-    physical, layout = problem.mechanism.physical(problem.all_values(chi)), problem.dynamics.layout
+    physical, layout = problem.mechanism.physical(values), problem.dynamics.layout
     chosen, joints, sign = _measured(problem)
     wanted = sign * (path[:, chosen] - physical.offset[chosen])
 
@@ -66,9 +67,10 @@ def configurations(problem: Problem, chi: Any, path: Any) -> Any:
 def initial_states(problem: Problem, chi: Any, path: Any, linked: Any) -> State:
     """States (N, …) along smooth signals: velocities are differences of configurations.
 
+    :param chi: free parameters (p,).
     :param linked: whether state k + 1 follows on state k (N,).
     """
-    q = configurations(problem, chi, path)
+    q = configurations(problem, jnp.asarray(problem.base).at[problem.free].set(chi), path)
     forward = jax.vmap(rotation.minus)(q[1:], q[:-1]) / problem.step
     forward = jnp.concatenate([forward, forward[-1:]])
     followed = jnp.concatenate([jnp.array([False]), linked[:-1]])
@@ -77,10 +79,10 @@ def initial_states(problem: Problem, chi: Any, path: Any, linked: Any) -> State:
     return State(q, jnp.where(followed[:, None, None], backward, only_forward))
 
 
-def moving_start(problem: Problem, chi: Any, path: Any, rate: Any) -> State:
-    """A state that shows given signals (ns,), with coordinates of sensed joints moving at ``rate`` (ns,)."""
-    physical = problem.mechanism.physical(problem.all_values(chi))
-    q = configurations(problem, chi, path[None])[0]
+def start_of(problem: Problem, values: Any, first: Any, rate: Any) -> State:
+    """A state that shows given signals (ns,), with the coordinates of sensed joints moving at ``rate`` (ns,)."""
+    physical = problem.mechanism.physical(values)
+    q = configurations(problem, values, first[None])[0]
     chosen, joints, sign = _measured(problem)
     found = problem.dynamics.layout.constraints(physical, q)
     matrix = jnp.concatenate([found.jacobian, found.motion[joints]])

@@ -1,0 +1,130 @@
+"""From recordings to parameters: the whole of an estimation, and how well it predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from stribeck.multibody import assembly
+from stribeck.multibody.chain import eliminate
+from stribeck.multibody.dynamics import State
+from stribeck.multibody.mechanism import Array, Mechanism
+from stribeck.multibody.problem import Point, Problem, Run
+from stribeck.multibody.recordings import joined
+from stribeck.multibody.sensitivity import Sensitivity, sensitivity
+from stribeck.multibody.solver import Solution, Solver
+
+FIRST_RATIO = 1.0
+STAGE = 10.0
+"""Factor from one stage's ratio to the next."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What an estimation found.
+
+    :param mechanism: with the estimated parameters.
+    :param solution: parameters and states.
+    :param sensitivity: how sure the parameters are.
+    """
+
+    mechanism: Mechanism
+    solution: Solution
+    sensitivity: Sensitivity
+
+
+class Estimator:
+    """Estimates the parameters of a mechanism from runs on one grid, from as many starts as wanted."""
+
+    def __init__(self, mechanism: Mechanism, runs: Sequence[Run], step: float, ratio: float) -> None:
+        self.problem = Problem(mechanism, step)
+        self.solver = Solver(self.problem)
+        self.ratio = ratio
+        self.samples, self.path, self.starts = joined(runs)
+        self._assemble = jax.jit(lambda chi: assembly.initial_states(self.problem, chi, self.path, self.samples.linked))
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Of the stages."""
+        stages = max(int(np.ceil(np.log(self.ratio / FIRST_RATIO) / np.log(STAGE))), 0)
+        return tuple(self.ratio / STAGE**k for k in range(stages, -1, -1))
+
+    def start(self, chi: Array) -> Point:
+        """The states that the recordings suggest."""
+        with jax.enable_x64():
+            states = self._assemble(chi)
+        reaction = np.zeros((len(self.path), 2, self.problem.constraints))
+        return Point(np.asarray(chi), np.asarray(states.q), np.asarray(states.v), reaction)
+
+    def solve(self, chi: Array, progress: Callable[[float, float], None] | None = None) -> Solution:
+        """The optimum from parameters (p,)."""
+        return self.solver.solve(self.start(chi), self.samples, self.starts, self.ratios, progress=progress)
+
+    def estimate(self, progress: Callable[[float, float], None] | None = None) -> Estimate:
+        """The optimum from the values of the mechanism, and its sensitivity."""
+        mechanism = self.problem.mechanism
+        return self.finished(self.solve(mechanism.parameters.vector(), progress))
+
+    def finished(self, solution: Solution) -> Estimate:
+        """A solution with its sensitivity."""
+        found = sensitivity(self.problem, solution.point, self.samples, self.starts, self.ratio)
+        mechanism = self.problem.mechanism
+        parameters = mechanism.parameters.with_vector(solution.point.chi)
+        return Estimate(replace(mechanism, parameters=parameters), solution, found)
+
+
+
+
+    def signal_deviation(self, estimate: Estimate) -> Array:
+        """Standard deviations (N, ns) of the estimated signals that the parameters' uncertainty brings."""
+        rows = self.problem.linearize(estimate.solution.point, self.samples, self.starts, self.ratio).rows
+        response = eliminate(rows).response()
+        after = np.concatenate([response[1:], response[-1:]])
+        total = (rows.here @ response + rows.there @ after + rows.parameters)[:, 2 * self.problem.half :]
+        covariance = np.nan_to_num(estimate.sensitivity.covariance)
+        weight = np.sqrt(np.maximum(self.samples.count, 1.0)) / self.problem.deviation
+        variance = np.einsum("ksi,ij,ksj->ks", total, covariance, total)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / weight)
+
+
+class Simulator:
+    """Simulates runs from their first samples, all with one compilation."""
+
+    def __init__(self, mechanism: Mechanism, step: float, longest: int) -> None:
+        self.problem = Problem(mechanism, step)
+        self.longest = longest
+        dynamics = self.problem.dynamics
+        self._run = jax.jit(lambda physical, start, voltage: dynamics.simulate(physical, start, voltage, step))
+        self._start = jax.jit(
+            lambda values, path, rate: assembly.start_of(self.problem, values, path, rate)
+        )
+
+    def simulate(self, run: Run, chi: Array, start: State | None = None) -> Point:
+        """States of a run (N, …); from the first sample and its rate, or from a given state."""
+        count = len(run.path)
+        voltage = np.concatenate(
+            [run.samples.voltage, np.repeat(run.samples.voltage[-1:], max(self.longest - count, 0), axis=0)]
+        )
+        with jax.enable_x64():
+            values = jnp.asarray(self.problem.all_values(chi))
+            if start is None:
+                start = self._start(values, jnp.asarray(run.path[0]), jnp.asarray(run.start_rate))
+            first = State(jnp.asarray(start.q), jnp.asarray(start.v))
+            states = self._run(self.problem.mechanism.physical(values), first, jnp.asarray(voltage))
+        reaction = np.zeros((count, 2, self.problem.constraints))
+        return Point(np.asarray(chi), np.asarray(states.q)[:count], np.asarray(states.v)[:count], reaction)
+
+    def errors(self, run: Run, chi: Array, start: State | None = None) -> Mapping[str, Mapping[str, float]]:
+        """RMSE and relative error of each signal of a run."""
+        misfit = self.problem.signals(self.simulate(run, chi, start), run.samples)
+        found = {}
+        for k, sensor in enumerate(self.problem.mechanism.sensors):
+            weight = run.samples.count[:, k]
+            rmse = float(np.sqrt(np.sum(weight * misfit[:, k] ** 2) / np.sum(weight)))
+            size = float(np.sqrt(np.sum(weight * run.samples.value[:, k] ** 2) / np.sum(weight)))
+            found[sensor.name] = {"rmse": rmse, "rel": rmse / size if size > 0.0 else float("nan")}
+        return found
