@@ -14,23 +14,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from itertools import islice, product
 from pathlib import Path
 
 import bus
 import compensation
+import fleet
 import jax
+import joints_in_mujoco
 import numpy as np
+import throughput
+from runs import LAW, SERVO, simulated
 
 import arm
 import excitation
-from stribeck.core import Batch, Log, Setup, batch_of, law_named, simulate, trajectory_named
-from stribeck.core.virtual import Encoder, record
+from stribeck.core import Batch, Log, batch_of, simulate
 from stribeck.fit.identify import search, task_for
 from stribeck.fit.objective import split_runs
 from stribeck.fit.result import Settings
 from stribeck.fit.rollout import Rollout
-from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import write_bag
 from stribeck.io.recordings import read_recordings
 
@@ -41,25 +42,29 @@ CANDIDATES = 128
 REPEATS = 15
 PROGRAM_MS = {16: 48.0, 240: 64.0}
 TRIALS = 20_000
-LAW = law_named("m6")
-SERVO = load_actuator("xl330")
 
 
 def main() -> None:
     """Run all benchmarks."""
     # Before JAX has its threads: these are about microseconds.
-    nodes = {"compensation": compensation.measure(), "bus": bus.measure()}
+    nodes = {
+        "compensation": compensation.measure(),
+        "bus": bus.measure(),
+        "mujoco": joints_in_mujoco.measure(),
+    }
     print(f"\nJAX on {jax.devices()[0].device_kind}, {os.cpu_count()} cores")
     logs = recordings()
     fit: dict[str, object] = {"device": jax.devices()[0].device_kind}
     fit |= evaluation_times()
     fit |= overhead(logs)
     fit |= cold_fits(logs)
+    devices = throughput.measure()
     print("\nArms: regressor of 45 000 samples of six joints, then whole programs from files to errors")
     arms = {**arm.measure(), "excitation": excitation.measure()}
     target = ROOT / "build" / "bench.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps({"fit": fit, "arm": arms, **nodes}, indent=1) + "\n", encoding="utf-8")
+    found = {"fit": fit, "devices": devices, "fleet": fleet.measure(), "arm": arms, **nodes}
+    target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"\n{target.relative_to(ROOT)}")
 
 
@@ -72,19 +77,6 @@ def recordings() -> list[Log]:
     return read_recordings(ROOT / "bags" / "xl330_simulated")[:12]
 
 
-def simulated(runs: int) -> Batch:
-    """So many runs of 1201 steps."""
-    masses, gains = np.linspace(0.2, 0.5, 5), np.linspace(100.0, 800.0, 12)
-    names = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")
-    plays = [
-        (Setup(float(mass), 0.1, 0.0, 7.4, float(kp)), trajectory_named(name))
-        for mass, kp, name in islice(product(masses, gains, names), runs)
-    ]
-    rng = np.random.default_rng(0)
-    logs = record(SERVO, LAW, SERVO.published["m6"], plays, Encoder(SERVO.resolution), rng)
-    return batch_of([log.resample(0.005) for log in logs])
-
-
 def evaluation_times() -> dict[str, object]:
     """One evaluation of all runs [ms], amortised over a population, beside the numpy loop."""
     print(f"\nlaw M6, {CANDIDATES} candidates, 1201 steps: one evaluation of all runs")
@@ -93,7 +85,7 @@ def evaluation_times() -> dict[str, object]:
     )
     found: dict[str, dict[str, float]] = {"eval_ms": {}, "numpy_ms": {}}
     for runs in RUNS:
-        ours, loop = evaluation_time(simulated(runs))
+        ours, loop = evaluation_time(batch_of([log.resample(0.005) for log in simulated(runs)]))
         program = PROGRAM_MS.get(runs)
         beside = f"{program:13.0f} {program / ours:7.0f}" if program else ""
         print(f"{runs:5d} {ours:10.3f} {loop:16.0f} {loop / ours:7.0f} {beside}")

@@ -19,6 +19,7 @@ BASE_MODULES = [
     "stribeck.core.virtual",
     "stribeck.io",
 ] + [f"stribeck.io.{path.stem}" for path in (REPOSITORY / "src" / "stribeck" / "io").glob("[a-z]*.py")]
+ACTUATORS = len(list((REPOSITORY / "config" / "actuators").glob("*.yaml")))
 EXTRA_MODULES = ["jax", "jaxlib", "optuna", "cmaes", "matplotlib", "scipy", "tqdm", "sqlalchemy"]
 
 
@@ -85,7 +86,7 @@ def test_a_plain_installation_has_what_a_robot_needs(tmp_path):
         "from stribeck.io.actuators import actuator_names, load_actuator\n"
         "from stribeck.io.files import shared_directory\n"
         "from stribeck.io.recordings import read_recordings\n"
-        "assert len([load_actuator(n) for n in actuator_names()]) == 9\n"
+        f"assert len([load_actuator(n) for n in actuator_names()]) == {ACTUATORS}\n"
         "assert len(read_recordings(shared_directory('bags') / 'xl330_simulated')) == 36\n"
         "assert not {'jax', 'optuna', 'matplotlib'} & set(sys.modules)\n"
     )

@@ -316,6 +316,7 @@ def test_an_output_replaces_nothing_that_the_command_needs(bags, fitted, tmp_pat
     assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.slow
 def test_evaluate_uses_the_time_step_of_the_fit(bags, tmp_path):
     """A file fitted with another time step and reset period is evaluated with them."""
     output, errors = tmp_path / "m1.json", tmp_path / "e.json"
@@ -337,6 +338,7 @@ def test_evaluate_uses_the_time_step_of_the_fit(bags, tmp_path):
     assert mae == pytest.approx(read_parameter_file(output).provenance.loss["train_mae"])
 
 
+@pytest.mark.slow
 def test_a_servo_of_ones_own_is_imported_fitted_and_evaluated(tmp_path):
     """Its YAML file is given by its path, everywhere."""
     servo = tmp_path / "my_servo.yaml"

@@ -31,7 +31,7 @@ LARGEST = 2.0
 """A joint at rest may stray this many counts."""
 
 
-@pytest.mark.parametrize("kp", [100.0, 200.0])
+@pytest.mark.parametrize("kp", [pytest.param(100.0, marks=pytest.mark.slow), 200.0])
 @pytest.mark.parametrize("trajectory", [slow_sine, chirp, steps])
 def test_friction_is_cut_on_the_way_to_frictionless_motion(kp, trajectory) -> None:
     """Gain 0.8: the distance to the frictionless motion shrinks by 65 % at least, against gravity compensation alone."""
@@ -40,7 +40,7 @@ def test_friction_is_cut_on_the_way_to_frictionless_motion(kp, trajectory) -> No
 
 
 @pytest.mark.parametrize("gain", [0.8, 1.2])
-@pytest.mark.parametrize("kp", [100.0, 200.0, 400.0])
+@pytest.mark.parametrize("kp", [pytest.param(100.0, marks=pytest.mark.slow), 200.0, 400.0])
 def test_a_joint_at_rest_stays_at_rest(kp, gain) -> None:
     """After a push, with encoder noise, under- and overcompensated: within 2 counts for 5 s, at every angle."""
     joint = Joint(kp)

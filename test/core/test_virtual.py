@@ -71,3 +71,16 @@ def test_a_disturbance_is_added_to_what_is_measured():
         added = disturbed[run].position.value - exact[run].position.value
         np.testing.assert_allclose(added, disturbance[:, run], atol=1e-15)
         assert np.array_equal(disturbed[run].velocity.value, exact[run].velocity.value)
+
+
+def test_finer_steps_between_samples_are_those_of_the_simulation():
+    """Four steps in a sample: positions of a simulation in steps of 1.25 ms under commands held for 5 ms."""
+    logs = recorded(Encoder(resolution=0.0), substeps=4)
+    fine = batch_of([log.resample(0.00125) for log in logs])
+    motion = simulate(fine, SERVO, LAWS["m4"], VALUES)
+    for run, log in enumerate(logs):
+        assert len(log.position.time) == 1201
+        np.testing.assert_allclose(log.position.value, motion.position[::4, run], atol=1e-12)
+    coarse = recorded(Encoder(resolution=0.0))
+    apart = np.abs(coarse[0].position.value - logs[0].position.value)
+    assert 1e-4 < apart.max() < 0.1

@@ -15,6 +15,8 @@ from stribeck.excitation.check import check
 from stribeck.excitation.criterion import Criterion
 from stribeck.excitation.search import Clock, search
 
+pytestmark = pytest.mark.slow  # most of it compiles; the command's tests design a trajectory too
+
 
 @pytest.fixture(scope="module")
 def criterion(tmp_path_factory: pytest.TempPathFactory) -> Criterion:

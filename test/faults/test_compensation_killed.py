@@ -27,6 +27,7 @@ FRICTION = 0.8 * (M1["friction_base"] + 1.0 * M1["friction_viscous"])
 KP, SUPPLY = 200.0, 5.0
 OFFSET = goal_offset(load_actuator("xl330"), M1, KP, SUPPLY, FRICTION)
 GOAL, EFFORT = 0.3, 0.05
+QUICK = (("friction_only", signal.SIGSTOP), ("sum", signal.SIGKILL), ("goal_offset", signal.SIGKILL))
 MODES = ("friction_only", "current", "sum", "goal_offset")
 WORKING = {"friction_only": FRICTION, "current": FRICTION / M1["kt"], "sum": EFFORT + FRICTION}
 PASSED = {"friction_only": 0.0, "current": 0.0, "sum": EFFORT, "goal_offset": GOAL}
@@ -183,7 +184,7 @@ def first_after(robot: Robot, moment: float, value: float, tolerance: float) -> 
 @pytest.mark.parametrize(
     ("mode", "how"),
     [
-        pytest.param(mode, how, marks=[pytest.mark.slow] * (how == signal.SIGSTOP and mode != MODES[0]))
+        pytest.param(mode, how, marks=[pytest.mark.slow] * ((mode, how) not in QUICK))
         for mode in MODES
         for how in (signal.SIGKILL, signal.SIGSTOP)
     ],
@@ -217,7 +218,7 @@ def test_node_that_wakes_up_again_stays_quiet_until_it_is_enabled(tmp_path):
         enable(robot, EFFORT + FRICTION)
 
 
-@pytest.mark.parametrize("mode", ["friction_only", "sum"])
+@pytest.mark.parametrize("mode", ["friction_only", pytest.param("sum", marks=pytest.mark.slow)])
 def test_one_of_the_two_speaks_after_the_guard_itself_hung(tmp_path, mode):
     """Whatever the guard makes of its own pause: it and the node do not speak both; enabling gives the torque back."""
     with stack(tmp_path, mode) as (robot, _):
@@ -246,7 +247,7 @@ def test_a_name_that_is_no_text_ends_nobody(tmp_path):
         enable(robot, EFFORT + FRICTION)
 
 
-@pytest.mark.parametrize("mode", ["friction_only", "sum"])
+@pytest.mark.parametrize("mode", ["friction_only", pytest.param("sum", marks=pytest.mark.slow)])
 def test_no_friction_torque_50_ms_after_the_last_state(tmp_path, mode):
     """States stop: zero torque, or the controller's effort alone, within 50 ms."""
     with stack(tmp_path, mode) as (robot, _):

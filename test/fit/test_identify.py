@@ -45,6 +45,7 @@ def test_known_parameters_come_back_from_a_search_without_hints(logs, servo):
     assert set(result.uncertainty.intervals) == set(truth.free_names)
 
 
+@pytest.mark.slow
 def test_one_load_does_not_tell_constant_from_load_dependent_friction(logs, servo):
     """Both kinds of terms are not determined, and the statement says what to record."""
     one_load = [log for log in logs if log.setup.mass == 0.5]
@@ -103,12 +104,14 @@ def test_a_fixed_parameter_keeps_its_value(logs, servo):
     assert "kt" not in result.uncertainty.intervals
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_result(logs, servo):
     """The same seed gives the same parameters to the last bit."""
     task = task_for(split_runs(logs), servo, law_named("m1"), Settings(trials=2_000, seed=3))
     assert identify(task).parameters.values() == identify(task).parameters.values()
 
 
+@pytest.mark.slow
 def test_asymmetric_friction_is_told_from_symmetric(servo):
     """A joint with more friction one way comes back as such."""
     law = law_named("m1").with_terms(asymmetric=True)

@@ -12,7 +12,13 @@ from helpers import PUBLISHED, refusal, write_json
 from stribeck.core.friction import LAWS
 from stribeck.errors import OutputError
 from stribeck.io.actuators import load_actuator
-from stribeck.io.parameter_file import ParameterFile, Provenance, read_parameter_file, write_parameter_file
+from stribeck.io.parameter_file import (
+    OPTIONAL,
+    ParameterFile,
+    Provenance,
+    read_parameter_file,
+    write_parameter_file,
+)
 
 XL330 = load_actuator("xl330")
 
@@ -269,6 +275,14 @@ def test_json_that_is_no_parameter_file_is_refused(tmp_path, content):
         ({"intervals": {"kt": ["a", 1.0]}}, ["intervals", "kt", "expected a number"]),
         ({"confidence": "high"}, ["confidence", "expected a number"]),
         ({"units": ["rad"]}, ["units", "expected named values"]),
+        ({"units": {"kt": None}}, ["units: kt", "expected text"]),
+        ({"versions": {"jax": 0.1}}, ["versions: jax", "expected text"]),
+        ({"split": {"train": "run"}}, ["split: train", "expected a list"]),
+        ({"data": {"digests": {"run": 1}}}, ["digests: run", "expected text"]),
+        ({"loss": {"train_mae": "small"}}, ["train_mae", "expected a number"]),
+        ({"supply_voltage": {"min": "5 V"}}, ["min", "expected a number"]),
+        ({"simulation": {"dt": "5 ms"}}, ["dt", "expected a number"]),
+        ({"simulation": {"dt": 0.005, "reset_period": -1}}, ["reset_period", "positive"]),
         ({"temperature": 30}, ["temperature", "expected named values"]),
         ({"temperature": {"mean": 30}}, ["temperature", "min, max missing"]),
         ({"temperature": {"min": 20, "max": 40, "mean": "warm"}}, ["temperature: mean", "expected a number"]),
@@ -280,7 +294,7 @@ def test_a_block_that_is_not_what_this_version_writes_is_refused(tmp_path, chang
     refused(tmp_path, flat(stribeck=block), *parts)
 
 
-@pytest.mark.parametrize("key", vars(PROVENANCE))
+@pytest.mark.parametrize("key", [name for name in vars(PROVENANCE) if name not in OPTIONAL])
 def test_every_key_of_the_block_is_needed(tmp_path, key):
     """Results without their meaning are not half a result."""
     block = {name: value for name, value in {"schema": 1, **vars(PROVENANCE)}.items() if name != key}

@@ -238,7 +238,7 @@ def test_an_earlier_result_is_taken_up(parameters, fit, tmp_path):
     ("behaviour", "said"),
     [
         ("fail", "exit code 1: the bags hold no runs"),
-        ("crash", "exit code 1: MemoryError: no more"),
+        pytest.param("crash", "exit code 1: MemoryError: no more", marks=pytest.mark.slow),
         ("killed", "killed by SIGKILL"),
         ("damaged", "not valid JSON"),
         (json.dumps({**RESULT, "kt": -1.0}), "kt must be positive"),
@@ -415,6 +415,7 @@ def test_other_lines_are_no_progress(line):
     assert progress_of(line) is None
 
 
+@pytest.mark.slow
 def test_a_real_fit_by_the_node(tmp_path):
     """Bundled recordings, the real child, this interpreter: progress on the way, and a valid file."""
     pytest.importorskip("jax", reason="a fit needs JAX: pip install '.[fit]'")

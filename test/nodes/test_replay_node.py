@@ -76,7 +76,7 @@ def play(messages: list[RawMessage], publishers: dict[str, object], rate: float)
         publishers[one.topic.name].publish(one.data)
 
 
-@pytest.mark.parametrize("rate", [1.0, 4.0])
+@pytest.mark.parametrize("rate", [1.0, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag, rate):
     """At rate 1 and 4, and in the second loop, to 1e-9 N m."""
     given = parameters(tmp_path)

@@ -7,19 +7,19 @@ What must happen: only agreement with the best point there is ends a search.
 
 import numpy as np
 
-from stribeck.fit.search import Incumbent, _done
+from stribeck.fit.search import Incumbent, done
 
 
 def test_agreement_in_a_worse_minimum_does_not_end_a_search():
     incumbent = Incumbent(1000, lambda: 0)
     incumbent.offer(np.zeros((1, 2)), np.array([1.0]))
-    assert not _done(incumbent, [1.3, 1.3])
-    assert not _done(incumbent, [1.3, 1.3, 1.0])
-    assert _done(incumbent, [1.3, 1.0, 1.0005])
+    assert not done(incumbent, [1.3, 1.3])
+    assert not done(incumbent, [1.3, 1.3, 1.0])
+    assert done(incumbent, [1.3, 1.0, 1.0005])
 
 
 def test_a_loss_within_the_noise_ends_a_search_after_one_round():
     incumbent = Incumbent(1000, lambda: 0, floor=0.5)
     incumbent.offer(np.zeros((1, 2)), np.array([0.4]))
-    assert not _done(incumbent, [])
-    assert _done(incumbent, [0.4])
+    assert not done(incumbent, [])
+    assert done(incumbent, [0.4])

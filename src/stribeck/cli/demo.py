@@ -38,6 +38,7 @@ from stribeck.core.bench import Pendulum
 from stribeck.core.compensation import JointModel
 from stribeck.core.showcase import SHOWCASES, glide
 from stribeck.errors import OutputError, StribeckError
+from stribeck.fit.assessment import Recordings
 from stribeck.io.bag import EVERY_JOINT
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
@@ -116,7 +117,11 @@ def run(arguments: argparse.Namespace) -> int:
         unseen = [bag for bag in bags if bag.name.startswith(UNSEEN)]
         fitted = fit(output, arguments.seed)
         mae = evaluation(
-            output / "m6.json", fitted, read_recordings(unseen[0].parent, joint=EVERY_JOINT), None, None
+            output / "m6.json",
+            fitted,
+            Recordings(read_recordings(unseen[0].parent, joint=EVERY_JOINT)),
+            None,
+            None,
         )["mae"]
         cases, rest, drawings = compensate(output, fitted)
     finally:

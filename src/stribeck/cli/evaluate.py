@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stribeck.cli.inputs import (
     check_actuators,
     check_distinct,
@@ -19,16 +17,11 @@ from stribeck.cli.inputs import (
     warn_of_supply,
 )
 from stribeck.cli.table import print_table
-from stribeck.core.log import Log, batch_of
-from stribeck.core.step import simulate
-from stribeck.errors import ParameterFileError
+from stribeck.fit.assessment import Recordings, simulated, stepping_of
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile
 
 SCHEMA = 1
-
-DEFAULT_STEP = 0.005
-"""Time step [s] where neither the command nor the parameter file says one."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,36 +38,31 @@ def evaluate_files(files: Sequence[tuple[Path, ParameterFile]], arguments: argpa
     logs = recordings_of(arguments)
     check_actuators(logs, files)
     warn_of_supply(logs, files[0][1].actuator)
-    results = [evaluation(path, file, logs, arguments.dt, arguments.reset_period) for path, file in files]
+    recordings = Recordings(logs)
+    results = [
+        evaluation(path, file, recordings, arguments.dt, arguments.reset_period) for path, file in files
+    ]
     print_errors([path for path, _ in files], results)
     if arguments.json is not None:
         write_atomically(arguments.json, json.dumps({"schema": SCHEMA, "results": results}, indent=1) + "\n")
 
 
 def evaluation(
-    path: Path, file: ParameterFile, logs: Sequence[Log], dt: float | None, reset_period: float | None
+    path: Path, file: ParameterFile, recordings: Recordings, dt: float | None, reset_period: float | None
 ) -> dict[str, Any]:
     """Errors of one parameter file, run by run [rad].
 
     :param dt, reset_period: as the file was fitted, if they are not given.
     """
-    stated = file.provenance.simulation if file.provenance is not None else {}
-    batch = batch_of([log.resample(float(dt or stated.get("dt") or DEFAULT_STEP)) for log in logs])
-    reset_period = reset_period or stated.get("reset_period")
-    with np.errstate(all="ignore"):
-        motion = simulate(batch, file.actuator, file.law, file.values, reset_period=reset_period)
-    errors = batch.mean_absolute_errors(motion.position).tolist()
-    if not np.all(np.isfinite(errors)):
-        raise ParameterFileError(
-            f"{path}: a simulation with these values leaves all bounds; are they in SI units?"
-        )
+    batch, position = simulated(path, file, recordings, stepping_of(file, dt, reset_period))
+    errors = batch.mean_absolute_errors(position).tolist()
     return {
         "params": str(path),
         "model": file.law.name,
         "mae": sum(errors) / len(errors),
         "per_log": [
             {"log": log.name, "kp": log.setup.kp, "trajectory": log.trajectory, "mae": error}
-            for log, error in zip(logs, errors, strict=True)
+            for log, error in zip(recordings.logs, errors, strict=True)
         ],
     }
 

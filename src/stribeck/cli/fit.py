@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stribeck.cli.evaluate import evaluate_files
@@ -22,7 +19,9 @@ from stribeck.cli.inputs import (
 )
 from stribeck.cli.main import DONE, INTERRUPTED, STARTED
 from stribeck.cli.progress import Progress, progress_of
+from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
+from stribeck.cli.tracking import Tracker, check_tracking, tracked
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import LAWS, law_named
 from stribeck.core.log import Log, common_value
@@ -38,8 +37,6 @@ from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 
 SCHEMA = 1
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 REFRESH_EVERY = 3.0
 """The parameter file is refreshed with the best point so far every so often [s] ..."""
 
@@ -50,6 +47,7 @@ REFRESH_SHARE = 0.02
 def run(arguments: argparse.Namespace) -> int:
     """Fit one law, or all, and write what was found."""
     _check_outputs(arguments)
+    check_tracking(arguments)
     if arguments.eval:
         return _evaluate(arguments)
     with StopRequest.on_signals() as stop:
@@ -57,25 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
-    settings = _settings(arguments)
     logs = recordings_of(arguments)
-    actuator = _actuator(arguments, logs)
-    warn_of_supply(logs, actuator)
-    split = split_runs(
-        logs,
-        validation_kp=arguments.validation_kp,
-        validation_fraction=arguments.validation_fraction,
-        seed=arguments.seed,
-    )
-    fixed = {name: as_number(text, f"--set {name}") for name, text in _assigned(arguments).items()}
-    names = list(LAWS) if arguments.model == "all" else [arguments.model]
-    terms = {term: term in arguments.terms for term in ("asymmetric", "offset")}
-    tasks = [
-        task_for(
-            split, actuator, law_named(name).with_terms(**terms), settings, fixed=fixed, freed=arguments.free
-        )
-        for name in names
-    ]
+    tasks = tasks_of(arguments, logs, list(LAWS) if arguments.model == "all" else [arguments.model])
+    warn_of_supply(logs, tasks[0].actuator)
     if arguments.output is None:
         warn("without --output the parameters are printed, not saved")
     results: list[FitResult] = []
@@ -83,8 +65,11 @@ def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
         started = time.perf_counter() if results else STARTED
         if arguments.free:
             check_freed(task, arguments.free, _print_left_out, stop)
-        progress = progress_of(arguments.progress, task.law.name, settings.trials)
-        result = _fit(task, _output_of(arguments, task), progress, started, stop)
+        progress = progress_of(arguments.progress, task.law.name, task.settings.trials)
+        with tracked(arguments, task.law.name) as tracker:
+            result = _fit(task, _output_of(arguments, task), progress, tracker, started, stop)
+            if tracker is not None:
+                tracker.finish(result)
         results.append(result)
         _write_json(arguments, results)
         print_result(result)
@@ -95,39 +80,24 @@ def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
     return INTERRUPTED if stop() else DONE
 
 
-class StopRequest:
-    """Ctrl-C, or a request to end, noted until a moment at which nothing breaks.
-
-    In the middle of a compilation an exception of Python's would take the process down with it. The
-    second request ends at once.
-    """
-
-    def __init__(self) -> None:
-        self._requested = False
-
-    def __call__(self) -> bool:
-        """Whether to stop."""
-        return self._requested
-
-    @classmethod
-    @contextmanager
-    def on_signals(cls) -> Iterator[StopRequest]:
-        """A request that the usual signals make, for as long as the context lasts."""
-        stop = cls()
-        if threading.current_thread() is not threading.main_thread():
-            yield stop
-            return
-        before = {name: signal.signal(name, stop._note) for name in STOP_SIGNALS}
-        try:
-            yield stop
-        finally:
-            for name, handler in before.items():
-                signal.signal(name, handler)
-
-    def _note(self, number: int, frame: object) -> None:
-        if self._requested:
-            raise KeyboardInterrupt
-        self._requested = True
+def tasks_of(arguments: argparse.Namespace, logs: Sequence[Log], laws: Sequence[str]) -> list[Task]:
+    """What the options ask for, law by law, after checking that it goes together."""
+    settings = _settings(arguments)
+    actuator = _actuator(arguments, logs)
+    split = split_runs(
+        logs,
+        validation_kp=arguments.validation_kp,
+        validation_fraction=arguments.validation_fraction,
+        seed=arguments.seed,
+    )
+    fixed = {name: as_number(text, f"--set {name}") for name, text in _assigned(arguments).items()}
+    terms = {term: term in arguments.terms for term in ("asymmetric", "offset")}
+    return [
+        task_for(
+            split, actuator, law_named(name).with_terms(**terms), settings, fixed=fixed, freed=arguments.free
+        )
+        for name in laws
+    ]
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -154,6 +124,10 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         study, resume = arguments.load_study, True
     if resume and study is None:
         raise StudyError("--resume needs the study to go on with: add --study URL")
+    if arguments.join and study is None:
+        raise StudyError("--join needs the study to take part in: add --study URL")
+    if arguments.join and resume:
+        raise StudyError("--join opens a study or goes on with it, --resume only goes on: name one")
     return Settings(
         method=arguments.method,
         trials=arguments.trials,
@@ -161,6 +135,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         workers=arguments.workers,
         study=study,
         resume=resume,
+        join=arguments.join,
+        batch=arguments.batch,
         dt=arguments.dt,
         reset_period=arguments.reset_period,
         dtype="float64" if arguments.float64 else "float32",
@@ -196,9 +172,15 @@ def _output_of(arguments: argparse.Namespace, task: Task) -> Path | None:
 
 
 def _fit(
-    task: Task, output: Path | None, progress: Progress, started: float, stop: Callable[[], bool]
+    task: Task,
+    output: Path | None,
+    progress: Progress,
+    tracker: Tracker | None,
+    started: float,
+    stop: Callable[[], bool],
 ) -> FitResult:
     """Fit and show progress, refreshing the parameter file with the best point so far."""
+    watched = output is not None or tracker is not None
     next_refresh = time.perf_counter() + REFRESH_EVERY
     with progress:
 
@@ -206,10 +188,12 @@ def _fit(
             nonlocal next_refresh
             error = None if incumbent.unit is None else equivalent_error(incumbent.loss)
             progress.update(incumbent.evaluations(), error)
-            if output is not None and time.perf_counter() > next_refresh:
+            if watched and time.perf_counter() > next_refresh:
                 begin = time.perf_counter()
                 so_far = snapshot(task, incumbent, started)
-                if so_far is not None:
+                if so_far is not None and tracker is not None:
+                    tracker.log(so_far)
+                if so_far is not None and output is not None:
                     write_parameter_file(output, so_far.parameter_file())
                 cost = time.perf_counter() - begin
                 next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)

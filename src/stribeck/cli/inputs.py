@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stribeck.core.actuator import Actuator
@@ -21,8 +21,15 @@ from stribeck.io.strict import number
 BENCH_NUMBERS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
 
 
-def recordings_of(arguments: argparse.Namespace) -> list[Log]:
-    """The recordings that the options name."""
+def recordings_of(
+    arguments: argparse.Namespace,
+    note: Callable[[str], None] | None = None,
+    damaged: Callable[[RecordingError], None] | None = None,
+) -> list[Log]:
+    """The recordings that the options name.
+
+    :param note, damaged: see :func:`stribeck.io.recordings.read_recordings`; notes are warnings otherwise.
+    """
     return read_recordings(
         arguments.logdir,
         signals=None if arguments.signals is None else load_signals(arguments.signals),
@@ -30,7 +37,8 @@ def recordings_of(arguments: argparse.Namespace) -> list[Log]:
         bench=None if arguments.bench is None else bench_of(arguments.bench, arguments.joint),
         arm_mass=arguments.arm_mass,
         actuator=arguments.actuator,
-        note=warn,
+        note=note or warn,
+        damaged=damaged,
     )
 
 
@@ -124,19 +132,23 @@ def warn(message: str) -> None:
     print(f"stribeck: warning: {message}", file=sys.stderr)
 
 
-def warn_of_supply(logs: Sequence[Log], actuator: Actuator) -> None:
+def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str], None] = warn) -> None:
     """Warn of recordings made above the servo's rated supply."""
     highest = max(log.setup.supply_voltage for log in logs)
     measured = [float(log.supply_voltage.value.mean()) for log in logs if log.supply_voltage is not None]
     highest = max([highest, *measured])
     if highest > actuator.supply.rated_max * 1.005:
-        warn(
+        note(
             f"recorded at {highest:.3g} V, above the rated {actuator.supply.rated_max:g} V of {actuator.title}: "
             "the servo may be damaged, and its parameters may differ at rated supply"
         )
 
 
 def display_name(path: Path, others: Sequence[Path]) -> str:
-    """A short name of a parameter file, unique among others."""
-    same = [other for other in others if other.stem == path.stem]
-    return path.stem if len(same) < 2 else str(path.with_suffix(""))
+    """A short name of a parameter file: as many of its last folders as tell it from the others."""
+    names = [other.with_suffix("").parts for other in others]
+    own = path.with_suffix("").parts
+    for depth in range(1, len(own) + 1):
+        if sum(name[-depth:] == own[-depth:] for name in names) < 2:
+            return str(Path(*own[-depth:]))
+    return str(path.with_suffix(""))

@@ -29,6 +29,8 @@ EXTRAS = {
     "coal": "arm",
     "casadi": "arm",
     "threadpoolctl": "arm",
+    "mujoco": "mujoco",
+    "distributed": "cluster",
     "rclpy": "ros",
 }
 """Libraries that a verb may need beyond the base installation, and the extra that brings them."""

@@ -61,6 +61,14 @@ def count(text: str) -> int:
     return value
 
 
+def whole(text: str) -> int:
+    """A whole number from 0."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must not be negative, found {text}")
+    return value
+
+
 def row_range(text: str) -> tuple[int, int]:
     """Rows ``A:B`` from A on and before B."""
     first, _, last = text.partition(":")

@@ -17,6 +17,7 @@ from stribeck.cli.options import (
     positive,
     seed,
     time_step,
+    whole,
     zero_or_more,
 )
 from stribeck.core.actuator import EFFECTS
@@ -43,10 +44,15 @@ def build_parser() -> argparse.ArgumentParser:
     _record(_verb(verbs, "record", "record", "play trajectories on servos at a serial port, and record them"))
     _import(_verb(verbs, "import", "import_recordings", "recordings in the BAM JSON format to rosbag2 bags"))
     _fit(_verb(verbs, "fit", "fit", "identify a friction law from recordings"))
+    _fit_all(
+        _verb(verbs, "fit-all", "fit_all", "fit many servos and laws, in processes or on a Dask cluster")
+    )
     _evaluate(_verb(verbs, "evaluate", "evaluate", "errors of parameter files on recordings"))
     _plot(_verb(verbs, "plot", "plot", "draw measured and simulated motion"))
     _diagram(_verb(verbs, "diagram", "diagram", "draw drive/backdrive diagrams"))
+    _report(_verb(verbs, "report", "report", "one HTML file: parameter files on recordings, with a verdict"))
     _compensate(_verb(verbs, "compensate", "compensate", "friction torque for a recorded motion"))
+    _export_mjcf(_verb(verbs, "export-mjcf", "export_mjcf", "a fit of law M1 as plain MJCF, for MuJoCo"))
     arms = {
         "excite": (excite, "the most informative trajectory of a robot arm within its limits"),
         "identify-arm": (identify_arm, "inertias and friction of a robot arm from recorded motion"),
@@ -59,6 +65,16 @@ def build_parser() -> argparse.ArgumentParser:
     _demo_arm(
         _verb(verbs, "demo-arm", "demo_arm", "an arm that is not there: design, motion, identification")
     )
+    _validate_2r(
+        _verb(verbs, "validate-2r", "validate_2r", "laws of pendulums, tried on a simulated arm of two links")
+    )
+    return parser
+
+
+def fit_parser() -> argparse.ArgumentParser:
+    """The options of ``stribeck fit`` alone; values that are not valid raise :class:`argparse.ArgumentError`."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    _fit(parser)
     return parser
 
 
@@ -245,7 +261,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=60_000,
         metavar="N",
-        help="evaluations per law at most (default: 60000)",
+        help="evaluations per law at most, of a shared study in all (default: 60000)",
     )
     search.add_argument(
         "--workers",
@@ -256,9 +272,23 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     )
     search.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
     search.add_argument(
-        "--study", metavar="URL", help="Optuna storage: sqlite:///FILE, journal:FILE or a database"
+        "--study",
+        metavar="URL",
+        help="Optuna storage: sqlite:///FILE, journal:FILE, postgresql://USER@HOST/DATABASE",
     )
     search.add_argument("--resume", action="store_true", help="go on with what the study holds")
+    search.add_argument(
+        "--join",
+        action="store_true",
+        help="take part in the study, which the first worker opens: the same command on every machine",
+    )
+    search.add_argument(
+        "--batch",
+        type=count,
+        default=64,
+        metavar="N",
+        help="trials that a worker asks for and tells at a time (default: 64)",
+    )
     search.add_argument("--load-study", metavar="URL", help="the same as --study URL --resume")
     search.add_argument("--float64", action="store_true", help="search in double precision")
     _simulation(parser)
@@ -277,7 +307,43 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         "--quiet", dest="progress", action="store_const", const="none", help="no progress: --progress none"
     )
     output.add_argument(
+        "--wandb",
+        action="store_true",
+        help="log to Weights & Biases, whose own variables apply (WANDB_MODE=offline, …)",
+    )
+    output.add_argument(
+        "--wandb-project", default="stribeck", metavar="NAME", help="its project (default: stribeck)"
+    )
+    output.add_argument(
         "--eval", action="store_true", help="do not fit: evaluate the parameter file of --output"
+    )
+
+
+def _fit_all(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "fleet", type=Path, metavar="FLEET.yaml", help="servos, laws and options of their fits"
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="folder for the parameter files (default: the file's)"
+    )
+    parser.add_argument(
+        "--workers", type=count, metavar="N", help="processes side by side (default: one per core)"
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="run on the Dask cluster of tcp://HOST:8786, or local: on one of --workers processes here",
+    )
+    parser.add_argument(
+        "--retries",
+        type=whole,
+        default=2,
+        metavar="N",
+        help="how often a fit that crashed is tried again (default: 2)",
+    )
+    parser.add_argument("--force", action="store_true", help="fit again what is there and up to date")
+    parser.add_argument(
+        "--quiet", action="store_true", help="no progress, only the summary and what goes wrong"
     )
 
 
@@ -310,6 +376,19 @@ def _diagram(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--output", type=Path, required=True, metavar="F.png", help="picture: .png, .svg or .pdf"
+    )
+
+
+def _report(parser: argparse.ArgumentParser) -> None:
+    _parameter_files(parser)
+    _recordings(parser)
+    _simulation(parser, default=None)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="REPORT.html",
+        help="the report, one file that opens offline",
     )
 
 
@@ -351,6 +430,32 @@ def _compensate(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--json", type=Path, metavar="FILE", help="summary for scripts")
 
 
+def _export_mjcf(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--params", type=Path, required=True, metavar="FILE", help="parameter file of law M1")
+    parser.add_argument("--actuator", type=Path, metavar="YAML", help="servo that is not among ours")
+    parser.add_argument("--joint", nargs="+", required=True, metavar="NAME", help="joints of the model")
+    parser.add_argument("--kp", type=positive, required=True, metavar="K", help="firmware gain")
+    parser.add_argument(
+        "--kd", type=zero_or_more, default=0.0, metavar="K", help="derivative gain (default: 0)"
+    )
+    parser.add_argument(
+        "--supply", type=positive, metavar="V", help="voltage (default: the servo's nominal one)"
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="IN.xml",
+        help="model to put the servo in (default: write a file to include)",
+    )
+    parser.add_argument(
+        "--timestep",
+        type=time_step,
+        metavar="S",
+        help="of the file to include; a model has its own (default: 0.002)",
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="OUT.xml", help="MJCF to write")
+
+
 def _demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
@@ -373,6 +478,47 @@ def _demo_arm(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def _validate_2r(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--servos",
+        choices=("mx", "erob"),
+        default="mx",
+        help="the arm: Dynamixel MX-106 and MX-64, or eRob80 1:100 and 1:50 (default: mx)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("stribeck-validate-2r"),
+        metavar="DIR",
+        help="folder for the results (default: stribeck-validate-2r)",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="figures for scripts")
+    parser.add_argument(
+        "--models",
+        type=choices_of(tuple(LAWS)),
+        default=tuple(LAWS),
+        metavar="LIST",
+        help="laws (default: all)",
+    )
+    parser.add_argument(
+        "--paths",
+        type=choices_of(("circle", "square", "square_wave", "triangular_wave")),
+        default=(),
+        metavar="LIST",
+        help="circle,square,square_wave,triangular_wave (default: all)",
+    )
+    parser.add_argument(
+        "--params", type=Path, metavar="DIR", help="try SERVO/LAW.json of this folder instead of fitting"
+    )
+    parser.add_argument(
+        "--runs", type=count, default=100, metavar="N", help="pendulum runs of each servo (default: 100)"
+    )
+    parser.add_argument(
+        "--trials", type=count, default=60_000, metavar="N", help="evaluations of each fit (default: 60000)"
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
 
 
 def _parameter_files(parser: argparse.ArgumentParser, required: bool = True) -> None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-    """Print columns of equal width, the first ``left`` of them flush left."""
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Columns of equal width, the first ``left`` of them flush left."""
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+    lines = []
     for row in (header, ["-" * width for width in widths], *rows):
         cells = [
             cell.ljust(width) if k < left else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        print("  ".join(cells).rstrip())
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+    """Print what :func:`format_table` makes."""
+    print(format_table(header, rows, left))

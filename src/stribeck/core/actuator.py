@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, Values
 from stribeck.core.namespace import array_namespace
 from stribeck.core.parameters import Parameter, ParameterSet
@@ -86,6 +88,14 @@ class VoltageControl:
     kind = "voltage"
     motor_parameters = ("kt", "R", "armature")
     required_parameters = ("kt", "R", "armature")
+
+    def with_used_terms(self, gains: Gains) -> VoltageControl:
+        """The law without those terms whose gain is zero (in every run of an array)."""
+        return replace(
+            self,
+            integral_gain=self.integral_gain if np.any(gains.ki) else None,
+            derivative_gain=self.derivative_gain if np.any(gains.kd) else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -240,6 +250,12 @@ class Actuator:
                 )
         return replace(self, active_effects=chosen)
 
+    def with_used_terms(self, gains: Gains) -> Actuator:
+        """The actuator without those terms of its firmware whose gain is zero (in every run of an array)."""
+        if not isinstance(self.control, VoltageControl):
+            return self
+        return replace(self, control=self.control.with_used_terms(gains))
+
     @property
     def known_effects(self) -> tuple[str, ...]:
         """The effects that can be switched on for this servo."""
@@ -307,17 +323,43 @@ def motor_torque(
     :param velocity: joint velocity [rad/s].
     :param dt: time step [s].
     """
+    output, state = control_output(actuator, p, gains, state, command.goal, position, velocity, dt)
+    return output_torque(actuator, p, output, command, velocity), state
+
+
+def control_output(
+    actuator: Actuator,
+    p: Values,
+    gains: Gains,
+    state: ControlState,
+    goal: Any,
+    position: Any,
+    velocity: Any,
+    dt: float,
+) -> tuple[Any, ControlState]:
+    """What the firmware puts out, and its next state: a duty [1], a current [A] or a torque [N m].
+
+    It is what a firmware holds until its next cycle; parameters are those of :func:`motor_torque`.
+    """
     control = actuator.control
     if isinstance(control, VoltageControl):
-        duty, state = duty_cycle(control, gains, state, command.goal, position, velocity, dt)
-        return voltage_torque(control, p, duty, command, velocity), state
-    xp = array_namespace(position, velocity, command.goal, *p.values())
-    error = command.goal - position
+        return duty_cycle(control, gains, state, goal, position, velocity, dt)
+    xp = array_namespace(position, velocity, goal, *p.values())
+    error = goal - position
     if isinstance(control, CurrentControl):
-        wanted = control.gain * gains.kp * error - control.damping * xp.sqrt(gains.kp) * velocity
-        return current_torque(control, p, wanted, command, velocity), state
+        return control.gain * gains.kp * error - control.damping * xp.sqrt(gains.kp) * velocity, state
     torque = p["ratio"] * control.gain * gains.kp * error - control.damping * velocity
-    return command.torque_enable * xp.clip(torque, -control.torque_max, control.torque_max), state
+    return xp.clip(torque, -control.torque_max, control.torque_max), state
+
+
+def output_torque(actuator: Actuator, p: Values, output: Any, command: Command, velocity: Any) -> Any:
+    """Motor torque at the output shaft [N m] for what the firmware puts out (:func:`control_output`)."""
+    control = actuator.control
+    if isinstance(control, VoltageControl):
+        return voltage_torque(control, p, output, command, velocity)
+    if isinstance(control, CurrentControl):
+        return current_torque(control, p, output, command, velocity)
+    return command.torque_enable * output
 
 
 def duty_cycle(

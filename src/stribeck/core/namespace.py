@@ -15,6 +15,7 @@ class _Scalars:
 
     abs = staticmethod(abs)
     sin = staticmethod(math.sin)
+    cos = staticmethod(math.cos)
     sqrt = staticmethod(math.sqrt)
     tanh = staticmethod(math.tanh)
     isfinite = staticmethod(math.isfinite)

@@ -21,7 +21,7 @@ default (released at 0.1 rad: 4.36, 0.23, 2.5 %).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -32,7 +32,6 @@ from stribeck.core.actuator import (
     Command,
     ControlState,
     Gains,
-    VoltageControl,
     initial_control_state,
     motor_torque,
 )
@@ -170,14 +169,7 @@ def plant_of(
 
     Terms of the firmware whose gain is zero in every run are left out.
     """
-    control = actuator.control
-    if isinstance(control, VoltageControl):
-        used = replace(
-            control,
-            integral_gain=control.integral_gain if np.any(batch.gains.ki) else None,
-            derivative_gain=control.derivative_gain if np.any(batch.gains.kd) else None,
-        )
-        actuator = replace(actuator, control=used)
+    actuator = actuator.with_used_terms(batch.gains)
     return Plant(actuator, law, batch.pendulum, batch.gains, integrator)
 
 

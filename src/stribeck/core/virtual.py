@@ -40,28 +40,31 @@ def record(
     rng: np.random.Generator,
     *,
     dt: float = 0.005,
+    substeps: int = 1,
     integrator: Integrator = "semi-implicit",
     disturbance: FloatArray | None = None,
 ) -> list[Log]:
     """Simulate trajectories on a bench, and record them as a servo would.
 
-    The joint starts at rest at 0 rad. Steps are of ``dt`` [s], commands change on the grid.
+    The joint starts at rest at 0 rad. Samples and commands are ``dt`` [s] apart.
 
     :param p: parameter values by name.
     :param plays: set-up and trajectory of each run; trajectories of one duration.
+    :param substeps: steps of the simulation from one sample to the next.
     :param disturbance: added to the positions before they are measured [rad], (T, R): what a model
         of the joint does not explain.
     """
     runs = [_commanded(actuator, setup, trajectory, dt) for setup, trajectory in plays]
-    motion = simulate(batch_of(runs), actuator, law, p, integrator=integrator)
+    fine = [run.log.resample(dt / substeps) for run in runs]
+    motion = simulate(batch_of(fine), actuator, law, p, integrator=integrator)
     logs = []
     for r, run in enumerate(runs):
         count = len(run.time)
-        position = motion.position[:count, r]
+        position = motion.position[::substeps][:count, r]
         if disturbance is not None:
             position = position + disturbance[:count, r]
         position = _rounded(position + encoder.noise * rng.standard_normal(count), encoder.resolution)
-        velocity = _rounded(motion.velocity[:count, r], encoder.velocity_resolution)
+        velocity = _rounded(motion.velocity[::substeps][:count, r], encoder.velocity_resolution)
         source = run.log
         logs.append(
             Log(

@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from optuna import Study
 from scipy.stats import qmc
 
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
@@ -20,10 +19,12 @@ from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import simulate
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.fit import study as studies
-from stribeck.fit.objective import Split, smooth_absolute
+from stribeck.fit.minima import equally_good, with_minima
+from stribeck.fit.objective import Split, equivalent_error, smooth_absolute
 from stribeck.fit.prior import WithPrior, prior_for
 from stribeck.fit.result import Errors, FitResult, Outcome, Settings
-from stribeck.fit.rollout import Rollout
+from stribeck.fit.rollout import LANES, Rollout
+from stribeck.fit.sampling import OptunaSampler, Sampler, SharedCMA, sample, sampler_for
 from stribeck.fit.search import SEARCHES, BudgetSpentError, Incumbent, Problem, evaluate, polish
 from stribeck.fit.uncertainty import estimate_uncertainty
 from stribeck.fit.workers import search_in_processes
@@ -69,7 +70,14 @@ class Task:
             self.parameters,
             reset_period=settings.reset_period,
             dtype=settings.dtype,
+            lanes=min(settings.batch, LANES) if self.samples else LANES,
         )
+
+    @property
+    def samples(self) -> bool:
+        """Whether the search lives in a study, batch by batch; the others keep only their best points there."""
+        settings = self.settings
+        return settings.method not in SEARCHES or (settings.method == "cmaes" and settings.study is not None)
 
     @property
     def study_name(self) -> str:
@@ -80,12 +88,17 @@ class Task:
     def study_signature(self) -> dict[str, object]:
         """What has to agree for a study to go on."""
         return {
+            "actuator": self.actuator.name,
+            "law": self.law.name,
             "recordings": fingerprint(self.split.train),
             "bounds": {p.name: [p.lower, p.upper] for p in self.parameters.free},
             "fixed": {p.name: p.value for p in self.parameters if not p.free},
             "effects": sorted(self.actuator.active_effects),
             "reset_period": self.settings.reset_period,
             "dt": self.settings.dt,
+            "method": self.settings.method,
+            "seed": self.settings.seed,
+            "batch": self.settings.batch,
         }
 
 
@@ -175,11 +188,16 @@ def identify(
     unit, residual = _checked(rollout, incumbent)
     # The search compiled nothing in this process where workers did.
     before = rollout.meter.compile_seconds
-    uncertainty = None if interrupted else estimate_uncertainty(rollout, unit, residual)
+    minima = equally_good(task.parameters, unit, incumbent)
+    uncertainty = None
+    if not interrupted:
+        uncertainty = with_minima(estimate_uncertainty(rollout, unit, residual), task.parameters, minima)
     result = _result(task, unit, outcome, evaluations)
     return replace(
         result,
         uncertainty=uncertainty,
+        minima=minima,
+        history=tuple((count, float(equivalent_error(loss))) for count, loss in incumbent.history),
         compile_seconds=compile_seconds + rollout.meter.compile_seconds - before,
         search_seconds=search_seconds,
         wall_seconds=time.perf_counter() - started,
@@ -309,50 +327,93 @@ def search(
 ) -> Incumbent:
     """Run the task's method in this process.
 
-    :param join: the study was opened by a parent process.
+    :param join: take part in a study that may be there already.
     """
-    settings, parameters = task.settings, task.parameters
     floor = float(smooth_absolute(np.float64(UNEXPLAINED_STEPS * task.actuator.resolution)))
     incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor)
-    sampled = settings.method not in SEARCHES
-    opened = None
-    if sampled or settings.study is not None:
-        opened = studies.open_study(
-            settings.study,
-            task.study_name,
-            task.study_signature,
-            settings.method,
-            seed,
-            resume=settings.resume,
-            join=join,
-        )
-        known = studies.best_of(opened, parameters)
-        seed += len(opened.get_trials(deepcopy=False))
-    prior = prior_for(task.actuator, parameters, len(task.split.train))
+    prior = prior_for(task.actuator, task.parameters, len(task.split.train))
     problem: Problem = rollout if prior is None else WithPrior(rollout, prior)
+    opened = None
+    if task.samples or task.settings.study is not None:
+        opened = open_for(task, join=join)
     try:
-        if opened is not None and known is not None:
-            if sampled:
-                evaluate(problem, incumbent, known[None])
+        with suppress(BudgetSpentError):
+            if opened is not None and task.samples:
+                _search_in_study(task, problem, incumbent, opened)
             else:
-                polish(problem, incumbent, known)
-        if opened is not None and sampled:
-            studies.sample(problem, incumbent, opened, parameters)
-        else:
-            if opened is not None:
-                incumbent.on_progress = _keeping_best(opened, parameters, on_progress)
-            _search_and_polish(settings.method, problem, incumbent, np.random.default_rng(seed))
-    except BudgetSpentError:
-        pass
+                _search_alone(task, problem, incumbent, opened, seed)
     finally:
-        if opened is not None and not sampled and incumbent.unit is not None:
-            studies.keep_best(opened, parameters, incumbent.unit, incumbent.loss)
+        if opened is not None:
+            opened.close()
     if incumbent.unit is None:
         # Too small a budget for the method: some points at random are better than nothing.
         points = qmc.Sobol(problem.dimension, rng=np.random.default_rng(seed)).random_base2(6)
+        incumbent.evaluations = lambda: rollout.meter.evaluations
         incumbent.budget = incumbent.evaluations() + len(points)
         evaluate(problem, incumbent, points)
     return incumbent
+
+
+def open_for(task: Task, *, join: bool = False) -> studies.OpenStudy:
+    """The study of a task, as its settings ask for.
+
+    :param join: take part in it whether it was there or not.
+    """
+    settings = task.settings
+    return studies.open_study(
+        settings.study,
+        task.study_name,
+        task.study_signature,
+        settings.trials,
+        resume=settings.resume and not join,
+        join=settings.join or join,
+    )
+
+
+def _search_in_study(task: Task, problem: Problem, incumbent: Incumbent, opened: studies.OpenStudy) -> None:
+    """A search of which the study knows all trials, and any number of workers evaluate some."""
+    settings, parameters = task.settings, task.parameters
+    worker = opened.join()
+    stream = np.random.SeedSequence([settings.seed, worker.signed_in, worker.place])
+    sampler: Sampler
+    if settings.method == "cmaes":
+        sampler = SharedCMA(
+            problem,
+            parameters,
+            incumbent,
+            seed=settings.seed,
+            budget=opened.budget,
+            population=settings.batch,
+            worker=worker.name,
+            rng=np.random.default_rng(stream),
+        )
+    else:
+        seed = int(stream.generate_state(1)[0])
+        sampler = OptunaSampler(problem, sampler_for(settings.method, seed, settings.batch), parameters)
+    sample(sampler, problem, incumbent, opened.trials(parameters), parameters, settings.batch)
+
+
+def _search_alone(
+    task: Task, problem: Problem, incumbent: Incumbent, opened: studies.OpenStudy | None, seed: int
+) -> None:
+    """A search of our own, which may keep its best points in a study, and begins and ends with the best there."""
+    rng = np.random.default_rng(seed)
+    if opened is None:
+        _search_and_polish(task.settings.method, problem, incumbent, rng)
+        return
+    parameters = task.parameters
+    known = studies.best_of(opened.study, parameters)
+    try:
+        if known is not None:
+            rng = np.random.default_rng(seed + len(opened.study.get_trials(deepcopy=False)))
+            polish(problem, incumbent, known[0][0])
+        incumbent.on_progress = _keeping_best(opened, parameters, incumbent.on_progress)
+        _search_and_polish(task.settings.method, problem, incumbent, rng)
+    finally:
+        if incumbent.unit is not None:
+            studies.keep_best(opened, parameters, incumbent.unit, incumbent.loss)
+    if (best := studies.best_of(opened.study, parameters)) is not None:
+        incumbent.offer(*best)
 
 
 def _search_and_polish(method: str, problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> None:
@@ -370,7 +431,7 @@ def _search_and_polish(method: str, problem: Problem, incumbent: Incumbent, rng:
 
 
 def _keeping_best(
-    opened: Study, parameters: ParameterSet, on_progress: Callable[[Incumbent], None]
+    opened: studies.OpenStudy, parameters: ParameterSet, on_progress: Callable[[Incumbent], None]
 ) -> Callable[[Incumbent], None]:
     """Progress that also adds best points to a study, now and then."""
     kept, when = np.inf, 0.0
@@ -388,19 +449,13 @@ def _keeping_best(
 def _in_processes(task: Task, on_progress: Callable[[Incumbent], None]) -> tuple[Incumbent, float]:
     """The task's method in several processes, the budget shared between them."""
     settings = task.settings
-    with studies.shared_storage(settings.study, settings.method not in SEARCHES) as url:
-        if url is not None:
-            studies.open_study(
-                url,
-                task.study_name,
-                task.study_signature,
-                settings.method,
-                settings.seed,
-                resume=settings.resume,
-            )
+    sampled = task.samples
+    with studies.shared_storage(settings.study, sampled) as url:
         shared = replace(task, settings=replace(settings, study=url))
+        if url is not None:
+            open_for(shared).close()
         job = partial(_worker_search, shared)
-        return search_in_processes(job, settings.workers, settings.trials, on_progress)
+        return search_in_processes(job, settings.workers, settings.trials, on_progress, together=sampled)
 
 
 def _worker_search(
@@ -409,6 +464,6 @@ def _worker_search(
     rollout = task.rollout()
     settings = task.settings
     seeds = np.random.SeedSequence(settings.seed).generate_state(settings.workers)
-    trials = max(1, settings.trials // settings.workers)
+    trials = settings.trials if task.samples else max(1, settings.trials // settings.workers)
     incumbent = search(task, rollout, int(seeds[worker]), trials, on_progress, join=True)
     return incumbent, rollout.meter.compile_seconds

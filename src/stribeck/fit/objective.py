@@ -22,6 +22,9 @@ from stribeck.errors import ConfigError
 SMOOTHING = 2.0 * 2.0 * np.pi / 4096.0
 r""":math:`\delta` [rad]."""
 
+EQUALLY_GOOD = 0.01
+"""What is at most this share above the best loss or error fits as well: runs of one motion differ by more."""
+
 
 def smooth_absolute(residual: Any) -> Any:
     r""":math:`\rho(r) = \sqrt{r^2 + \delta^2} - \delta` [rad]."""
@@ -44,7 +47,8 @@ def smooth_absolute_curvature(residual: Any) -> Any:
 def equivalent_error(loss: Any) -> Any:
     r"""The constant error that has this loss [rad]: the inverse of :math:`\rho`."""
     xp = array_namespace(loss)
-    return xp.sqrt((loss + SMOOTHING) ** 2 - SMOOTHING**2)
+    positive = 0.5 * (loss + abs(loss))  # rounding leaves losses of exact fits a little below zero
+    return xp.sqrt(positive * (positive + 2.0 * SMOOTHING))
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,16 @@ from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
+from stribeck.fit.minima import Minimum
 from stribeck.fit.objective import SMOOTHING, Split
 from stribeck.fit.uncertainty import CONFIDENCE, Uncertainty
 from stribeck.io.parameter_file import ParameterFile, Provenance
-from stribeck.io.recordings import fingerprint
+from stribeck.io.recordings import digest_of, fingerprint
 
 SCHEMA = 1
+
+MOST_IMPROVEMENTS = 200
+"""Improvements of a search that a parameter file tells of."""
 
 Outcome = Literal["converged", "budget spent", "interrupted", "running"]
 
@@ -35,6 +39,8 @@ class Settings:
     :param workers: processes that search side by side.
     :param study: URL of an Optuna storage.
     :param resume: go on with what the study holds.
+    :param join: take part in the study if it is there, open it if not.
+    :param batch: trials that a worker evaluates and appends to a study at a time.
     :param dt: time step [s].
     :param reset_period: put simulations back on the measurement every so often [s].
     :param dtype: arithmetic of the compiled simulations.
@@ -46,6 +52,8 @@ class Settings:
     workers: int = 1
     study: str | None = None
     resume: bool = False
+    join: bool = False
+    batch: int = 64
     dt: float = 0.005
     reset_period: float | None = None
     dtype: Literal["float32", "float64"] = "float32"
@@ -75,6 +83,8 @@ class FitResult:
     :param compile_seconds: spent compiling.
     :param search_seconds: spent searching, compilation not counted.
     :param wall_seconds: from the start to this result.
+    :param minima: the best point and the minima that fit as well.
+    :param history: evaluations, and the constant error that has the loss [rad], at every improvement.
     """
 
     actuator: Actuator
@@ -90,6 +100,8 @@ class FitResult:
     compile_seconds: float
     search_seconds: float
     wall_seconds: float
+    minima: tuple[Minimum, ...] = ()
+    history: tuple[tuple[int, float], ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """The object of ``--json``: errors in rad, times in s."""
@@ -153,7 +165,11 @@ class FitResult:
                 [v for log in logs for v in _values(log, "supply_voltage")],
             ),
             temperature=_temperature(logs),
-            data={"fingerprint": fingerprint((*logs, *self.split.validation)), "runs": len(logs)},
+            data={
+                "fingerprint": fingerprint((*logs, *self.split.validation)),
+                "runs": len(logs),
+                "digests": {log.name: digest_of(log) for log in (*logs, *self.split.validation)},
+            },
             search={
                 "method": self.settings.method,
                 "seed": self.settings.seed,
@@ -163,6 +179,9 @@ class FitResult:
                 "clusters": uncertainty.clusters,
             },
             versions=versions(),
+            correlation=None if uncertainty.correlation is None else vars(uncertainty.correlation),
+            minima=tuple(vars(minimum) for minimum in self.minima) or None,
+            convergence=_thinned(self.history) or None,
         )
         return ParameterFile(self.actuator, self.law, self.parameters.values(), provenance)
 
@@ -180,6 +199,16 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: version(name) for name in libraries},
     }
+
+
+def _thinned(history: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    """The improvements of a search, with the last one, those thinned out that follow closest on another."""
+    if len(history) <= MOST_IMPROVEMENTS:
+        return tuple(history)
+    evaluations = np.log([max(count, 1) for count, _ in history])
+    wanted = np.linspace(evaluations[0], evaluations[-1], MOST_IMPROVEMENTS)
+    kept = np.unique(np.searchsorted(evaluations, wanted - 1e-9)).clip(max=len(history) - 1)
+    return tuple(history[k] for k in sorted({*kept.tolist(), len(history) - 1}))
 
 
 def _values(log: Log, name: Literal["supply_voltage", "temperature"]) -> list[float]:

@@ -88,6 +88,7 @@ class Rollout:
     :param reset_period: put the state back on the measurement every so often [s].
     :param dtype: arithmetic of the compiled calls.
     :param integrator: of the time step.
+    :param lanes: candidates evaluated side by side.
     """
 
     batch: Batch
@@ -97,6 +98,7 @@ class Rollout:
     reset_period: float | None = None
     dtype: Literal["float32", "float64"] = "float32"
     integrator: Integrator = "semi-implicit"
+    lanes: int = LANES
     meter: Meter = field(default_factory=Meter)
     _compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict)
 
@@ -112,13 +114,13 @@ class Rollout:
     def losses(self, unit: npt.ArrayLike) -> FloatArray:
         """Loss of each candidate (C, n) -> (C,); infinite where a simulation left all bounds.
 
-        Candidates are evaluated :data:`LANES` at a time; spare lanes repeat the last one and do not
+        Candidates are evaluated ``lanes`` at a time; spare lanes repeat the last one and do not
         count.
         """
         points = np.asarray(unit, dtype=np.float64)
         found = [
             np.asarray(self._call(self._losses, batch, self._inputs), dtype=np.float64)
-            for batch in _batches(points, LANES)
+            for batch in _batches(points, self.lanes)
         ]
         self.meter.evaluations += len(points)
         losses = np.concatenate(found)[: len(points)]
@@ -201,7 +203,7 @@ class Rollout:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        """What the compiled functions read, time first."""
+        """What the compiled functions read, time first, where JAX computes."""
         batch = self.batch
         resets = np.zeros(len(batch.time), dtype=bool)
         resets[list(batch.reset_indices(self.reset_period))] = True
@@ -217,7 +219,8 @@ class Rollout:
             inputs["torque_enable"] = self._array(batch.torque_enable)
         if self.actuator.uses_measured_supply:
             inputs["supply_voltage"] = self._array(batch.supply_voltage)
-        return inputs
+        with jax.enable_x64(self.dtype == "float64"):
+            return cast(Inputs, jax.device_put(inputs))  # once: a GPU would fetch them again for every call
 
     # What follows is traced: arrays are (R, C), candidates last; `unit` is (n, C).
 

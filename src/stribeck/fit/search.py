@@ -97,6 +97,7 @@ class Incumbent:
     :param floor: a loss at which nothing is left to explain.
     :param history: evaluations and loss at every improvement.
     :param runners_up: the last few best points before this one, the latest last.
+    :param minima: where independent searches ended over whole runs: losses and points (n,).
     """
 
     budget: int
@@ -108,6 +109,7 @@ class Incumbent:
     converged: bool = False
     history: list[tuple[int, float]] = field(default_factory=list)
     runners_up: deque[FloatArray] = field(default_factory=lambda: deque(maxlen=RUNNERS_UP))
+    minima: list[tuple[float, FloatArray]] = field(default_factory=list)
 
     @property
     def remaining(self) -> int:
@@ -131,6 +133,10 @@ class Incumbent:
             self.unit = np.array(points[best], dtype=np.float64)
             self.history.append((self.evaluations(), self.loss))
         self.on_progress(self)
+
+    def settle(self, points: npt.ArrayLike, losses: npt.ArrayLike) -> None:
+        """Note the points (S, n) at which independent searches ended, and their losses (S,)."""
+        self.minima += zip(np.asarray(losses).tolist(), np.array(points, dtype=np.float64), strict=True)
 
 
 class Minima(NamedTuple):
@@ -175,6 +181,7 @@ def descend(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) ->
         order = np.argsort(minima.losses)[:survivors]
         chosen = Minima(minima.points[order], minima.losses[order])
         minima = levenberg_marquardt(problem, incumbent, chosen, iterations)
+    incumbent.settle(minima.points, minima.losses)
     return minima
 
 
@@ -272,12 +279,13 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
     ) -> None:
         super().__init__(mean=mean, sigma=sigma, population_size=population, seed=seed, cov=cov)
         self.best_loss = np.inf
+        self.best_point = fold(mean)
         self._last_gain = 0
 
-    def ask_population(self) -> FloatArray:
-        """A population (population, n), not yet folded."""
+    def ask_population(self, count: int | None = None, rng: np.random.Generator | None = None) -> FloatArray:
+        """A population (population, n), not yet folded; or so many points, drawn with ``rng``."""
         basis, scale = self._eigen_decomposition()
-        normal = self._rng.standard_normal((self.population_size, self.dim))
+        normal = (rng or self._rng).standard_normal((count or self.population_size, self.dim))
         return cast(FloatArray, self.mean + self._sigma * (normal * scale) @ basis.T)
 
     def tell_population(self, points: FloatArray, losses: FloatArray) -> None:
@@ -288,7 +296,7 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
         if losses[best] < self.best_loss:
             if losses[best] < self.best_loss * (1.0 - WORTHWHILE):
                 self._last_gain = self.generation
-            self.best_loss = float(losses[best])
+            self.best_loss, self.best_point = float(losses[best]), fold(points[best])
 
     @property
     def covariance(self) -> FloatArray:
@@ -327,7 +335,7 @@ class Restart:
         self._rng = rng
         self._whole = problem
         self._short_generations = min(SHORT_GENERATIONS, budget // (3 * population))
-        self.problem = problem.with_reset_period(SHORT_HORIZON)
+        self.problem = problem.with_reset_period(SHORT_HORIZON) if self._short_generations else problem
         self.search = PopulationCMA(
             rng.random(problem.dimension), sigma, population, int(rng.integers(2**31))
         )
@@ -346,6 +354,11 @@ class Restart:
     def stopped(self) -> bool:
         """Whether the second phase is over."""
         return self.on_whole_runs and self.search.stopped
+
+    def settled(self, incumbent: Incumbent) -> float:
+        """Tell an incumbent where this search has ended, and give the loss there."""
+        incumbent.settle([self.search.best_point], [self.search.best_loss])
+        return self.search.best_loss
 
     def tell(self, points: FloatArray, losses: FloatArray) -> None:
         """Take the losses of a generation, and go over to whole runs when it is time."""
@@ -383,14 +396,14 @@ def hybrid(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> 
     Two searches of different kinds that end in one minimum are better evidence than two of the same.
     """
     found: list[float] = []
-    while not _done(incumbent, found):
+    while not done(incumbent, found):
         if len(found) % 2 == 0:
             found.append(_refined(problem, incumbent, descend(problem, incumbent, rng), rng))
         else:
             restart = Restart(problem, POPULATION, 0.3, rng, incumbent.budget)
             while not restart.stopped:
                 advance(incumbent, [restart])
-            found.append(restart.search.best_loss)
+            found.append(restart.settled(incumbent))
     incumbent.converged = True
 
 
@@ -424,6 +437,7 @@ def _refined(problem: Problem, incumbent: Incumbent, minima: Minima, rng: np.ran
             for search in running
             if not search.stopped and (search.generation <= 40 or search.best_loss <= 1.02 * leader)
         ]
+    incumbent.settle([search.best_point for search in searches], [search.best_loss for search in searches])
     return min(search.best_loss for search in searches)
 
 
@@ -434,7 +448,7 @@ def _floored(covariance: FloatArray, floor: float) -> FloatArray:
     return cast(FloatArray, (axes * np.maximum(width, floor) ** 2) @ axes.T)
 
 
-def _done(incumbent: Incumbent, found: list[float]) -> bool:
+def done(incumbent: Incumbent, found: list[float]) -> bool:
     """Whether two independent searches ended at the best point there is, or one where nothing is left
     to explain.
     """
@@ -445,9 +459,10 @@ def _done(incumbent: Incumbent, found: list[float]) -> bool:
 def multi_start(problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> None:
     """Levenberg-Marquardt from many starts, again and again until two rounds agree."""
     found: list[float] = []
-    while not _done(incumbent, found):
-        best = descend(problem, incumbent, rng)
-        found.append(float(levenberg_marquardt(problem, incumbent, best, iterations=30).losses[0]))
+    while not done(incumbent, found):
+        best = levenberg_marquardt(problem, incumbent, descend(problem, incumbent, rng), iterations=30)
+        incumbent.settle(best.points, best.losses)
+        found.append(float(best.losses[0]))
     incumbent.converged = True
 
 
@@ -464,12 +479,12 @@ def bipop_cmaes(problem: Problem, incumbent: Incumbent, rng: np.random.Generator
     small: list[Restart] = []
     found: list[float] = []
     spent_large = spent_small = 0
-    while not _done(incumbent, found):
+    while not done(incumbent, found):
         # The first restarts go all the way before small ones begin.
         if len(found) < 2 or spent_large <= spent_small:
             advance(incumbent, large)
             spent_large += sum(restart.population for restart in large)
-            found += [restart.search.best_loss for restart in large if restart.stopped]
+            found += [restart.settled(incumbent) for restart in large if restart.stopped]
             large = [restart for restart in large if not restart.stopped]
             if not large:
                 population *= 2
@@ -483,7 +498,7 @@ def bipop_cmaes(problem: Problem, incumbent: Incumbent, rng: np.random.Generator
             small.append(Restart(problem, size, 0.3 * 10.0 ** (-2.0 * rng.random()), rng, incumbent.budget))
         advance(incumbent, small)
         spent_small += sum(restart.population for restart in small)
-        found += [restart.search.best_loss for restart in small if restart.stopped]
+        found += [restart.settled(incumbent) for restart in small if restart.stopped]
         small = [restart for restart in small if not restart.stopped]
     incumbent.converged = True
 

@@ -1,77 +1,194 @@
-"""Optuna: samplers as methods, storages, resuming.
+"""Optuna's studies: storages, opening, joining, resuming.
 
-Every method asks for whole batches, which are evaluated in one compiled call. A study keeps the
-trials of Optuna's samplers, and of our own searches every best point, so that any of them can be
-resumed and looked at with Optuna's tools.
+A study keeps every trial of the methods that work batch by batch, and of the other searches every best
+point, so that any of them can be resumed and looked at with Optuna's tools.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
+import socket
 import sqlite3
 import tempfile
-import warnings
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import optuna
 import sqlalchemy
-from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from stribeck.core.parameters import ParameterSet
-from stribeck.errors import OutputError, StribeckError, StudyError
-from stribeck.fit.search import BudgetSpentError, Incumbent, Problem, evaluate
+from stribeck.errors import MissingDependencyError, OutputError, StribeckError, StudyError
+from stribeck.fit.sampling import distributions_of, params_of, units_of
+from stribeck.fit.trials import Sample, Trials, journal_path, sample_of, trials_of
 from stribeck.io.files import check_writable
 
 FloatArray = npt.NDArray[np.float64]
 
-BATCH = 64
-"""Trials asked for at a time; also the population of NSGA-II."""
-
 SIGNATURE = "stribeck"
-"""User attribute of a study that says what was fitted to what."""
+"""User attribute of a study that says what is fitted to what, and how."""
+
+TRIALS = "stribeck trials"
+"""User attribute of a study: the trials that it was opened for."""
+
+WORKER = "stribeck worker"
+"""What the user attributes of a study begin with that say who took part."""
+
+JOURNALS = (".log", ".journal")
+"""Endings of files that are journals without saying so."""
 
 
-def sampler_for(method: str, seed: int) -> optuna.samplers.BaseSampler:
-    """Optuna's sampler behind a method."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        if method == "tpe":
-            # Trials of one batch, or of other workers, that have no value yet count as bad.
-            return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-        if method == "nsgaii":
-            return optuna.samplers.NSGAIISampler(seed=seed, population_size=BATCH)
-        return optuna.samplers.RandomSampler(seed=seed)
+TRIES = 3
+"""How often a storage is tried again that others may be making."""
 
 
-def storage_for(url: str | None) -> BaseStorage:
-    """The storage of a URL: ``sqlite:///FILE``, ``journal:FILE``, another database of SQLAlchemy's, or
-    memory without one.
+class Worker(NamedTuple):
+    """A worker of a study.
 
+    No other one has the same two numbers, and they are the same whenever workers come in the same order.
+
+    :param signed_in: how many had signed in when it had.
+    :param place: which of them it is.
+    """
+
+    name: str
+    signed_in: int
+    place: int
+
+
+class OpenStudy(NamedTuple):
+    """A study, its storage, and where that is."""
+
+    study: optuna.Study
+    storage: BaseStorage
+    url: str | None
+
+    @property
+    def budget(self) -> int:
+        """The trials that it was opened for."""
+        return int(self.study.user_attrs[TRIALS])
+
+    def trials(self, parameters: ParameterSet) -> Trials:
+        """Its finished trials, to read and to append to."""
+        with translated(str(self.url)):
+            found = trials_of(self.study, self.storage, distributions_of(parameters), self.url)
+        return _Translated(found, str(self.url))
+
+    def join(self) -> Worker:
+        """Sign in as a worker."""
+        name = uuid.uuid4().hex
+        with translated(str(self.url)):
+            key = f"{WORKER} {len(self._workers()):04d} {name}"
+            self.study.set_user_attr(key, f"{socket.gethostname()} {os.getpid()}")
+            # Two that sign in at once see different numbers, or both the same names.
+            workers = self._workers()
+        return Worker(name, len(workers), workers.index(key))
+
+    def close(self) -> None:
+        """Close its connections."""
+        close_storage(self.storage)
+
+    def _workers(self) -> list[str]:
+        return sorted(key for key in self.study.user_attrs if key.startswith(WORKER))
+
+
+@dataclass(frozen=True)
+class _Translated:
+    """Trials whose errors are ours."""
+
+    inner: Trials
+    url: str
+
+    def append(self, samples: Sequence[Sample], limit: int) -> bool:
+        with translated(self.url):
+            return self.inner.append(samples, limit)
+
+    def end(self) -> None:
+        with translated(self.url):
+            self.inner.end()
+
+    def news(self) -> list[Sample]:
+        with translated(self.url):
+            return self.inner.news()
+
+
+def storage_for(url: str | None, *, beside_others: bool = False) -> BaseStorage:
+    """The storage of a URL: ``sqlite:///FILE``, ``postgresql://USER@HOST/DATABASE``, ``journal:FILE`` (or a
+    path that ends in ``.log`` or ``.journal``), another database of SQLAlchemy's, or memory without one.
+
+    :param beside_others: others may be making its tables this very moment.
     :raises StudyError: for a storage that cannot be used, or a file that is something else.
+    :raises MissingDependencyError: where the driver of a database is not installed.
     """
     if url is None:
         return InMemoryStorage()
+    url = canonical(url)
     if url.startswith("journal:"):
-        path = Path(url.removeprefix("journal:").removeprefix("//"))
+        path = journal_path(url)
         _check_study_file(path, "journal", url)
-        with _translated(url):
+        with translated(url):
             return JournalStorage(JournalFileBackend(str(path)))
-    with _translated(url):
+    with translated(url):
         parsed = sqlalchemy.make_url(url)
-    if parsed.get_backend_name() == "sqlite":
+        backend = parsed.get_backend_name()
+    if backend == "sqlite":
         _check_study_file(Path(parsed.database or ""), "sqlite", url)
-        with _translated(url):
-            return _sqlite_storage(url)
-    with _translated(url):
-        return RDBStorage(url)
+    elif parsed.drivername == "postgresql+psycopg":
+        try:
+            importlib.import_module("psycopg")
+        except ImportError:
+            raise MissingDependencyError(
+                "a study on PostgreSQL needs psycopg: pip install 'stribeck[postgres]'"
+            ) from None
+    with translated(url):
+        if beside_others:
+            _make_tables(url)
+        return _sqlite_storage(url) if backend == "sqlite" else RDBStorage(url)
+
+
+def _make_tables(url: str) -> None:
+    """Make what a database lacks. Of several that do so at once all but one fail, and find it there then."""
+    # Without a pool no connection is left of an attempt that failed.
+    for _ in range(TRIES):
+        with suppress(Exception):
+            engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
+            if sqlalchemy.inspect(engine).has_table("alembic_version"):  # the last one that Optuna makes
+                return
+            RDBStorage(url, engine_kwargs={"poolclass": sqlalchemy.NullPool})
+            return
+
+
+def close_storage(storage: BaseStorage) -> None:
+    """Close a storage's connections, if it has any."""
+    if isinstance(storage, RDBStorage):
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def canonical(url: str) -> str:
+    """A URL with its scheme, and with the driver where PostgreSQL's is left open."""
+    if url.endswith(JOURNALS) and "://" not in url and not url.startswith("journal:"):
+        return f"journal:{url}"
+    scheme, colon, rest = url.partition("://")
+    return f"postgresql+psycopg://{rest}" if colon and scheme in ("postgres", "postgresql") else url
+
+
+def shown(url: str) -> str:
+    """A URL without its password."""
+    try:
+        return sqlalchemy.make_url(url).render_as_string(hide_password=True)
+    except sqlalchemy.exc.ArgumentError:
+        return url
 
 
 def _sqlite_storage(url: str) -> RDBStorage:
@@ -110,7 +227,8 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
                 }
         except sqlite3.Error as error:
             raise StudyError(f"study: {path} is not an SQLite database ({error})") from None
-        if tables and not {"studies", "version_info"} <= tables:
+        begun = tables == {"studies"}  # by another worker this very moment; it is the first that Optuna makes
+        if tables and not begun and not {"studies", "version_info"} <= tables:
             raise StudyError(
                 f"study: {path} is a database of something else (tables {', '.join(sorted(tables)[:4])}); name another file"
             )
@@ -125,7 +243,7 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
 
 
 @contextmanager
-def _translated(url: str) -> Iterator[None]:
+def translated(url: str) -> Iterator[None]:
     """Errors of storages, which come from many libraries, as one line of ours."""
     try:
         yield
@@ -133,97 +251,76 @@ def _translated(url: str) -> Iterator[None]:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
-        raise StudyError(f"study {url!r} cannot be used: {reason or type(error).__name__}") from error
+        raise StudyError(f"study {shown(url)!r} cannot be used: {reason or type(error).__name__}") from error
 
 
 def open_study(
     url: str | None,
     name: str,
     signature: Mapping[str, Any],
-    method: str,
-    seed: int,
+    trials: int,
     *,
-    resume: bool,
+    resume: bool = False,
     join: bool = False,
-) -> optuna.Study:
-    """A new study, or with ``resume`` one that goes on.
+) -> OpenStudy:
+    """A new study; with ``resume`` one that goes on; with ``join`` either, whatever is there.
 
-    :param signature: what is fitted to what; a study with another signature is not gone on with.
-    :param join: take part in a study that a parent process has just opened.
+    :param signature: what is fitted to what, and how; a study with another signature is not gone on with.
+    :param trials: that a new study is opened for.
     :raises StudyError: if the study exists and should not, or the other way round, or is of other data.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = storage_for(url)
-    with _translated(str(url)):
-        existing = {study.study_name for study in storage.get_all_studies()}
-        if name in existing and not (resume or join):
-            raise StudyError(
-                f"study {url!r} has {name!r} already: go on with --resume, or name another database"
-            )
-        if name not in existing and resume:
-            known = ", ".join(sorted(existing)) or "none"
-            raise StudyError(f"study {url!r} has no {name!r} to resume; it has: {known}")
-        study = optuna.create_study(
-            storage=storage,
-            study_name=name,
-            sampler=sampler_for(method, seed),
-            load_if_exists=resume or join,
+    storage = storage_for(url, beside_others=join)
+    try:
+        with translated(str(url)):
+            study = _study_in(storage, shown(str(url)), name, resume=resume, join=join)
+            _check_signature(study, shown(str(url)), signature, trials)
+    except BaseException:
+        close_storage(storage)
+        raise
+    return OpenStudy(study, storage, None if url is None else canonical(url))
+
+
+def _study_in(storage: BaseStorage, place: str, name: str, *, resume: bool, join: bool) -> optuna.Study:
+    existing = {study.study_name for study in storage.get_all_studies()}
+    if name in existing and not (resume or join):
+        raise StudyError(
+            f"study {place!r} has {name!r} already: go on with --resume, or name another database"
         )
-        found = study.user_attrs.get(SIGNATURE)
-        if found is None:
-            study.set_user_attr(SIGNATURE, dict(signature))
-        elif found != json.loads(json.dumps(signature)):
-            differing = [key for key in {*found, *signature} if found.get(key) != signature.get(key)]
-            raise StudyError(
-                f"study {url!r}: {name!r} was made with another {', '.join(sorted(differing))}; name another database"
-            )
-    return study
+    if name not in existing and resume:
+        known = ", ".join(sorted(existing)) or "none"
+        raise StudyError(f"study {place!r} has no {name!r} to resume; it has: {known}")
+    return optuna.create_study(storage=storage, study_name=name, load_if_exists=resume or join)
 
 
-def sample(problem: Problem, incumbent: Incumbent, study: optuna.Study, parameters: ParameterSet) -> None:
-    """Spend the budget on what the study's sampler asks for, batch by batch."""
-    distributions = _distributions(parameters)
-    while incumbent.remaining > 0:
-        trials: list[optuna.Trial] = []
-        told = 0
-        try:
-            with _translated(study.study_name):
-                for _ in range(min(BATCH, incumbent.remaining)):
-                    trials.append(study.ask(distributions))
-            asked = [[trial.params[name] for name in parameters.free_names] for trial in trials]
-            losses = evaluate(problem, incumbent, np.clip(parameters.to_unit(asked), 0.0, 1.0))
-            with _translated(study.study_name):
-                for trial, loss in zip(trials, losses.tolist(), strict=True):
-                    study.tell(trial, loss)
-                    told += 1
-        finally:
-            with suppress(Exception):  # a storage that is full or gone has been told of already
-                for trial in trials[told:]:
-                    study.tell(trial, state=TrialState.FAIL)
-    raise BudgetSpentError
+def _check_signature(study: optuna.Study, place: str, signature: Mapping[str, Any], trials: int) -> None:
+    """Sign a new study; refuse one with another signature."""
+    if SIGNATURE not in study.user_attrs:
+        study.set_user_attr(TRIALS, trials)
+        study.set_user_attr(SIGNATURE, dict(signature))
+    found = study.user_attrs[SIGNATURE]  # what counts, where two began at once
+    wanted = json.loads(json.dumps(signature))
+    if found != wanted:
+        differing = sorted(key for key in {*found, *wanted} if found.get(key) != wanted.get(key))
+        raise StudyError(
+            f"study {place!r}: {study.study_name!r} was made with another {', '.join(differing)}; name another database"
+        )
 
 
-def best_of(study: optuna.Study, parameters: ParameterSet) -> FloatArray | None:
-    """The best point of a study in the unit cube (n,), if it has one."""
+def best_of(study: optuna.Study, parameters: ParameterSet) -> tuple[FloatArray, FloatArray] | None:
+    """The best point of a study in the unit cube (1, n) and its loss (1,), if it has one."""
     if not any(trial.state == TrialState.COMPLETE for trial in study.get_trials(deepcopy=False)):
         return None
-    found = study.best_params
-    return np.clip(parameters.to_unit([found[name] for name in parameters.free_names]), 0.0, 1.0)
+    best = study.best_trial
+    return units_of(parameters, [sample_of(best)]), np.array([best.value])
 
 
-def keep_best(study: optuna.Study, parameters: ParameterSet, unit: FloatArray, loss: float) -> None:
+def keep_best(opened: OpenStudy, parameters: ParameterSet, unit: FloatArray, loss: float) -> None:
     """Add a best point of a search of our own (n,) to a study."""
-    inside = np.clip(parameters.from_unit(unit), parameters.lower, parameters.upper)
-    values = dict(zip(parameters.free_names, inside.tolist(), strict=True))
-    trial = optuna.create_trial(params=values, distributions=_distributions(parameters), value=loss)
-    with _translated(study.study_name):
-        study.add_trial(trial)
-
-
-def _distributions(parameters: ParameterSet) -> dict[str, BaseDistribution]:
-    return {
-        parameter.name: FloatDistribution(parameter.lower, parameter.upper) for parameter in parameters.free
-    }
+    (values,) = params_of(parameters, unit[None])
+    trial = optuna.create_trial(params=values, distributions=distributions_of(parameters), value=loss)
+    with translated(str(opened.url)):
+        opened.study.add_trial(trial)
 
 
 @contextmanager

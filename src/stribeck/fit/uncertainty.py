@@ -31,7 +31,7 @@ from scipy import stats
 
 from stribeck.core.friction import CONSTANT_TERMS, LOAD_TERMS
 from stribeck.core.log import Batch
-from stribeck.core.parameters import Parameter, ParameterSet
+from stribeck.core.parameters import Parameter, ParameterSet, loosest
 from stribeck.fit.rollout import Rollout, Scores
 
 FloatArray = npt.NDArray[np.float64]
@@ -44,10 +44,6 @@ RUNS_PER_PARAMETER = 3
 
 SHORTEST_BLOCK = 1.0
 """Blocks are at least this long [s]."""
-
-DETERMINED = 0.05
-"""A parameter is called determined if its interval's half-width is at most this share of its scale: of
-its value, or of a twentieth of its search range where the value is smaller than that."""
 
 AT_BOUND = 1e-3
 """A parameter closer to a search bound than this share of the range sits at it."""
@@ -69,6 +65,7 @@ class Uncertainty:
     :param at_bounds: parameters at a search bound: ``lower`` or ``upper``.
     :param statements: what these data cannot tell, in words.
     :param clusters: what was taken as independent, in words.
+    :param correlation: of the parameters that the data neither hold at a bound nor leave without rank.
     """
 
     intervals: Mapping[str, tuple[float, float]]
@@ -76,6 +73,15 @@ class Uncertainty:
     at_bounds: Mapping[str, str]
     statements: tuple[str, ...]
     clusters: str
+    correlation: Correlation | None = None
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Correlation of n estimated parameters, (n, n)."""
+
+    names: tuple[str, ...]
+    matrix: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +102,18 @@ class Covariance:
         quantile = stats.t.ppf(0.5 * (1.0 + confidence), self.freedom)
         width = quantile * np.sqrt(np.diag(self.matrix))
         return np.where(self.rankless, np.inf, width)
+
+    def correlation(self, names: Sequence[str]) -> Correlation | None:
+        """Correlation of the parameters (n,) that have a variance; none of fewer than two."""
+        variance = np.diag(self.matrix)
+        kept = np.flatnonzero((variance > 0.0) & ~self.rankless)
+        if len(kept) < 2:
+            return None
+        deviation = np.sqrt(variance[kept])
+        matrix = np.clip(self.matrix[np.ix_(kept, kept)] / np.outer(deviation, deviation), -1.0, 1.0)
+        return Correlation(
+            tuple(names[k] for k in kept.tolist()), tuple(tuple(row) for row in np.round(matrix, 4).tolist())
+        )
 
 
 def estimate_uncertainty(
@@ -146,7 +164,9 @@ def _estimated(
     by_run = length >= len(batch.time) * batch.dt
     clusters = f"{runs} runs" if by_run else f"blocks of {length:.2f} s of {runs} runs"
     bounded = np.array([name in at_bounds for name in parameters.free_names])
-    widths = _half_widths(scores, point, bounded, bias_reduced if by_run else leave_one_out, confidence)
+    inner, covariance = _covariance(scores, point, bounded, bias_reduced if by_run else leave_one_out)
+    widths = np.zeros(len(bounded))
+    widths[inner] = covariance.half_widths(confidence)[: int(np.sum(inner))]
     intervals, not_determined = _sorted(parameters, unit, widths, at_bounds, _one_load(batch), clusters)
     return Uncertainty(
         intervals=intervals,
@@ -154,17 +174,21 @@ def _estimated(
         at_bounds=at_bounds,
         statements=_statements(batch, parameters, not_determined, at_bounds),
         clusters=clusters,
+        correlation=covariance.correlation(
+            [name for name, varies in zip(parameters.free_names, inner, strict=True) if varies]
+        )
+        if np.any(inner)
+        else None,
     )
 
 
-def _half_widths(
+def _covariance(
     scores: Scores,
     point: int,
     bounded: npt.NDArray[np.bool_],
     covariance_of: Callable[[FloatArray, FloatArray], Covariance],
-    confidence: float,
-) -> FloatArray:
-    """Half-widths in the unit cube (n,), zero for parameters that the data hold at a bound.
+) -> tuple[npt.NDArray[np.bool_], Covariance]:
+    """The parameters that the data do not hold at a bound (n,), and the covariance of those.
 
     Of the parameters at a bound only those are held that would go beyond it by more than
     :data:`HELD_BEYOND` standard deviations. Chance alone may have put the others there; the intervals
@@ -177,9 +201,7 @@ def _half_widths(
         beyond = np.abs(np.linalg.pinv(np.sum(curvature, axis=0)) @ np.sum(gradient, axis=0))
         inner = ~(bounded & (beyond > HELD_BEYOND * np.sqrt(np.diag(covariance.matrix))))
         covariance = covariance_of(*clusters_of(scores, point, inner)) if np.any(inner) else covariance
-    widths = np.zeros(len(bounded))
-    widths[inner] = covariance.half_widths(confidence)[: int(np.sum(inner))]
-    return widths
+    return inner, covariance
 
 
 def found_at_bounds(parameters: ParameterSet, unit: FloatArray) -> dict[str, str]:
@@ -236,6 +258,8 @@ def bias_reduced(scores: FloatArray, curvatures: FloatArray) -> Covariance:
     overlap = -np.einsum("cgi,chi->cgh", shared, shared)
     groups = np.arange(len(scores))
     overlap[:, groups, groups] += norms
+    # The ratio has no scale; a parameter next to no rank has figures whose squares would overflow.
+    overlap /= np.maximum(np.abs(overlap).max(axis=(1, 2), keepdims=True), 1e-300)
     trace = np.einsum("cgg->c", overlap)
     freedom = trace**2 / np.maximum(np.einsum("cgh,cgh->c", overlap, overlap), 1e-300)
     return Covariance(whitening.back(moved.T @ moved), np.maximum(freedom, 1.0), whitening.rankless)
@@ -317,7 +341,7 @@ def _sorted(
     intervals, reasons = {}, {}
     for parameter, width, value in zip(parameters.free, widths, parameters.from_unit(unit), strict=True):
         span = parameter.upper - parameter.lower
-        half, scale = float(width) * span, max(abs(float(value)), 0.05 * span)
+        half = float(width) * span
         if parameter.name in at_bounds:
             continue
         if unsplit and parameter.name in split:
@@ -326,7 +350,7 @@ def _sorted(
             reasons[parameter.name] = f"a direction of it leaves the motion unchanged ({clusters})"
         else:
             intervals[parameter.name] = (float(value) - half, float(value) + half)
-            if half > DETERMINED * scale:
+            if half > loosest(float(value), span):
                 reasons[parameter.name] = _wide(parameter, float(value), half)
     return intervals, reasons
 
@@ -335,7 +359,8 @@ def _wide(parameter: Parameter, value: float, half: float) -> str:
     lower, upper = max(value - half, parameter.lower), min(value + half, parameter.upper)
     if (lower, upper) == (parameter.lower, parameter.upper):
         return "could be anything within its search bounds"
-    return f"loosely, between {lower:.3g} and {upper:.3g} {parameter.unit}"
+    unit = "" if parameter.unit == "1" else f" {parameter.unit}"
+    return f"loosely, between {lower:.3g} and {upper:.3g}{unit}"
 
 
 def _statements(
@@ -367,7 +392,8 @@ def _statements(
             if bound == 0.0
             else "the best value may lie beyond it, or the law lacks something"
         )
-        found.append(f"{name} sits at its {side} search bound {bound:g} {parameter.unit}: {reason}.")
+        unit = "" if parameter.unit == "1" else f" {parameter.unit}"
+        found.append(f"{name} sits at its {side} search bound {bound:g}{unit}: {reason}.")
     return tuple(found)
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing as mp
-import os
 import queue
 import signal
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.errors import StribeckError
+from stribeck.fit.jobs import end_with_parent
 from stribeck.fit.search import Incumbent
 
 REPORT_EVERY = 0.2
@@ -25,12 +24,13 @@ It has to be picklable."""
 
 
 def search_in_processes(
-    job: Job, count: int, budget: int, on_progress: Callable[[Incumbent], None]
+    job: Job, count: int, budget: int, on_progress: Callable[[Incumbent], None], *, together: bool = False
 ) -> tuple[Incumbent, float]:
     """Run ``job`` in so many fresh processes, and keep the best point.
 
     A worker that dies is missed, not fatal, as long as one of them has found something.
 
+    :param together: every worker counts the evaluations of all.
     :returns: the incumbent of all, and the longest time a worker spent compiling [s].
     :raises StribeckError: the first worker's error, if none finished.
     """
@@ -38,7 +38,8 @@ def search_in_processes(
     reports = context.Queue()
     processes = [context.Process(target=_work, args=(job, k, reports), daemon=True) for k in range(count)]
     evaluations = [0] * count
-    incumbent = Incumbent(budget, lambda: sum(evaluations), on_progress)
+    total: Callable[[list[int]], int] = max if together else sum
+    incumbent = Incumbent(budget, lambda: total(evaluations), on_progress)
     # Processes inherit what is blocked: Ctrl-C is the parent's business, from their first moment on.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -72,6 +73,7 @@ def search_in_processes(
                 incumbent.offer(unit[None], loss)
             if kind == "done":
                 waiting.discard(worker)
+                incumbent.settle([] if unit is None else [unit], [] if unit is None else loss)
                 finished.append(content[3])
                 compile_seconds = max(compile_seconds, content[4])
     finally:
@@ -81,13 +83,13 @@ def search_in_processes(
             process.join()
     if not finished and incumbent.unit is None:
         raise StribeckError(failure or "no worker finished")
-    incumbent.converged = len(finished) == count and all(finished)
+    incumbent.converged = (together or len(finished) == count) and bool(finished) and all(finished)
     return incumbent, compile_seconds
 
 
 def _work(job: Job, worker: int, reports: Any) -> None:
     """One process, which ends with its parent however that ends."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     last = 0.0
 
     def report(incumbent: Incumbent) -> None:
@@ -101,13 +103,6 @@ def _work(job: Job, worker: int, reports: Any) -> None:
         reports.put(("done", worker, (*_state(incumbent), incumbent.converged, compile_seconds)))
     except StribeckError as error:
         reports.put(("error", worker, str(error)))
-
-
-def _end_with_parent() -> None:
-    parent = mp.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _state(incumbent: Incumbent) -> tuple[int, Any, Any]:

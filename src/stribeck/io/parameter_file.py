@@ -24,6 +24,9 @@ from stribeck.io.files import write_atomically
 SCHEMA = 1
 BLOCK = "stribeck"
 
+OPTIONAL = ("correlation", "minima", "convergence")
+"""What a block may lack, because the first ones did."""
+
 _POSITIVE = ("kt", "R", "ratio", "alpha", "dtheta_stribeck", "current_limit")
 _SIGNED = ("q_offset", "torque_offset", "friction_stribeck")
 
@@ -47,9 +50,13 @@ class Provenance:
     :param supply_voltage: nominal supply of the recordings [V].
     :param temperature: of the servo during the recordings [°C]: ``mean`` over the runs' means (the first
         files had none), ``min`` and ``max``.
-    :param data: fingerprint and number of runs.
+    :param data: fingerprint, number of runs and the digest of each.
     :param search: method, seed, evaluations, how the search ended.
     :param versions: of everything that had a part in it.
+    :param correlation: ``names`` of n estimated parameters and the ``matrix`` (n, n); the first files did
+        not have it, nor the following two.
+    :param minima: the best point and the minima that fit as well: ``error`` [rad] and ``values``.
+    :param convergence: evaluations and equivalent error [rad] at the improvements of the search.
     """
 
     units: Mapping[str, str]
@@ -69,6 +76,9 @@ class Provenance:
     data: Mapping[str, Any]
     search: Mapping[str, Any]
     versions: Mapping[str, str]
+    correlation: Mapping[str, Any] | None = None
+    minima: tuple[Mapping[str, Any], ...] | None = None
+    convergence: tuple[tuple[float, float], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,12 @@ def write_parameter_file(path: Path, content: ParameterFile) -> None:
     flat: dict[str, Any] = {name: float(value) for name, value in content.values.items()}
     flat |= {"model": content.law.name, "actuator": content.actuator.name}
     if content.provenance is not None:
-        flat[BLOCK] = {"schema": SCHEMA, **vars(content.provenance)}
+        block = {
+            name: value
+            for name, value in vars(content.provenance).items()
+            if value is not None or name not in OPTIONAL
+        }
+        flat[BLOCK] = {"schema": SCHEMA, **block}
     write_atomically(path, json.dumps(flat, indent=1, allow_nan=False) + "\n")
 
 
@@ -190,12 +205,13 @@ def _provenance(value: Any, what: str) -> Provenance:
         raise ParameterFileError(
             f"{what}: schema {data.get('schema')!r} is not known, this version reads {SCHEMA}: update stribeck"
         )
-    names = list(Provenance.__dataclass_fields__)
-    strict.check_keys(data, ("schema", *names), (), what, ParameterFileError)
+    names = [name for name in Provenance.__dataclass_fields__ if name not in OPTIONAL]
+    strict.check_keys(data, ("schema", *names), OPTIONAL, what, ParameterFileError)
     mappings = [name for name in names if name not in ("fixed", "statements", "effects", "confidence")]
     for name in mappings:
         if data[name] is not None or name not in ("supply_voltage", "temperature"):
             strict.mapping(data[name], f"{what}: {name}", ParameterFileError)
+    _check_contents(data, what)
     if data["temperature"] is not None:
         _check_temperature(data["temperature"], f"{what}: temperature")
     for name in ("fixed", "statements", "effects"):
@@ -209,7 +225,82 @@ def _provenance(value: Any, what: str) -> Provenance:
         fixed=tuple(data["fixed"]),
         statements=tuple(data["statements"]),
         effects=tuple(data["effects"]),
+        correlation=_correlation(data.get("correlation"), f"{what}: correlation"),
+        minima=_minima(data.get("minima"), f"{what}: minima"),
+        convergence=_pairs(data.get("convergence"), f"{what}: convergence"),
     )
+
+
+def _correlation(value: Any, what: str) -> Mapping[str, Any] | None:
+    if value is None:
+        return None
+    data = strict.mapping(value, what, ParameterFileError)
+    strict.check_keys(data, ("names", "matrix"), (), what, ParameterFileError)
+    names, rows = (_list(data[key], f"{what}: {key}") for key in ("names", "matrix"))
+    texts = tuple(strict.text(name, f"{what}: names", ParameterFileError) for name in names)
+    matrix = tuple(_numbers(row, len(names), f"{what}: matrix") for row in rows)
+    if len(matrix) != len(names) or any(abs(number) > 1.0 for row in matrix for number in row):
+        raise ParameterFileError(
+            f"{what}: expected {len(names)} rows of as many numbers between -1 and 1, found {len(matrix)}"
+        )
+    return {"names": texts, "matrix": matrix}
+
+
+def _minima(value: Any, what: str) -> tuple[Mapping[str, Any], ...] | None:
+    if value is None:
+        return None
+    found = []
+    for item in _list(value, what):
+        data = strict.mapping(item, what, ParameterFileError)
+        strict.check_keys(data, ("error", "values"), (), what, ParameterFileError)
+        values = strict.mapping(data["values"], f"{what}: values", ParameterFileError)
+        numbers = {
+            name: strict.number(number, f"{what}: {name}", ParameterFileError)
+            for name, number in values.items()
+        }
+        error = strict.number(data["error"], f"{what}: error", ParameterFileError)
+        found.append({"error": error, "values": numbers})
+    return tuple(found)
+
+
+def _pairs(value: Any, what: str) -> tuple[tuple[float, float], ...] | None:
+    if value is None:
+        return None
+    pairs = [_numbers(pair, 2, what) for pair in _list(value, what)]
+    return tuple((first, second) for first, second in pairs)
+
+
+def _numbers(value: Any, count: int, what: str) -> tuple[float, ...]:
+    items = _list(value, what)
+    if len(items) != count:
+        raise ParameterFileError(f"{what}: expected {count} numbers, found {len(items)}")
+    return tuple(strict.number(item, what, ParameterFileError) for item in items)
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ParameterFileError(f"{what}: expected a list")
+    return value
+
+
+def _check_contents(data: Mapping[str, Any], what: str) -> None:
+    """Refuse texts and numbers that are none, where somebody reckons with them."""
+    texts = {name: data[name] for name in ("units", "not_determined", "at_bounds", "versions")}
+    if data["data"].get("digests") is not None:
+        texts["digests"] = strict.mapping(data["data"]["digests"], f"{what}: digests", ParameterFileError)
+    for name in ("train", "validation"):
+        texts[name] = dict(enumerate(_list(data["split"].get(name, []), f"{what}: split: {name}")))
+    for name, named in texts.items():
+        for key, value in named.items():
+            strict.text(value, f"{what}: {name}: {key}", ParameterFileError)
+    for key, value in (data["supply_voltage"] or {}).items():
+        strict.number(value, f"{what}: supply_voltage: {key}", ParameterFileError)
+    errors = {key: data["loss"].get(key) for key in ("train_mae", "validation_mae")}
+    steps = {key: data["simulation"].get(key) for key in ("dt", "reset_period")}
+    for key, value in (errors | steps).items():
+        found = 1.0 if value is None else strict.number(value, f"{what}: {key}", ParameterFileError)
+        if key in steps and found <= 0.0:
+            raise ParameterFileError(f"{what}: {key} must be positive, found {value}")
 
 
 def _check_temperature(value: Mapping[str, Any], what: str) -> None:

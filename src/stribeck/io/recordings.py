@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ def read_recordings(
     arm_mass: float | None = None,
     actuator: str | None = None,
     note: Note | None = None,
+    damaged: Callable[[RecordingError], None] | None = None,
 ) -> list[Log]:
     """Every run found in ``folder`` and below: bags, and recordings in the BAM JSON format.
 
@@ -49,6 +50,8 @@ def read_recordings(
     :param arm_mass: rod mass for JSON recordings that give none [kg].
     :param actuator: path of the YAML file of the servo of JSON recordings, if it is not among ours.
     :param note: is told, in one line each, what a user should know of bags that are not finished.
+    :param damaged: is told of each recording that cannot be read, which is then left out; without it the
+        first one is raised.
     :raises RecordingError: for an empty or missing folder, a damaged recording, or two runs of one
         name.
     """
@@ -59,18 +62,20 @@ def read_recordings(
     logs: list[Log] = []
     left_out = ""
     for path in _without_doubles(_recordings_below(folder)):
-        if path.suffix == ".json":
-            if path != folder and _is_parameter_file(path):
-                continue
-            logs.append(read_bam_json(path, actuator=own, arm_mass=arm_mass))
-        else:
-            try:
+        try:
+            if path.suffix != ".json":
                 logs += read_bag(path, signals=signals, joint=joint, bench=bench, note=note)
-            except (BeingRecordedError, CutOffError, TooShortError) as error:
-                if path == folder:
-                    raise
-                left_out = f"{error}"
+            elif path == folder or not _is_parameter_file(path):
+                logs.append(read_bam_json(path, actuator=own, arm_mass=arm_mass))
+        except RecordingError as error:
+            left_out = f"{error}"
+            unfinished = isinstance(error, (BeingRecordedError, CutOffError, TooShortError))
+            if unfinished and path != folder and path.suffix != ".json":
                 note(f"left out: {left_out}")
+            elif damaged is not None:
+                damaged(error)
+            else:
+                raise
     if not logs and left_out:
         raise RecordingError(f"{folder} holds no recordings that can be used: {left_out}")
     if not logs:
@@ -78,13 +83,21 @@ def read_recordings(
             f"{folder} holds no recordings: expected bags (folders with metadata.yaml, .mcap, .db3) or "
             "recordings in the BAM JSON format (.json)"
         )
+    check_names(logs, f"{folder}")
+    return logs
+
+
+def check_names(logs: Sequence[Log], where: str) -> None:
+    """Refuse runs of one name.
+
+    :raises RecordingError: for them.
+    """
     names = [log.name for log in logs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise RecordingError(
-            f"{folder} holds more than one run named {', '.join(twice)}: is a recording there twice?"
+            f"{where} holds more than one run named {', '.join(twice)}: is a recording there twice?"
         )
-    return logs
 
 
 def _recordings_below(path: Path) -> list[Path]:
@@ -145,16 +158,42 @@ def _is_parameter_file(path: Path) -> bool:
     return known and ("model" in content or "fits" in content or "results" in content)
 
 
+def files_digest(folders: Sequence[Path]) -> str:
+    """A digest of the bytes of all recordings in some folders and below, without reading them.
+
+    Where the folders lie does not count, nor do results beside the recordings, nor finished copies of
+    bags that a crash cut off: reading makes those.
+    """
+    digest = hashlib.sha256()
+    for folder in folders:
+        paths = [p for p in _recordings_below(folder) if p.suffix != ".json" or not _is_parameter_file(p)]
+        unfinished = {original_digest(path) for path in paths if unfinished_file(path) is not None}
+        for path in paths:
+            if (
+                unfinished_file(path) is None
+                and path.suffix != ".json"
+                and original_digest(path) in unfinished
+            ):
+                continue
+            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+                if file.is_file():
+                    digest.update(f"{file.relative_to(folder)}\0{file.stat().st_size}\0".encode())
+                    with file.open("rb") as opened:
+                        digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()
+
+
 def fingerprint(logs: Sequence[Log]) -> str:
     """A digest of what was recorded, ``sha256:…``: the same for a JSON recording and a bag made of it.
 
     Times count to 1 ns. Names and the order of runs do not count.
     """
-    digests = sorted(_digest(log) for log in logs)
+    digests = sorted(digest_of(log) for log in logs)
     return "sha256:" + hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def _digest(log: Log) -> str:
+def digest_of(log: Log) -> str:
+    """SHA-256 of what was recorded in one run, in hexadecimal; see :func:`fingerprint`."""
     digest = hashlib.sha256()
     digest.update(repr([float(getattr(log.setup, key)) for key in SETUP_KEYS]).encode())
     for name in ("position", "velocity", "goal", "torque_enable", "supply_voltage", "temperature", "pwm"):

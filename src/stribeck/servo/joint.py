@@ -100,12 +100,7 @@ class EmulatedJoint:
         """Take over what does not change from step to step."""
         before, self._firmware = self._firmware, firmware
         gains = firmware.gains
-        self._law_of_control = replace(
-            self._control,
-            integral_gain=self._control.integral_gain if gains.ki else None,
-            derivative_gain=self._control.derivative_gain if gains.kd else None,
-            goal_speed=firmware.goal_speed,
-        )
+        self._law_of_control = replace(self._control.with_used_terms(gains), goal_speed=firmware.goal_speed)
         actuator = replace(self._actuator, control=self._law_of_control)
         self._plant = Plant(actuator, self.law, self.pendulum, gains)
         self._p = {name: value for name, value in self.values.items() if name != "current_limit"}

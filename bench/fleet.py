@@ -1,0 +1,51 @@
+"""A fleet of eight simulated servos and six laws, beside the same fits as commands one after another."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SEQUENTIAL = ("left_ankle", "torso")
+"""Servos of which each fit is a command of its own; their time stands for that of all eight."""
+
+TRIALS = 5000
+LAWS = ("m1", "m2", "m3", "m4", "m5", "m6")
+
+
+def measure() -> dict[str, float]:
+    """Seconds of the fleet, and of the commands of two servos, scaled to eight."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run("examples/simulate_fleet.py", str(folder), "--trials", str(TRIALS))
+        fleet = run("-m", "stribeck", "fit-all", str(folder / "fleet.yaml"), "--quiet")
+        again = run("-m", "stribeck", "fit-all", str(folder / "fleet.yaml"), "--quiet")
+        part = sum(
+            run(*f"-m stribeck fit --quiet --trials {TRIALS} --validation-fraction 0.25 --model {law}".split(),
+                "--logdir", str(folder / "bags" / servo), "--output", str(folder / "one" / servo / f"{law}.json"))
+            for servo in SEQUENTIAL
+            for law in LAWS
+        )  # fmt: skip
+    commands = 8 / len(SEQUENTIAL) * part
+    print(f"\n8 servos x 6 laws, {TRIALS} trials, {os.cpu_count()} cores:")
+    print(
+        f"fit-all {fleet:.0f} s, once more {again:.1f} s; 48 commands one after another {commands:.0f} s",
+        end="",
+    )
+    print(f" ({part:.0f} s for those of {len(SEQUENTIAL)} servos, scaled): {commands / fleet:.1f} times")
+    return {"fit_all_s": fleet, "up_to_date_s": again, "commands_s": commands, "commands_measured_s": part}
+
+
+def run(*words: str) -> float:
+    """Seconds that a program takes."""
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, *words], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    measure()

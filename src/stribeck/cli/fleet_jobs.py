@@ -1,0 +1,102 @@
+"""What the processes of ``stribeck fit-all`` do: read one servo's recordings, fit one law to them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+
+from stribeck.cli.fit import tasks_of
+from stribeck.cli.inputs import recordings_of, warn_of_supply
+from stribeck.core.log import Log
+from stribeck.errors import RecordingError, StribeckError
+from stribeck.fit.acceptance import check_freed
+from stribeck.fit.fleet import INPUTS, LEFT_OUT, Prepared, inputs_digest
+from stribeck.fit.identify import Task, identify
+from stribeck.fit.jobs import ABANDONED
+from stribeck.io.parameter_file import ParameterFile
+from stribeck.io.recordings import check_names, files_digest
+
+
+def prepare(
+    arguments: argparse.Namespace, honoured: Sequence[str], folders: Sequence[Path], laws: Sequence[str]
+) -> Prepared:
+    """Read a servo's recordings, those that can be read, and check its options.
+
+    :param arguments: options of ``stribeck fit``.
+    :param honoured: those that have a part in the result.
+    :raises StribeckError: if no recording can be read, or something does not go together.
+    """
+    recordings = files_digest(folders)
+    options = {name: getattr(arguments, name) for name in honoured}
+    left_out: list[str] = []
+    notes: list[str] = []
+    logs = _logs(arguments, folders, left_out, notes)
+    tasks = tasks_of(arguments, logs, laws)
+    warn_of_supply(logs, tasks[0].actuator, notes.append)
+    return Prepared(
+        tasks=pickle.dumps(dict(zip(laws, tasks, strict=True))),
+        freed=tuple(arguments.free),
+        inputs={law: inputs_digest(options, law, recordings) for law in laws},
+        left_out=tuple(left_out),
+        notes=tuple(notes),
+    )
+
+
+def fit_law(prepared: Prepared, law: str, compiled: Path | None) -> ParameterFile:
+    """Fit one law.
+
+    :param compiled: folder through which processes share what they have compiled.
+    :raises StribeckError: if nothing can be found.
+    """
+    if compiled is not None:
+        _share_compiled(compiled)
+    abandoned = ABANDONED.get()
+    task: Task = pickle.loads(prepared.tasks)[law]  # noqa: S301 - of a process of ours
+    try:
+        if prepared.freed:
+            check_freed(task, prepared.freed, stop=abandoned)
+        file = identify(task, stop=abandoned).parameter_file()
+    except KeyboardInterrupt:
+        raise StribeckError("given up: nobody waits for it") from None
+    assert file.provenance is not None  # noqa: S101 - a fit has one
+    data = {**file.provenance.data, INPUTS: prepared.inputs[law]}
+    if prepared.left_out:
+        data[LEFT_OUT] = list(prepared.left_out)
+    return replace(file, provenance=replace(file.provenance, data=data))
+
+
+def _logs(
+    arguments: argparse.Namespace, folders: Sequence[Path], left_out: list[str], notes: list[str]
+) -> list[Log]:
+    logs: list[Log] = []
+    for folder in folders:
+        here = argparse.Namespace(**{**vars(arguments), "logdir": folder})
+        before = len(left_out)
+        try:
+            logs += recordings_of(here, notes.append, lambda error: left_out.append(str(error)))
+        except RecordingError as error:
+            if len(left_out) == before:
+                left_out.append(str(error))
+    if not logs:
+        more = f" (and {len(left_out) - 1} more)" if len(left_out) > 1 else ""
+        raise RecordingError(f"no recording can be used: {left_out[0]}{more}")
+    check_names(logs, ", ".join(map(str, folders)))
+    return logs
+
+
+def _share_compiled(folder: Path) -> None:
+    """Load what another process has compiled, where the programs are the same: servos of one kind, recorded alike.
+
+    A folder that the user gave JAX stays in use.
+    """
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)  # type: ignore[no-untyped-call]
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)  # type: ignore[no-untyped-call]

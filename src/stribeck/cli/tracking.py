@@ -1,0 +1,117 @@
+"""Fits as runs of Weights & Biases: ``--wandb``.
+
+Its own variables decide where a run goes (``WANDB_MODE=offline``, ``WANDB_DIR``, ``WANDB_ENTITY``, …). Whatever
+goes wrong there is one warning, and the fit goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from stribeck.cli.inputs import warn
+from stribeck.errors import MissingDependencyError
+from stribeck.fit.result import FitResult
+from stribeck.fit.study import shown
+from stribeck.io.parameter_file import write_parameter_file
+
+
+class Tracker:
+    """A run of Weights & Biases.
+
+    :param project: its project.
+    :param name: its name.
+    :param config: what was asked for.
+    """
+
+    def __init__(self, project: str, name: str, config: Mapping[str, Any]) -> None:
+        self._run: Any = None
+        with self._harmless():
+            import wandb
+
+            settings = wandb.Settings(console="off", silent=True)
+            self._run = wandb.init(
+                project=project, name=name, config=dict(config), job_type="fit", settings=settings
+            )
+
+    def log(self, result: FitResult) -> None:
+        """The best point so far."""
+        if self._run is None:
+            return
+        with self._harmless():
+            self._run.log(_figures(result), step=result.evaluations)
+
+    def finish(self, result: FitResult) -> None:
+        """What was found."""
+        self.log(result)
+        if self._run is None:
+            return
+        with self._harmless():
+            self._run.summary.update(result.summary())
+            # What lies in the folder of a run belongs to it, and is uploaded where runs are.
+            write_parameter_file(Path(self._run.dir) / f"{result.law.name}.json", result.parameter_file())
+
+    def close(self) -> None:
+        """End the run, finished or not."""
+        if self._run is not None:
+            with self._harmless():
+                self._run.finish()
+
+    @contextmanager
+    def _harmless(self) -> Iterator[None]:
+        """Let no error through; after the first one nothing is tried again."""
+        try:
+            yield
+        except Exception as error:
+            self._run = None
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            warn(f"Weights & Biases: {reason}; the fit goes on without it")
+
+
+@contextmanager
+def tracked(arguments: argparse.Namespace, law: str) -> Iterator[Tracker | None]:
+    """The run of one law, if runs are asked for."""
+    if not arguments.wandb:
+        yield None
+        return
+    tracker = Tracker(arguments.wandb_project, law, config_of(arguments, law))
+    try:
+        yield tracker
+    finally:
+        tracker.close()
+
+
+def check_tracking(arguments: argparse.Namespace) -> None:
+    """Raise :class:`MissingDependencyError` if what ``--wandb`` needs is not here."""
+    if not arguments.wandb:
+        return
+    # Errors of its own would be reported to its makers, also in offline mode. It asks on import.
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    try:
+        importlib.import_module("wandb")
+    except ModuleNotFoundError:
+        raise MissingDependencyError("--wandb needs wandb: pip install 'stribeck[wandb]'") from None
+
+
+def config_of(arguments: argparse.Namespace, law: str) -> dict[str, Any]:
+    """The arguments as a run shows them, the law by name, without passwords."""
+    found = {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in vars(arguments).items()
+        if key not in ("verb", "module")
+    }
+    urls = {key: shown(found[key]) for key in ("study", "load_study") if found[key] is not None}
+    return {**found, **urls, "model": law}
+
+
+def _figures(result: FitResult) -> dict[str, float]:
+    figures = {"evaluations": float(result.evaluations), "train_mae": result.train.mean}
+    if result.validation is not None:
+        figures["validation_mae"] = result.validation.mean
+    values = result.parameters.values()
+    return figures | {f"parameters/{name}": float(value) for name, value in values.items()}

@@ -1,0 +1,178 @@
+"""The fits of a fleet: which are there and up to date, and all of them side by side."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import stribeck
+from stribeck.core.actuator import Actuator
+from stribeck.errors import ParameterFileError
+from stribeck.io.parameter_file import ParameterFile, read_parameter_file
+
+SCHEMA = 1
+
+INPUTS = "inputs"
+"""Key of a fit's :func:`inputs_digest` in the block ``data`` of its parameter file."""
+
+LEFT_OUT = "left_out"
+"""Key of the recordings that could not be read, in the same block."""
+
+BEST_WITHIN = 1.02
+"""The law with the fewest parameters whose error is within this ratio of the lowest is the best."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """One servo, read and checked.
+
+    :param tasks: pickled :class:`stribeck.fit.identify.Task` by law: who hands them on needs no JAX.
+    :param freed: effect parameters that were freed.
+    :param inputs: :func:`inputs_digest` of each law.
+    :param left_out: recordings that could not be read, and why.
+    :param notes: what a user should know.
+    """
+
+    tasks: bytes
+    freed: tuple[str, ...]
+    inputs: Mapping[str, str]
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One line of a fleet's summary.
+
+    :param train, validation: mean absolute errors [rad].
+    :param free: number of identified parameters.
+    :param runs: that were fitted.
+    :param failure: why there is no fit, or none of these inputs; empty if there is one.
+    :param left_out: recordings that could not be read, and why.
+    """
+
+    servo: str
+    law: str
+    params: str
+    actuator: str = ""
+    train: float | None = None
+    validation: float | None = None
+    free: int | None = None
+    runs: int | None = None
+    evaluations: int | None = None
+    outcome: str = ""
+    failure: str = ""
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> float:
+        """What laws are compared by [rad]: the error on runs held out where there are some."""
+        found = self.train if self.validation is None else self.validation
+        return float("inf") if found is None else found
+
+
+def inputs_digest(options: Mapping[str, Any], law: str, recordings: str) -> str:
+    """A digest of everything that a fit follows from: recordings, options, law and version of this software.
+
+    Files that options name (``signals``, ``actuator``) count by what they hold, not by where they lie.
+
+    :param recordings: see :func:`stribeck.io.recordings.files_digest`.
+    """
+    named = {
+        key: hashlib.sha256(Path(value).read_bytes()).hexdigest()
+        for key, value in options.items()
+        if key in ("signals", "actuator") and str(value).endswith((".yaml", ".yml"))
+    }
+    content = json.dumps(
+        [stribeck.__version__, law, {**options, **named}, recordings], sort_keys=True, default=str
+    )
+    return "sha256:" + hashlib.sha256(content.encode()).hexdigest()
+
+
+def up_to_date(path: Path, digest: str, actuator: Actuator | None) -> ParameterFile | None:
+    """The parameter file at ``path``, if it was fitted from these inputs."""
+    if not path.is_file():
+        return None
+    try:
+        found = read_parameter_file(path, actuator)
+    except ParameterFileError:  # cut off, or somebody else's: the fit takes its place
+        return None
+    made_of = None if found.provenance is None else found.provenance.data.get(INPUTS)
+    return found if made_of == digest else None
+
+
+def fit_of(servo: str, law: str, params: str, file: ParameterFile) -> Fit:
+    """The line of a parameter file that a fleet wrote."""
+    known = file.provenance
+    assert known is not None  # noqa: S101 - a fleet writes no other
+    return Fit(
+        servo=servo,
+        law=law,
+        params=params,
+        actuator=file.actuator.name,
+        train=known.loss["train_mae"],
+        validation=known.loss["validation_mae"],
+        free=len(known.bounds),
+        runs=known.data["runs"],
+        evaluations=known.search["evaluations"],
+        outcome=known.search["outcome"],
+        left_out=tuple(known.data.get(LEFT_OUT, ())),
+    )
+
+
+def best_of(fits: Sequence[Fit]) -> Fit | None:
+    """The best of one servo's fits; see :data:`BEST_WITHIN`."""
+    done = [fit for fit in fits if fit.train is not None]
+    if not done:
+        return None
+    limit = BEST_WITHIN * min(fit.error for fit in done)
+    return min((fit for fit in done if fit.error <= limit), key=lambda fit: (fit.free, fit.error))
+
+
+def by_servo(fits: Sequence[Fit]) -> dict[str, list[Fit]]:
+    """Fits of each servo, in their order."""
+    found: dict[str, list[Fit]] = {}
+    for fit in fits:
+        found.setdefault(fit.servo, []).append(fit)
+    return found
+
+
+def left_out_of(fits: Sequence[Fit]) -> list[str]:
+    """The recordings that could not be read, of one servo's fits."""
+    return list(dict.fromkeys(reason for fit in fits for reason in fit.left_out))
+
+
+def summary_json(fits: Sequence[Fit], complete: bool) -> str:
+    """All fits for scripts; errors in rad.
+
+    :param complete: every fit was tried: the fleet was not interrupted.
+    """
+    servos = by_servo(fits)
+    best = {servo: found.law if (found := best_of(own)) else None for servo, own in servos.items()}
+    left_out = {servo: reasons for servo, own in servos.items() if (reasons := left_out_of(own))}
+    lines = [{key: value for key, value in asdict(fit).items() if key != LEFT_OUT} for fit in fits]
+    content = {
+        "schema": SCHEMA,
+        "stribeck": stribeck.__version__,
+        "complete": complete,
+        "best": best,
+        LEFT_OUT: left_out,
+        "fits": lines,
+    }
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def summary_csv(fits: Sequence[Fit]) -> str:
+    """All fits as a table; errors in rad, fields without a value empty."""
+    text = io.StringIO()
+    columns = [name for name in Fit.__dataclass_fields__ if name != LEFT_OUT]
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(fit) for fit in fits)
+    return text.getvalue()

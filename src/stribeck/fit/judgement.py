@@ -1,0 +1,121 @@
+"""Which of several laws describes recordings best, and whether a simpler one does as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from stribeck.fit.assessment import Assessed, Assessment
+
+FloatArray = npt.NDArray[np.float64]
+
+Basis = Literal["held out", "fitted", "all"]
+"""The runs that a judgement rests on: held out of every fit, fitted by every file, or all there are."""
+
+AS_GOOD = 0.05
+"""A law whose mean error is this share above another's at most does as well."""
+
+CONFIDENCE = 0.95
+
+CARRIES_OVER, FAILS = 1.25, 2.0
+"""Error on runs held out over error on fitted runs: up to the first a law carries over, from the second on it fails."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A law beside the best one, run by run.
+
+    :param label: the other law's file.
+    :param more: how much larger its mean error is [rad].
+    :param interval: of that at :data:`CONFIDENCE`, by Student's t over runs; none of fewer than three runs.
+    :param outcome: ``as good`` within :data:`AS_GOOD`, ``worse`` where chance is ruled out, else
+        ``undecided``.
+    """
+
+    label: str
+    more: float
+    interval: tuple[float, float] | None
+    outcome: Literal["as good", "undecided", "worse"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the errors say.
+
+    :param basis: the runs judged on.
+    :param runs: their names.
+    :param means: mean error of each file on them [rad], by label.
+    :param best: the file with the smallest one.
+    :param comparisons: all others, the simpler laws first.
+    :param simplest: the simplest law that does as well as the best, the best itself if none does.
+    """
+
+    basis: Basis
+    runs: tuple[str, ...]
+    means: dict[str, float]
+    best: str
+    comparisons: tuple[Comparison, ...]
+    simplest: str
+
+
+def judge(assessment: Assessment) -> Judgement:
+    """Rank parameter files by their errors, on runs that none of them was fitted to if there are any."""
+    files = assessment.files
+    basis, names = _basis(assessment)
+    errors = {one.label: np.array([one.runs[name].error for name in names]) for one in files}
+    means = {label: float(np.mean(values)) for label, values in errors.items()}
+    by_size = sorted(files, key=lambda one: (_size(one), means[one.label]))
+    best = min(by_size, key=lambda one: means[one.label])
+    comparisons = tuple(
+        compare(one.label, errors[one.label], errors[best.label]) for one in by_size if one is not best
+    )
+    good = {best.label, *(other.label for other in comparisons if other.outcome == "as good")}
+    simplest = next(one.label for one in by_size if one.label in good)
+    return Judgement(basis, names, means, best.label, comparisons, simplest)
+
+
+def _size(one: Assessed) -> int:
+    return len(one.file.law.parameter_names)
+
+
+def _basis(assessment: Assessment) -> tuple[Basis, tuple[str, ...]]:
+    names = tuple(run.log.name for run in assessment.runs)
+    unseen = tuple(
+        name
+        for name in names
+        if all(one.roles[name] in ("held out", "not in the fit") for one in assessment.files)
+    )
+    if unseen:
+        return "held out", unseen
+    fitted = tuple(name for name in names if all(one.roles[name] == "fitted" for one in assessment.files))
+    return ("fitted", fitted) if fitted else ("all", names)
+
+
+def compare(label: str, errors: FloatArray, best: FloatArray) -> Comparison:
+    """Errors of two laws on the same runs (R,) [rad], the better law second."""
+    more = errors - best
+    mean, count = float(np.mean(more)), len(more)
+    interval = None
+    if count >= 3:
+        half = float(stdtrit(count - 1, 0.5 * (1.0 + CONFIDENCE)) * np.std(more, ddof=1) / np.sqrt(count))
+        interval = (mean - half, mean + half)
+    if mean <= AS_GOOD * float(np.mean(best)):
+        return Comparison(label, mean, interval, "as good")
+    return Comparison(label, mean, interval, "worse" if interval and interval[0] > 0.0 else "undecided")
+
+
+def carries_over(one: Assessed) -> float | None:
+    """Mean error on runs that were not fitted over that on the fitted ones; ``None`` without either."""
+    unseen, fitted = one.errors("held out", "not in the fit"), one.errors("fitted")
+    if not unseen or not fitted:
+        return None
+    return _ratio(list(unseen.values()), list(fitted.values()))
+
+
+def _ratio(unseen: Sequence[float], fitted: Sequence[float]) -> float:
+    return float(np.mean(unseen) / np.mean(fitted))

@@ -1,0 +1,75 @@
+"""Minima as good as the best one, and what they disagree about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.parameters import ParameterSet, disagreements
+from stribeck.fit.objective import EQUALLY_GOOD, equivalent_error
+from stribeck.fit.search import Incumbent
+from stribeck.fit.uncertainty import Uncertainty
+
+FloatArray = npt.NDArray[np.float64]
+
+DISTINCT = 1e-3
+"""Points of the unit cube that are closer than this along every axis are one."""
+
+MOST_MINIMA = 12
+"""So many are kept."""
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where an independent search ended.
+
+    :param error: the constant error that has the loss found there [rad].
+    :param values: of the free parameters.
+    """
+
+    error: float
+    values: Mapping[str, float]
+
+
+def equally_good(parameters: ParameterSet, best: FloatArray, incumbent: Incumbent) -> tuple[Minimum, ...]:
+    """The best point (n,) of the unit cube, then the minima that fit as well, the better first.
+
+    Searches of few evaluations end nowhere; without an end of theirs there is the best point alone.
+    """
+    kept = [best]
+    losses = [incumbent.loss]
+    for loss, point in sorted(incumbent.minima, key=lambda found: found[0]):
+        if loss > incumbent.loss * (1.0 + EQUALLY_GOOD) or len(kept) == MOST_MINIMA:
+            break
+        if np.min(np.max(np.abs(np.stack(kept) - point), axis=1)) > DISTINCT:
+            kept.append(point)
+            losses.append(loss)
+    return tuple(
+        Minimum(
+            float(equivalent_error(loss)),
+            dict(zip(parameters.free_names, parameters.from_unit(point).tolist(), strict=True)),
+        )
+        for loss, point in zip(losses, kept, strict=True)
+    )
+
+
+def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[Minimum]) -> Uncertainty:
+    """What is known, less what equally good minima disagree about: no interval around one of them holds that."""
+    spans = {parameter.name: parameter.upper - parameter.lower for parameter in parameters.free}
+    found = disagreements(spans, [minimum.values for minimum in minima])
+    reasons = {
+        name: f"minima that fit as well lie between {lowest:.3g} and {highest:.3g} {parameters[name].unit}"
+        for name, (lowest, highest) in found.items()
+        if name not in uncertainty.not_determined and name not in uncertainty.at_bounds
+    }
+    if not reasons:
+        return uncertainty
+    listed = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
+    return replace(
+        uncertainty,
+        not_determined={**uncertainty.not_determined, **reasons},
+        statements=(*uncertainty.statements, f"Not determined in spite of a narrow interval: {listed}."),
+    )

@@ -1,0 +1,309 @@
+"""Searches that live in a study: batch by batch, by any number of workers on any number of machines.
+
+What to try next follows from the study's finished trials alone. A worker samples a batch from what it
+has read, evaluates it in one compiled call, appends it, and reads what the others appended. So a
+worker may join, leave or be killed at any time, and to resume is to read.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import optuna
+from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.trial import TrialState
+
+from stribeck.core.parameters import ParameterSet
+from stribeck.fit.search import BudgetSpentError, Incumbent, Problem, Restart, done, fold
+from stribeck.fit.trials import Sample, Trials, sample_of, trial_of
+
+Point = frozenset[tuple[str, float]]
+FloatArray = npt.NDArray[np.float64]
+
+SAMPLED = "cmaes"
+"""User attribute of a trial: the restart and generation of CMA-ES that it is of, and its point before folding."""
+
+SILENCE = 4
+"""A worker of which nothing was heard for so many batches of one's own is slow or gone."""
+
+
+class Sampler(Protocol):
+    """Points to try, from the trials so far."""
+
+    @property
+    def problem(self) -> Problem:
+        """What the next points are to be evaluated with."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether there is nothing left to try."""
+
+    def ask(self, count: int) -> list[Sample]:
+        """Points to try, not yet evaluated."""
+
+    def tell(self, trials: Sequence[Sample]) -> None:
+        """Take notice of finished trials, whoever evaluated them."""
+
+
+class OptunaSampler:
+    """One of Optuna's samplers, which works in memory on a copy of the study.
+
+    :param sampler: of whatever kind.
+    :param parameters: to identify.
+    """
+
+    converged = False
+
+    def __init__(
+        self, problem: Problem, sampler: optuna.samplers.BaseSampler, parameters: ParameterSet
+    ) -> None:
+        self.problem = problem
+        self._study = optuna.create_study(sampler=sampler)
+        self._distributions = distributions_of(parameters)
+        self._asked: dict[Point, int] = {}
+
+    def ask(self, count: int) -> list[Sample]:
+        """See :class:`Sampler`."""
+        numbers = [self._study.ask(self._distributions).number for _ in range(count)]
+        known = self._study.get_trials(deepcopy=False)
+        asked = [known[number] for number in numbers]
+        self._asked |= {_key(trial.params): trial.number for trial in asked}
+        return [sample_of(trial) for trial in asked]
+
+    def tell(self, trials: Sequence[Sample]) -> None:
+        """See :class:`Sampler`."""
+        for trial in trials:
+            number = self._asked.pop(_key(trial.params), None)
+            if number is None:
+                self._study.add_trial(trial_of(trial, self._distributions))
+            else:
+                self._study.tell(number, trial.value)
+
+
+@dataclass
+class Chain:
+    """One restart of CMA-ES, as the study's trials have advanced it.
+
+    :param generation: how many generations it has been told.
+    :param waiting: the trials of the generation that is not yet whole.
+    :param trials: how many it has been told in all.
+    :param owner: the worker that advanced it last.
+    """
+
+    restart: Restart
+    generation: int = 0
+    waiting: list[Sample] = field(default_factory=list)
+    trials: int = 0
+    owner: str | None = None
+
+    def take(self, sample: Sample) -> None:
+        """Count a trial, if it was sampled from the distribution as it stands."""
+        tag = sample.user_attrs[SAMPLED]
+        if tag["generation"] != self.generation or tag["population"] != self.restart.population:
+            return
+        self.owner = tag["worker"]
+        self.trials += 1
+        self.waiting.append(sample)
+        if len(self.waiting) < self.restart.population:
+            return
+        points = np.array([sample.user_attrs[SAMPLED]["point"] for sample in self.waiting])
+        self.restart.tell(points, np.array([sample.value for sample in self.waiting]))
+        self.waiting.clear()
+        self.generation += 1
+
+
+class SharedCMA:
+    """Several CMA-ES side by side, whose distributions follow from the study's trials.
+
+    CMA-ES takes harm from points that were sampled before its last step: of two workers on one
+    distribution each would undo what the other learned. So each advances a chain of its own, and the
+    search is over when two of them have ended in one minimum. A chain whose worker is silent is free for
+    the others, and a trial that comes too late counts for the best point only.
+
+    :param problem: over whole runs.
+    :param seed: of the study.
+    :param budget: trials that the study was opened for.
+    :param population: points per generation of the first chains; it doubles with every two that ended.
+    :param worker: name of this worker.
+    :param rng: of this worker.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        parameters: ParameterSet,
+        incumbent: Incumbent,
+        *,
+        seed: int,
+        budget: int,
+        population: int,
+        worker: str,
+        rng: np.random.Generator,
+    ) -> None:
+        self._whole, self._parameters, self._incumbent = problem, parameters, incumbent
+        self._seed, self._budget, self._population, self._rng = seed, budget, population, rng
+        self._me, self._batches = worker, 0
+        self._heard: dict[str, int] = {}
+        self._found: list[float] = []
+        self._ended: set[int] = set()
+        self._chains: dict[int, Chain] = {}
+        self._current = 0
+        self._begin(0, population)
+
+    def _begin(self, index: int, population: int) -> None:
+        rng = np.random.default_rng([self._seed, index])
+        # At least two have to end.
+        restart = Restart(self._whole, population, 0.3, rng, self._budget // 2)
+        self._chains[index] = Chain(restart)
+
+    @property
+    def problem(self) -> Problem:
+        """See :class:`Sampler`."""
+        return self._chains[self._current].restart.problem
+
+    @property
+    def converged(self) -> bool:
+        """See :class:`Sampler`."""
+        return done(self._incumbent, self._found)
+
+    def ask(self, count: int) -> list[Sample]:
+        """See :class:`Sampler`."""
+        self._batches += 1
+        chain = self._chains[self._current]
+        points = chain.restart.search.ask_population(count, self._rng)
+        tag = {
+            "restart": self._current,
+            "population": chain.restart.population,
+            "generation": chain.generation,
+            "worker": self._me,
+        }
+        values = params_of(self._parameters, fold(points))
+        return [
+            Sample(params, user_attrs={SAMPLED: {**tag, "point": point}})
+            for params, point in zip(values, points.tolist(), strict=True)
+        ]
+
+    def tell(self, samples: Sequence[Sample]) -> None:
+        """See :class:`Sampler`."""
+        for sample in samples:
+            tag = sample.user_attrs.get(SAMPLED)
+            if tag is None:
+                continue
+            if self._batches:  # what was there before tells nothing of who is there now
+                self._heard[tag["worker"]] = self._batches
+            index = tag["restart"]
+            if index in self._ended:
+                continue
+            if index not in self._chains:
+                self._begin(index, tag["population"])
+            chain = self._chains[index]
+            chain.take(sample)
+            if chain.restart.stopped:
+                self._found.append(chain.restart.search.best_loss)
+                self._ended.add(index)
+                del self._chains[index]
+        self._current = self._chain_to_advance()
+
+    def _chain_to_advance(self) -> int:
+        """The most advanced chain that is free; or else one of a worker that has several; or a new one."""
+        trials = {index: chain.trials for index, chain in self._chains.items()}
+        owners = [chain.owner for chain in self._chains.values()]
+        free = [index for index, chain in self._chains.items() if not self._taken(chain.owner)]
+        spare = [index for index, chain in self._chains.items() if owners.count(chain.owner) > 1]
+        if free:
+            return max(free, key=trials.__getitem__)
+        if spare:
+            return min(spare, key=trials.__getitem__)
+        index = max([*self._chains, *self._ended]) + 1
+        self._begin(index, self._population * 2 ** (len(self._found) // 2))
+        return index
+
+    def _taken(self, owner: str | None) -> bool:
+        """Whether a chain is another worker's, one that was heard of lately."""
+        if owner is None or owner == self._me or owner not in self._heard:
+            return False
+        return self._batches - self._heard[owner] <= SILENCE
+
+
+def sample(
+    sampler: Sampler,
+    whole: Problem,
+    incumbent: Incumbent,
+    trials: Trials,
+    parameters: ParameterSet,
+    batch: int,
+) -> None:
+    """Work on a study until it has all its trials, or nothing is left to try.
+
+    :param whole: the problem over whole runs; trials of another one enter the study as pruned.
+    :param incumbent: its budget is that of the study.
+    :param batch: trials evaluated and appended at a time.
+    :raises BudgetSpentError: when the study has all its trials.
+    """
+    count = 0
+    incumbent.evaluations = lambda: count
+    is_open = True
+    while True:
+        news = trials.news()
+        count += len(news)
+        complete = [trial for trial in news if trial.state == TrialState.COMPLETE]
+        if complete:
+            incumbent.offer(units_of(parameters, complete), np.array([trial.value for trial in complete]))
+        else:
+            incumbent.on_progress(incumbent)
+        sampler.tell(news)
+        if incumbent.remaining <= 0:
+            raise BudgetSpentError
+        if not is_open:
+            incumbent.converged = True
+            return
+        if sampler.converged:
+            # What others have added by then is read, what they have not is not added any more: all end alike.
+            trials.end()
+            is_open = False
+            continue
+        asked = sampler.ask(min(batch, incumbent.remaining))
+        state = TrialState.COMPLETE if sampler.problem is whole else TrialState.PRUNED
+        losses = sampler.problem.losses(units_of(parameters, asked))
+        found = zip(asked, losses.tolist(), strict=True)
+        is_open = trials.append([replace(s, state=state, value=loss) for s, loss in found], incumbent.budget)
+
+
+def sampler_for(method: str, seed: int, population: int) -> optuna.samplers.BaseSampler:
+    """Optuna's sampler behind a method."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        if method == "tpe":
+            # Trials of one batch that have no value yet count as bad.
+            return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        if method == "nsgaii":
+            return optuna.samplers.NSGAIISampler(seed=seed, population_size=population)
+        return optuna.samplers.RandomSampler(seed=seed)
+
+
+def distributions_of(parameters: ParameterSet) -> dict[str, BaseDistribution]:
+    """Name and search range of each free parameter."""
+    return {
+        parameter.name: FloatDistribution(parameter.lower, parameter.upper) for parameter in parameters.free
+    }
+
+
+def params_of(parameters: ParameterSet, points: FloatArray) -> list[dict[str, float]]:
+    """Values by name of points of the unit cube (C, n), within the bounds to the last bit."""
+    values = np.clip(parameters.from_unit(points), parameters.lower, parameters.upper)
+    return [dict(zip(parameters.free_names, row, strict=True)) for row in values.tolist()]
+
+
+def units_of(parameters: ParameterSet, trials: Sequence[Sample]) -> FloatArray:
+    """Points of the unit cube (C, n) of trials."""
+    rows = [[trial.params[name] for name in parameters.free_names] for trial in trials]
+    return np.clip(parameters.to_unit(rows), 0.0, 1.0)
+
+
+def _key(params: Mapping[str, float]) -> Point:
+    return frozenset(params.items())

@@ -1,0 +1,155 @@
+r"""Servos at joints of a MuJoCo model, step by step.
+
+Before every step the controller computes what the firmware does, sets the motor torque as an applied force and the
+friction law's budget as ``frictionloss``; MuJoCo then finds the friction within it. The load that laws M3 to M6
+depend on is that of the step before (Duclusaud et al., §IV-E):
+
+.. math::
+
+    \tau_{e,i} = M_{ii}\ddot q_i - \tau_{m,i} - \tau_{f,i}
+
+all that acts on joint i but its motor, its friction and its own inertia, which for a pendulum is the torque of gravity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.errors import ConfigError
+from stribeck.mujoco.drive import Drive, Memory
+from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
+from stribeck.mujoco.servo import Servo
+
+Numbers = Sequence[float] | npt.NDArray[np.float64]
+
+
+class Controller:
+    """Servos at joints of a model.
+
+    :param model: the model; it is changed, now (:func:`~stribeck.mujoco.joints.take_over`) and in every step, so each
+        simulation that runs at the same time needs a model of its own.
+    :param servos: a servo for each joint, by the joint's name; their order is that of the goals.
+    :param replace_actuators: switch off the model's own actuators of these joints.
+    :raises ConfigError: for what cannot be simulated.
+
+    ``qfrc_applied`` of these joints is the controller's; disturbances go into ``xfrc_applied``.
+    """
+
+    def __init__(
+        self, model: mujoco.MjModel, servos: Mapping[str, Servo], *, replace_actuators: bool = False
+    ) -> None:
+        self._model = model
+        self._joints = take_over(model, servos, replace_actuators)
+        self._timestep = float(model.opt.timestep)
+        self._drives = [Drive(servo, self._timestep) for servo in servos.values()]
+        self._time = math.inf
+        self._cycle = 0
+        self._memory: list[Memory] = []
+        self._force = [0.0] * len(self._joints)
+        self._external = [0.0] * len(self._joints)
+        self._rows = [0] * len(self._joints)
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """The names of the joints, in the order of the goals."""
+        return tuple(joint.name for joint in self._joints)
+
+    @property
+    def external_torque(self) -> npt.NDArray[np.float64]:
+        r"""The load :math:`\tau_e` that the laws were last evaluated with [N m], of each joint."""
+        return np.array(self._external)
+
+    def reset(self, data: mujoco.MjData, goals: Numbers, torque_enable: Numbers | None = None) -> None:
+        """Begin anew in the state that the data are in: firmware at rest at the goals, forces of this very state.
+
+        :meth:`update` does it by itself at the first step, and when the simulation's time goes backwards; a state
+        that was put in with its time going on needs it.
+        """
+        enable = self._flags(torque_enable)
+        self._memory = [
+            drive.start(float(goal), on) for drive, goal, on in zip(self._drives, goals, enable, strict=True)
+        ]
+        for joint in self._joints:
+            data.qfrc_applied[joint.dof] = 0.0
+            self._model.dof_frictionloss[joint.dof] = SMALLEST_LOSS
+        self._force = [0.0] * len(self._joints)
+        mujoco.mj_forward(self._model, data)
+        self._measure(data)
+        self._cycle = 0
+
+    def update(self, data: mujoco.MjData, goals: Numbers, torque_enable: Numbers | None = None) -> None:
+        """Set what the servos do in the coming step; call it before each ``mj_step``.
+
+        :param goals: goal position of each joint [rad].
+        :param torque_enable: 1 with torque on, 0 with torque off; default: on.
+        :raises ConfigError: for goals that are not finite, or not one for each joint; for a model whose time step
+            was changed.
+        """
+        if len(goals) != len(self._joints) or not all(map(math.isfinite, goals)):
+            raise ConfigError(
+                f"expected {len(self._joints)} finite goals ({', '.join(self.joints)}), found {list(goals)}"
+            )
+        enable = self._flags(torque_enable)
+        time = data.time
+        if self._model.opt.timestep != self._timestep:
+            raise ConfigError(
+                f"the model's timestep was {self._timestep:g} s when this controller was made, and is "
+                f"{self._model.opt.timestep:g} s now; make a new one"
+            )
+        if time < self._time or (time == self._time and self._cycle == 1):  # reset after one step
+            self.reset(data, goals, torque_enable)
+        elif time > self._time:
+            self._measure(data)
+        self._time = time
+        self._act(data, goals, enable)
+
+    def _flags(self, torque_enable: Numbers | None) -> Sequence[float]:
+        if torque_enable is None:
+            return [1.0] * len(self._joints)
+        if len(torque_enable) != len(self._joints) or not all(flag in (0, 1) for flag in torque_enable):
+            raise ConfigError(
+                f"torque_enable must be 0 or 1 for each of {len(self._joints)} joints, found {list(torque_enable)}"
+            )
+        return [float(flag) for flag in torque_enable]
+
+    def _act(self, data: mujoco.MjData, goals: Numbers, enable: Sequence[float]) -> None:
+        qpos, qvel, applied, loss = data.qpos, data.qvel, data.qfrc_applied, self._model.dof_frictionloss
+        for i, (joint, drive) in enumerate(zip(self._joints, self._drives, strict=True)):
+            action, self._memory[i] = drive.act(
+                self._memory[i],
+                float(goals[i]),
+                enable[i],
+                qpos.item(joint.position),
+                qvel.item(joint.dof),
+                self._external[i],
+                self._cycle % drive.every == 0,
+            )
+            applied[joint.dof] = self._force[i] = action.force
+            loss[joint.dof] = max(action.frictionloss, SMALLEST_LOSS)
+        self._cycle += 1
+
+    def _measure(self, data: mujoco.MjData) -> None:
+        """The load of each joint in the step that was made."""
+        inertia, acceleration = data.M, data.qacc
+        kinds, dofs, friction = data.efc_type, data.efc_id, data.efc_force
+        for i, joint in enumerate(self._joints):
+            row = self._rows[i]
+            if row >= len(kinds) or kinds.item(row) != _FRICTION or dofs.item(row) != joint.dof:
+                # Equalities come and go before the rows of friction.
+                found = np.flatnonzero((kinds == _FRICTION) & (dofs == joint.dof))
+                if not found.size:  # the joint sleeps, and its forces are those before
+                    continue
+                row = self._rows[i] = int(found[0])
+            self._external[i] = (
+                inertia.item(joint.diagonal) * acceleration.item(joint.dof)
+                - self._force[i]
+                - friction.item(row)
+            )
+
+
+_FRICTION = int(mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF)

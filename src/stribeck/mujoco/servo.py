@@ -1,0 +1,78 @@
+"""A servo at a joint of a simulated robot: identified parameters, gains, supply, rate of its firmware."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from stribeck.core.actuator import CurrentControl, Gains, VoltageControl
+from stribeck.errors import ConfigError
+from stribeck.io.parameter_file import ParameterFile
+
+
+@dataclass(frozen=True)
+class Servo:
+    r"""A servo with its settings.
+
+    :param parameters: identified parameters. The mounting offset ``q_offset`` is of the bench where they were
+        identified and has no part in a robot.
+    :param kp: proportional gain, in firmware units.
+    :param ki: integral gain.
+    :param kd: derivative gain.
+    :param supply_voltage: supply without load :math:`V_0` [V]; default: the servo's nominal one.
+    :param supply_resistance: :math:`R_s` of supply and cables [ohm]: the voltage sags with the current that this
+        servo drew in the step before (:func:`stribeck.core.electrics.sagging_supply`). 0 for a stiff supply.
+    :param period: the firmware's control period [s]; it holds its output for so long. ``None`` for a firmware that
+        acts in every step, as the simulation behind a fit has it.
+    :raises ConfigError: for values that are not finite or impossible, or a sag that cannot be computed.
+    """
+
+    parameters: ParameterFile
+    kp: float
+    ki: float = 0.0
+    kd: float = 0.0
+    supply_voltage: float | None = None
+    supply_resistance: float = 0.0
+    period: float | None = None
+
+    def __post_init__(self) -> None:
+        actuator = self.parameters.actuator
+        for name in ("kp", "ki", "kd", "supply_resistance"):
+            value = getattr(self, name)
+            if not 0.0 <= value < math.inf:
+                raise ConfigError(
+                    f"{actuator.name}: {name} must be zero or positive and finite, found {value}"
+                )
+        for name, value in (("supply_voltage", self.voltage), ("period", self.period)):
+            if value is not None and not 0.0 < value < math.inf:
+                raise ConfigError(f"{actuator.name}: {name} must be positive and finite, found {value}")
+        self._check_terms()
+
+    def _check_terms(self) -> None:
+        actuator, control = self.parameters.actuator, self.parameters.actuator.control
+        for name in ("ki", "kd"):
+            known = isinstance(control, VoltageControl) and (
+                control.integral_gain if name == "ki" else control.derivative_gain
+            )
+            if getattr(self, name) and known in (None, False):
+                raise ConfigError(
+                    f"{actuator.name}: its control law has no {name}, found {getattr(self, name):g}; use 0"
+                )
+        bridged = isinstance(control, VoltageControl) and control.bridge == "brake"
+        driven = bridged or (isinstance(control, CurrentControl) and "R" in self.parameters.values)
+        if self.supply_resistance and not driven:
+            raise ConfigError(
+                f"{actuator.name}: the sag of its supply cannot be computed, that needs a drive/brake bridge and R; "
+                "use supply_resistance 0"
+            )
+
+    @property
+    def gains(self) -> Gains:
+        """The firmware's gains."""
+        return Gains(float(self.kp), float(self.ki), float(self.kd))
+
+    @property
+    def voltage(self) -> float:
+        """Supply without load [V]."""
+        nominal = self.parameters.actuator.supply.nominal
+        return float(nominal if self.supply_voltage is None else self.supply_voltage)

@@ -1,0 +1,172 @@
+"""One HTML file with everything in it: opens offline, without scripts, on a phone and on paper."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from importlib.resources import files
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from stribeck.fit.assessment import Assessed, Assessment
+from stribeck.fit.judgement import Judgement
+from stribeck.report.error_boxes import error_figure, error_table
+from stribeck.report.friction_curves import diagram_figures, friction_figures, residual_figures
+from stribeck.report.looks import DARK, LIGHT, fixed_swatch, looks_of, palette, rules, swatch
+from stribeck.report.markup import Child, element, page, table
+from stribeck.report.motion import motion
+from stribeck.report.origins import digest_table, file_table, recording_table
+from stribeck.report.parameter_tables import convergence, parameter_section
+from stribeck.report.words import MARKS, runs, title, verdict
+
+
+def render(assessment: Assessment, judgement: Judgement, versions: Mapping[str, str]) -> bytes:
+    """The report as the bytes of an HTML file, the same for the same input.
+
+    :param versions: of the programs that make the report.
+    """
+    looks = looks_of(assessment.files)
+    servo = assessment.files[0].file.actuator.title
+    heading = f"Friction of {servo}"
+    sections = _sections(assessment, judgement, versions, looks)
+    body = element(
+        "body",
+        element(
+            "header",
+            element("h1", heading),
+            element("p", f"{runs(len(assessment.runs))}, {len(assessment.files)} parameter file"
+                    f"{'s' if len(assessment.files) > 1 else ''}. Stribeck {versions.get('stribeck', '')}."),
+            element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in sections)),
+        ),
+        _legend(assessment, looks),
+        element(
+            "main",
+            *(
+                element("section", element("h2", name), *content, id=anchor)
+                for anchor, name, content in sections
+            ),
+        ),
+        element("script", _asset("report.js")),
+    )  # fmt: skip
+    return page(element("html", _head(heading, looks), body, lang="en"))
+
+
+def _head(heading: str, looks: Mapping[str, int]) -> Element:
+    style = _asset("report.css").replace("/* light */", palette(LIGHT)).replace("/* dark */", palette(DARK))
+    script = base64.b64encode(hashlib.sha256(_asset("report.js").encode()).digest()).decode()
+    # Nothing is loaded, and no script runs but ours, whatever a file's name says.
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{script}'"
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("link", rel="icon", href="data:,"),
+        element("title", heading),
+        element("style", style + rules(list(looks.values()))),
+    )
+
+
+def _asset(name: str) -> str:
+    return files("stribeck.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _legend(assessment: Assessment, looks: Mapping[str, int]) -> Element:
+    entries = [
+        element("label", element("input", type="checkbox", id=f"show-{looks[one.label]}", checked="checked"),
+                swatch(looks[one.label]), title(one), class_=f"law-{looks[one.label]}", title="show or hide")
+        for one in assessment.files
+    ]  # fmt: skip
+    fixed = [element("span", fixed_swatch(kind), kind) for kind in ("measured", "goal")]
+    return element(
+        "div", *entries, *fixed, element("span", element("i", class_="grey"), "torque off"), class_="legend"
+    )
+
+
+def _sections(
+    assessment: Assessment, judgement: Judgement, versions: Mapping[str, str], looks: Mapping[str, int]
+) -> list[tuple[str, str, list[Element]]]:
+    return [
+        ("verdict", "Verdict", _verdict(assessment, judgement, looks)),
+        ("motion", "Motion", motion(assessment, looks)),
+        (
+            "errors",
+            "Errors",
+            [
+                element("div", error_figure(assessment, looks), class_="figures"),
+                error_table(assessment, looks),
+            ],
+        ),
+        (
+            "friction",
+            "Friction",
+            [
+                element(
+                    "p",
+                    "The friction budget is the most that friction can oppose. Motor and load pull against each other with "
+                    "equal torque here, as when a load is held or moved slowly.",
+                ),
+                element("div", *friction_figures(assessment, looks), class_="figures"),
+                element("div", *diagram_figures(assessment, looks), class_="figures"),
+            ],
+        ),
+        (
+            "parameters",
+            "Parameters",
+            [parameter_section(one, looks[one.label]) for one in assessment.files],
+        ),
+        ("residuals", "Residuals", [element("div", *residual_figures(assessment, looks), class_="figures")]),
+        ("search", "Search", convergence(assessment, looks)),
+        (
+            "origins",
+            "Versions and data",
+            [
+                file_table(assessment, versions),
+                element(
+                    "details", element("summary", "Recordings"), recording_table(assessment), open="open"
+                ),
+                element("details", element("summary", "Digests"), digest_table(assessment)),
+            ],
+        ),
+    ]
+
+
+def _verdict(assessment: Assessment, judgement: Judgement, looks: Mapping[str, int]) -> list[Element]:
+    said = [
+        element("li", element("b", MARKS[tone], class_="mark"), element("span", text), class_=tone)
+        for tone, text in verdict(assessment, judgement)
+    ]
+    header: list[Child] = [
+        "law",
+        "friction parameters",
+        "fitted [mrad]",
+        "not fitted [mrad]",
+        "determined",
+        "verdict",
+    ]
+    rows = [_row(one, judgement, looks[one.label]) for one in assessment.files]
+    return [element("ul", *said, class_="verdict"), table(header, rows, class_="numbers")]
+
+
+def _row(one: Assessed, judgement: Judgement, look: int) -> list[Child]:
+    outcome = {other.label: other.outcome for other in judgement.comparisons}.get(one.label, "best")
+    words = {"undecided": "not decided by these runs", "worse": "worse than the best, beyond chance"}
+    sure = len(one.standing("determined"))
+    searched = sure + len(one.standing("not determined", "at a bound", "not stated"))
+    fitted = one.errors("fitted") or one.errors("not stated")
+    note = "" if one.errors("fitted") or not fitted else " (not stated which were fitted)"
+    return [
+        element("span", swatch(look), title(one), class_=f"law-{look}"),
+        str(len(one.file.law.parameter_names)),
+        _mean(fitted) + note,
+        _mean(one.errors("held out", "not in the fit")),
+        f"{sure} of {searched}",
+        words.get(outcome, "does as well as the best" if outcome == "as good" else outcome),
+    ]
+
+
+def _mean(errors: Mapping[str, float]) -> str:
+    return f"{1e3 * np.mean(list(errors.values())):.2f} on {runs(len(errors))}" if errors else "none"

@@ -1,0 +1,161 @@
+"""Friction against velocity and load, drive/backdrive diagrams, and what residuals depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from stribeck.fit.assessment import Assessed, Assessment
+from stribeck.report.markup import element
+from stribeck.report.plot import Axis, Panel, figure, spanning
+
+BUDGET = "friction budget [N m]"
+LOADS = ("without load", "at half the largest load", "at the largest load")
+TRENDS = {"velocity": "velocity [rad/s]", "position": "position [rad]", "temperature": "temperature [°C]"}
+
+
+def friction_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
+    """Friction of all laws over velocity at three loads, and over load at some speeds."""
+    files = assessment.files
+    highest = max(
+        float(np.max(curves))
+        for one in files
+        for curves in (one.friction.over_velocity, one.friction.over_load)
+    )
+    budget = Axis(0.0, 1.05 * max(highest, 1e-6), BUDGET)
+    first = files[0].friction
+    return [
+        *(_over_velocity(assessment, looks, k, budget) for k in range(len(first.loads))),
+        *(_over_load(assessment, looks, k, budget) for k in range(min(2, len(first.speeds)))),
+    ]
+
+
+def _over_velocity(assessment: Assessment, looks: Mapping[str, int], load: int, budget: Axis) -> Element:
+    files = assessment.files
+    velocity = spanning("velocity [rad/s]", *(one.friction.velocity for one in files), margin=0.0)
+    panel = Panel(velocity, budget, top=24, height=180)
+    often = assessment.coverage.speed[0]
+    lines = [
+        panel.line(
+            one.friction.velocity, one.friction.over_velocity[load], one.label, class_=_look(one, looks)
+        )
+        for one in files
+    ]
+    torque = files[0].friction.loads[load]
+    return figure(
+        246,
+        f"Friction over velocity, {LOADS[load]} ({torque:.3g} N m)",
+        f"95 % of the samples are slower than {often:.3g} rad/s. In the shade the curves rest on few.",
+        panel.draw(*_few(panel, often), *lines),
+    )
+
+
+def _over_load(assessment: Assessment, looks: Mapping[str, int], speed: int, budget: Axis) -> Element:
+    files = assessment.files
+    load = spanning(
+        "external torque, balanced by the motor [N m]", *(one.friction.load for one in files), margin=0.0
+    )
+    panel = Panel(load, budget, top=24, height=180)
+    often = assessment.coverage.load[0]
+    lines = [
+        panel.line(one.friction.load, one.friction.over_load[speed], one.label, class_=_look(one, looks))
+        for one in files
+    ]
+    at = files[0].friction.speeds[speed]
+    return figure(
+        246,
+        f"Friction over load, {'at rest' if at == 0.0 else f'at {at:g} rad/s'}",
+        f"95 % of the samples carry less than {often:.3g} N m. In the shade the curves rest on few.",
+        panel.draw(*_few(panel, often), *lines),
+    )
+
+
+def _few(panel: Panel, often: float) -> list[Element]:
+    """Shade where few samples or none were recorded."""
+    sides = [(often, panel.x.high)] if often < panel.x.high else []
+    sides += [(panel.x.low, -often)] if panel.x.low < -often else []
+    ends = np.array([panel.y.low, panel.y.low])
+    return [
+        panel.band(np.array(side), ends, ends - panel.y.low + panel.y.high, class_="off") for side in sides
+    ]
+
+
+def _look(one: Assessed, looks: Mapping[str, int]) -> str:
+    return f"trace law law-{looks[one.label]}"
+
+
+def diagram_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
+    """A drive/backdrive diagram for each law, paler lines for higher speeds."""
+    curves = [one.diagram for one in assessment.files]
+    reach = float(curves[0].motor_torque[-1])
+    found = np.concatenate([curve.backdrive.ravel() for curve in curves])
+    found = found[np.isfinite(found)]
+    top = min(2.5 * reach, max(reach, float(np.max(found)))) if found.size else reach
+    return [_diagram(one, looks, reach, top) for one in assessment.files]
+
+
+def _diagram(one: Assessed, looks: Mapping[str, int], reach: float, top: float) -> Element:
+    curve = one.diagram
+    panel = Panel(
+        Axis(0.0, reach, "motor torque [N m]"),
+        Axis(0.0, top, "opposing external torque [N m]"),
+        top=24,
+        height=220,
+    )
+    torque = curve.motor_torque
+    # Where friction alone stops the motor nothing is driven; where nothing backdrives, the static zone has no end.
+    drive = np.where(np.isfinite(curve.drive), curve.drive, 0.0)
+    backdrive = np.where(np.isfinite(curve.backdrive), curve.backdrive, 10.0 * top)
+    shades = np.linspace(1.0, 0.3, len(curve.speeds))
+    lines = [panel.band(torque, drive[0], backdrive[0], class_="static")]
+    for kind, edge in (("drive", curve.drive), ("backdrive", curve.backdrive)):
+        lines += [
+            panel.line(torque, np.where(np.isfinite(line), line, np.nan), f"{kind}, {speed:g} rad/s",
+                       class_=f"trace {kind}", stroke_opacity=f"{shade:.2f}")
+            for line, speed, shade in zip(edge, curve.speeds.tolist(), shades.tolist(), strict=True)
+        ]  # fmt: skip
+    lines.append(panel.line([0.0, reach], [0.0, reach], class_="trace equal"))
+    listed = ", ".join(f"{speed:g}" for speed in curve.speeds)
+    made = figure(
+        286,
+        f"Drive and backdrive, {one.label}",
+        f"Below blue the motor drives, above red the load does; grey stays at rest, whichever way the load pulls. "
+        f"Paler: {listed} rad/s. Broken: equal torques.",
+        panel.draw(*lines),
+    )
+    made.set("class", f"law-{looks[one.label]}")
+    return made
+
+
+def residual_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
+    """What is left of the motion against velocity, position and temperature."""
+    made = []
+    for quantity, label in TRENDS.items():
+        files = [one for one in assessment.files if quantity in one.trends]
+        if not files:
+            made.append(element("p", f"No recording tells the {quantity}.", class_="note"))
+            continue
+        trends = [one.trends[quantity] for one in files]
+        x = spanning(label, *(trend.centre for trend in trends))
+        y = spanning(
+            "simulated \N{MINUS SIGN} measured [mrad]",
+            *(1e3 * edge for trend in trends for edge in (trend.low, trend.high)),
+            [0.0],
+        )
+        panel = Panel(x, y, top=24, height=180)
+        content = [panel.line([x.low, x.high], [0.0, 0.0], class_="trace zero")]
+        for one, trend in zip(files, trends, strict=True):
+            low, high = 1e3 * trend.low, 1e3 * trend.high
+            content.append(panel.band(trend.centre, low, high, class_=f"spread law law-{looks[one.label]}"))
+            content.append(panel.line(trend.centre, 1e3 * trend.median, one.label, class_=_look(one, looks)))
+        made.append(
+            figure(
+                246,
+                f"Residual against {quantity}",
+                "Lines: medians. Shades: the middle 80 %.",
+                panel.draw(*content),
+            )
+        )
+    return made

@@ -1,0 +1,58 @@
+"""HTML as elements: texts are escaped by the library that writes them, whatever file they come from."""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+Child = Element | str | None
+
+VIEW_BOX = "viewBox"
+
+
+def element(tag: str, *children: Child, **attributes: str | float | int) -> Element:
+    """An element with its children; texts among them stay texts.
+
+    :param attributes: ``class_`` stands for ``class``, underscores for hyphens, numbers are shortened.
+    """
+    made = Element(tag, {_attribute(name): _text(value) for name, value in attributes.items()})
+    add(made, *children)
+    return made
+
+
+def add(parent: Element, *children: Child) -> None:
+    """Append children to an element."""
+    for child in children:
+        if isinstance(child, str):
+            if len(parent):
+                parent[-1].tail = (parent[-1].tail or "") + child
+            else:
+                parent.text = (parent.text or "") + child
+        elif child is not None:
+            parent.append(child)
+
+
+def table(header: list[Child], rows: list[list[Child]], **attributes: str) -> Element:
+    """A table in a box that scrolls where the screen is narrower; first cells are headers of their rows."""
+    made = element("table", **attributes)
+    head = SubElement(SubElement(made, "thead"), "tr")
+    for cell in header:
+        add(head, element("th", cell, scope="col"))
+    body = SubElement(made, "tbody")
+    for row in rows:
+        line = element("tr", element("th", row[0], scope="row"), *(element("td", cell) for cell in row[1:]))
+        body.append(line)
+    return element("div", made, class_="scroll", tabindex="0")
+
+
+def page(root: Element) -> bytes:
+    """A whole document. What no encoding has, as half a surrogate in a file's name, becomes a question mark."""
+    text = tostring(root, encoding="unicode", method="html")
+    return ("<!DOCTYPE html>\n" + text + "\n").encode("utf-8", "replace")
+
+
+def _attribute(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")
+
+
+def _text(value: str | float | int) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"

@@ -1,0 +1,106 @@
+"""Measured against simulated motion, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from stribeck.fit.assessment import Assessed, Assessment, Run
+from stribeck.report.markup import element
+from stribeck.report.plot import FloatArray, Panel, figure, spanning, thinned
+from stribeck.report.words import mrad
+
+MOST_POINTS = 1500
+"""Points of a line at most, which keeps every sample of a run of 6 s ..."""
+
+POINTS = 400_000
+"""... and of all lines of a report together."""
+
+FEWEST_POINTS = 120
+
+SHOWN = 24
+"""Runs shown at once; the others unfold."""
+
+TALL = 1.6
+"""Simulations may leave the measured range by this share of it; what is further out leaves the picture."""
+
+
+def motion(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
+    """A figure of every run, and a word on how much of it is drawn."""
+    lines = len(assessment.runs) * (2 + 2 * len(assessment.files))
+    most = int(np.clip(POINTS // lines, FEWEST_POINTS, MOST_POINTS))
+    figures = [_run(run, assessment.files, looks, most) for run in assessment.runs]
+    longest = max(len(run.time) for run in assessment.runs)
+    note = (
+        f"Lines have at most {most} of {longest} samples, with the extremes of every stretch."
+        if most < longest
+        else "Every sample is drawn."
+    )
+    shown = [element("p", note, class_="note"), element("div", *figures[:SHOWN], class_="figures")]
+    if len(figures) > SHOWN:
+        more = element("div", *figures[SHOWN:], class_="figures")
+        shown.append(element("details", element("summary", f"{len(figures) - SHOWN} more runs"), more))
+    return shown
+
+
+def _run(run: Run, files: tuple[Assessed, ...], looks: Mapping[str, int], most: int) -> Element:
+    name = run.log.name
+    measured = np.where(run.valid, run.measured, np.nan)
+    low, high = float(np.nanmin(measured)), float(np.nanmax(measured))
+    room = TALL * max(high - low, 0.05)
+    simulated = [np.clip(one.runs[name].position, low - room, high + room) for one in files]
+    time = spanning("time [s]", run.time, margin=0.005)
+    position = Panel(time, spanning("position [rad]", measured, run.goal, *simulated), top=24, height=160)
+    residuals = [1e3 * one.runs[name].residual for one in files]
+    limit = 1e3 * room
+    left = Panel(
+        time,
+        spanning(
+            "simulated \N{MINUS SIGN} measured [mrad]", *(np.clip(r, -limit, limit) for r in residuals), [0.0]
+        ),
+        top=214,
+        height=86,
+    )
+    upper = [
+        *_torque_off(position, run),
+        _line(position, run.time, run.goal, most, "goal", class_="trace goal"),
+        _line(position, run.time, measured, most, "measured", class_="trace measured"),
+    ]
+    lower = [left.line(run.time[[0, -1]], [0.0, 0.0], class_="trace zero")]
+    errors = []
+    for one, residual in zip(files, residuals, strict=True):
+        own = one.runs[name]
+        look = f"trace law law-{looks[one.label]}"
+        upper.append(_line(position, own.time, own.position, most, one.label, class_=look))
+        lower.append(_line(left, own.time, residual, most, one.label, class_=look))
+        role = "" if one.roles[name] == "fitted" else f", {one.roles[name]}"
+        errors.append(
+            element("span", f"{one.label}: {mrad(own.error)}{role}", class_=f"entry law-{looks[one.label]}")
+        )
+    return figure(
+        342,
+        name,
+        element("span", *errors),
+        position.draw(*upper, x_labels=False),
+        left.draw(*lower),
+        kind="zoom",
+    )
+
+
+def _line(panel: Panel, time: FloatArray, values: FloatArray, most: int, name: str, **look: str) -> Element:
+    kept = thinned(values, most)
+    return panel.line(time[kept], values[kept], name, **look)
+
+
+def _torque_off(panel: Panel, run: Run) -> list[Element]:
+    """Grey where the servo was off."""
+    off = np.concatenate(([False], run.torque_enable < 0.5, [False]))
+    edges = np.flatnonzero(off[1:] != off[:-1]).clip(max=len(run.time) - 1)
+    ends = np.array([panel.y.low, panel.y.low])
+    return [
+        panel.band(run.time[[start, end]], ends, ends - panel.y.low + panel.y.high, class_="off")
+        for start, end in list(pairwise(edges.tolist()))[::2]
+    ]

@@ -1,0 +1,107 @@
+"""Where the numbers of a report come from: files, versions, fingerprints, recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from xml.etree.ElementTree import Element
+
+from stribeck.fit.assessment import Assessed, Assessment, Run, Stepping
+from stribeck.report.markup import Child, element, table
+from stribeck.report.words import steps, title
+
+MATCHED = {
+    "content": "digest of each run",
+    "name": "names of the runs and the digest of all",
+    "nothing": "nothing: the file names no runs, or others by these names",
+}
+SAME = {True: "yes", False: "no, or not all of them", None: "cannot be told"}
+
+
+def file_table(assessment: Assessment, versions: Mapping[str, str]) -> Element:
+    """What each parameter file says of its making, and what made this report."""
+    files = assessment.files
+    rows: list[list[Child]] = [
+        ["file", *(element("code", str(one.path)) for one in files), ""],
+        ["law", *(f"{one.file.law.name.upper()} {one.file.law.title}" for one in files), ""],
+        ["effects", *(_effects(one) for one in files), ""],
+        ["fingerprint of its data", *(_code(one, "fingerprint") for one in files), ""],
+        ["these recordings are the fitted ones", *(SAME[one.same_data] for one in files), ""],
+        ["runs matched by", *(MATCHED[one.matched] for one in files), ""],
+        ["split", *(_of(one, "split", "rule") for one in files), ""],
+        ["simulation of the fit", *(_simulation(one.fitted_stepping) for one in files), ""],
+        ["simulation here", *(_simulation(one.stepping) for one in files), ""],
+        ["temperature of the fit", *(_spread(one, "temperature", "°C") for one in files), ""],
+        ["supply of the fit", *(_spread(one, "supply_voltage", "V") for one in files), ""],
+    ]
+    names = dict.fromkeys(name for one in files for name in _versions(one)) | dict.fromkeys(versions)
+    rows += [
+        [f"version of {name}", *(_versions(one).get(name, "") for one in files), versions.get(name, "")]
+        for name in names
+    ]
+    return table(["", *(title(one) for one in files), "this report"], rows, class_="origins")
+
+
+def _versions(one: Assessed) -> Mapping[str, str]:
+    return one.file.provenance.versions if one.file.provenance else {}
+
+
+def _of(one: Assessed, section: str, key: str) -> str:
+    if one.file.provenance is None:
+        return "not in this file"
+    return str(getattr(one.file.provenance, section).get(key, "not in this file"))
+
+
+def _code(one: Assessed, key: str) -> Element:
+    return element("code", _of(one, "data", key), class_="digest")
+
+
+def _effects(one: Assessed) -> str:
+    return ", ".join(sorted(one.file.actuator.active_effects)) or "none beyond the paper"
+
+
+def _simulation(found: Stepping | None) -> str:
+    return "not in this file" if found is None else steps(found)
+
+
+def _spread(one: Assessed, name: str, unit: str) -> str:
+    found = getattr(one.file.provenance, name) if one.file.provenance else None
+    if not found:
+        return "not in this file"
+    return ", ".join(f"{key} {value:.3g} {unit}" for key, value in found.items())
+
+
+def recording_table(assessment: Assessment) -> Element:
+    """Every recording with its set-up and digest."""
+    header: list[Child] = ["run", "trajectory", "gain", "mass", "length", "rod", "supply", "temperature"]
+    header += ["duration", "samples", "not measured"]
+    return table(header, [_row(run) for run in assessment.runs], class_="numbers")
+
+
+def digest_table(assessment: Assessment) -> Element:
+    """What identifies the content of each recording."""
+    return table(["run", "SHA-256"], [[run.log.name, element("code", run.digest)] for run in assessment.runs])
+
+
+def _row(run: Run) -> list[Child]:
+    log, setup = run.log, run.log.setup
+    supply, temperature = f"{setup.supply_voltage:.3g} V", "not told"
+    if log.supply_voltage is not None:
+        values = log.supply_voltage.value
+        supply += f" (measured {values.min():.3g} to {values.max():.3g})"
+    if log.temperature is not None:
+        values = log.temperature.value
+        temperature = f"{values.min():.3g} to {values.max():.3g} °C"
+    gap = 1.0 - float(run.valid.mean())
+    return [
+        log.name,
+        log.trajectory,
+        f"{setup.kp:g}",
+        f"{setup.mass:.4g} kg",
+        f"{setup.length:.4g} m",
+        f"{setup.arm_mass:.4g} kg",
+        supply,
+        temperature,
+        f"{log.duration:.2f} s",
+        str(len(log.position.time)),
+        f"{100 * gap:.1f} %" if gap > 0 else "0",
+    ]

@@ -1,0 +1,269 @@
+"""Parameters with all that is known of them: intervals, bounds, correlation, and the search that found them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from stribeck.core.friction import FRICTION_PARAMETERS
+from stribeck.fit.assessment import Assessed, Assessment, Known
+from stribeck.report.markup import Child, element, table
+from stribeck.report.plot import Axis, Panel, figure, plain, spanning
+from stribeck.report.words import mrad, standing, title
+
+CELL = 27
+"""Side of a cell of a correlation matrix."""
+
+STRIP = 110
+"""Width of the drawing of an interval within its search range."""
+
+CLOSE = 0.95
+"""Correlations from which on two parameters are named as hardly told apart."""
+
+NOT_THERE = "Not in this file."
+
+
+def parameter_section(one: Assessed, look: int) -> Element:
+    """Everything known of the parameters of one file."""
+    return element(
+        "details",
+        element("summary", f"{title(one)}: {one.file.law.title}"),
+        _parameters(one),
+        *_statements(one),
+        *_minima(one),
+        *_correlation(one),
+        class_=f"law-{look}",
+        open="open",
+    )
+
+
+def _parameters(one: Assessed) -> Element:
+    provenance = one.file.provenance
+    level = f"{100 * provenance.confidence:g} % interval" if provenance is not None else "interval"
+    header: list[Child] = ["parameter", "value", level, "within the search range", "standing"]
+    rows: list[list[Child]] = [
+        [_name(known), _value(known.value, known.unit), _interval(known), _strip(known), _standing(known)]
+        for known in one.known
+    ]
+    return table(header, rows, class_="parameters")
+
+
+def _name(known: Known) -> Element:
+    symbol = FRICTION_PARAMETERS[known.name].symbol if known.name in FRICTION_PARAMETERS else ""
+    return element("span", element("code", known.name), f" {symbol}" if symbol else "")
+
+
+def _value(value: float, unit: str) -> str:
+    unit = unit.replace("^2", "\N{SUPERSCRIPT TWO}")
+    return plain(float(f"{value:.4g}")) + (f" {unit}" if unit != "1" else "")
+
+
+def _interval(known: Known) -> str:
+    if known.interval is None:
+        return "none"
+    low, high = (plain(float(f"{end:.3g}")) for end in known.interval)
+    return f"{low} to {high}"
+
+
+def _standing(known: Known) -> Element:
+    sure = known.standing in ("determined", "fixed")
+    return element("span", standing(known), class_="sure" if sure else "unsure")
+
+
+def _strip(known: Known) -> Child:
+    """The search range with the interval and the value in it."""
+    if known.bounds is None:
+        return "not searched" if known.standing == "fixed" else "not stated"
+    low, high = known.bounds
+    axis = Axis(low, high, "")
+    ends = known.interval or (known.value, known.value)
+    first, last, value = (axis.fraction([*ends, known.value]).clip(0.0, 1.0) * STRIP).tolist()
+    drawing = element(
+        "svg",
+        element("line", x1=3, x2=STRIP + 3, y1=8, y2=8, class_="range"),
+        element("rect", x=first + 3, y=4, width=max(last - first, 0.1), height=8, class_="interval")
+        if known.interval
+        else None,
+        element("circle", cx=value + 3, cy=8, r=3.5, class_="value"),
+        viewBox=f"0 0 {STRIP + 6} 16",
+        class_="strip",
+        aria_hidden="true",
+    )
+    return element("span", drawing, element("small", f"{plain(low)} to {plain(high)}"))
+
+
+def _statements(one: Assessed) -> list[Element]:
+    heading = element("h4", "What these data cannot tell")
+    provenance = one.file.provenance
+    if provenance is None:
+        return [
+            heading,
+            element("p", "Nothing but values is in this file: no intervals, no bounds, no data, no search."),
+        ]
+    if not provenance.statements:
+        return [heading, element("p", "The file names nothing.")]
+    return [heading, element("ul", *(element("li", text) for text in provenance.statements))]
+
+
+def _minima(one: Assessed) -> list[Element]:
+    heading = element("h4", "Minima that fit as well")
+    minima = one.file.provenance.minima if one.file.provenance else None
+    if not minima:
+        return [heading, element("p", NOT_THERE)]
+    if len(minima) == 1:
+        return [heading, element("p", "No search ended at another minimum as good as the best one.")]
+    errors = [minimum["error"] for minimum in minima]
+    text = (
+        f"{len(minima)} distinct minima with losses within 1 %, as much as constant errors of {mrad(min(errors))} to "
+        f"{mrad(max(errors))}. Where they differ, these data do not decide:"
+    )
+    units = {known.name: known.unit for known in one.known}
+    header: list[Child] = ["parameter", "best", "lowest", "highest"]
+    rows: list[list[Child]] = []
+    for name, value in minima[0]["values"].items():
+        values = [minimum["values"].get(name, value) for minimum in minima]
+        rows.append(
+            [
+                element("code", name),
+                *(_value(v, units.get(name, "1")) for v in (value, min(values), max(values))),
+            ]
+        )
+    return [heading, element("p", text), table(header, rows, class_="numbers")]
+
+
+def _correlation(one: Assessed) -> list[Element]:
+    heading = element("h4", "Correlation")
+    provenance = one.file.provenance
+    found = provenance.correlation if provenance else None
+    if not found:
+        # Files that tell of their search know correlations, unless there are none to know.
+        told = provenance is not None and provenance.convergence is not None
+        return [heading, element("p", "These data tell no two parameters apart." if told else NOT_THERE)]
+    names, matrix = found["names"], found["matrix"]
+    close = [
+        f"{names[i]} and {names[j]} ({plain(round(matrix[i][j], 3))})"
+        for i, j in combinations(range(len(names)), 2)
+        if abs(matrix[i][j]) >= CLOSE
+    ]
+    said = (
+        "Hardly told apart, only a combination of them is known: " + "; ".join(close) + "."
+        if close
+        else f"No two parameters are correlated by {CLOSE:g} or more."
+    )
+    left_out = [known.name for known in one.known if known.name not in names and known.standing != "fixed"]
+    if left_out:
+        said += f" Held at a bound or without rank, and so not here: {', '.join(left_out)}."
+    return [heading, element("p", said), _matrix(names, matrix)]
+
+
+def _matrix(names: Sequence[str], matrix: Sequence[Sequence[float]]) -> Element:
+    left, size = 235, CELL * len(names)
+    cells = []
+    for i, name in enumerate(names):
+        y = CELL * (i + 1)
+        cells.append(element("text", f"{name}  {i + 1}", x=left - 6, y=y + 18, class_="end"))
+        cells.append(element("text", str(i + 1), x=left + CELL * (i + 0.5), y=18, class_="middle"))
+        cells += [
+            _cell(left + CELL * j, y, matrix[i][j], f"{name}, {other}") for j, other in enumerate(names)
+        ]
+    width = left + size + 4
+    drawing = element(
+        "svg",
+        *cells,
+        viewBox=f"0 0 {width} {size + CELL + 4}",
+        width=width,
+        role="img",
+        aria_label="correlation of parameters",
+        class_="matrix",
+    )
+    return element("div", drawing, class_="scroll", tabindex="0")
+
+
+def _cell(x: float, y: float, value: float, names: str) -> Element:
+    text = f"{abs(value):.2f}".removeprefix("0") if abs(value) < 0.995 else "1"
+    sign = "\N{MINUS SIGN}" if value < 0 else ""
+    return element(
+        "g",
+        element("title", f"{names}: {value:.3f}"),
+        element(
+            "rect", x=x, y=y, width=CELL - 1, height=CELL - 1, class_="minus" if value < 0 else "plus",
+            fill_opacity=f"{abs(value):.2f}",
+        ),
+        element("text", sign + text, x=x + CELL / 2, y=y + 17, class_="tiny" + (" strong" if abs(value) > 0.6 else "")),
+    )  # fmt: skip
+
+
+def convergence(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
+    """How the searches got to their best points, and how they ended."""
+    rows: list[list[Child]] = []
+    for one in assessment.files:
+        search: Mapping[str, Any] = one.file.provenance.search if one.file.provenance else {}
+        rows.append(
+            [
+                title(one),
+                *(
+                    str(search.get(key, "not stated"))
+                    for key in ("method", "seed", "evaluations", "outcome", "clusters")
+                ),
+            ]
+        )
+    header: list[Child] = [
+        "law",
+        "method",
+        "seed",
+        "evaluations",
+        "how it ended",
+        "independent for intervals",
+    ]
+    told = [
+        (one, one.file.provenance.convergence)
+        for one in assessment.files
+        if one.file.provenance is not None and one.file.provenance.convergence
+    ]
+    missing = [title(one) for one in assessment.files if one not in [other for other, _ in told]]
+    made = [table(header, rows)]
+    if missing:
+        made.insert(
+            0, element("p", f"Course of the search not in the file of {', '.join(missing)}.", class_="note")
+        )
+    if told:
+        made.insert(0, element("div", _course(told, looks), class_="figures"))
+    return made
+
+
+def _course(
+    told: Sequence[tuple[Assessed, Sequence[tuple[float, float]]]], looks: Mapping[str, int]
+) -> Element:
+    counts = [max(count, 1.0) for _, course in told for count, _ in course]
+    errors = [1e3 * error for _, course in told for _, error in course]
+    # A little more than the last improvement: most searches spend long after it.
+    ends = [_evaluations(one, course) for one, course in told]
+    x = Axis(0.9 * min(counts), 1.1 * max(*ends, *counts), "evaluations", log=True)
+    panel = Panel(x, spanning("error equivalent to the loss [mrad]", errors), top=24, height=180)
+    lines = []
+    for (one, course), end in zip(told, ends, strict=True):
+        steps = [(max(count, 1.0), 1e3 * error) for count, error in course]
+        corners = [
+            corner
+            for (_, before), (count, after) in zip(
+                [steps[0], *steps], [*steps, (end, steps[-1][1])], strict=True
+            )
+            for corner in ((count, before), (count, after))
+        ]
+        count, error = zip(*corners, strict=True)
+        line = panel.line(count, error, one.label, class_=f"trace law law-{looks[one.label]}")
+        lines.append(line)
+    return figure(
+        246,
+        "Best point so far",
+        "Of whole runs. The loss is a smoothed absolute error; the constant error that has the same loss is shown, which is "
+        "a little more than the mean absolute error of the same motion.",
+        panel.draw(*lines),
+    )
+
+
+def _evaluations(one: Assessed, course: Sequence[tuple[float, float]]) -> float:
+    stated = one.file.provenance.search.get("evaluations") if one.file.provenance else None
+    return max(float(stated) if isinstance(stated, int) else 1.0, course[-1][0])

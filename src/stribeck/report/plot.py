@@ -1,0 +1,203 @@
+"""Axes and lines as SVG that shows without scripts; a script may move the window over the data.
+
+A panel is a frame with ticks, and in it a nested ``svg`` whose coordinates run from 0 to :data:`UNITS` over
+the axes. Zooming changes its ``viewBox`` and the ticks, never the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from xml.etree.ElementTree import Element
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.report.markup import Child, element
+
+FloatArray = npt.NDArray[np.float64]
+
+UNITS = 10000
+"""Resolution of a panel along each axis."""
+
+WIDTH = 460
+"""Width of a figure; it is drawn at 330 to 600 pixels."""
+
+LEFT, RIGHT = 50, 10
+"""Room beside a panel."""
+
+MOST_TICKS = 6
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A range of values with a label.
+
+    :param label: quantity and unit.
+    :param log: whether the scale is logarithmic; both ends are positive then.
+    """
+
+    low: float
+    high: float
+    label: str
+    log: bool = False
+
+    def fraction(self, values: npt.ArrayLike) -> FloatArray:
+        """Where values lie between the ends, 0 to 1."""
+        found = np.asarray(values, dtype=np.float64)
+        if self.log:
+            return np.log(found / self.low) / math.log(self.high / self.low)
+        return (found - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[float]:
+        """Round values within the range."""
+        if self.log:
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            steps = (1, 2, 5) if self.high / self.low < 1e3 else (1,)
+            return [m * 10.0**p for p in powers for m in steps if self.low <= m * 10.0**p <= self.high]
+        rough = (self.high - self.low) / MOST_TICKS
+        power = 10.0 ** math.floor(math.log10(rough))
+        size = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
+        first = math.ceil(self.low / size - 1e-9)
+        return [k * size for k in range(first, math.floor(self.high / size + 1e-9) + 1)]
+
+
+def spanning(label: str, *values: npt.ArrayLike, margin: float = 0.04, zero: bool = False) -> Axis:
+    """An axis over all finite values, with a margin; ``zero`` makes it begin there."""
+    found = np.concatenate([np.ravel(np.asarray(array, dtype=np.float64)) for array in values])
+    found = found[np.isfinite(found)]
+    low, high = (float(np.min(found)), float(np.max(found))) if found.size else (0.0, 1.0)
+    low = min(low, 0.0) if zero else low
+    room = margin * (high - low) if high > low else 0.5 * abs(high) or 1.0
+    return Axis(low if zero and low == 0.0 else low - room, high + room, label)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Axes at a place of a figure."""
+
+    x: Axis
+    y: Axis
+    top: float
+    height: float
+    left: float = LEFT
+    width: float = WIDTH - LEFT - RIGHT
+
+    def across(self, values: npt.ArrayLike) -> FloatArray:
+        """Figure coordinates of values along the horizontal axis."""
+        return np.asarray(self.left + self.width * self.x.fraction(values))
+
+    def down(self, values: npt.ArrayLike) -> FloatArray:
+        """Figure coordinates of values along the vertical axis."""
+        return np.asarray(self.top + self.height * (1.0 - self.y.fraction(values)))
+
+    def line(self, x: npt.ArrayLike, y: npt.ArrayLike, name: str = "", **attributes: str) -> Element:
+        """A line in the panel's window, broken where ``y`` is not a number."""
+        attributes = {"class_": "trace", **attributes}
+        if name:
+            attributes["data_name"] = name
+        return element("path", d=self._path(x, y), **attributes)
+
+    def band(self, x: npt.ArrayLike, low: npt.ArrayLike, high: npt.ArrayLike, **attributes: str) -> Element:
+        """The area between two lines."""
+        across = np.concatenate([np.asarray(x), np.asarray(x)[::-1]])
+        return element(
+            "path", d=self._path(across, np.concatenate([low, np.asarray(high)[::-1]])) + "z", **attributes
+        )
+
+    def _path(self, x: npt.ArrayLike, y: npt.ArrayLike) -> str:
+        across = np.rint(UNITS * self.x.fraction(x))
+        down = np.rint(UNITS * (1.0 - self.y.fraction(y)))
+        down = np.clip(down, -9 * UNITS, 10 * UNITS)  # far outside is outside
+        return "".join(_stroke(across[a:b], down[a:b]) for a, b in _stretches(np.isfinite(down)))
+
+    def draw(self, *content: Child, x_labels: bool = True) -> Element:
+        """Frame, ticks and labels, and the content in a window."""
+        bottom = self.top + self.height
+        window = element(
+            "svg",
+            *content,
+            class_="window",
+            x=self.left,
+            y=self.top,
+            width=self.width,
+            height=self.height,
+            viewBox=f"0 0 {UNITS} {UNITS}",
+            preserveAspectRatio="none",
+        )
+        return element(
+            "g",
+            element("g", *(self._across(value, x_labels) for value in self.x.ticks()), class_="ticks x"),
+            element("g", *(self._down(value) for value in self.y.ticks()), class_="ticks y"),
+            window,
+            element("rect", x=self.left, y=self.top, width=self.width, height=self.height, class_="frame"),
+            element("text", self.y.label, x=2, y=self.top - 7, class_="label"),
+            element("text", self.x.label, x=self.left + self.width, y=bottom + 34, class_="label end")
+            if x_labels
+            else None,
+            class_="panel",
+            data_left=self.left,
+            data_top=self.top,
+            data_width=self.width,
+            data_height=self.height,
+            data_x=f"{self.x.low!r} {self.x.high!r}",
+            data_y=f"{self.y.low!r} {self.y.high!r}",
+            data_labels="x" if x_labels else "",
+        )
+
+    def _across(self, value: float, labelled: bool) -> Element:
+        x, bottom = float(self.across(value)), self.top + self.height
+        text = element("text", plain(value), x=x, y=bottom + 16, class_="middle") if labelled else None
+        return element("g", element("line", x1=x, x2=x, y1=self.top, y2=bottom), text)
+
+    def _down(self, value: float) -> Element:
+        y, right = float(self.down(value)), self.left + self.width
+        text = element("text", plain(value), x=self.left - 5, y=y + 4.5, class_="end")
+        return element("g", element("line", x1=self.left, x2=right, y1=y, y2=y), text)
+
+
+def figure(height: float, title: Child, caption: Child, *content: Child, kind: str = "") -> Element:
+    """A figure with a title above, its drawing, and a caption below."""
+    drawing = element(
+        "svg",
+        *content,
+        viewBox=f"0 0 {WIDTH} {height:g}",
+        role="img",
+        aria_label="".join(title.itertext()) if isinstance(title, Element) else title or "figure",
+        class_="plot",
+    )
+    below = element("figcaption", caption) if caption is not None else None
+    return element("figure", element("h3", title), drawing, below, class_=kind)
+
+
+def plain(value: float) -> str:
+    """A number as people write it: with a real minus, without needless digits."""
+    return f"{round(value, 10) + 0.0:.6g}".replace("-", "\N{MINUS SIGN}")
+
+
+def thinned(values: FloatArray, most: int) -> npt.NDArray[np.intp]:
+    """Indices of at most so many samples that still have the extremes of every stretch."""
+    count = len(values)
+    if count <= most:
+        return np.arange(count)
+    edges = np.linspace(0, count, max(most // 2, 1) + 1).astype(int)
+    kept = {0, count - 1}
+    for start, end in pairwise(edges):
+        part = np.where(np.isfinite(values[start:end]), values[start:end], 0.0)
+        kept |= {int(start + np.argmin(part)), int(start + np.argmax(part))}
+    return np.array(sorted(kept), dtype=np.intp)
+
+
+def _stretches(finite: npt.NDArray[np.bool_]) -> Iterable[tuple[int, int]]:
+    padded = np.concatenate(([False], finite, [False]))
+    edges = np.flatnonzero(padded[1:] != padded[:-1])
+    return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def _stroke(across: FloatArray, down: FloatArray) -> str:
+    """Absolute start, then relative steps: half as long as absolute coordinates."""
+    steps: Sequence[int] = np.diff(np.stack([across, down], axis=1), axis=0).astype(int).ravel().tolist()
+    start = f"M{int(across[0])} {int(down[0])}"
+    return start + ("l" + " ".join(map(str, steps)) if steps else "h1")

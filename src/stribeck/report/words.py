@@ -1,0 +1,244 @@
+"""The verdict of a report in words, no surer than the numbers are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from stribeck.fit.assessment import Assessed, Assessment, Known, Stepping
+from stribeck.fit.judgement import CARRIES_OVER, FAILS, Basis, Comparison, Judgement, carries_over
+
+Tone = Literal["good", "note", "doubt"]
+
+MARKS: dict[Tone, str] = {"good": "\N{CHECK MARK}", "note": "i", "doubt": "!"}
+"""What stands before a statement, so that colour alone says nothing."""
+
+NOTICEABLE = 0.02
+"""The error stated in a file and the one found here are the same within this share."""
+
+
+class Statement(NamedTuple):
+    """A sentence and how it is meant."""
+
+    tone: Tone
+    text: str
+
+
+def verdict(assessment: Assessment, judgement: Judgement) -> list[Statement]:
+    """What the report says, the most important first."""
+    by_label = {one.label: one for one in assessment.files}
+    best = by_label[judgement.best]
+    return [
+        _best(best, judgement),
+        *_stepping(assessment),
+        *_other_motion(best),
+        *_simpler(by_label, judgement),
+        *_undetermined(best),
+        *(Statement("doubt", text) for text in _shared_statements(best)),
+        *_data(assessment),
+        *_reproduced(assessment),
+    ]
+
+
+def mrad(error: float) -> str:
+    """An error of position."""
+    return f"{1e3 * error:.1f} mrad"
+
+
+def title(one: Assessed) -> str:
+    """A file by its law, or by its name where that says more."""
+    law = one.file.law.name.upper()
+    return law if one.label.upper() == law else f"{one.label} ({law})"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence lists them."""
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
+
+
+def runs(count: int) -> str:
+    """So many runs."""
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def _best(best: Assessed, judgement: Judgement) -> Statement:
+    error = judgement.means[best.label]
+    steps = error / best.file.actuator.resolution
+    size = f"{mrad(error)} ({math.degrees(error):.2g}°, {steps:.0f} steps of the encoder)"
+    ranked = "Best law" if len(judgement.means) > 1 else "Law"
+    if any(other.outcome == "undecided" for other in judgement.comparisons):
+        ranked += ", though not beyond chance"
+    count = len(judgement.runs)
+    where: dict[Basis, str] = {
+        "held out": f"on the {runs(count)} that no fit has seen",
+        "fitted": f"on the {runs(count)} that it was fitted to",
+        "all": f"on all {runs(count)}; which of them were fitted is not stated in every file",
+    }
+    text = f"{ranked}: {title(best)}, {best.file.law.title}, with a mean absolute error of {size} {where[judgement.basis]}."
+    return Statement("good" if judgement.basis == "held out" and ranked == "Best law" else "note", text)
+
+
+def steps(found: Stepping) -> str:
+    """How runs are simulated."""
+    reset = f"reset every {found.reset_period:g} s" if found.reset_period else "whole runs"
+    return f"steps of {1e3 * found.dt:g} ms, {reset}"
+
+
+def _stepping(assessment: Assessment) -> Iterator[Statement]:
+    """Errors of short stretches, or of another simulation than the fit's, are not what they look like."""
+    for one in assessment.files:
+        fitted = one.fitted_stepping
+        if fitted is not None and fitted != one.stepping:
+            yield Statement(
+                "doubt",
+                f"{title(one)} is simulated here otherwise than in its fit: {steps(one.stepping)}, there {steps(fitted)}.",
+            )
+    periods = sorted({one.stepping.reset_period for one in assessment.files if one.stepping.reset_period})
+    if periods:
+        every = listed([f"{period:g} s" for period in periods])
+        yield Statement(
+            "note",
+            f"Simulations are put back on the measurement every {every}: errors are of stretches of that length, not of "
+            "whole runs.",
+        )
+
+
+def _other_motion(best: Assessed) -> Iterator[Statement]:
+    ratio = carries_over(best)
+    unseen, fitted = best.errors("held out", "not in the fit"), best.errors("fitted")
+    if ratio is None:
+        if not unseen and fitted:
+            yield Statement(
+                "doubt",
+                f"No run was held out of the fit of {title(best)}: how it does on other motion, gains or loads is not known. "
+                "Fit with --validation-kp or --validation-fraction, or report on other recordings.",
+            )
+        return
+    means = [sum(errors.values()) / len(errors) for errors in (unseen, fitted)]
+    figures = f"{mrad(means[0])} on {runs(len(unseen))} not fitted, {mrad(means[1])} on {len(fitted)} fitted"
+    rule = best.file.provenance.split.get("rule", "") if best.file.provenance else ""
+    rule = f" ({rule})" if rule and best.errors("held out") else ""
+    if ratio <= CARRIES_OVER:
+        yield Statement(
+            "good", f"{title(best)} carries over to runs that it was not fitted to: {figures}{rule}."
+        )
+    elif ratio < FAILS:
+        yield Statement("doubt", f"{title(best)} does worse where it was not fitted: {figures}{rule}.")
+    else:
+        yield Statement(
+            "doubt",
+            f"{title(best)} does not carry over: {figures}{rule}, {ratio:.1f} times as much. Do not trust it beyond the "
+            "motion that it was fitted to.",
+        )
+
+
+def _simpler(by_label: dict[str, Assessed], judgement: Judgement) -> Iterator[Statement]:
+    if len(by_label) == 1:
+        yield Statement("note", "One file only: whether a simpler law does as well is not known.")
+        return
+    best = by_label[judgement.best]
+    sizes = {label: len(one.file.law.parameter_names) for label, one in by_label.items()}
+    simpler = [other for other in judgement.comparisons if sizes[other.label] < sizes[judgement.best]]
+    if len(set(sizes.values())) == 1:
+        yield Statement(
+            "note", "No law here is simpler than another: whether a simpler one does as well is not known."
+        )
+        return
+    if not simpler:
+        yield Statement("good", f"{title(best)} is also the simplest law of this report.")
+        return
+    if judgement.simplest != judgement.best and sizes[judgement.simplest] < sizes[judgement.best]:
+        chosen = by_label[judgement.simplest]
+        yield Statement(
+            "note",
+            f"A simpler law does as well: {title(chosen)} has {mrad(judgement.means[judgement.simplest])} with "
+            f"{sizes[judgement.simplest]} friction parameters instead of {sizes[judgement.best]}.",
+        )
+    else:
+        undecided = [other for other in simpler if other.outcome == "undecided"]
+        if undecided:
+            text = "; ".join(_comparison(other, by_label) for other in undecided)
+            yield Statement("doubt", f"These runs cannot decide whether a simpler law does as well: {text}.")
+        else:
+            text = "; ".join(_comparison(other, by_label) for other in reversed(simpler))
+            yield Statement("good", f"No simpler law of these does as well: {text}.")
+    if judgement.basis != "held out":
+        yield Statement(
+            "note",
+            "Laws are compared on runs that they were fitted to, where more parameters always look better."
+            if judgement.basis == "fitted"
+            else "Laws are compared on runs that some of them may have been fitted to, which flatters those.",
+        )
+
+
+def _comparison(other: Comparison, by_label: dict[str, Assessed]) -> str:
+    text = f"{title(by_label[other.label])} has {1e3 * other.more:.1f} mrad more"
+    if other.interval is None:
+        return f"{text} (too few runs to say how sure that is)"
+    low, high = (f"{1e3 * end:.1f}".replace("-", "\N{MINUS SIGN}") for end in other.interval)
+    return f"{text} (95 %: {low} to {high})"
+
+
+def _undetermined(best: Assessed) -> Iterator[Statement]:
+    unknown = best.standing("not determined", "at a bound", "not stated")
+    sure = best.standing("determined")
+    count = len(unknown) + len(sure)
+    if not unknown:
+        yield Statement("good", f"All {count} identified parameters of {title(best)} are determined.")
+    elif best.file.provenance is None:
+        yield Statement(
+            "doubt",
+            f"The file of {title(best)} says nothing of how sure its {count} parameters are: take none as determined.",
+        )
+    else:
+        named = listed([parameter.name for parameter in unknown])
+        yield Statement(
+            "doubt",
+            f"Not determined by these data, {len(unknown)} of {count} identified parameters of {title(best)}: {named}. "
+            "The law as a whole may still predict motion; these numbers mean little one by one.",
+        )
+
+
+def _shared_statements(best: Assessed) -> Iterator[str]:
+    """What the best file says of its data as a whole; single parameters have their table."""
+    for text in best.file.provenance.statements if best.file.provenance else ():
+        if text.startswith("All runs"):  # which may be others than those of the report
+            yield f"Of the recordings that {title(best)} was fitted to: {text}"
+        elif text.startswith("The fit was not finished"):
+            yield text
+
+
+def _data(assessment: Assessment) -> Iterator[Statement]:
+    for other, text in (
+        (True, "reports on the very recordings that were fitted, by their digests"),
+        (False, "was fitted to other recordings than these, or to more of them"),
+        (None, "does not say enough to tell whether it was fitted to these recordings"),
+    ):
+        names = [title(one) for one in assessment.files if one.same_data is other]
+        if names:
+            yield Statement("good" if other else "note", f"{listed(names)}: this {text}.")
+
+
+def _reproduced(assessment: Assessment) -> Iterator[Statement]:
+    for one in assessment.files:
+        stated = one.file.provenance.loss.get("train_mae") if one.file.provenance else None
+        errors = one.errors("fitted")
+        if not isinstance(stated, float) or not errors or one.same_data is not True:
+            continue
+        found = sum(errors.values()) / len(errors)
+        if abs(found - stated) > NOTICEABLE * stated:
+            yield Statement(
+                "doubt",
+                f"{title(one)}: its file states {mrad(stated)} on the fitted runs, here they give {mrad(found)}: simulated with "
+                "another time step, another version, or changed by hand?",
+            )
+
+
+def standing(parameter: Known) -> str:
+    """What is known of a parameter, for a table."""
+    if parameter.standing == "determined":
+        return "determined"
+    if parameter.standing in ("fixed", "at a bound"):
+        return f"{parameter.why}" if parameter.standing == "fixed" else f"not determined: {parameter.why}"
+    return f"not determined: {parameter.why}"
