@@ -23,7 +23,7 @@ def check_mechanism(mechanism: Mechanism, what: str) -> None:
     reach = np.abs(np.concatenate([physical.com, physical.point])).max()
     if reach > LARGEST:
         raise ConfigError(f"{what}: a point is {reach:g} m away from the origin: millimetres instead of metres?")
-    size = 2.0 * max(float(np.ptp(np.concatenate([physical.com, physical.point]), axis=0).max()), 1e-3)
+    size = max(float(np.ptp(np.concatenate([physical.com, physical.point]), axis=0).max()), 0.1)
     for name, mass, inertia in zip(mechanism.bodies, physical.mass, inertias, strict=True):
         if not mass > 0.0:
             raise ConfigError(f"{what}: bodies: {name}: mass must be positive, found {mass:g}")
