@@ -117,11 +117,15 @@ class Dynamics:
             damping[motor.joint] = damping[motor.joint] - torque(0.0, 1.0)
         return stall, damping
 
-    def step(self, physical: Physical, state: State, voltage: Any, h: Any) -> State:
-        """The state one time step later.
+    def step(
+        self, physical: Physical, state: State, voltage: Any, h: Any, push: Any = 0.0, brake: Any = 0.0
+    ) -> State:
+        r"""The state one time step later.
 
         :param voltage: of the motors, during the step (nm,) [V].
         :param h: time step [s].
+        :param push: impulse p along the joints besides (nj,) [N m s, N s].
+        :param brake: :math:`\kappa` (nj,): the joints feel :math:`p - \kappa Bv^+`.
         """
         found = self.layout.constraints(physical, state.q)
         G, B = found.jacobian, found.motion
@@ -129,8 +133,8 @@ class Dynamics:
         soft, v, coulomb = self.softness(h), state.v.reshape(-1), h * physical.coulomb
         drag = 0.5 * h * B.T @ (damping[:, None] * B)
         mass = self.mass_matrix(physical)
-        right = mass @ v - drag @ v + h * (self._weight(physical) + B.T @ stall)
-        mass = mass + drag + h * self._gyroscopic(physical, state.v)
+        right = mass @ v - drag @ v + h * self._weight(physical) + B.T @ (h * stall + push)
+        mass = mass + drag + h * self._gyroscopic(physical, state.v) + B.T @ ((brake + jnp.zeros(len(B)))[:, None] * B)
         target = -(4.0 / h) * soft.upsilon * found.deviation + soft.upsilon * (G @ v)
         m = len(target)
         rows = jnp.concatenate([G, B])
