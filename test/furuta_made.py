@@ -34,17 +34,18 @@ def voltage(time: Array) -> Array:
 
 @lru_cache(maxsize=4)
 def simulated(seconds: float = SECONDS) -> tuple[Array, Array, Array]:
-    """Time (N,), joint angles (N, 2) and voltages (N, 1) of the true mechanism."""
+    """Time (N,), joint angles (N, 2) and voltages (N, 1), held from one row to the next, of the true mechanism."""
     mechanism = furuta()
     dynamics = Dynamics(mechanism)
     time = STEP * np.arange(round(seconds / STEP) + 1)
+    held = voltage(time)[:, None]
+    drive = on_grid(Recording("made", time, np.zeros((len(time), 2)), held), mechanism, STEP).samples.voltage
     with jax.enable_x64():
         physical = mechanism.physical(mechanism.values())
-        drive = jnp.asarray(voltage(time)[:, None])
         start = State(dynamics.layout.zero_pose(physical), jnp.zeros((2, 6)))
-        states = jax.jit(lambda s: dynamics.simulate(physical, s, drive, STEP))(start)
+        states = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.asarray(drive), STEP))(start)
         angles = jax.vmap(lambda q: jnp.stack(dynamics.layout.coordinates(dynamics.layout.pose(physical, q))))(states.q)
-    return time, np.unwrap(np.asarray(angles), axis=0), np.asarray(drive)
+    return time, np.unwrap(np.asarray(angles), axis=0)[: len(time)], held
 
 
 def recorded(seed: int, seconds: float = SECONDS) -> Recording:

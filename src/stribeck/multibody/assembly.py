@@ -64,13 +64,13 @@ def configurations(problem: Problem, values: Any, path: Any) -> Any:
     return jax.lax.scan(advance, first, wanted)[1]
 
 
-def initial_states(problem: Problem, chi: Any, path: Any, linked: Any) -> State:
+def states(problem: Problem, values: Any, path: Any, linked: Any) -> State:
     """States (N, …) along smooth signals: velocities are differences of configurations.
 
-    :param chi: free parameters (p,).
+    :param values: of all parameters.
     :param linked: whether state k + 1 follows on state k (N,).
     """
-    q = configurations(problem, jnp.asarray(problem.base).at[problem.free].set(chi), path)
+    q = configurations(problem, values, path)
     forward = jax.vmap(rotation.minus)(q[1:], q[:-1]) / problem.step
     forward = jnp.concatenate([forward, forward[-1:]])
     followed = jnp.concatenate([jnp.array([False]), linked[:-1]])

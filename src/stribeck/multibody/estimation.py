@@ -8,19 +8,15 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from stribeck.multibody import assembly
-from stribeck.multibody.chain import eliminate
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.mechanism import Array, Mechanism
 from stribeck.multibody.problem import Point, Problem, Run
 from stribeck.multibody.recordings import joined
-from stribeck.multibody.sensitivity import Sensitivity, sensitivity
+from stribeck.multibody.sensitivity import Sensitivity, answers, sensitivity
 from stribeck.multibody.solver import Solution, Solver
-
-FIRST_RATIO = 1.0
-STAGE = 10.0
-"""Factor from one stage's ratio to the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,49 +38,30 @@ class Estimator:
 
     def __init__(self, mechanism: Mechanism, runs: Sequence[Run], step: float, ratio: float) -> None:
         self.problem = Problem(mechanism, step)
-        self.solver = Solver(self.problem)
         self.ratio = ratio
         self.samples, self.path, self.starts = joined(runs)
-        self._assemble = jax.jit(lambda chi: assembly.initial_states(self.problem, chi, self.path, self.samples.linked))
-
-    @property
-    def ratios(self) -> tuple[float, ...]:
-        """Of the stages."""
-        stages = max(int(np.ceil(np.log(self.ratio / FIRST_RATIO) / np.log(STAGE))), 0)
-        return tuple(self.ratio / STAGE**k for k in range(stages, -1, -1))
-
-    def start(self, chi: Array) -> Point:
-        """The states that the recordings suggest."""
-        with jax.enable_x64():
-            states = self._assemble(chi)
-        reaction = np.zeros((len(self.path), 2, self.problem.constraints))
-        return Point(np.asarray(chi), np.asarray(states.q), np.asarray(states.v), reaction)
+        self.solver = Solver(self.problem, self.samples, self.path, self.starts)
 
     def solve(self, chi: Array, progress: Callable[[float, float], None] | None = None) -> Solution:
         """The optimum from parameters (p,)."""
-        return self.solver.solve(self.start(chi), self.samples, self.starts, self.ratios, progress=progress)
+        with threadpool_limits(limits=1, user_api="blas"):  # many small products: a second thread costs 50 times as much
+            return self.solver.solve(chi, self.ratio, progress=progress)
 
     def estimate(self, progress: Callable[[float, float], None] | None = None) -> Estimate:
         """The optimum from the values of the mechanism, and its sensitivity."""
-        mechanism = self.problem.mechanism
-        return self.finished(self.solve(mechanism.parameters.vector(), progress))
+        return self.finished(self.solve(self.problem.mechanism.parameters.vector(), progress))
 
     def finished(self, solution: Solution) -> Estimate:
         """A solution with its sensitivity."""
-        found = sensitivity(self.problem, solution.point, self.samples, self.starts, self.ratio)
+        with threadpool_limits(limits=1, user_api="blas"):
+            found = sensitivity(self.problem, solution.point, self.samples, self.starts, self.ratio)
         mechanism = self.problem.mechanism
         parameters = mechanism.parameters.with_vector(solution.point.chi)
         return Estimate(replace(mechanism, parameters=parameters), solution, found)
 
-
-
-
     def signal_deviation(self, estimate: Estimate) -> Array:
         """Standard deviations (N, ns) of the estimated signals that the parameters' uncertainty brings."""
-        rows = self.problem.linearize(estimate.solution.point, self.samples, self.starts, self.ratio).rows
-        response = eliminate(rows).response()
-        after = np.concatenate([response[1:], response[-1:]])
-        total = (rows.here @ response + rows.there @ after + rows.parameters)[:, 2 * self.problem.half :]
+        total = answers(self.problem.linearize(estimate.solution.point, self.samples, self.starts, self.ratio))[0]
         covariance = np.nan_to_num(estimate.sensitivity.covariance)
         weight = np.sqrt(np.maximum(self.samples.count, 1.0)) / self.problem.deviation
         variance = np.einsum("ksi,ij,ksj->ks", total, covariance, total)
@@ -115,8 +92,8 @@ class Simulator:
                 start = self._start(values, jnp.asarray(run.path[0]), jnp.asarray(run.start_rate))
             first = State(jnp.asarray(start.q), jnp.asarray(start.v))
             states = self._run(self.problem.mechanism.physical(values), first, jnp.asarray(voltage))
-        reaction = np.zeros((count, 2, self.problem.constraints))
-        return Point(np.asarray(chi), np.asarray(states.q)[:count], np.asarray(states.v)[:count], reaction)
+        impulse = np.zeros((count, len(self.problem.mechanism.joints)))
+        return Point(np.asarray(chi), np.asarray(states.q)[:count], np.asarray(states.v)[:count], impulse)
 
     def errors(self, run: Run, chi: Array, start: State | None = None) -> Mapping[str, Mapping[str, float]]:
         """RMSE and relative error of each signal of a run."""

@@ -1,32 +1,41 @@
 r"""The least-squares problem over all states and the parameters, step by step (seed 002, §3.1–3.3).
 
-Residuals of a transition from state k to k + 1, and of the samples between them:
+The unknowns are the parameters :math:`\chi`, the first state of each run, and for each step the impulses :math:`\epsilon_k` along
+the joints that the model does not explain. States follow from them by the stepper,
 
-.. math::
-    \Delta p_u &= \text{impulse}(x_k, v_{k+1}), \qquad
-    \Delta p_q = \text{impulse}(x_k, (q_{k+1} \boxminus q_k)/h) \qquad (3.6, 3.7), \\
-    \Delta y &= \sigma\,(c_k + s\,(c_{k+1} - c_k) - \delta\,\dot c) + o - y,
+.. math:: x_{k+1} = \phi(x_k, u_k, \epsilon_k; \chi), \qquad
+    \Delta y = \sigma\,(c_k + s\,(c_{k+1} - c_k) - \delta\,\dot c) + o - y,
 
-c the joint's coordinate, s the place of the samples in the step. In (3.7) the multipliers are those of the velocity
-:math:`(q_{k+1}\boxminus q_k)/h`: only then does (3.13) follow. Samples of one step are averaged and weigh as many.
+c the joint's coordinate, s the place of the samples in the step. Samples of one step are averaged and weigh as many. The cost is
+:math:`\frac12\sum \|\epsilon_k / \Omega^{1/2}\|^2 + \frac12\sum\|\Delta y\|^2/\sigma_s^2`.
 
-**At the first state of a run**, with the slips of (3.14), (3.15) corrected (their :math:`G^TG` has no inverse),
+**What this has to do with (3.6), (3.7).** The seed lets all 6 nb impulses of both residuals err, and has all states as unknowns.
+Of :math:`\Delta p_u` only the part along admissible motions moves the mechanism; the rest is carried by constraints, and shows as a
+deviation :math:`\Sigma`-times smaller, so it is taken as nothing. :math:`\Delta p_q \ne \Delta p_u` would be motion without velocity,
+which no force makes: it is taken as nothing as well, (2.16) holds. What is left is (2.29) along the joints,
+
+.. math:: \epsilon_k = B^{+T}\bigl(M(v_{k+1} - v_k) - G^T\lambda - h(f + f_g)\bigr),
+
+and every trial state obeys the constraints *as the stepper does*. With free deviations the cost has the curvature of springs of
+stiffness :math:`\Sigma^{-1}` across a curved surface: a step of 0.1 rad along its tangent leaves it by 0.5 mm, which at a compliance of
+1e-6 m/N is an impulse 1e5 times what the weights expect, and the search creeps.
+
+**At the first state of a run** g = 0 and Gv = 0: the terms (3.14), (3.15), with their slips corrected
 
 .. math:: \Delta q_0 = -G^T(GG^T)^{-1}g, \qquad \Delta v_0 = G^T(GG^T)^{-1}G\,v_0,
 
-multiplied by :math:`h^{-1}M_\Sigma` and :math:`M_\Sigma = M + G^T\Sigma^{-1}G` (3.12, 3.13). Redundant constraints make
-:math:`GG^T` singular; a share of 1e-9 of its trace on the diagonal then gives the shortest solution.
+hold exactly; weighted with :math:`M_\Sigma / \Omega^{1/2}` they would hold to :math:`\Omega^{1/2}\Sigma`.
 
 **Weights** are reduced to the time step and one ratio :math:`\rho`. Observations have their standard deviations
-:math:`\sigma_s`; :math:`\sigma_0` is the smallest as an angle (lengths divided by :math:`\ell`). The impulses of a body of
-mass m that are not explained have standard deviations
+:math:`\sigma_s`; :math:`\sigma_0` is the smallest as an angle (lengths divided by :math:`\ell`). Unexplained impulses have standard
+deviations
 
-.. math:: \Omega^{1/2} = m\,\ell\,\omega \;\text{(translation)}, \quad m\,\ell^2\omega \;\text{(rotation)}, \qquad
-          \omega = \frac{\sigma_0}{\rho}\sqrt{h / 1\,\mathrm{s}}\;\frac{1}{1\,\mathrm{s}},
+.. math:: \Omega^{1/2}_j = I_j\,\omega, \qquad \omega = \frac{\sigma_0}{\rho}\sqrt{h / 1\,\mathrm{s}}\;\frac{1}{1\,\mathrm{s}}
 
-with masses as they are before the fit: a random walk of the velocity that does not depend on h, and that moves a free
-body by about :math:`\sigma_0/\rho` in a second. With :math:`\rho \to \infty` states obey the dynamics exactly, and the
-problem becomes multiple shooting with a node at each step; with small :math:`\rho` they follow the samples, and the
+(times :math:`\ell` along prismatic joints), with :math:`I_j = 1 / (B_jM^{-1}_GB_j^T)` the inertia that joint j feels in the zero
+pose before the fit, :math:`M^{-1}_G = M^{-1} - M^{-1}G^T(GM^{-1}G^T)^+GM^{-1}`. It is a random walk of the velocity that does not
+depend on h, and that moves a free joint by about :math:`\sigma_0/\rho` in a second. With :math:`\rho \to \infty` states obey the
+dynamics exactly, and the problem becomes that of the simulation error; with small :math:`\rho` they follow the samples, and the
 parameters make the remaining impulses small, as in the equation-error method.
 """
 
@@ -37,15 +46,18 @@ from typing import Any, NamedTuple
 
 import casadi
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from stribeck.multibody import rotation
-from stribeck.multibody.chain import Rows
+from stribeck.multibody.chain import Chain
 from stribeck.multibody.dynamics import Dynamics, State
-from stribeck.multibody.mechanism import Array, Mechanism, Physical, inertia_matrices
+from stribeck.multibody.mechanism import Array, Mechanism, Physical
 from stribeck.multibody.vectors import floor
 
 TURN = 2.0 * np.pi
+FOLLOWED = 4.0
+"""Samples over which states are smoothed at first: with fewer they follow the noise, and the parameters with them."""
 
 
 class Samples(NamedTuple):
@@ -88,51 +100,30 @@ class Point:
     :param chi: free parameters (p,).
     :param q: configurations of all states (N, nb, 7).
     :param v: their velocities (N, nb, 6).
-    :param reaction: multipliers of all steps, for q and for v (N, 2, m).
+    :param impulse: along the joints, not explained by the model, during the steps (N, nj).
     """
 
     chi: Array
     q: Array
     v: Array
-    reaction: Array
+    impulse: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residuals at a point.
+    """Weighted residuals at a point.
 
-    :param rows: weighted impulses and samples of each step (N, 12 nb + ns).
-    :param gap: what reactions miss (N, 2, m), see :meth:`stribeck.multibody.dynamics.Dynamics.impulses`.
-    :param first: violation of the constraints by first states (runs, 2, m).
+    :param samples: (N, ns), 0 where nothing was measured.
+    :param impulses: (N, nj).
     """
 
-    rows: Array
-    gap: Array
-    first: Array
+    samples: Array
+    impulses: Array
 
     @property
     def cost(self) -> float:
         """Half the weighted sum of squares."""
-        return 0.5 * float(np.sum(self.rows * self.rows))
-
-    @property
-    def infeasible(self) -> float:
-        """Root of the mean square of gaps and violations."""
-        return float(np.sqrt((np.sum(self.gap**2) + np.sum(self.first**2)) / self.gap.size))
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """The problem around a point.
-
-    :param residuals: at the point.
-    :param rows: with reactions eliminated; by increments of the states (d = 12 nb each) and parameters.
-    :param gap_change: Jacobian of the gaps by increments here and there and parameters (N, 2, m, 2 d + p).
-    """
-
-    residuals: Residuals
-    rows: Rows
-    gap_change: Array
+        return 0.5 * float(np.sum(self.samples**2) + np.sum(self.impulses**2))
 
 
 class _Sparse:
@@ -170,6 +161,7 @@ class Problem:
         self.bodies = len(mechanism.bodies)
         self.half = 6 * self.bodies
         self.constraints = len(self.dynamics.layout.translation)
+        self.movable = np.array([k for k, joint in enumerate(mechanism.joints) if joint.kind != "fixed"], int)
         self.joints = [sensor.joint for sensor in mechanism.sensors]
         self.angles = np.array(
             [s.quantity == "position" and mechanism.joints[s.joint].kind == "revolute" for s in mechanism.sensors],
@@ -177,7 +169,7 @@ class Problem:
         )
         self.deviation = np.array([sensor.deviation for sensor in mechanism.sensors])
         self.noise = self._noise()
-        self.unit_impulse = self._unit_impulse()
+        self._inertia = jax.jit(lambda values: (self._apparent(values), jax.jacfwd(self._apparent)(values)))
         self._build()
 
     def _noise(self) -> float:
@@ -191,13 +183,27 @@ class Problem:
 
     @property
     def length(self) -> float:
-        """:math:`\\ell` [m]."""
+        r""":math:`\ell` [m]."""
         return self.mechanism.regularization.length
 
-    def _unit_impulse(self) -> Array:
-        """Impulse that gives a body an angular velocity of 1 rad/s, and the velocity that goes with it (6 nb,)."""
-        mass = np.asarray(self.physical(self.base[self.free]).mass)
-        return np.asarray(np.outer(mass, [self.length] * 3 + [self.length**2] * 3).reshape(-1))
+    def inertia(self, chi: Array) -> tuple[Array, Array]:
+        """Inertia that each joint feels in the zero pose (nj,) [kg m², kg], and its derivatives (nj, p); 0 for fixed ones."""
+        with jax.enable_x64():
+            found, slope = self._inertia(jnp.asarray(self.all_values(chi)))
+            return np.asarray(found), np.asarray(slope)[:, self.free]
+
+    def _apparent(self, values: Any) -> Any:
+        physical = self.mechanism.physical(values)
+        layout = self.dynamics.layout
+        found = layout.constraints(physical, layout.zero_pose(physical))
+        rows = jnp.concatenate([found.jacobian, found.motion])
+        mobility = rows @ jnp.linalg.solve(self.dynamics.mass_matrix(physical), rows.T)
+        m = self.constraints
+        held = mobility[:m, :m]
+        held = held + 1e-9 * jnp.trace(held) * jnp.eye(m)  # redundant constraints do no harm
+        own = mobility[m:, m:] - mobility[m:, :m] @ jnp.linalg.solve(held, mobility[:m, m:])
+        free = np.array([joint.kind != "fixed" for joint in self.mechanism.joints])
+        return jnp.where(free, 1.0 / jnp.where(free, jnp.diag(own), 1.0), 0.0)
 
     def all_values(self, chi: Array) -> Array:
         """Values of all parameters for the free ones (p,)."""
@@ -213,57 +219,59 @@ class Problem:
     def _build(self) -> None:
         """Symbolic functions of one step, and their derivatives."""
         nb, d = self.bodies, 2 * self.half
-        q, v, after_q, after_v = (casadi.SX.sym(n, k * nb) for n, k in (("q", 7), ("v", 6), ("Q", 7), ("V", 6)))
-        a, b = casadi.SX.sym("a", d), casadi.SX.sym("b", d)
+        q, v, reached = (casadi.SX.sym(n, k * nb) for n, k in (("q", 7), ("v", 6), ("V", 6)))
+        a, w = casadi.SX.sym("a", d), casadi.SX.sym("w", self.half)
         chi = casadi.SX.sym("chi", len(self.free))
         voltage = casadi.SX.sym("u", len(self.mechanism.motors))
         place = casadi.SX.sym("s", len(self.joints))
+        reaction = casadi.SX.sym("l", self.constraints)
         values: list[Any] = self.base.tolist()
         for k, index in enumerate(self.free):
             values[index] = chi[k]
         physical = self.mechanism.symbolic(values)
-        here, there = self._moved(q, v, a), self._moved(after_q, after_v, b)
-        reaction = casadi.SX.sym("l", 2 * self.constraints)
-        impulses, gaps = self._impulses(physical, here, there, reaction, voltage)
-        signals = self._signals(physical, here, there, place)
-        zero = [casadi.DM.zeros(d), casadi.DM.zeros(d)]
+        zero = [casadi.DM.zeros(d), casadi.DM.zeros(self.half)]
 
         def still(expression: Any) -> Any:
-            return casadi.substitute([expression], [a, b], zero)[0]
+            return casadi.substitute([expression], [a, w], zero)[0]
 
-        inputs = [q, v, after_q, after_v, chi, reaction, voltage, place]
-        rows = casadi.vertcat(*impulses, *signals, *gaps)
-        self.row_function = _Sparse("rows", inputs, still(rows))
-        self.row_jacobian = _Sparse("jacobian", inputs, still(casadi.jacobian(rows, casadi.vertcat(a, b, chi))))
+        here = self._moved(q, v, a)
+        arrived = [[self.step * rate for rate in row] for row in _rows(reached + w, 6)]
+        there = State([rotation.moved(p, i) for p, i in zip(here.q, arrived, strict=True)], _rows(reached + w, 6))
+        signals = casadi.vertcat(*self._signals(physical, here, there, place))
+        observed = [q, v, reached, chi, place]
+        self.signal_function = _Sparse("signals", observed, still(signals))
+        by = casadi.vertcat(a, w, chi)
+        self.signal_jacobian = _Sparse("signal_jacobian", observed, still(casadi.jacobian(signals, by)))
+        reactions = _rows(reaction, self.constraints)
+        impulses, gaps = self.dynamics.impulses(physical, here, [there.v], reactions, voltage, self.step)
+        stepped = [q, v, reached, chi, reaction, voltage]
+        self.gap_function = _Sparse("gaps", stepped, still(casadi.vertcat(*gaps[0])))
+        balance = casadi.vertcat(*impulses[0], *gaps[0])
+        full = casadi.vertcat(by, reaction)
+        self.balance_jacobian = _Sparse("balance", stepped, still(casadi.jacobian(balance, full)))
+        was = [_rows(casadi.substitute([casadi.vertcat(*p)], [a, w], zero)[0], 7)[0] for p in there.q]
+        carried = [rotation.difference(new, old) for new, old in zip(there.q, was, strict=True)]
+        moved = casadi.vertcat(*(number for row in carried for number in row))
+        self.carry_jacobian = _Sparse("carry", [q, v, reached], still(casadi.jacobian(moved, casadi.vertcat(a, w))))
         pose = self.dynamics.layout.pose(physical, here.q)
+        self.motion = _Sparse("motion", [q, chi], still(self._motion(pose)))
         rates = casadi.vertcat(*self.dynamics.layout.rates(pose, here.v)[0])
-        violation = casadi.vertcat(*(-g / self.step for g in self.dynamics.layout.deviation(pose)), rates)
+        violation = casadi.vertcat(*self.dynamics.layout.deviation(pose), rates)
         self.violation = _Sparse("violation", [q, v, chi], still(violation))
         self.violation_jacobian = _Sparse(
             "violation_jacobian", [q, v, chi], still(casadi.jacobian(violation, casadi.vertcat(a, chi)))
         )
-        speeds = casadi.SX.sym("w", 6 * nb)
-        found = self.dynamics.layout.rates(pose, _rows(speeds, 6))[0]
-        jacobian = still(casadi.jacobian(casadi.vertcat(*found), speeds))
-        self.constraint_jacobian = _Sparse("G", [q, chi], jacobian)
+
+    def _motion(self, pose: Any) -> Any:
+        """B of the movable joints: their velocities by the velocities of the bodies."""
+        speeds = casadi.SX.sym("speeds", self.half)
+        found = self.dynamics.layout.rates(pose, _rows(speeds, 6))[1]
+        return casadi.jacobian(casadi.vertcat(*(found[j] for j in self.movable)), speeds)
 
     def _moved(self, q: Any, v: Any, by: Any) -> State:
         """A state and an increment, as nested lists of symbols."""
         places = [rotation.moved(p, i) for p, i in zip(_rows(q, 7), _rows(by[: self.half], 6), strict=True)]
         return State(places, _rows(v + by[self.half :], 6))
-
-    def _impulses(
-        self, physical: Physical, here: State, there: State, reaction: Any, voltage: Any
-    ) -> tuple[list[Any], list[Any]]:
-        """Impulses q, then u (3.6, 3.7), and the gaps of their reactions."""
-        moved = [
-            [number / self.step for number in rotation.difference(new, old)]
-            for new, old in zip(there.q, here.q, strict=True)
-        ]
-        impulses, gaps = self.dynamics.impulses(
-            physical, here, [moved, there.v], _rows(reaction, self.constraints), voltage, self.step
-        )
-        return impulses[0] + impulses[1], gaps[0] + gaps[1]
 
     def _signals(self, physical: Physical, here: State, there: State, place: Any) -> list[Any]:
         """What sensors say at places between two states."""
@@ -284,135 +292,124 @@ class Problem:
             found.append(sensor.sign * value + physical.offset[k])
         return found
 
-    def impulse_deviation(self, ratio: float) -> Array:
-        r""":math:`\Omega^{1/2}` (6 nb,)."""
-        return np.asarray(self.unit_impulse * (self.noise / ratio) * np.sqrt(self.step))
+    def kick_deviation(self, ratio: float) -> Array:
+        r""":math:`\omega` of the movable joints [rad/s, m/s]."""
+        unit = np.where(self.dynamics.layout.rotates[self.movable], 1.0, self.length)
+        return np.asarray(unit * (self.noise / ratio) * np.sqrt(self.step))
 
-    def _inputs(self, point: Point, samples: Samples) -> list[Array]:
+    def kicks(self, point: Point) -> Array:
+        r""":math:`\eta` of the movable joints (N, e)."""
+        return np.asarray(point.impulse[:, self.movable] / self.inertia(point.chi)[0][self.movable])
+
+    def first_ratio(self, samples: Samples) -> float:
+        r"""The ratio at which states follow what :data:`FOLLOWED` samples in a row say.
+
+        For a velocity that is a random walk, seen through white noise, the optimal smoother has the time constant
+        :math:`T = \sqrt{\rho}\,d^{1/4}`, d the time between samples.
+        """
+        seen = max(float(np.sum(samples.count > 0) / samples.count.shape[1]), 1.0)
+        apart = self.step * max(len(samples.count) / seen, 1.0)
+        return float((FOLLOWED * apart) ** 2 / np.sqrt(apart))
+
+    def _flat(self, point: Point) -> list[Array]:
+        """q, v, v⁺ and the parameters of each step."""
         count = len(point.q)
-        q, v = point.q.reshape(count, -1), point.v.reshape(count, -1)
-        following = np.minimum(np.arange(count) + 1, count - 1)
+        v = point.v.reshape(count, -1)
         chi = np.broadcast_to(point.chi, (count, len(point.chi)))
-        reaction = point.reaction.reshape(count, -1)
-        return [q, v, q[following], v[following], chi, reaction, samples.voltage, samples.place]
-
-    def _weights(self, samples: Samples, ratio: float) -> Array:
-        """Of the rows of each step (N, 12 nb + ns)."""
-        impulse = np.tile(1.0 / self.impulse_deviation(ratio), 2) * samples.linked[:, None]
-        return np.concatenate([impulse, np.sqrt(samples.count) / self.deviation], axis=1)
-
-    def misfit(self, rows: Array, samples: Samples) -> Array:
-        """Predicted minus measured signals (N, ns), angles to the nearest turn; 0 where nothing was measured."""
-        signals = rows[:, 2 * self.half : 2 * self.half + len(self.joints)]
-        found = np.where(samples.count > 0, signals - samples.value, 0.0)
-        turns = np.round(found / TURN) * self.angles
-        return np.asarray(found - TURN * turns)
+        return [point.q.reshape(count, -1), v, np.concatenate([v[1:], v[-1:]]), chi]
 
     def signals(self, point: Point, samples: Samples) -> Array:
-        """Predicted minus measured signals at a point (N, ns), not weighted."""
-        return self.misfit(self.row_function(*self._inputs(point, samples))[..., 0], samples)
+        """Predicted minus measured signals at a point (N, ns), not weighted: angles to the nearest turn, 0 where
+        nothing was measured.
+        """
+        signals = self.signal_function(*self._flat(point), samples.place)[..., 0]
+        found = np.where(samples.count > 0, signals - samples.value, 0.0)
+        return np.asarray(found - TURN * np.round(found / TURN) * self.angles)
 
-    def residuals(self, point: Point, samples: Samples, starts: Array, ratio: float) -> Residuals:
-        """Residuals at a point.
+    def residuals(self, point: Point, samples: Samples, ratio: float) -> Residuals:
+        """Residuals at a point."""
+        weighted = self.signals(point, samples) * np.sqrt(samples.count) / self.deviation
+        return Residuals(weighted, self.kicks(point) / self.kick_deviation(ratio))
+
+    def linearize(self, point: Point, samples: Samples, starts: Array, ratio: float) -> Chain:
+        r"""The problem around a point, in increments of states (12 nb), impulses and parameters.
+
+        The step's derivative is that of its inverse: with the velocity and the reactions that balance (2.18), the increments
+        :math:`w` of :math:`v^+` and :math:`l` of :math:`\lambda` that keep the balance follow from those of the state, the
+        impulses and the parameters.
 
         :param starts: index of the first state of each run.
         """
-        rows = self.row_function(*self._inputs(point, samples))[..., 0]
-        size = 2 * self.half + len(self.joints)
-        gap = (rows[:, size:] * samples.linked[:, None]).reshape(len(rows), 2, -1)
-        weighted = np.concatenate([rows[:, : 2 * self.half], self.misfit(rows, samples)], axis=1)
-        first = self.violation(*self._first(point, starts)).reshape(len(starts), 2, -1)
-        return Residuals(weighted * self._weights(samples, ratio), gap, first)
+        d, half, p, m = 2 * self.half, self.half, len(self.free), self.constraints
+        q, v, reached, chi = self._flat(point)
+        count = len(q)
+        motion = self.motion(q, chi)
+        gap = self.gap_function(q, v, reached, chi, np.zeros((count, m)), samples.voltage)[..., 0]
+        reaction = -gap / self.dynamics.softness(self.step).sigma
+        balance = self.balance_jacobian(q, v, reached, chi, reaction, samples.voltage)
+        pushed = np.concatenate([motion.transpose(0, 2, 1), np.zeros((count, m, len(self.movable)))], axis=1)
+        inertia, slope = (part[self.movable] for part in self.inertia(point.chi))
+        heavier = pushed @ (self.kicks(point)[..., None] * slope)
+        known = [-balance[..., :d], pushed * inertia, heavier - balance[..., d + half : d + half + p]]
+        unknown = np.concatenate([balance[..., d : d + half], balance[..., d + half + p :]], axis=2)
+        w = np.linalg.solve(unknown, np.concatenate(known, axis=2))[:, :half]
+        carry = self.carry_jacobian(q, v, reached)
+        place = carry[..., d:] @ w
+        place[..., :d] += carry[..., :d]
+        following = np.concatenate([place, w], axis=1) * samples.linked[:, None, None]
+        e = len(self.movable)
+        turn, push, drift = following[..., :d], following[..., d : d + e], following[..., d + e :]
+        seen = self.signal_jacobian(q, v, reached, chi, samples.place)
+        answer = seen[..., d : d + half] @ w
+        answer[..., :d] += seen[..., :d]
+        answer[..., d + e :] += seen[..., d + half :]
+        weight = np.sqrt(samples.count) / self.deviation
+        residuals = self.residuals(point, samples, ratio)
+        sample = np.concatenate(
+            [answer[..., d : d + e], answer[..., :d], answer[..., d + e :], np.zeros((*weight.shape, 1))], axis=2
+        )
+        sample *= weight[..., None]
+        sample[..., -1] = residuals.samples
+        deviation = self.kick_deviation(ratio)
+        first, first_drift = self._tangents(point, starts)
+        return Chain(
+            turn, push, drift, samples.linked, sample, np.broadcast_to(1.0 / deviation, (count, e)), residuals.impulses, first, first_drift
+        )
 
     def _first(self, point: Point, starts: Array) -> tuple[Array, Array, Array]:
         q, v = point.q[starts].reshape(len(starts), -1), point.v[starts].reshape(len(starts), -1)
         return q, v, np.broadcast_to(point.chi, (len(starts), len(point.chi)))
 
-    def mass_matrix(self, chi: Array) -> Array:
-        """M (6 nb, 6 nb)."""
-        with jax.enable_x64():
-            physical = self.physical(chi)
-            inertia = np.asarray(inertia_matrices(physical.inertia))
-        result = np.zeros((self.half, self.half))
-        for b in range(self.bodies):
-            result[6 * b : 6 * b + 3, 6 * b : 6 * b + 3] = physical.mass[b] * np.eye(3)
-            result[6 * b + 3 : 6 * b + 6, 6 * b + 3 : 6 * b + 6] = inertia[b]
-        return result
+    @property
+    def _lengths(self) -> Array:
+        r"""What makes translations of a state as large as rotations: :math:`\ell` and 1 (12 nb,)."""
+        return np.tile([self.length] * 3 + [1.0] * 3, 2 * self.bodies)
 
-    def _softened_mass(self, q: Array, chi: Array) -> tuple[Array, Array]:
-        r""":math:`M_\Sigma` (k, 6 nb, 6 nb) and G (k, m, 6 nb) of configurations (k, 7 nb)."""
-        jacobian = self.constraint_jacobian(q, chi)
-        sigma = self.dynamics.softness(self.step).sigma
-        return self.mass_matrix(chi[0]) + jacobian.transpose(0, 2, 1) @ (jacobian / sigma[:, None]), jacobian
+    def _tangents(self, point: Point, starts: Array) -> tuple[Array, Array]:
+        """Increments of first states that keep g = 0 and Gv = 0: a basis (runs, 12 nb, f), and with the parameters."""
+        d = 2 * self.half
+        change = self.violation_jacobian(*self._first(point, starts))
+        bases, drifts = [], []
+        for jacobian in change:
+            left, size, right = np.linalg.svd(jacobian[:, :d] * self._lengths)
+            rank = int(np.sum(size > 1e-9 * size[0]))
+            bases.append(self._lengths[:, None] * right[rank:].T)
+            shortest = right[:rank].T @ ((left[:, :rank].T @ jacobian[:, d:]) / size[:rank, None])
+            drifts.append(-self._lengths[:, None] * shortest)
+        fewest = min(base.shape[1] for base in bases)
+        return np.stack([base[:, :fewest] for base in bases]), np.stack(drifts)
 
-    def _first_weight(self, q: Array, chi: Array, ratio: float) -> Array:
-        r""":math:`\Omega^{-1/2} M_\Sigma G^T(GG^T)^{-1}` (k, 6 nb, m): from violations to residuals (3.12–3.15)."""
-        mass, jacobian = self._softened_mass(q, chi)
-        weight = mass @ _shortest(jacobian, np.broadcast_to(np.eye(jacobian.shape[1]), (len(q), *[jacobian.shape[1]] * 2)))
-        return np.asarray(weight / self.impulse_deviation(ratio)[:, None])
-
-    def linearize(self, point: Point, samples: Samples, starts: Array, ratio: float) -> Linear:
-        r"""The problem around a point.
-
-        Reactions are unknowns of their own while the search goes on. With the gaps :math:`c` linearised,
-        :math:`\delta\lambda = -\Sigma^{-1}(c + C\,\delta)`, they leave the same equations as (2.30) does, but forces turn with
-        the bodies as *reactions found so far* say, which are those of a real mechanism. Computed from (2.30) at states that
-        are a hair's breadth off, they are those of springs as stiff as :math:`\Sigma^{-1}`, and the search creeps or diverges.
-        """
-        d, p, size = 2 * self.half, len(self.free), 2 * self.half + len(self.joints)
-        inputs = self._inputs(point, samples)
-        count = len(inputs[0])
-        jacobian = self.row_jacobian(*inputs)
-        residuals = self.residuals(point, samples, starts, ratio)
-        gap_change = (jacobian[:, size:] * samples.linked[:, None, None]).reshape(count, 2, -1, 2 * d + p)
-        weights = self._weights(samples, ratio)
-        rows = jacobian[:, :size] * weights[..., None]
-        spring = self._spring(inputs[0], inputs[4])[:, None]
-        stiff = weights[:, :d].reshape(count, 2, self.half, 1)
-        rows[:, :d] += (stiff * (spring @ gap_change)).reshape(count, d, -1)
-        value = residuals.rows.copy()
-        value[:, :d] += (stiff * (spring @ residuals.gap[..., None])).reshape(count, d)
-        q, v, chi = self._first(point, starts)
-        change = self.violation_jacobian(q, v, chi).reshape(len(starts), 2, -1, d + p)
-        weight = self._first_weight(q, chi, ratio)[:, None]
-        first = (weight @ change).reshape(len(starts), d, d + p)
-        return Linear(
-            residuals,
-            Rows(
-                rows[..., :d],
-                rows[..., d : 2 * d] * samples.linked[:, None, None],
-                rows[..., 2 * d :],
-                value,
-                starts,
-                first[..., :d],
-                first[..., d:],
-                (weight @ residuals.first[..., None]).reshape(len(starts), d),
-            ),
-            gap_change,
-        )
-
-    def _spring(self, q: Array, chi: Array) -> Array:
-        r""":math:`G^T\Sigma^{-1}` (k, 6 nb, m) of configurations (k, 7 nb)."""
-        jacobian = self.constraint_jacobian(q, chi)
-        return jacobian.transpose(0, 2, 1) / self.dynamics.softness(self.step).sigma
-
-    def moved(self, point: Point, linear: Linear, change: Array, increments: Array, length: float) -> Point:
-        """A point after a share of a change of the parameters (p,) and increments of the states (N, 12 nb)."""
-        count = len(point.q)
-        by = length * increments.reshape(count, 2, self.bodies, 6)
-        after = np.concatenate([increments[1:], increments[-1:]])
-        both = np.concatenate([increments, after, np.broadcast_to(change, (count, len(change)))], axis=1)
-        gap = linear.residuals.gap + (linear.gap_change @ both[:, None, :, None])[..., 0]
-        reaction = point.reaction - length * gap / self.dynamics.softness(self.step).sigma
-        return Point(point.chi + length * change, _turned(point.q, by[:, 0]), point.v + by[:, 1], reaction)
-
-
-def _shortest(jacobian: Array, right: Array) -> Array:
-    """Shortest x (k, n, c) with Jx = right (k, m, c), for Jacobians (k, m, n) whose rows may be redundant."""
-    square = jacobian @ jacobian.transpose(0, 2, 1)
-    trace = np.trace(square, axis1=1, axis2=2)
-    square = square + 1e-9 * trace[:, None, None] * np.eye(square.shape[1])
-    return np.asarray(jacobian.transpose(0, 2, 1) @ np.linalg.solve(square, right))
+    def closed(self, q: Array, v: Array, chi: Array) -> tuple[Array, Array]:
+        """First states (runs, nb, 7), (runs, nb, 6) brought to g = 0 and Gv = 0 on the shortest way."""
+        d = 2 * self.half
+        many = np.broadcast_to(chi, (len(q), len(chi)))
+        for _ in range(6):
+            flat = q.reshape(len(q), -1), v.reshape(len(q), -1), many
+            missing = self.violation(*flat)
+            jacobian = self.violation_jacobian(*flat)[..., :d] * self._lengths
+            by = -(self._lengths[:, None] * (np.linalg.pinv(jacobian, rcond=1e-9) @ missing))[..., 0]
+            q, v = turned(q, v, by)
+        return q, v
 
 
 def _rows(values: Any, width: int) -> list[list[Any]]:
@@ -420,7 +417,8 @@ def _rows(values: Any, width: int) -> list[list[Any]]:
     return [[values[i + k] for k in range(width)] for i in range(0, values.shape[0], width)]
 
 
-def _turned(q: Array, by: Array) -> Array:
-    r""":math:`q \boxplus \delta` of many (…, 7), (…, 6): :func:`stribeck.multibody.rotation.plus` in numpy."""
-    moved = rotation.moved(np.moveaxis(q, -1, 0), np.moveaxis(by, -1, 0))
-    return np.stack([np.asarray(part) for part in moved], axis=-1)
+def turned(q: Array, v: Array, by: Array) -> tuple[Array, Array]:
+    r"""States :math:`x \boxplus \delta` of many (…, nb, 7), (…, nb, 6), (…, 12 nb), in numpy."""
+    places, speeds = np.split(by, 2, axis=-1)
+    moved = rotation.moved(np.moveaxis(q, -1, 0), np.moveaxis(places.reshape(v.shape), -1, 0))
+    return np.stack([np.asarray(part) for part in moved], axis=-1), v + speeds.reshape(v.shape)

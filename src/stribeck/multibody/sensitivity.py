@@ -27,7 +27,7 @@ import numpy as np
 from scipy import stats
 
 from stribeck.core.parameters import ParameterSet
-from stribeck.multibody.chain import eliminate
+from stribeck.multibody.chain import Chain, eliminate, response
 from stribeck.multibody.mechanism import Array
 from stribeck.multibody.problem import Point, Problem, Samples
 
@@ -74,15 +74,14 @@ def sensitivity(
     parameters = problem.mechanism.parameters
     at_bounds = bounds_reached(parameters, point.chi)
     inner = np.array([name not in at_bounds for name in parameters.free_names], bool)
-    rows = problem.linearize(point, samples, starts, ratio).rows
-    found = eliminate(rows)
-    response = found.response()
-    after = np.concatenate([response[1:], response[-1:]])
-    total = rows.here @ response + rows.there @ after + rows.parameters
-    scores = np.einsum("kmp,km->kp", total, rows.value)[:, inner]
+    chain = problem.linearize(point, samples, starts, ratio)
+    seen, pushed = answers(chain)
+    scores = np.einsum("ksp,ks->kp", seen, chain.sample[..., -1]) + np.einsum("kep,ke->kp", pushed, chain.offset)
+    scores = scores[:, inner]
+    information = np.einsum("ksp,ksr->pr", seen, seen) + np.einsum("kep,ker->pr", pushed, pushed)
     length = correlation_steps(problem, point, samples)
     scale = np.where(point.chi == 0.0, parameters.upper - parameters.lower, np.abs(point.chi))[inner]
-    values, vectors = np.linalg.eigh(found.schur[np.ix_(inner, inner)] * np.outer(scale, scale))
+    values, vectors = np.linalg.eigh(information[np.ix_(inner, inner)] * np.outer(scale, scale))
     values = np.maximum(values, values.max(initial=1e-300) * 1e-15)
     inverse = (vectors / values) @ vectors.T * np.outer(scale, scale)
     samples_left = float(np.sum(samples.count > 0)) / length
@@ -97,7 +96,7 @@ def sensitivity(
         if np.isfinite(width)
     }
     names = np.array(parameters.free_names)[inner]
-    noise = float(np.sqrt(np.mean(rows.value[:, 2 * problem.half :][samples.count > 0] ** 2)))
+    noise = float(np.sqrt(np.mean(chain.sample[..., -1][samples.count > 0] ** 2)))
     loose = [k for k, value in enumerate(values) if max(noise, 1e-12) / np.sqrt(value) > NOT_TOLD]
     directions = tuple(_in_words(vectors[:, k], names) for k in loose)
     takes_part = {name for k in loose for name in names[np.abs(vectors[:, k]) >= TAKES_PART]}
@@ -107,6 +106,14 @@ def sensitivity(
         if np.isfinite(width) and width <= DETERMINED * abs(value) and name not in takes_part
     ]
     return Sensitivity(covariance, intervals, tuple(told), directions, at_bounds, length, freedom)
+
+
+def answers(chain: Chain) -> tuple[Array, Array]:
+    """How weighted residuals of samples (N, ns, p) and impulses (N, e, p) answer to parameters, states being optimal."""
+    states, pushes = response(chain, eliminate(chain))
+    d, e, _ = chain.sizes
+    seen = chain.sample[..., :e] @ pushes + chain.sample[..., e : e + d] @ states + chain.sample[..., e + d : -1]
+    return seen, chain.weight[..., None] * pushes
 
 
 def bounds_reached(parameters: ParameterSet, chi: Array) -> dict[str, str]:

@@ -6,7 +6,12 @@ Each iteration minimises the quadratic model
 
 *exactly*: the states are eliminated along their chain, which leaves a problem of as many variables as there are
 parameters, whose bounds make it the complementarity problem of :mod:`stribeck.multibody.complementarity`. (The seed's text
-breaks off here.) D is Marquardt's diagonal for the parameters; a step that fails is shortened as well.
+breaks off here.) D is Marquardt's diagonal for the parameters.
+
+**The step back to the manifold** is a simulation: the elimination says how the unexplained impulses follow the state,
+:math:`\epsilon_k = \epsilon_k^{old} + \alpha(G_\chi\delta_\chi + g) + G_x(x_k \boxminus x_k^{old})`, so that the trial stays near the
+recorded motion where the mechanism alone would not (differential dynamic programming: Jacobson and Mayne, 1970).
+A step that fails is shortened, with more damping.
 
 **Ratio by stages.** The estimation begins with a small :math:`\rho`, where states follow the samples and the problem is
 nearly linear in the parameters, and raises it to the wanted value. Stages before the last stop early.
@@ -14,15 +19,17 @@ nearly linear in the parameters, and raises it to the wanted value. Stages befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from stribeck.multibody.chain import eliminate
+from stribeck.multibody.chain import Eliminated, eliminate
 from stribeck.multibody.complementarity import bounded_minimum
+from stribeck.multibody.dynamics import State
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.problem import Linear, Point, Problem, Residuals, Samples
+from stribeck.multibody.problem import Point, Problem, Samples, turned
+from stribeck.multibody.rollout import Rollout
 
 FIRST_DAMPING = 1e-3
 LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e8
@@ -32,11 +39,8 @@ CONVERGED = 1e-6
 NEAR = 1e-2
 """The same for the stages before."""
 
-FEASIBLE = 1e-9
-"""Gaps of the reactions that count as closed [m/s, rad/s]."""
-
-WIDEST = 1.0
-"""Gaps that no step may open [m/s, rad/s]."""
+STAGE = 10.0
+"""Factor from one stage's ratio to the next."""
 
 TRACE = 1e-14
 """Share of the parameters' own weight, states held, in their damping: directions that samples do not see stay where they are."""
@@ -59,97 +63,91 @@ class Solution:
 
 
 class Solver:
-    """Finds the optimum of one problem."""
+    """Finds the optimum of one problem.
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    :param path: smooth values of the position sensors (N, ns).
+    :param starts: index of the first state of each run.
+    """
+
+    def __init__(self, problem: Problem, samples: Samples, path: Array, starts: Array) -> None:
+        self.problem, self.samples, self.path, self.starts = problem, samples, path, starts
+        self.rollout = Rollout(problem, samples, starts)
         self.lower = problem.mechanism.parameters.lower
         self.upper = problem.mechanism.parameters.upper
 
-    def solve(
-        self,
-        start: Point,
-        samples: Samples,
-        starts: Array,
-        ratios: Sequence[float],
-        *,
-        most: int = 60,
-        progress: Callable[[float, float], None] | None = None,
-    ) -> Solution:
-        """The optimum from a point, with the ratio raised by stages.
+    def stages(self, ratio: float) -> list[float]:
+        """Ratios from the first to the wanted one."""
+        first = min(self.problem.first_ratio(self.samples), ratio)
+        count = int(np.ceil(np.log(ratio / first) / np.log(STAGE) - 1e-9))
+        return [ratio / STAGE**k for k in range(count, -1, -1)]
 
-        :param start: its parameters are clipped into their bounds.
-        :param starts: index of the first state of each run.
-        :param ratios: of the stages; the last is the wanted one.
-        :param most: iterations per stage.
+    def solve(
+        self, chi: Array, ratio: float, most: int = 40, progress: Callable[[float, float], None] | None = None
+    ) -> Solution:
+        """The optimum from parameters (p,).
+
+        :param most: iterations of each stage.
         """
+        point = self.rollout.along(np.clip(chi, self.lower, self.upper), self.path)
         history: list[tuple[float, float, float]] = []
-        point = Point(np.clip(start.chi, self.lower, self.upper), start.q, start.v, start.reaction)
-        damping, converged = FIRST_DAMPING, False
-        residuals = self.problem.residuals(point, samples, starts, ratios[0])
-        for stage, ratio in enumerate(ratios):
-            tolerance = CONVERGED if stage == len(ratios) - 1 else NEAR
-            residuals, converged = self.problem.residuals(point, samples, starts, ratio), False
-            passed: list[tuple[float, float]] = []
+        cost, converged = np.inf, False
+        for stage in self.stages(ratio):
+            tolerance = CONVERGED if stage == ratio else NEAR
+            cost, damping, converged = self.cost(point, stage), FIRST_DAMPING, False
             for _ in range(most):
-                found = self._descend(point, samples, starts, ratio, residuals, damping, passed)
+                found = self._descend(point, stage, cost, damping)
                 if found is None:
-                    damping = FIRST_DAMPING
                     break
-                point, residuals, damping, predicted = found
-                history.append((ratio, residuals.cost, damping))
+                point, cost, damping, predicted = found
+                history.append((stage, cost, damping))
                 if progress is not None:
-                    progress(ratio, residuals.cost)
-                small = abs(predicted) <= tolerance * max(residuals.cost, 1e-300)
-                converged = small and residuals.infeasible <= FEASIBLE
+                    progress(stage, cost)
+                converged = predicted <= tolerance * cost
                 if converged:
                     break
-        return Solution(point, residuals.cost, converged, history)
+        return Solution(point, cost, converged, history)
+
+    def cost(self, point: Point, ratio: float) -> float:
+        """Half the weighted sum of squares."""
+        return self.problem.residuals(point, self.samples, ratio).cost
 
     def _descend(
-        self, point: Point, samples: Samples, starts: Array, ratio: float, before: Residuals, damping: float,
-        passed: list[tuple[float, float]],
-    ) -> tuple[Point, Residuals, float, float] | None:
-        """A step forward, with damping and predicted decrease; ``None`` if no damping helps.
-
-        A step is taken if no point passed so far has both a lower cost and narrower gaps (a filter, Fletcher and Leyffer,
-        "Nonlinear programming without a penalty function", Math. Program. 91, 2002).
-
-        :param passed: gaps and costs of the points of this stage; this one is added.
-        """
-        passed.append((max(before.infeasible, FEASIBLE), before.cost))
-        linear = self.problem.linearize(point, samples, starts, ratio)
-        system = eliminate(linear.rows)
-        schur, size, length = system.schur, np.sum(linear.rows.parameters**2, axis=(0, 1)), 1.0
+        self, point: Point, ratio: float, before: float, damping: float
+    ) -> tuple[Point, float, float, float] | None:
+        """A step forward, with damping and predicted decrease; ``None`` if no damping helps."""
+        chain = self.problem.linearize(point, self.samples, self.starts, ratio)
+        found = eliminate(chain)
+        size = np.sum(chain.sample[..., -1 - len(point.chi) : -1] ** 2, axis=(0, 1))
+        length = 1.0
         while damping <= MOST_DAMPING:
             # Marquardt's diagonal: what parameters weigh once the states follow, and a trace of what they weigh alone.
-            damped = schur + np.diag(damping * (np.diag(schur) + TRACE * size))
-            change = bounded_minimum(damped, system.reduced, self.lower - point.chi, self.upper - point.chi)
-            increments = system.states(change)
-            trial = self.problem.moved(point, linear, change, increments, length)
-            new = self.problem.residuals(trial, samples, starts, ratio)
-            predicted = before.cost - _model_cost(linear, increments, change)
-            gap = max(new.infeasible, FEASIBLE)
-            if np.isfinite(new.cost) and all(
-                gap <= 0.99 * other or (gap <= WIDEST and new.cost <= cost - 1e-4 * other * cost) for other, cost in passed
-            ):
-                gain = (before.cost - new.cost) / max(predicted, 1e-300)
+            damped = found.schur + np.diag(damping * (np.diag(found.schur) + TRACE * size))
+            change = bounded_minimum(damped, found.reduced, self.lower - point.chi, self.upper - point.chi)
+            predicted = before - found.cost(change)
+            trial = self._moved(point, chain.first, chain.first_drift, found, change, length)
+            cost = self.cost(trial, ratio)
+            if np.isfinite(cost) and cost <= before - 1e-4 * length * predicted:
+                gain = (before - cost) / max(predicted, 1e-300)
                 factor = 0.1 if gain > 0.7 else 1.0 if gain > 0.1 else 4.0
-                if before.infeasible > 100.0 * FEASIBLE:
-                    factor = 1.0  # the cost says little while gaps are open
-                return trial, new, max(damping * factor, LEAST_DAMPING), predicted
-            if np.isfinite(new.cost) and abs(predicted) <= 1e-9 * before.cost and gap <= FEASIBLE:
+                return trial, cost, max(damping * factor, LEAST_DAMPING), predicted
+            if predicted <= 1e-9 * before:
                 return point, before, damping, predicted  # lower than rounding can tell
             damping, length = damping * 10.0, 0.5 * length
         return None
 
-
-def _model_cost(linear: Linear, increments: Array, change: Array) -> float:
-    """Half the sum of squares of the linear model after a step."""
-    rows = linear.rows
-    after = np.concatenate([increments[1:], increments[-1:]])
-    found = rows.value + (rows.here @ increments[..., None] + rows.there @ after[..., None])[..., 0]
-    found = found + rows.parameters @ change
-    first = rows.first_value + (rows.first @ increments[rows.starts][..., None])[..., 0]
-    first = first + rows.first_parameters @ change
-    return 0.5 * float(np.sum(found * found) + np.sum(first * first))
+    def _moved(
+        self, point: Point, first: Array, first_drift: Array, found: Eliminated, change: Array, length: float
+    ) -> Point:
+        """The trial that a share of a step leads to."""
+        d, starts = found.gain.shape[2] - len(change) - 1, self.starts
+        known = np.append(change, 1.0)
+        chi = np.clip(point.chi + length * change, self.lower, self.upper)
+        by = (first @ (found.first_gain @ known)[..., None])[..., 0] + first_drift @ change
+        q, v = point.q.copy(), point.v.copy()
+        q[starts], v[starts] = self.problem.closed(*turned(q[starts], v[starts], length * by), chi)
+        inertia, movable = self.problem.inertia(chi)[0], self.problem.movable
+        impulse, gain = np.zeros_like(point.impulse), np.zeros((*point.impulse.shape, d))
+        impulse[:, movable] = self.problem.kicks(point) + length * (found.gain[:, :, d:] @ known)
+        gain[:, movable] = found.gain[:, :, :d]
+        impulse, gain = impulse * inertia, gain * inertia[:, None]
+        return self.rollout.near(point, chi, State(q, v), impulse, gain)
