@@ -15,6 +15,7 @@ from stribeck.multibody.dynamics import State
 from stribeck.multibody.mechanism import Array, Mechanism
 from stribeck.multibody.problem import Point, Problem, Run
 from stribeck.multibody.recordings import joined
+from stribeck.multibody.rollout import Rollout
 from stribeck.multibody.sensitivity import Sensitivity, answers, sensitivity
 from stribeck.multibody.solver import Solution, Solver
 
@@ -38,9 +39,14 @@ class Estimator:
 
     def __init__(self, mechanism: Mechanism, runs: Sequence[Run], step: float, ratio: float) -> None:
         self.problem = Problem(mechanism, step)
+        self.rollout = Rollout(self.problem)
         self.ratio = ratio
+        self.use(runs)
+
+    def use(self, runs: Sequence[Run]) -> None:
+        """Take other runs; as many steps as before need no new compilation."""
         self.samples, self.path, self.starts = joined(runs)
-        self.solver = Solver(self.problem, self.samples, self.path, self.starts)
+        self.solver = Solver(self.rollout, self.samples, self.path, self.starts)
 
     def solve(self, chi: Array, progress: Callable[[float, float], None] | None = None) -> Solution:
         """The optimum from parameters (p,)."""

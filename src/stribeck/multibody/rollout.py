@@ -21,16 +21,14 @@ STIFF = 1e3
 
 
 class Rollout:
-    """Simulates all runs of a problem, one after another."""
+    """Simulates all runs of a problem, one after another. Recordings of equal length share one compilation."""
 
-    def __init__(self, problem: Problem, samples: Samples, starts: Array) -> None:
-        self.problem, self.samples = problem, samples
-        self.begins = np.zeros(len(samples.linked), bool)
-        self.begins[starts] = True
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
         self._follow = jax.jit(self._followed)
         self._track = jax.jit(self._tracked)
 
-    def along(self, chi: Array, path: Array) -> Point:
+    def along(self, samples: Samples, chi: Array, path: Array) -> Point:
         """States that show smooth signals (N, ns), and the impulses that this takes.
 
         Each joint moves as if a strong damper drew it to the next value.
@@ -38,11 +36,11 @@ class Rollout:
         stiff = STIFF * self.problem.inertia(chi)[0]
         with jax.enable_x64():
             states, impulse = self._track(
-                jnp.asarray(self.problem.all_values(chi)), jnp.asarray(path), self.begins, self.samples.voltage, stiff
+                jnp.asarray(self.problem.all_values(chi)), jnp.asarray(path), _begins(samples), samples.voltage, stiff
             )
-        return self._point(chi, states, impulse)
+        return _point(samples, chi, states, impulse)
 
-    def near(self, old: Point, chi: Array, first: State, impulse: Array, gain: Array) -> Point:
+    def near(self, samples: Samples, old: Point, chi: Array, first: State, impulse: Array, gain: Array) -> Point:
         r"""Simulated from first states with impulses :math:`p_k + K_k(x_k \boxminus x_k^{old})`.
 
         :param first: states of all runs at their starts (N, …); other rows are not used.
@@ -51,14 +49,10 @@ class Rollout:
         """
         with jax.enable_x64():
             states, found = self._follow(
-                jnp.asarray(self.problem.all_values(chi)), State(old.q, old.v), self.begins, first, impulse, gain,
-                self.samples.voltage,
+                jnp.asarray(self.problem.all_values(chi)), State(old.q, old.v), _begins(samples), first, impulse, gain,
+                samples.voltage,
             )  # fmt: skip
-        return self._point(chi, states, found)
-
-    def _point(self, chi: Array, states: State, impulse: Any) -> Point:
-        impulses = np.asarray(impulse) * self.samples.linked[:, None]
-        return Point(np.asarray(chi), np.asarray(states.q), np.asarray(states.v), impulses)
+        return _point(samples, chi, states, found)
 
     def _followed(
         self, values: Any, old: State, begins: Any, first: State, impulse: Any, gain: Any, voltage: Any
@@ -94,3 +88,13 @@ class Rollout:
 
         goals = jnp.concatenate([coordinates[1:], coordinates[-1:]])
         return jax.lax.scan(advance, State(wanted.q[0], wanted.v[0]), (begins, wanted, goals, voltage))[1]
+
+
+def _begins(samples: Samples) -> Array:
+    """Whether a step is the first of a run (N,)."""
+    return np.concatenate([[True], ~samples.linked[:-1]])
+
+
+def _point(samples: Samples, chi: Array, states: State, impulse: Any) -> Point:
+    impulses = np.asarray(impulse) * samples.linked[:, None]
+    return Point(np.asarray(chi), np.asarray(states.q), np.asarray(states.v), impulses)

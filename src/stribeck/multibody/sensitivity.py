@@ -38,6 +38,9 @@ DETERMINED = 0.1
 NOT_TOLD = 1.0
 """A direction along which parameters may change by this share of their values is not told by the samples."""
 
+ROUNDING = 1e-13
+"""Eigenvalues below this share of the largest are zero but for rounding."""
+
 TAKES_PART = 0.1
 """A parameter takes part in such a direction if its component is at least this large."""
 
@@ -82,30 +85,30 @@ def sensitivity(
     length = correlation_steps(problem, point, samples)
     scale = np.where(point.chi == 0.0, parameters.upper - parameters.lower, np.abs(point.chi))[inner]
     values, vectors = np.linalg.eigh(information[np.ix_(inner, inner)] * np.outer(scale, scale))
-    values = np.maximum(values, values.max(initial=1e-300) * 1e-15)
-    inverse = (vectors / values) @ vectors.T * np.outer(scale, scale)
+    noise = float(np.sqrt(np.mean(chain.sample[..., -1][samples.count > 0] ** 2)))
+    loose = values * NOT_TOLD**2 < np.maximum(noise**2, ROUNDING * values.max(initial=1e-300))
+    told = vectors[:, ~loose]
+    inverse = (told / values[~loose]) @ told.T * np.outer(scale, scale)
     samples_left = float(np.sum(samples.count > 0)) / length
     freedom = max(samples_left - len(values), 1.0)
     meat = long_run(scores, samples.linked, length) * samples_left / freedom
+    names = np.array(parameters.free_names)[inner]
+    part = np.any(np.abs(vectors[:, loose]) >= TAKES_PART, axis=1)
+    found = inverse @ meat @ inverse
+    found[part], found[:, part] = np.nan, np.nan
     covariance = np.full((len(inner), len(inner)), np.nan)
-    covariance[np.ix_(inner, inner)] = inverse @ meat @ inverse
+    covariance[np.ix_(inner, inner)] = found
     half = stats.t.ppf(0.5 + 0.5 * confidence, freedom) * np.sqrt(np.diag(covariance))
-    intervals = {
+    ends = {
         name: (float(value - width), float(value + width))
         for name, value, width in zip(parameters.free_names, point.chi, half, strict=True)
         if np.isfinite(width)
     }
-    names = np.array(parameters.free_names)[inner]
-    noise = float(np.sqrt(np.mean(chain.sample[..., -1][samples.count > 0] ** 2)))
-    loose = [k for k, value in enumerate(values) if max(noise, 1e-12) / np.sqrt(value) > NOT_TOLD]
-    directions = tuple(_in_words(vectors[:, k], names) for k in loose)
-    takes_part = {name for k in loose for name in names[np.abs(vectors[:, k]) >= TAKES_PART]}
-    told = [
-        name
-        for name, value, width in zip(parameters.free_names, point.chi, half, strict=True)
-        if np.isfinite(width) and width <= DETERMINED * abs(value) and name not in takes_part
-    ]
-    return Sensitivity(covariance, intervals, tuple(told), directions, at_bounds, length, freedom)
+    directions = tuple(_in_words(vectors[:, k], names) for k in np.flatnonzero(loose))
+    narrow = tuple(
+        name for name, (low, high) in ends.items() if high - low <= DETERMINED * abs(high + low)
+    )
+    return Sensitivity(covariance, ends, narrow, directions, at_bounds, length, freedom)
 
 
 def answers(chain: Chain) -> tuple[Array, Array]:

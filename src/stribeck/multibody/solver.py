@@ -65,13 +65,15 @@ class Solution:
 class Solver:
     """Finds the optimum of one problem.
 
-    :param path: smooth values of the position sensors (N, ns).
+    :param rollout: of the same mechanism and step; compiled for recordings of one length.
+    :param samples: with smooth values of the position sensors in ``path`` (N, ns).
     :param starts: index of the first state of each run.
     """
 
-    def __init__(self, problem: Problem, samples: Samples, path: Array, starts: Array) -> None:
-        self.problem, self.samples, self.path, self.starts = problem, samples, path, starts
-        self.rollout = Rollout(problem, samples, starts)
+    def __init__(self, rollout: Rollout, samples: Samples, path: Array, starts: Array) -> None:
+        self.rollout, self.problem = rollout, rollout.problem
+        self.samples, self.path, self.starts = samples, path, starts
+        problem = self.problem
         self.lower = problem.mechanism.parameters.lower
         self.upper = problem.mechanism.parameters.upper
 
@@ -88,7 +90,7 @@ class Solver:
 
         :param most: iterations of each stage.
         """
-        point = self.rollout.along(np.clip(chi, self.lower, self.upper), self.path)
+        point = self.rollout.along(self.samples, np.clip(chi, self.lower, self.upper), self.path)
         history: list[tuple[float, float, float]] = []
         cost, converged = np.inf, False
         for stage in self.stages(ratio):
@@ -150,4 +152,4 @@ class Solver:
         impulse[:, movable] = self.problem.kicks(point) + length * (found.gain[:, :, d:] @ known)
         gain[:, movable] = found.gain[:, :, :d]
         impulse, gain = impulse * inertia, gain * inertia[:, None]
-        return self.rollout.near(point, chi, State(q, v), impulse, gain)
+        return self.rollout.near(self.samples, point, chi, State(q, v), impulse, gain)
