@@ -34,13 +34,13 @@ def core_angles(h, steps, start, coulomb, viscous, armature, mass, length):
 
 
 def test_pendulum_with_coulomb_and_viscous_friction_is_that_of_core():
-    """The M1 pendulum of both modules agrees, and twice as well at half the step."""
+    """The M1 pendulum of both modules agrees within 1.1 rad/s times the step, over three cycles."""
     with jax.enable_x64():
         at = read_model("pendulum").mechanism
         at = replace(at, regularization=replace(at.regularization, slip=1e-4, length=0.1))
         values = at.parameters.values()
         apart = []
-        for h in (0.002, 0.001):
+        for h in (0.002, 0.001, 0.0005):
             steps = int(2.0 / h)
             dynamics = Dynamics(at)
             physical = at.physical(at.values())
@@ -48,6 +48,6 @@ def test_pendulum_with_coulomb_and_viscous_friction_is_that_of_core():
             q = run(hanging(dynamics, physical, 1.2)).q
             mine = 2.0 * np.arctan2(np.asarray(q[:, 0, 4]), np.asarray(q[:, 0, 3]))
             theirs = core_angles(h, steps, 1.2, values["coulomb"], values["viscous"], values["inertia"], 0.5, 0.1)
-            apart.append(np.abs(mine - theirs).max())
-    assert apart[0] < 0.02
-    assert apart[1] < 0.65 * apart[0]
+            apart.append(np.abs(mine - theirs).max() / h)
+    assert max(apart) < 1.1
+    assert np.ptp(mine) > 1.0

@@ -68,7 +68,8 @@ def test_block_sticks_and_slips_at_the_analytic_threshold(share, slides):
     found = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.zeros((steps, 0)), h))(start)
     moved, time = float(found.q[-1, 0, 0]), (steps - 1) * h
     if slides:
-        expected = 0.5 * (share - 1.0) * friction / mass * time**2
+        # Regularised friction reaches its bound at the slip velocity, from which the block accelerates.
+        expected = 0.5 * (share - 1.0) * friction / mass * time**2 + at.regularization.slip * time
         assert moved == pytest.approx(expected, rel=0.01)
     else:
         assert abs(float(found.v[-1, 0, 0])) <= at.regularization.slip

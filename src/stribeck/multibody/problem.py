@@ -85,12 +85,14 @@ class Run:
     :param samples: see :class:`Samples`.
     :param path: smooth values of the position sensors at the steps, gaps bridged (N, ns).
     :param start_rate: rate of each sensor's coordinate at the first step (ns,).
+    :param released: whether the first row of ``path`` and ``start_rate`` are known, not measured.
     """
 
     name: str
     samples: Samples
     path: Array
     start_rate: Array
+    released: bool = False
 
 
 @dataclass(frozen=True, eq=False)

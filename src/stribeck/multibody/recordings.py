@@ -281,7 +281,8 @@ def on_grid(recording: Recording, mechanism: Mechanism, step: float) -> Run:
         known = np.isfinite(recording.release)
         path[0, known] = recording.release[known]
         rates = np.zeros_like(rates)
-    return Run(recording.name, Samples(voltage, value, where, count, linked), path, rates)
+    samples = Samples(voltage, value, where, count, linked)
+    return Run(recording.name, samples, path, rates, recording.release is not None)
 
 
 def _path(recording: Recording, k: int, steps: int, step: float) -> Array:
