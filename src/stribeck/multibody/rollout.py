@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.ndimage import binary_dilation
 
 from stribeck.multibody import assembly, rotation
 from stribeck.multibody.dynamics import State
@@ -22,6 +23,9 @@ STIFF = 1e3
 
 FAR = 5.0
 """Samples further apart than this many times the usual are a gap, in which joints move by themselves."""
+
+EDGE = 4.0
+"""Samples beside a gap whose smooth values the line across it has bent."""
 
 
 class Rollout:
@@ -100,11 +104,13 @@ class Rollout:
 
 
 def _near_samples(seen: Array) -> Array:
-    """Whether the samples around each step (N,) are no further apart than usual."""
+    """Whether the samples around each step (N,) are no further apart than usual, and its smooth value says nothing of a gap."""
     index = np.flatnonzero(seen)
     if len(index) < 2:
         return np.zeros(len(seen), bool)
     steps = np.arange(len(seen))
     before = index[np.clip(np.searchsorted(index, steps, "right") - 1, 0, len(index) - 1)]
     after = index[np.clip(np.searchsorted(index, steps, "left"), 0, len(index) - 1)]
-    return np.asarray(after - before <= FAR * np.median(np.diff(index)))
+    usual = float(np.median(np.diff(index)))
+    gap = after - before > FAR * usual
+    return ~binary_dilation(gap, iterations=max(round(EDGE * usual), 1)) if gap.any() else ~gap
