@@ -117,12 +117,19 @@ class Dynamics:
             damping[motor.joint] = damping[motor.joint] - torque(0.0, 1.0)
         return stall, damping
 
+    def _dry(self, physical: Physical, inputs: Any) -> list[Any]:
+        """Largest dry friction of each joint, brakes included."""
+        found = [physical.coulomb[j] for j in range(len(self.mechanism.joints))]
+        for k, joint in enumerate(self.mechanism.brakes, start=len(self.mechanism.motors)):
+            found[joint] = found[joint] + inputs[k]
+        return found
+
     def step(
         self, physical: Physical, state: State, voltage: Any, h: Any, push: Any = 0.0, brake: Any = 0.0
     ) -> State:
         r"""The state one time step later.
 
-        :param voltage: of the motors, during the step (nm,) [V].
+        :param voltage: of the motors, during the step (nm,) [V]; torques of brakes behind them [N m, N].
         :param h: time step [s].
         :param push: impulse p along the joints besides (nj,) [N m s, N s].
         :param brake: :math:`\kappa` (nj,): the joints feel :math:`p - \kappa Bv^+`.
@@ -130,7 +137,8 @@ class Dynamics:
         found = self.layout.constraints(physical, state.q)
         G, B = found.jacobian, found.motion
         stall, damping = (jnp.stack([jnp.asarray(x) for x in part]) for part in self._drive(physical, voltage))
-        soft, v, coulomb = self.softness(h), state.v.reshape(-1), h * physical.coulomb
+        soft, v = self.softness(h), state.v.reshape(-1)
+        coulomb = h * jnp.stack([jnp.asarray(x) for x in self._dry(physical, voltage)])
         drag = 0.5 * h * B.T @ (damping[:, None] * B)
         mass = self.mass_matrix(physical)
         right = mass @ v - drag @ v + h * self._weight(physical) + B.T @ (h * stall + push)
@@ -166,6 +174,7 @@ class Dynamics:
         layout = self.layout
         pose = layout.pose(physical, state.q)
         stall, damping = self._drive(physical, voltage)
+        dry = self._dry(physical, voltage)
         soft, slip = self.softness(h), self.mechanism.regularization.slip
         held, moving = layout.rates(pose, state.v)
         pairs = zip(soft.upsilon, held, layout.deviation(pose), strict=True)
@@ -177,7 +186,7 @@ class Dynamics:
             gaps = [sigma * force + rate - wanted for sigma, force, rate, wanted in columns]
             drive = [
                 h * (stall[j] - 0.5 * damping[j] * (moving[j] + motion))
-                + h * physical.coulomb[j] * complementarity.dry_friction(motion, slip)
+                + h * dry[j] * complementarity.dry_friction(motion, slip)
                 for j, motion in enumerate(motions)
             ]
             spread = layout.spread(pose, reaction, drive)

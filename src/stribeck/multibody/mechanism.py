@@ -153,6 +153,7 @@ class Mechanism:
     :param constant: :math:`s_0` of all fields of :class:`Physical` in order, flat.
     :param matrix: S, one row per number, one column per parameter.
     :param gravity: acceleration of free fall, along -z of the world [m/s²].
+    :param brakes: indices of joints that some runs hold: dry friction besides their own, an input of each step [N m, N].
     """
 
     name: str
@@ -165,6 +166,12 @@ class Mechanism:
     matrix: Array
     regularization: Regularization = Regularization()
     gravity: float = STANDARD_GRAVITY
+    brakes: tuple[int, ...] = ()
+
+    @property
+    def inputs(self) -> int:
+        """How many numbers drive a step: voltages of the motors, then torques of the brakes."""
+        return len(self.motors) + len(self.brakes)
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:

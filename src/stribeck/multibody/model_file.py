@@ -56,12 +56,15 @@ class DataFormat:
     :param time: column of time.
     :param sensors: by the names of sensors.
     :param motors: by the names of motors; commands are held between rows.
-    :param joints: names of joints in bags, by sensors.
+    :param clamped: torque or force of the brake on joints that a recording held, by the stem of its file's name.
+    :param release: what position sensors show at the start of recordings that begin with a release from rest.
     """
 
     time: Column
     sensors: Mapping[str, Column]
     motors: Mapping[str, Column]
+    clamped: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    release: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -257,6 +260,7 @@ def _mechanism(data: Mapping[str, Any], parameters: ParameterSet, path: Path) ->
         matrix,
         _regularization(data, path),
         strict.number(data.get("gravity", STANDARD_GRAVITY), f"{path}: gravity", ConfigError),
+        _brakes(data, list(joints), path),
     )
 
 
@@ -334,9 +338,11 @@ def _regularization(data: Mapping[str, Any], path: Path) -> Regularization:
     section = _section(data, "regularization", path)
     keys = ("compliance", "damping", "slip", "length")
     strict.check_keys(section, (), keys, f"{path}: regularization", ConfigError)
-    return Regularization(
-        **{key: strict.number(value, f"{path}: regularization: {key}", ConfigError) for key, value in section.items()}
-    )
+    values = {key: strict.number(value, f"{path}: regularization: {key}", ConfigError) for key, value in section.items()}
+    try:
+        return Regularization(**values)
+    except ConfigError as problem:
+        raise ConfigError(f"{path}: {problem}") from None
 
 
 def _column(value: Any, what: str, units: tuple[str, ...]) -> Column:
@@ -361,7 +367,7 @@ def _format(data: Mapping[str, Any], mechanism: Mechanism, path: Path) -> DataFo
         return None
     section = _section(data, "data", path)
     what = f"{path}: data"
-    strict.check_keys(section, ("time", "sensors"), ("motors",), what, ConfigError)
+    strict.check_keys(section, ("time", "sensors"), ("motors", "clamped", "release"), what, ConfigError)
     sensors = {sensor.name: sensor for sensor in mechanism.sensors}
     columns = strict.mapping(section["sensors"], f"{what}: sensors", ConfigError)
     strict.check_keys(columns, sensors, (), f"{what}: sensors", ConfigError)
@@ -374,7 +380,40 @@ def _format(data: Mapping[str, Any], mechanism: Mechanism, path: Path) -> DataFo
             for name, sensor in sensors.items()
         },
         {name: _column(motors[name], f"{what}: motors: {name}", ("V", "mV")) for name in motors},
+        _clamped(section, mechanism, what),
+        _release(section, mechanism, what),
     )
+
+
+def _clamped(section: Mapping[str, Any], mechanism: Mechanism, what: str) -> Mapping[str, Mapping[str, float]]:
+    valid = [mechanism.joints[j].name for j in mechanism.brakes]
+    found = {}
+    for stem, given in strict.mapping(section.get("clamped", {}), f"{what}: clamped", ConfigError).items():
+        where = f"{what}: clamped: {stem}"
+        entry = strict.mapping(given, where, ConfigError)
+        strict.check_keys(entry, (), valid, where, ConfigError)
+        found[stem] = {joint: strict.number(value, f"{where}: {joint}", ConfigError) for joint, value in entry.items()}
+        if any(value <= 0.0 for value in found[stem].values()):
+            raise ConfigError(f"{where}: a brake's torque must be positive")
+    return found
+
+
+def _release(section: Mapping[str, Any], mechanism: Mechanism, what: str) -> Mapping[str, float]:
+    given = strict.mapping(section.get("release", {}), f"{what}: release", ConfigError)
+    positions = [sensor.name for sensor in mechanism.sensors if sensor.quantity == "position"]
+    if given:
+        strict.check_keys(given, positions, (), f"{what}: release", ConfigError)
+    return {name: strict.number(value, f"{what}: release: {name}", ConfigError) for name, value in given.items()}
+
+
+def _brakes(data: Mapping[str, Any], joints: list[str], path: Path) -> tuple[int, ...]:
+    """Joints that some recording holds."""
+    clamped = strict.mapping(_section(data, "data", path).get("clamped", {}), f"{path}: data: clamped", ConfigError)
+    found = set()
+    for stem, given in clamped.items():
+        what = f"{path}: data: clamped: {stem}"
+        found |= {_index(joint, joints, what) for joint in strict.mapping(given, what, ConfigError)}
+    return tuple(sorted(found))
 
 
 def _settings(data: Mapping[str, Any], path: Path) -> Settings:

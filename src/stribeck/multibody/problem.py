@@ -226,7 +226,7 @@ class Problem:
         q, v, reached = (casadi.SX.sym(n, k * nb) for n, k in (("q", 7), ("v", 6), ("V", 6)))
         a, w = casadi.SX.sym("a", d), casadi.SX.sym("w", self.half)
         chi = casadi.SX.sym("chi", len(self.free))
-        voltage = casadi.SX.sym("u", len(self.mechanism.motors))
+        voltage = casadi.SX.sym("u", self.mechanism.inputs)
         place = casadi.SX.sym("s", len(self.joints))
         reaction = casadi.SX.sym("l", self.constraints)
         values: list[Any] = self.base.tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,13 +37,15 @@ class Recording:
 
     :param time: of the rows that hold samples (N,) [s], ascending.
     :param signals: of the sensors (N, ns), NaN where there is none.
-    :param voltage: held commands at these rows (N, nm) [V].
+    :param voltage: held commands at these rows (N, nm) [V], torques of brakes behind them.
+    :param release: what position sensors show before a release from rest at the first row (ns,); NaN for others.
     """
 
     name: str
     time: Array
     signals: Array
     voltage: Array
+    release: Array | None = None
 
 
 def read_recordings(paths: Sequence[Path], model: Model, note: Note = lambda _: None) -> list[Recording]:
@@ -94,8 +96,20 @@ def _recording(path: Path, model: Model, note: Note) -> Recording:
     for name, c in columns.items():
         if c.column not in table:
             note(f"{path.name}: no column {c.column!r}: {name} is taken to carry 0 V throughout")
+    commands += _brakes(path, model, len(time))
     voltage = np.stack(commands, axis=1) if commands else np.zeros((len(time), 0))
-    return _checked(path.name, time, signals, voltage, model.mechanism, note)
+    found = _checked(path.name, time, signals, voltage, model.mechanism, note)
+    if not model.data.release:
+        return found
+    return replace(found, release=np.array([model.data.release.get(s.name, np.nan) for s in sensors]))
+
+
+def _brakes(path: Path, model: Model, count: int) -> list[Array]:
+    """Torques of the brakes on joints that this recording held."""
+    assert model.data is not None
+    held = model.data.clamped.get(path.stem, {})
+    joints = [model.mechanism.joints[j].name for j in model.mechanism.brakes]
+    return [np.full(count, held.get(joint, 0.0)) for joint in joints]
 
 
 def _held(values: Array) -> Array:
@@ -263,6 +277,10 @@ def on_grid(recording: Recording, mechanism: Mechanism, step: float) -> Run:
     linked = np.arange(steps) < steps - 1
     voltage = _mean_voltage(recording, steps, step)
     rates = np.array([_start_rate(recording, mechanism, k) for k in range(len(mechanism.sensors))])
+    if recording.release is not None:
+        known = np.isfinite(recording.release)
+        path[0, known] = recording.release[known]
+        rates = np.zeros_like(rates)
     return Run(recording.name, Samples(voltage, value, where, count, linked), path, rates)
 
 
