@@ -1,89 +1,146 @@
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from furuta_made import furuta, run
+from furuta_made import STEP, furuta, recorded, run
+from mechanisms import BLOCK, changed, mechanism
 
-from stribeck.multibody.chain import eliminate
+from stribeck.multibody import rotation
+from stribeck.multibody.dynamics import State
 from stribeck.multibody.estimation import Estimator
 from stribeck.multibody.problem import Problem
+from stribeck.multibody.recordings import Recording, on_grid
+from stribeck.multibody.rollout import Rollout
 
 
 @pytest.fixture(scope="module")
 def estimator():
-    return Estimator(furuta(), [run(0, 0.6)], 0.01, 10.0)
+    return Estimator(furuta(), [run(0, 3.0)], STEP, 100.0)
 
 
-def displaced_point(estimator):
-    rng = np.random.default_rng(0)
-    point = estimator.start(furuta().parameters.vector())
-    linear = estimator.problem.linearize(point, estimator.samples, estimator.starts, 10.0)
-    increments = 1e-3 * rng.normal(size=(len(point.q), 24))
-    return estimator.problem.moved(point, linear, np.zeros(13), increments, 1.0)
+@pytest.fixture(scope="module")
+def solution(estimator):
+    return estimator.solve(furuta().parameters.vector())
+
+
+def along(estimator):
+    """States along the recorded signals with parameters that are 10 % off."""
+    return estimator.rollout.along(estimator.samples, 1.1 * furuta().parameters.vector(), estimator.path)
+
+
+def test_states_along_a_recording_show_its_signals(estimator):
+    """Whatever the parameters are: within three counts of the encoders, behind the first step."""
+    misfit = estimator.problem.signals(along(estimator), estimator.samples)[2:]
+    assert np.sqrt(np.mean(misfit**2)) < 3 * 2 * np.pi / 4096
 
 
 def test_linear_model_is_that_of_finite_differences(estimator):
-    """Residuals and gaps along a random direction of states, parameters and the reactions that go with them."""
-    problem, samples, starts = estimator.problem, estimator.samples, estimator.starts
-    point = displaced_point(estimator)
-    rng = np.random.default_rng(1)
-    linear = problem.linearize(point, samples, starts, 10.0)
-    change = 0.1 * furuta().parameters.vector() * rng.normal(size=13)
-    increments = rng.normal(size=(len(point.q), 24))
-    after = np.concatenate([increments[1:], increments[-1:]])
-    rows = linear.rows
-    spring = rows.value - linear.residuals.rows  # what closing the gaps adds
-    predicted = spring + (rows.here @ increments[..., None] + rows.there @ after[..., None])[..., 0]
-    predicted += rows.parameters @ change
-    step = 1e-6
-    moved = problem.moved(point, linear, change, increments, step)
-    back = problem.moved(point, linear, change, increments, -step)
-    found = [problem.residuals(p, samples, starts, 10.0) for p in (moved, back)]
-    slope = (found[0].rows - found[1].rows) / (2 * step)
-    np.testing.assert_allclose(slope, predicted, atol=1e-4 * np.abs(predicted).max())
-    gaps = (found[0].gap - found[1].gap) / (2 * step)
-    np.testing.assert_allclose(gaps, -linear.residuals.gap, atol=1e-5)
+    """One step's derivatives by state, impulses and parameters, through friction, motor, constraints and tilt."""
+    problem, samples = estimator.problem, estimator.samples
+    point = along(estimator)
+    chain = problem.linearize(point, samples, estimator.starts, 10.0)
+    rng = np.random.default_rng(0)
+    kicks = problem.kicks(point)
+
+    @jax.jit
+    def stepped(q, v, u, push, chi):
+        physical = problem.mechanism.physical(chi)
+        return problem.dynamics.step(physical, State(q, v), u, STEP, push)
+
+    def one(k, sign, dx, kick, change):
+        with jax.enable_x64():
+            q = rotation.plus(jnp.asarray(point.q[k]), sign * dx[:12].reshape(2, 6))
+            chi = point.chi + sign * change
+            push = problem.inertia(chi) * (kicks[k] + sign * kick)
+            v = point.v[k] + sign * dx[12:].reshape(2, 6)
+            return stepped(q, v, samples.voltage[k], push, problem.all_values(chi))
+
+    for k in (7, 60, 200):
+        step = 1e-6
+        dx, kick, change = (
+            step * rng.normal(size=24), step * rng.normal(size=2), step * point.chi * rng.normal(size=13)
+        )  # fmt: skip
+        there, back = one(k, 1.0, dx, kick, change), one(k, -1.0, dx, kick, change)
+        with jax.enable_x64():
+            place = np.asarray(rotation.minus(there.q, back.q)).reshape(-1)
+        slope = np.concatenate([place, np.asarray(there.v - back.v).reshape(-1)]) / 2.0
+        expected = chain.turn[k] @ dx + chain.push[k] @ kick + chain.drift[k] @ change
+        np.testing.assert_allclose(slope, expected, atol=2e-4 * np.abs(expected).max())
 
 
-def test_true_states_leave_no_impulse():
-    """At the states of the simulation and the true parameters nothing is unexplained but the encoders' steps."""
-    from furuta_made import STEP
+def test_true_states_need_no_impulse(estimator, solution):
+    """At the true parameters nothing is unexplained but the encoders' steps, whose deviation is known."""
+    residuals = estimator.problem.residuals(solution.point, estimator.samples, 100.0)
+    assert np.sqrt(np.mean(residuals.impulses**2)) < 0.1
+    seen = residuals.samples[estimator.samples.count > 0]
+    assert 0.9 < np.sqrt(np.mean(seen**2)) < 1.1
 
-    estimator = Estimator(furuta(), [run(0, 2.0)], STEP, 100.0)
-    solution = estimator.solve(furuta().parameters.vector())
-    residuals = estimator.problem.residuals(solution.point, estimator.samples, estimator.starts, 100.0)
-    assert np.sqrt(np.mean(residuals.rows[:, :24] ** 2)) < 0.2
-    assert 0.5 < np.sqrt(np.mean(residuals.rows[:, 24:] ** 2)) < 1.5
-    assert residuals.infeasible < 1e-8
+
+def test_every_estimated_state_is_the_steppers(estimator, solution):
+    """(3.1): simulated again from the first state with the estimated impulses it is the same trajectory."""
+    point = solution.point
+    gain = np.zeros((*point.impulse.shape, 24))
+    again = estimator.rollout.near(estimator.samples, point, point.chi, State(point.q, point.v), point.impulse, gain)
+    np.testing.assert_allclose(again.q, point.q, atol=1e-7)
+
+
+def test_first_states_obey_the_constraints(estimator, solution):
+    """(3.14), (3.15): neither deviation nor velocity across the constraints."""
+    point = solution.point
+    found = estimator.problem.violation(*estimator.problem._first(point, estimator.starts))
+    assert np.abs(found).max() < 1e-9
 
 
 def test_weights_follow_from_step_and_ratio():
-    """Ω^½ = m ℓ² σ₀ √h / ρ for rotations, by hand for the arm: 0.1 kg, 0.1 m, 0.44 mrad, 10 ms, ρ = 100."""
-    found = Problem(furuta(), 0.01).impulse_deviation(100.0)
-    assert found[3] == pytest.approx(0.1 * 0.1**2 * 0.00044 / 100.0 * 0.1)
-    assert found[0] == pytest.approx(0.1 * 0.1 * 0.00044 / 100.0 * 0.1)
+    """ω = σ₀ √h / ρ by hand: 0.44 mrad, 10 ms, ρ = 100; twice the ratio, half of it; times ℓ along a slide."""
+    found = Problem(furuta(), 0.01).kick_deviation(100.0)
+    assert found == pytest.approx([0.00044 / 100.0 * 0.1] * 2)
+    slide = changed(BLOCK, sensors={"place": {"joint": "slide", "deviation": 0.001}})
+    assert Problem(mechanism(slide), 0.01).kick_deviation(10.0)[0] == pytest.approx(0.1 * 0.01 / 10.0 * 0.1)
 
 
-def test_gaps_are_bridged():
+def test_inertia_that_a_joint_feels():
+    """A block on a slide weighs its mass; an arm with a pendulum that may swing less than with one that is held."""
+    assert Problem(mechanism(BLOCK), 0.01).inertia(np.array([5.0]))[0] == pytest.approx(2.0, rel=1e-6)
+    found = Problem(furuta(), 0.01).inertia(furuta().parameters.vector())
+    held = 4e-4 + 0.1 * 0.05**2 + 1e-5 + 0.03 * 0.1**2
+    swinging = held - (0.03 * 0.1 * 0.07) ** 2 / (5e-5 + 0.03 * 0.07**2)
+    assert found[0] == pytest.approx(swinging, rel=1e-6)
+
+
+def test_gaps_are_bridged(estimator, solution):
     """Half a second without samples changes the states there by less than a count of the encoder."""
-    from furuta_made import STEP, recorded
-
-    from stribeck.multibody.recordings import Recording, on_grid
-
     whole = recorded(0, 3.0)
     keep = (whole.time < 1.0) | (whole.time > 1.5)
-    holey = Recording("holey", whole.time[keep], whole.signals[keep], whole.voltage[keep])
-    mechanism = furuta()
-    found = []
-    for recording in (whole, holey):
-        one = on_grid(recording, mechanism, STEP)
-        if recording is holey:  # what was applied meanwhile is known
-            one = type(one)(one.name, one.samples._replace(voltage=found[0][1]), one.path, one.start_rate)
-        estimator = Estimator(mechanism, [one], STEP, 100.0)
-        found.append((estimator.solve(mechanism.parameters.vector()).point, one.samples.voltage))
-    assert np.abs(found[0][0].q - found[1][0].q).max() < 2 * np.pi / 4096
+    signals = np.where(keep[:, None], whole.signals, np.nan)
+    holey = Recording("holey", whole.time, signals, whole.voltage)
+    one = on_grid(holey, estimator.problem.mechanism, STEP)
+    assert np.sum(one.samples.count == 0) > 90
+    estimator.use([one])
+    found = estimator.solve(furuta().parameters.vector())
+    estimator.use([run(0, 3.0)])
+    assert found.converged
+    assert np.abs(found.point.q - solution.point.q).max() < 2 * np.pi / 4096
 
 
-def test_scale_of_the_information_is_kept(estimator):
-    """The Schur complement of the chain is positive: thirteen parameters, none of them rankless by rounding."""
-    point = displaced_point(estimator)
-    rows = estimator.problem.linearize(point, estimator.samples, estimator.starts, 10.0).rows
-    assert np.all(np.linalg.eigvalsh(eliminate(rows).schur) > 0.0)
+def test_two_runs_are_estimated_together():
+    """The first state of each run is its own: a run that is given twice doubles the cost, and changes no parameter."""
+    single = [run(0, 1.0)]
+    chi = furuta().parameters.vector()
+    estimators = [Estimator(furuta(), runs, STEP, 1.0) for runs in (single, single * 2)]
+    points = [e.rollout.along(e.samples, chi, e.path) for e in estimators]
+    costs = [e.solver.cost(point, 1.0) for e, point in zip(estimators, points, strict=True)]
+    assert costs[1] == pytest.approx(2 * costs[0], rel=1e-4)
+    steps = [e.solver._descend(p, 1.0, c, 1e-3) for e, p, c in zip(estimators, points, costs, strict=True)]
+    np.testing.assert_allclose(steps[0][0].chi, steps[1][0].chi, rtol=1e-5)
+
+
+def test_rollout_is_pure():
+    """Two rollouts of one problem from the same point are the same to the last digit."""
+    problem = Problem(mechanism(BLOCK), 0.01)
+    time = 0.01 * np.arange(60)
+    recording = Recording("slide", time, 0.1 * np.sin(3 * time)[:, None], np.zeros((60, 0)))
+    one = on_grid(recording, problem.mechanism, 0.01)
+    found = [Rollout(problem).along(one.samples, np.array([5.0]), one.path) for _ in range(2)]
+    assert np.array_equal(found[0].q, found[1].q)
+    assert np.abs(found[0].impulse).max() > 0.0

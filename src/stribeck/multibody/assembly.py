@@ -36,11 +36,12 @@ def _shortest(matrix: Any, right: Any) -> Any:
     return matrix.T @ jnp.linalg.solve(square, right)
 
 
-def configurations(problem: Problem, values: Any, path: Any) -> Any:
+def configurations(problem: Problem, values: Any, path: Any, begins: Any) -> Any:
     """Configurations (N, nb, 7) that close all loops and show what position sensors say.
 
     :param values: of all parameters.
     :param path: signals at the steps (N, ns), without gaps.
+    :param begins: whether a step is the first of a run (N,).
     """
     physical, layout = problem.mechanism.physical(values), problem.dynamics.layout
     chosen, joints, sign = _measured(problem)
@@ -56,12 +57,14 @@ def configurations(problem: Problem, values: Any, path: Any) -> Any:
         step = step * jnp.minimum(1.0, LONGEST / (jnp.max(jnp.abs(step)) + 1e-300))
         return rotation.plus(q, step.reshape(-1, 6)), target
 
-    def advance(q: Any, target: Any) -> tuple[Any, Any]:
-        q = jax.lax.fori_loop(0, ITERATIONS, iterate, (q, target))[0]
+    def advance(q: Any, row: Any) -> tuple[Any, Any]:
+        target, many = row
+        q = jax.lax.fori_loop(0, many, iterate, (q, target))[0]
         return q, q
 
-    first = jax.lax.fori_loop(0, FIRST_ITERATIONS, iterate, (layout.zero_pose(physical), wanted[0]))[0]
-    return jax.lax.scan(advance, first, wanted)[1]
+    # The drawing may be far from the first step, as one run's end is from the next one's beginning.
+    many = jnp.where(begins, FIRST_ITERATIONS, ITERATIONS)
+    return jax.lax.scan(advance, layout.zero_pose(physical), (wanted, many))[1]
 
 
 def states(problem: Problem, values: Any, path: Any, linked: Any) -> State:
@@ -70,7 +73,7 @@ def states(problem: Problem, values: Any, path: Any, linked: Any) -> State:
     :param values: of all parameters.
     :param linked: whether state k + 1 follows on state k (N,).
     """
-    q = configurations(problem, values, path)
+    q = configurations(problem, values, path, jnp.concatenate([jnp.array([True]), ~linked[:-1]]))
     forward = jax.vmap(rotation.minus)(q[1:], q[:-1]) / problem.step
     forward = jnp.concatenate([forward, forward[-1:]])
     followed = jnp.concatenate([jnp.array([False]), linked[:-1]])
@@ -82,7 +85,7 @@ def states(problem: Problem, values: Any, path: Any, linked: Any) -> State:
 def start_of(problem: Problem, values: Any, first: Any, rate: Any) -> State:
     """A state that shows given signals (ns,), with the coordinates of sensed joints moving at ``rate`` (ns,)."""
     physical = problem.mechanism.physical(values)
-    q = configurations(problem, values, first[None])[0]
+    q = configurations(problem, values, first[None], jnp.array([True]))[0]
     chosen, joints, sign = _measured(problem)
     found = problem.dynamics.layout.constraints(physical, q)
     matrix = jnp.concatenate([found.jacobian, found.motion[joints]])

@@ -46,8 +46,8 @@ from typing import Any, NamedTuple
 
 import casadi
 import jax
-import jax.numpy as jnp
 import numpy as np
+from scipy.linalg import block_diag
 
 from stribeck.multibody import rotation
 from stribeck.multibody.chain import Chain
@@ -137,13 +137,16 @@ class _Sparse:
         self.rows = np.array(sparsity.row(), int)
         self.columns = np.array(sparsity.get_col(), int)
         self.function = casadi.Function(name, inputs, [casadi.densify(casadi.vertcat(*output.nonzeros()))])
+        self.many: dict[int, Any] = {}
 
     def __call__(self, *arguments: Array) -> Array:
         """Dense matrices (N, rows, columns) for arguments (N, size)."""
         count = len(arguments[0])
         result = np.zeros((count, *self.shape))
         if len(self.rows):
-            found = self.function.map(count)(*(casadi.DM(a.T) for a in arguments)).full()
+            if count not in self.many:
+                self.many[count] = self.function.map(count)
+            found = self.many[count](*(casadi.DM(a.T) for a in arguments)).full()
             result[:, self.rows, self.columns] = found.T
         return result
 
@@ -171,7 +174,6 @@ class Problem:
         )
         self.deviation = np.array([sensor.deviation for sensor in mechanism.sensors])
         self.noise = self._noise()
-        self._inertia = jax.jit(lambda values: (self._apparent(values), jax.jacfwd(self._apparent)(values)))
         self._build()
 
     def _noise(self) -> float:
@@ -188,24 +190,26 @@ class Problem:
         r""":math:`\ell` [m]."""
         return self.mechanism.regularization.length
 
-    def inertia(self, chi: Array) -> tuple[Array, Array]:
-        """Inertia that each joint feels in the zero pose (nj,) [kg m², kg], and its derivatives (nj, p); 0 for fixed ones."""
-        with jax.enable_x64():
-            found, slope = self._inertia(jnp.asarray(self.all_values(chi)))
-            return np.asarray(found), np.asarray(slope)[:, self.free]
-
-    def _apparent(self, values: Any) -> Any:
-        physical = self.mechanism.physical(values)
-        layout = self.dynamics.layout
-        found = layout.constraints(physical, layout.zero_pose(physical))
-        rows = jnp.concatenate([found.jacobian, found.motion])
-        mobility = rows @ jnp.linalg.solve(self.dynamics.mass_matrix(physical), rows.T)
+    def inertia(self, chi: Array) -> Array:
+        """Inertia that each joint feels in the zero pose, the others moving along (nj,) [kg m², kg]; 0 for fixed ones."""
+        physical = self.mechanism.symbolic(self.all_values(chi).tolist())
+        q = np.concatenate([[*com, 1.0, 0.0, 0.0, 0.0] for com in physical.com])[None]
+        held, moving = (part[0] for part in (self.holding(q, chi[None]), self.motion(q, chi[None])))
+        rows = np.concatenate([held, moving])
+        mobility = rows @ np.linalg.solve(_mass_matrix(physical), rows.T)
         m = self.constraints
-        held = mobility[:m, :m]
-        held = held + 1e-9 * jnp.trace(held) * jnp.eye(m)  # redundant constraints do no harm
-        own = mobility[m:, m:] - mobility[m:, :m] @ jnp.linalg.solve(held, mobility[:m, m:])
-        free = np.array([joint.kind != "fixed" for joint in self.mechanism.joints])
-        return jnp.where(free, 1.0 / jnp.where(free, jnp.diag(own), 1.0), 0.0)
+        # Redundant constraints do no harm.
+        across = mobility[:m, :m] + 1e-10 * np.diag(np.diag(mobility)[:m])
+        own = np.diag(mobility[m:, m:] - mobility[m:, :m] @ np.linalg.solve(across, mobility[:m, m:]))
+        found = np.zeros(len(self.mechanism.joints))
+        found[self.movable] = 1.0 / np.maximum(own, 1e-9 * np.diag(mobility)[m:])
+        return found
+
+    def _inertia_slope(self, chi: Array) -> Array:
+        """Derivatives of the inertias of the movable joints (e, p), by central differences."""
+        steps = np.diag(1e-6 * np.maximum(np.abs(chi), 1e-6))
+        pairs = [(self.inertia(chi + by) - self.inertia(chi - by)) / (2.0 * by.sum()) for by in steps]
+        return np.asarray(np.array(pairs).reshape(len(chi), -1).T[self.movable])
 
     def all_values(self, chi: Array) -> Array:
         """Values of all parameters for the free ones (p,)."""
@@ -256,7 +260,9 @@ class Problem:
         moved = casadi.vertcat(*(number for row in carried for number in row))
         self.carry_jacobian = _Sparse("carry", [q, v, reached], still(casadi.jacobian(moved, casadi.vertcat(a, w))))
         pose = self.dynamics.layout.pose(physical, here.q)
-        self.motion = _Sparse("motion", [q, chi], still(self._motion(pose)))
+        held, moving = self._motion(pose)
+        self.holding = _Sparse("holding", [q, chi], still(held))
+        self.motion = _Sparse("motion", [q, chi], still(moving))
         rates = casadi.vertcat(*self.dynamics.layout.rates(pose, here.v)[0])
         violation = casadi.vertcat(*self.dynamics.layout.deviation(pose), rates)
         self.violation = _Sparse("violation", [q, v, chi], still(violation))
@@ -264,11 +270,12 @@ class Problem:
             "violation_jacobian", [q, v, chi], still(casadi.jacobian(violation, casadi.vertcat(a, chi)))
         )
 
-    def _motion(self, pose: Any) -> Any:
-        """B of the movable joints: their velocities by the velocities of the bodies."""
+    def _motion(self, pose: Any) -> tuple[Any, Any]:
+        """G, and B of the movable joints: their velocities by the velocities of the bodies."""
         speeds = casadi.SX.sym("speeds", self.half)
-        found = self.dynamics.layout.rates(pose, _rows(speeds, 6))[1]
-        return casadi.jacobian(casadi.vertcat(*(found[j] for j in self.movable)), speeds)
+        held, moving = self.dynamics.layout.rates(pose, _rows(speeds, 6))
+        own = casadi.vertcat(*(moving[j] for j in self.movable))
+        return casadi.jacobian(casadi.vertcat(*held), speeds), casadi.jacobian(own, speeds)
 
     def _moved(self, q: Any, v: Any, by: Any) -> State:
         """A state and an increment, as nested lists of symbols."""
@@ -301,7 +308,7 @@ class Problem:
 
     def kicks(self, point: Point) -> Array:
         r""":math:`\eta` of the movable joints (N, e)."""
-        return np.asarray(point.impulse[:, self.movable] / self.inertia(point.chi)[0][self.movable])
+        return np.asarray(point.impulse[:, self.movable] / self.inertia(point.chi)[self.movable])
 
     def first_ratio(self, samples: Samples) -> float:
         r"""The ratio at which states follow what :data:`FOLLOWED` samples in a row say.
@@ -350,9 +357,8 @@ class Problem:
         reaction = -gap / self.dynamics.softness(self.step).sigma
         balance = self.balance_jacobian(q, v, reached, chi, reaction, samples.voltage)
         pushed = np.concatenate([motion.transpose(0, 2, 1), np.zeros((count, m, len(self.movable)))], axis=1)
-        inertia, slope = (part[self.movable] for part in self.inertia(point.chi))
-        heavier = pushed @ (self.kicks(point)[..., None] * slope)
-        known = [-balance[..., :d], pushed * inertia, heavier - balance[..., d + half : d + half + p]]
+        heavier = pushed @ (self.kicks(point)[..., None] * self._inertia_slope(point.chi))
+        known = [-balance[..., :d], pushed * self.inertia(point.chi)[self.movable], heavier - balance[..., d + half : d + half + p]]
         unknown = np.concatenate([balance[..., d : d + half], balance[..., d + half + p :]], axis=2)
         w = np.linalg.solve(unknown, np.concatenate(known, axis=2))[:, :half]
         carry = self.carry_jacobian(q, v, reached)
@@ -412,6 +418,14 @@ class Problem:
             by = -(self._lengths[:, None] * (np.linalg.pinv(jacobian, rcond=1e-9) @ missing))[..., 0]
             q, v = turned(q, v, by)
         return q, v
+
+
+def _mass_matrix(physical: Physical) -> Array:
+    """M (6 nb, 6 nb) of numbers."""
+    blocks = []
+    for mass, (xx, yy, zz, xy, xz, yz) in zip(physical.mass, physical.inertia, strict=True):
+        blocks += [mass * np.eye(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])]
+    return np.asarray(block_diag(*blocks))
 
 
 def _rows(values: Any, width: int) -> list[list[Any]]:

@@ -147,7 +147,7 @@ class Solver:
         by = (first @ (found.first_gain @ known)[..., None])[..., 0] + first_drift @ change
         q, v = point.q.copy(), point.v.copy()
         q[starts], v[starts] = self.problem.closed(*turned(q[starts], v[starts], length * by), chi)
-        inertia, movable = self.problem.inertia(chi)[0], self.problem.movable
+        inertia, movable = self.problem.inertia(chi), self.problem.movable
         impulse, gain = np.zeros_like(point.impulse), np.zeros((*point.impulse.shape, d))
         impulse[:, movable] = self.problem.kicks(point) + length * (found.gain[:, :, d:] @ known)
         gain[:, movable] = found.gain[:, :, :d]
