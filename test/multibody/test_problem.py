@@ -38,7 +38,7 @@ def test_linear_model_is_that_of_finite_differences(estimator):
     """One step's derivatives by state, impulses and parameters, through friction, motor, constraints and tilt."""
     problem, samples = estimator.problem, estimator.samples
     point = along(estimator)
-    chain = problem.linearize(point, samples, estimator.starts, 10.0)
+    chain = problem.linearize(point, samples, estimator.starts, 10.0, estimator.released)
     rng = np.random.default_rng(0)
     kicks = problem.kicks(point)
 

@@ -20,9 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg.lapack import dgeqrf, dtrtrs
 
 from stribeck.multibody.mechanism import Array
+
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ class Chain:
     turn: Array
     push: Array
     drift: Array
-    linked: Array
+    linked: Flags
     sample: Array
     weight: Array
     offset: Array
@@ -118,7 +121,7 @@ def eliminate(chain: Chain) -> Eliminated:
             run -= 1
             first_gain[run], left = _first(tail, chain.first[run], chain.first_drift[run])
             alone.append(left)
-    return Eliminated(gain, first_gain, np.linalg.qr(np.concatenate(alone), mode="r"))
+    return Eliminated(gain, first_gain, np.asarray(np.linalg.qr(np.concatenate(alone), mode="r")))
 
 
 def _first(tail: Array, basis: Array, drift: Array) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from stribeck.multibody import assembly
+from stribeck.multibody.chain import Chain
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.mechanism import Array, Mechanism
 from stribeck.multibody.problem import Point, Problem, Run
@@ -46,7 +47,8 @@ class Estimator:
     def use(self, runs: Sequence[Run]) -> None:
         """Take other runs; as many steps as before need no new compilation."""
         self.samples, self.path, self.starts = joined(runs)
-        self.solver = Solver(self.rollout, self.samples, self.path, self.starts)
+        self.released = np.array([run.released for run in runs], bool)
+        self.solver = Solver(self.rollout, self.samples, self.path, self.starts, self.released)
 
     def solve(self, chi: Array, progress: Callable[[float, float], None] | None = None) -> Solution:
         """The optimum from parameters (p,)."""
@@ -60,14 +62,18 @@ class Estimator:
     def finished(self, solution: Solution) -> Estimate:
         """A solution with its sensitivity."""
         with threadpool_limits(limits=1, user_api="blas"):
-            found = sensitivity(self.problem, solution.point, self.samples, self.starts, self.ratio)
+            chain = self._linear(solution.point)
+            found = sensitivity(self.problem, solution.point, self.samples, chain)
         mechanism = self.problem.mechanism
         parameters = mechanism.parameters.with_vector(solution.point.chi)
         return Estimate(replace(mechanism, parameters=parameters), solution, found)
 
+    def _linear(self, point: Point) -> Chain:
+        return self.problem.linearize(point, self.samples, self.starts, self.ratio, self.released)
+
     def signal_deviation(self, estimate: Estimate) -> Array:
         """Standard deviations (N, ns) of the estimated signals that the parameters' uncertainty brings."""
-        total = answers(self.problem.linearize(estimate.solution.point, self.samples, self.starts, self.ratio))[0]
+        total = answers(self._linear(estimate.solution.point))[0]
         covariance = np.nan_to_num(estimate.sensitivity.covariance)
         weight = np.sqrt(np.maximum(self.samples.count, 1.0)) / self.problem.deviation
         variance = np.einsum("ksi,ij,ksj->ks", total, covariance, total)

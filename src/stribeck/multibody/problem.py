@@ -50,7 +50,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from stribeck.multibody import rotation
-from stribeck.multibody.chain import Chain
+from stribeck.multibody.chain import Chain, Flags
 from stribeck.multibody.dynamics import Dynamics, State
 from stribeck.multibody.mechanism import Array, Mechanism, Physical
 from stribeck.multibody.vectors import floor
@@ -73,8 +73,8 @@ class Samples(NamedTuple):
     voltage: Array
     value: Array
     place: Array
-    count: Array
-    linked: Array
+    count: Array  # type: ignore[assignment]  # hides a method of tuples that nobody wants here
+    linked: Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +220,8 @@ class Problem:
     def physical(self, chi: Array) -> Physical:
         """Numbers of the mechanism for free parameters (p,)."""
         with jax.enable_x64():
-            return jax.tree.map(np.asarray, self.mechanism.physical(self.all_values(chi)))
+            found: Physical = jax.tree.map(np.asarray, self.mechanism.physical(self.all_values(chi)))
+            return found
 
     def _build(self) -> None:
         """Symbolic functions of one step, and their derivatives."""
@@ -340,7 +341,7 @@ class Problem:
         weighted = self.signals(point, samples) * np.sqrt(samples.count) / self.deviation
         return Residuals(weighted, self.kicks(point) / self.kick_deviation(ratio))
 
-    def linearize(self, point: Point, samples: Samples, starts: Array, ratio: float) -> Chain:
+    def linearize(self, point: Point, samples: Samples, starts: Array, ratio: float, released: Flags) -> Chain:
         r"""The problem around a point, in increments of states (12 nb), impulses and parameters.
 
         The step's derivative is that of its inverse: with the velocity and the reactions that balance (2.18), the increments
@@ -348,6 +349,7 @@ class Problem:
         impulses and the parameters.
 
         :param starts: index of the first state of each run.
+        :param released: whether these are known (runs,).
         """
         d, half, p, m = 2 * self.half, self.half, len(self.free), self.constraints
         q, v, reached, chi = self._flat(point)
@@ -380,6 +382,7 @@ class Problem:
         sample[..., -1] = residuals.samples
         deviation = self.kick_deviation(ratio)
         first, first_drift = self._tangents(point, starts)
+        first = first * ~released[:, None, None]
         return Chain(
             turn, push, drift, samples.linked, sample, np.broadcast_to(1.0 / deviation, (count, e)), residuals.impulses, first, first_drift
         )

@@ -5,6 +5,7 @@ Both are simulations by the stepper with impulses along the joints, so every sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import numpy as np
 from scipy.ndimage import binary_dilation
 
 from stribeck.multibody import assembly, rotation
+from stribeck.multibody.chain import Flags
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.mechanism import Array
 from stribeck.multibody.problem import Point, Problem, Samples
@@ -36,17 +38,25 @@ class Rollout:
         self._assemble = jax.jit(self._assembled)
         self._simulate = jax.jit(self._simulated)
 
-    def along(self, samples: Samples, chi: Array, path: Array) -> Point:
+    def along(self, samples: Samples, chi: Array, path: Array, released: Array | Sequence[int] = ()) -> Point:
         """States that show smooth signals (N, ns), and the impulses that this takes.
+
+        :param released: first steps of runs that begin at rest.
 
         Each measured joint moves as if a strong damper drew it to the next value; others, and all within gaps, move freely.
         """
         stiff = STIFF * self.problem.inertia(chi) * self._measured(samples)
-        with jax.enable_x64():
-            states, goals = self._assemble(jnp.asarray(self.problem.all_values(chi)), jnp.asarray(path), samples.linked)
+        states, goals = self.shown(samples, chi, path)
+        states.v[list(released)] = 0.0
         still = np.zeros_like(stiff)
         gain = np.zeros((*stiff.shape, 2 * self.problem.half))
-        return self._run(samples, chi, states, states, still, gain, np.asarray(goals), stiff)
+        return self._run(samples, chi, states, states, still, gain, goals, stiff)
+
+    def shown(self, samples: Samples, chi: Array, path: Array) -> tuple[State, Array]:
+        """States that show smooth signals as they stand, whatever the dynamics, and joint coordinates one step later."""
+        with jax.enable_x64():
+            states, goals = self._assemble(jnp.asarray(self.problem.all_values(chi)), jnp.asarray(path), samples.linked)
+        return State(np.array(states.q), np.array(states.v)), np.asarray(goals)
 
     def near(self, samples: Samples, old: Point, chi: Array, first: State, impulse: Array, gain: Array) -> Point:
         r"""Simulated from first states with impulses :math:`p_k + K_k(x_k \boxminus x_k^{old})`.
@@ -100,10 +110,11 @@ class Rollout:
             new = problem.dynamics.step(physical, state, u, problem.step, pull, stiff)
             return new, (state, pull - stiff * jnp.stack(layout.rates(pose, new.v)[1]))
 
-        return jax.lax.scan(advance, State(rows[3][0], rows[4][0]), rows)[1]
+        found: tuple[State, Any] = jax.lax.scan(advance, State(rows[3][0], rows[4][0]), rows)[1]
+        return found
 
 
-def _near_samples(seen: Array) -> Array:
+def _near_samples(seen: Flags) -> Flags:
     """Whether the samples around each step (N,) are no further apart than usual, and its smooth value says nothing of a gap."""
     index = np.flatnonzero(seen)
     if len(index) < 2:
@@ -113,4 +124,4 @@ def _near_samples(seen: Array) -> Array:
     after = index[np.clip(np.searchsorted(index, steps, "left"), 0, len(index) - 1)]
     usual = float(np.median(np.diff(index)))
     gap = after - before > FAR * usual
-    return ~binary_dilation(gap, iterations=max(round(EDGE * usual), 1)) if gap.any() else ~gap
+    return np.asarray(~binary_dilation(gap, iterations=max(round(EDGE * usual), 1)) if gap.any() else ~gap)

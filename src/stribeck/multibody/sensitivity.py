@@ -27,7 +27,7 @@ import numpy as np
 from scipy import stats
 
 from stribeck.core.parameters import ParameterSet
-from stribeck.multibody.chain import Chain, eliminate, response
+from stribeck.multibody.chain import Chain, Flags, eliminate, response
 from stribeck.multibody.mechanism import Array
 from stribeck.multibody.problem import Point, Problem, Samples
 
@@ -71,13 +71,12 @@ class Sensitivity:
 
 
 def sensitivity(
-    problem: Problem, point: Point, samples: Samples, starts: Array, ratio: float, confidence: float = CONFIDENCE
+    problem: Problem, point: Point, samples: Samples, chain: Chain, confidence: float = CONFIDENCE
 ) -> Sensitivity:
-    """Covariance and intervals at an optimum."""
+    """Covariance and intervals at an optimum, around which the problem is ``chain``."""
     parameters = problem.mechanism.parameters
     at_bounds = bounds_reached(parameters, point.chi)
     inner = np.array([name not in at_bounds for name in parameters.free_names], bool)
-    chain = problem.linearize(point, samples, starts, ratio)
     seen, pushed = answers(chain)
     scores = np.einsum("ksp,ks->kp", seen, chain.sample[..., -1]) + np.einsum("kep,ke->kp", pushed, chain.offset)
     scores = scores[:, inner]
@@ -133,7 +132,7 @@ def bounds_reached(parameters: ParameterSet, chi: Array) -> dict[str, str]:
     return found
 
 
-def long_run(scores: Array, linked: Array, length: int) -> Array:
+def long_run(scores: Array, linked: Flags, length: int) -> Array:
     """Bartlett-weighted sum of the covariances of scores (N, p) up to a lag, within runs."""
     total = scores.T @ scores
     run = np.concatenate([[0], np.cumsum(~linked)[:-1]])

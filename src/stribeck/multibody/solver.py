@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stribeck.multibody.chain import Eliminated, eliminate
+from stribeck.multibody.chain import Eliminated, Flags, eliminate
 from stribeck.multibody.complementarity import bounded_minimum
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.mechanism import Array
@@ -68,11 +68,12 @@ class Solver:
     :param rollout: of the same mechanism and step; compiled for recordings of one length.
     :param samples: with smooth values of the position sensors in ``path`` (N, ns).
     :param starts: index of the first state of each run.
+    :param released: whether these are known: as ``path`` shows them, at rest (runs,).
     """
 
-    def __init__(self, rollout: Rollout, samples: Samples, path: Array, starts: Array) -> None:
+    def __init__(self, rollout: Rollout, samples: Samples, path: Array, starts: Array, released: Flags) -> None:
         self.rollout, self.problem = rollout, rollout.problem
-        self.samples, self.path, self.starts = samples, path, starts
+        self.samples, self.path, self.starts, self.released = samples, path, starts, released
         problem = self.problem
         self.lower = problem.mechanism.parameters.lower
         self.upper = problem.mechanism.parameters.upper
@@ -90,7 +91,7 @@ class Solver:
 
         :param most: iterations of each stage.
         """
-        point = self.rollout.along(self.samples, np.clip(chi, self.lower, self.upper), self.path)
+        point = self.rollout.along(self.samples, np.clip(chi, self.lower, self.upper), self.path, self.starts[self.released])
         history: list[tuple[float, float, float]] = []
         cost, converged = np.inf, False
         for stage in self.stages(ratio):
@@ -117,7 +118,7 @@ class Solver:
         self, point: Point, ratio: float, before: float, damping: float
     ) -> tuple[Point, float, float, float] | None:
         """A step forward, with damping and predicted decrease; ``None`` if no damping helps."""
-        chain = self.problem.linearize(point, self.samples, self.starts, ratio)
+        chain = self.problem.linearize(point, self.samples, self.starts, ratio, self.released)
         found = eliminate(chain)
         size = np.sum(chain.sample[..., -1 - len(point.chi) : -1] ** 2, axis=(0, 1))
         length = 1.0
@@ -148,6 +149,10 @@ class Solver:
         q, v = point.q.copy(), point.v.copy()
         q[starts], v[starts] = self.problem.closed(*turned(q[starts], v[starts], length * by), chi)
         inertia, movable = self.problem.inertia(chi), self.problem.movable
+        if self.released.any():
+            known_starts = starts[self.released]
+            q[known_starts] = self.rollout.shown(self.samples, chi, self.path)[0].q[known_starts]
+            v[known_starts] = 0.0
         impulse, gain = np.zeros_like(point.impulse), np.zeros((*point.impulse.shape, d))
         impulse[:, movable] = self.problem.kicks(point) + length * (found.gain[:, :, d:] @ known)
         gain[:, movable] = found.gain[:, :, :d]
