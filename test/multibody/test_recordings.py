@@ -15,7 +15,12 @@ def written(path, rows, head="time,arm,pendulum,voltage"):
 
 def rows(count=200, h=0.01, **changes):
     time = h * np.arange(count)
-    columns = {"time": time, "arm": 0.3 * np.sin(time), "pendulum": 0.2 * np.cos(time), "voltage": np.sin(3 * time)}
+    columns = {
+        "time": time,
+        "arm": 0.3 * np.sin(time),
+        "pendulum": 0.2 * np.cos(time),
+        "voltage": np.sin(3 * time),
+    }
     columns |= changes
     return list(zip(*columns.values(), strict=True))
 
@@ -41,7 +46,8 @@ def test_commands_are_held_and_samples_before_them_left_out(tmp_path):
     told = []
     one = read(written(tmp_path / "a.csv", rows(voltage=sparse)), told.append)
     assert len(one.time) == 160
-    assert one.voltage[0, 0] == 1.5 and one.voltage[70, 0] == 2.5
+    assert one.voltage[0, 0] == 1.5
+    assert one.voltage[70, 0] == 2.5
     assert "40 samples before the first command" in told[0]
     run = on_grid(one, read_model("furuta").mechanism, 0.01)
     assert run.samples.voltage[60, 0] == pytest.approx(2.0)  # half a step before it changes, half after
@@ -52,7 +58,8 @@ def test_missing_samples_have_no_weight(tmp_path):
     some = rows(arm=["" if 50 <= k < 70 else 0.01 * k for k in range(200)])
     one = read(written(tmp_path / "a.csv", some[:100] + some[120:]))
     run = on_grid(one, read_model("furuta").mechanism, 0.01)
-    assert run.samples.count[50:70, 0].sum() == 0 and run.samples.count[50:70, 1].min() == 1
+    assert run.samples.count[50:70, 0].sum() == 0
+    assert run.samples.count[50:70, 1].min() == 1
     assert run.samples.count[100:120].sum() == 0
     np.testing.assert_allclose(run.path[105:115, 0], 0.01 * np.arange(105, 115), atol=1e-6)
 
@@ -68,7 +75,7 @@ def test_missing_samples_have_no_weight(tmp_path):
 )
 def test_recordings_that_say_something_impossible_are_refused(tmp_path, changes, said):
     """One clear line that names the file."""
-    with pytest.raises(RecordingError, match="a.csv") as error:
+    with pytest.raises(RecordingError, match=r"a\.csv") as error:
         read(written(tmp_path / "a.csv", rows(**changes)))
     assert said in str(error.value)
 
@@ -90,5 +97,5 @@ def test_files_that_are_no_recordings_are_refused(tmp_path):
     with pytest.raises(RecordingError, match="no such file"):
         read(tmp_path / "none.csv")
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(RecordingError, match="expected a .csv, a .mat or a bag"):
+    with pytest.raises(RecordingError, match=r"expected a \.csv, a \.mat or a bag"):
         read(Path(tmp_path / "x.json"))
