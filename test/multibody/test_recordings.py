@@ -2,9 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
-from stribeck.errors import RecordingError, TooShortError
-from stribeck.multibody.model_file import read_model
+from stribeck.errors import ConfigError, RecordingError, TooShortError
+from stribeck.multibody.dynamics import Dynamics
+from stribeck.multibody.model_file import model_of, read_model
 from stribeck.multibody.recordings import on_grid, read_recordings
 
 
@@ -99,3 +101,32 @@ def test_files_that_are_no_recordings_are_refused(tmp_path):
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(RecordingError, match=r"expected a \.csv, a \.mat or a bag"):
         read(Path(tmp_path / "x.json"))
+
+
+def test_a_clamped_joint_has_its_brake_and_a_release_its_start(tmp_path):
+    """The brake's torque is an input behind the voltages; the first row is what the model says, at rest."""
+    text = yaml.safe_load(read_model("furuta").path.read_text())
+    text["data"] |= {"clamped": {"held": {"shoulder": 2.0}}, "release": {"arm": 0.1, "pendulum": 0.7}}
+    model = model_of(text, tmp_path / "m.yaml")
+    dynamics = Dynamics(model.mechanism)
+    for name, torque in (("held", 2.0), ("free", 0.0)):
+        (one,) = read_recordings([written(tmp_path / f"{name}.csv", rows())], model)
+        run = on_grid(one, model.mechanism, 0.01)
+        np.testing.assert_allclose(run.samples.voltage[:, 1], torque)
+        np.testing.assert_allclose(run.path[0], [0.1, 0.7])
+        np.testing.assert_allclose(run.start_rate, 0.0)
+        assert run.released
+        physical = model.mechanism.physical(model.mechanism.values())
+        dry = dynamics._dry(physical, run.samples.voltage[0])
+        np.testing.assert_allclose(np.array(dry) - np.asarray(physical.coulomb), [torque, 0.0], atol=1e-7)
+
+
+def test_brakes_and_releases_of_unknown_joints_are_refused(tmp_path):
+    """The message names what exists."""
+    text = yaml.safe_load(read_model("furuta").path.read_text())
+    wrong = text | {"data": text["data"] | {"clamped": {"held": {"hip": 2.0}}}}
+    with pytest.raises(ConfigError, match="unknown 'hip'; valid: shoulder, elbow"):
+        model_of(wrong, tmp_path / "m.yaml")
+    wrong = text | {"data": text["data"] | {"release": {"arm": 0.1}}}
+    with pytest.raises(ConfigError, match="pendulum"):
+        model_of(wrong, tmp_path / "m.yaml")
