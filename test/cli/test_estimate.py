@@ -69,7 +69,7 @@ def test_estimate_recovers_a_pendulum_and_writes_what_it_found(tmp_path):
     output, summary = tmp_path / "P.json", tmp_path / "F.json"
     files = ["--output", output, "--json", summary, "--plots", tmp_path / "plots"]
     start = ["--model", "pendulum", "--data", data, "--validate", other, "--compare", "--quiet"]
-    assert main([*map(str, [*start, *files])]) == 0
+    assert main(["estimate", *map(str, [*start, *files])]) == 0
     mechanism = read_model("pendulum").mechanism
     found = read_mechanism_parameters(output, "pendulum", mechanism.parameters)
     for name, value in mechanism.parameters.values().items():

@@ -20,13 +20,14 @@ from stribeck.errors import OutputError
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.estimation import Estimate, Estimator, Simulator
+from stribeck.multibody.mechanism import Array
 from stribeck.multibody.model_file import Model, read_model
 from stribeck.multibody.parameter_file import (
     MechanismParameters,
     read_mechanism_parameters,
     write_mechanism_parameters,
 )
-from stribeck.multibody.problem import Run
+from stribeck.multibody.problem import Point, Problem, Run
 from stribeck.multibody.recordings import on_grid, read_recordings
 from stribeck.multibody.shooting import Shooting
 
@@ -196,7 +197,7 @@ def _draw(
     fitted: Sequence[Run],
     others: Sequence[Run],
 ) -> None:
-    from stribeck.report.estimate_figures import draw_convergence, draw_signals
+    from stribeck.report.estimate_figures import Drawn, draw_convergence, draw_signals
 
     chi, problem = found.solution.point.chi, estimator.problem
     sensors = model.mechanism.sensors
@@ -205,30 +206,36 @@ def _draw(
         + ("/s" if s.quantity == "velocity" else "")
         for s in sensors
     ]
-    estimated = problem.signals(found.solution.point, estimator.samples)
     deviation = estimator.signal_deviation(found)
+    names = [sensor.name for sensor in sensors]
+    whole = found.solution.point
     for k, one in enumerate([*fitted, *others]):
-        samples = one.samples
-        measured = np.where(samples.count > 0, samples.value, np.nan)
-        parts = {
-            "measured": measured,
-            "simulated": measured + problem.signals(simulator.simulate(one, chi), samples),
-        }
-        band = np.zeros_like(measured)
+        count = len(one.path)
+        points, band = {"simulated": simulator.simulate(one, chi)}, np.zeros_like(one.path)
         if k < len(fitted):
-            rows = slice(int(estimator.starts[k]), int(estimator.starts[k]) + len(measured))
-            parts["estimated"], band = measured + estimated[rows], deviation[rows]
-        times = model.settings.step * np.arange(len(measured))
-        draw_signals(
-            folder / f"{k}_{Path(one.name).stem}.png",
-            one.name,
-            times,
-            [s.name for s in sensors],
-            units,
-            parts,
-            band,
-        )
+            rows = slice(int(estimator.starts[k]), int(estimator.starts[k]) + count)
+            points["estimated"] = Point(chi, whole.q[rows], whole.v[rows], whole.impulse[rows])
+            band = deviation[rows]
+        seen = one.samples.count > 0
+        drawn = {
+            word: Drawn(
+                _predicted(problem, point, one), np.where(seen, problem.signals(point, one.samples), np.nan)
+            )
+            for word, point in points.items()
+        }
+        measured = np.where(seen, one.samples.value, np.nan)
+        times = model.settings.step * np.arange(count)
+        path = folder / f"{k}_{Path(one.name).stem}.png"
+        draw_signals(path, one.name, times, names, units, measured, drawn, band)
     draw_convergence(folder / "convergence.png", found.solution.history)
+
+
+def _predicted(problem: Problem, point: Point, run: Run) -> Array:
+    """Signals of a trajectory at all steps (N, ns), sampled or not; angles as the recorded ones turn."""
+    everywhere = run.samples._replace(
+        value=run.path, place=np.zeros_like(run.path), count=np.ones_like(run.path)
+    )
+    return np.asarray(run.path + problem.signals(point, everywhere))
 
 
 def _print(model: Model, found: Estimate, summary: dict[str, Any]) -> None:
