@@ -224,7 +224,7 @@ def _draw(
             for word, point in points.items()
         }
         measured = np.where(seen, one.samples.value, np.nan)
-        times = model.settings.step * np.arange(count)
+        times = np.asarray(model.settings.step * np.arange(count), float)
         path = folder / f"{k}_{Path(one.name).stem}.png"
         draw_signals(path, one.name, times, names, units, measured, drawn, band)
     draw_convergence(folder / "convergence.png", found.solution.history)

@@ -82,12 +82,21 @@ def states(problem: Problem, values: Any, path: Any, linked: Any) -> State:
     return State(q, jnp.where(followed[:, None, None], backward, only_forward))
 
 
-def start_of(problem: Problem, values: Any, first: Any, rate: Any) -> State:
-    """A state that shows given signals (ns,), with the coordinates of sensed joints moving at ``rate`` (ns,)."""
+def start_of(problem: Problem, values: Any, first: Any, rate: Any, voltage: Any, back: Any = 0.5) -> State:
+    """A state that shows given signals (ns,), with the coordinates of sensed joints moving at ``rate`` (ns,).
+
+    The velocity of a state belongs to half a step before its configuration: it is taken back by half of what the first
+    step adds. Without that a pendulum of 1.5 Hz released at 1 rad would swing 0.02 rad too far at a step of 5 ms.
+
+    :param voltage: inputs of the first step.
+    :param back: share of that step, 0 for a release from rest, where nothing moved before.
+    """
     physical = problem.mechanism.physical(values)
     q = configurations(problem, values, first[None], jnp.array([True]))[0]
     chosen, joints, sign = _measured(problem)
     found = problem.dynamics.layout.constraints(physical, q)
     matrix = jnp.concatenate([found.jacobian, found.motion[joints]])
     right = jnp.concatenate([jnp.zeros(len(found.deviation)), sign * rate[chosen]])
-    return State(q, _shortest(matrix, right).reshape(-1, 6))
+    v = _shortest(matrix, right).reshape(-1, 6)
+    after = problem.dynamics.step(physical, State(q, v), voltage, problem.step).v
+    return State(q, v - back * (after - v))

@@ -89,7 +89,7 @@ class Simulator:
         dynamics = self.problem.dynamics
         self._run = jax.jit(lambda physical, start, voltage: dynamics.simulate(physical, start, voltage, step))
         self._start = jax.jit(
-            lambda values, path, rate: assembly.start_of(self.problem, values, path, rate)
+            lambda values, path, rate, u, back: assembly.start_of(self.problem, values, path, rate, u, back)
         )
 
     def simulate(self, run: Run, chi: Array, start: State | None = None) -> Point:
@@ -101,7 +101,8 @@ class Simulator:
         with jax.enable_x64():
             values = jnp.asarray(self.problem.all_values(chi))
             if start is None:
-                start = self._start(values, jnp.asarray(run.path[0]), jnp.asarray(run.start_rate))
+                back = 0.0 if run.released else 0.5
+                start = self._start(values, run.path[0], run.start_rate, voltage[0], back)
             first = State(jnp.asarray(start.q), jnp.asarray(start.v))
             states = self._run(self.problem.mechanism.physical(values), first, jnp.asarray(voltage))
         impulse = np.zeros((count, len(self.problem.mechanism.joints)))

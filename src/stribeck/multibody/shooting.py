@@ -65,7 +65,8 @@ class Shooting:
             if not run.released:
                 at, rates = jnp.split(z[self.size :], 2)
                 path, rate = path.at[np.array(self.sensed)].set(at), rate.at[np.array(self.sensed)].set(rates)
-            start = assembly.start_of(problem, values, path, rate)
+            back = 0.0 if run.released else 0.5
+            start = assembly.start_of(problem, values, path, rate, jnp.asarray(samples.voltage[0]), back)
             states = problem.dynamics.simulate(physical, start, jnp.asarray(samples.voltage), problem.step)
             layout = problem.dynamics.layout
 
