@@ -3,8 +3,8 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
-from mechanisms import hanging
 
+from mechanisms import hanging
 from stribeck.core.actuator import Gains, initial_control_state
 from stribeck.core.bench import Pendulum
 from stribeck.core.friction import law_named
@@ -44,10 +44,14 @@ def test_pendulum_with_coulomb_and_viscous_friction_is_that_of_core():
             steps = int(2.0 / h)
             dynamics = Dynamics(at)
             physical = at.physical(at.values())
-            run = jax.jit(lambda s, d=dynamics, p=physical, n=steps, t=h: d.simulate(p, s, jnp.zeros((n, 0)), t))
+            run = jax.jit(
+                lambda s, d=dynamics, p=physical, n=steps, t=h: d.simulate(p, s, jnp.zeros((n, 0)), t)
+            )
             q = run(hanging(dynamics, physical, 1.2)).q
             mine = 2.0 * np.arctan2(np.asarray(q[:, 0, 4]), np.asarray(q[:, 0, 3]))
-            theirs = core_angles(h, steps, 1.2, values["coulomb"], values["viscous"], values["inertia"], 0.5, 0.1)
+            theirs = core_angles(
+                h, steps, 1.2, values["coulomb"], values["viscous"], values["inertia"], 0.5, 0.1
+            )
             apart.append(np.abs(mine - theirs).max() / h)
     assert max(apart) < 1.1
     assert np.ptp(mine) > 1.0

@@ -22,7 +22,9 @@ def _double():
 def problem(rng, n, skew=0.0):
     """A P-matrix with positively scaled columns, and constants that put indices on all sides."""
     root = rng.normal(size=(n, n))
-    W = (root @ root.T + 0.1 * np.eye(n)) * rng.uniform(0.1, 10.0, n) + skew * np.triu(rng.normal(size=(n, n)), 1)
+    W = (root @ root.T + 0.1 * np.eye(n)) * rng.uniform(0.1, 10.0, n) + skew * np.triu(
+        rng.normal(size=(n, n)), 1
+    )
     return W, rng.normal(size=n) * 5.0
 
 
@@ -64,7 +66,9 @@ def test_standard_problem_without_upper_bounds():
     W, c = problem(np.random.default_rng(7), 4)
     x = np.asarray(SOLVE(W, c, np.zeros(4), np.full(4, np.inf)))
     w = W @ x + c
-    assert np.all(x >= 0) and np.all(w >= -1e-9) and abs(x @ w) < 1e-9
+    assert np.all(x >= 0)
+    assert np.all(w >= -1e-9)
+    assert abs(x @ w) < 1e-9
 
 
 def test_derivative_is_that_of_finite_differences():
@@ -77,7 +81,8 @@ def test_derivative_is_that_of_finite_differences():
         _, found = jax.jvp(solve, (W, c, lower, upper), tuple(tangents))
         step = 1e-6
         ahead, behind = (
-            SOLVE(*(a + s * step * t for a, t in zip((W, c, lower, upper), tangents, strict=True))) for s in (1, -1)
+            SOLVE(*(a + s * step * t for a, t in zip((W, c, lower, upper), tangents, strict=True)))
+            for s in (1, -1)
         )
         np.testing.assert_allclose(found, (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-6)
 

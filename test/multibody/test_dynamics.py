@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mechanisms import BLOCK, changed, hanging, mechanism
 
+from mechanisms import BLOCK, changed, hanging, mechanism
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.multibody import rotation
 from stribeck.multibody.dynamics import Dynamics, State
@@ -25,7 +25,9 @@ def energies(name, h, seconds, *angles):
     physical = at.physical(at.values())
     run = jax.jit(lambda start: dynamics.simulate(physical, start, jnp.zeros((int(seconds / h), 0)), h))
     found = run(hanging(dynamics, physical, *angles))
-    energy = jax.vmap(lambda q, a, b: dynamics.energy(physical, q, a, b))(found.q[:-1], found.v[:-1], found.v[1:])
+    energy = jax.vmap(lambda q, a, b: dynamics.energy(physical, q, a, b))(
+        found.q[:-1], found.v[:-1], found.v[1:]
+    )
     lowest = float(np.sum(np.asarray(physical.mass * physical.com[:, 2])) * STANDARD_GRAVITY)
     return np.asarray((energy - lowest) / (energy[0] - lowest))
 
@@ -46,10 +48,14 @@ def test_four_bar_stays_closed():
     physical = at.physical(at.values())
     start = State(dynamics.layout.zero_pose(physical), jnp.zeros((3, 6)))
     # A push at the coupler: the parallelogram falls to its side.
-    start = start._replace(v=start.v.at[0].set([0, -0.03, 0, 0.3, 0, 0]).at[2].set([0, -0.03, 0, 0.3, 0, 0]).at[1, 1].set(-0.06))
+    start = start._replace(
+        v=start.v.at[0].set([0, -0.03, 0, 0.3, 0, 0]).at[2].set([0, -0.03, 0, 0.3, 0, 0]).at[1, 1].set(-0.06)
+    )
     h = 0.002
     found = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.zeros((2000, 0)), h))(start)
-    poses = jax.vmap(lambda q: jnp.stack(dynamics.layout.deviation(dynamics.layout.pose(physical, q))))(found.q)
+    poses = jax.vmap(lambda q: jnp.stack(dynamics.layout.deviation(dynamics.layout.pose(physical, q))))(
+        found.q
+    )
     angle = jax.vmap(lambda q: dynamics.layout.coordinates(dynamics.layout.pose(physical, q))[0])(found.q)
     assert float(jnp.abs(angle).max()) > 1.0
     assert float(jnp.abs(poses[:, dynamics.layout.translation]).max()) < 1e-4
@@ -129,8 +135,12 @@ def test_tilted_base_turns_gravity():
     at = mechanism(BLOCK)
     physical = at.physical(at.values())
     gravity = Dynamics(at).gravity
-    assert float(gravity(physical._replace(tilt=jnp.array([0.0, 0.1])))[0]) == pytest.approx(STANDARD_GRAVITY * np.sin(0.1))
-    assert float(gravity(physical._replace(tilt=jnp.array([0.2, 0.0])))[1]) == pytest.approx(-STANDARD_GRAVITY * np.sin(0.2))
+    assert float(gravity(physical._replace(tilt=jnp.array([0.0, 0.1])))[0]) == pytest.approx(
+        STANDARD_GRAVITY * np.sin(0.1)
+    )
+    assert float(gravity(physical._replace(tilt=jnp.array([0.2, 0.0])))[1]) == pytest.approx(
+        -STANDARD_GRAVITY * np.sin(0.2)
+    )
 
 
 def test_softness_by_hand():

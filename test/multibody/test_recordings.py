@@ -2,9 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
-from stribeck.errors import RecordingError, TooShortError
-from stribeck.multibody.model_file import read_model
+from stribeck.errors import ConfigError, RecordingError, TooShortError
+from stribeck.multibody.dynamics import Dynamics
+from stribeck.multibody.model_file import model_of, read_model
 from stribeck.multibody.recordings import on_grid, read_recordings
 
 
@@ -15,7 +17,12 @@ def written(path, rows, head="time,arm,pendulum,voltage"):
 
 def rows(count=200, h=0.01, **changes):
     time = h * np.arange(count)
-    columns = {"time": time, "arm": 0.3 * np.sin(time), "pendulum": 0.2 * np.cos(time), "voltage": np.sin(3 * time)}
+    columns = {
+        "time": time,
+        "arm": 0.3 * np.sin(time),
+        "pendulum": 0.2 * np.cos(time),
+        "voltage": np.sin(3 * time),
+    }
     columns |= changes
     return list(zip(*columns.values(), strict=True))
 
@@ -41,7 +48,8 @@ def test_commands_are_held_and_samples_before_them_left_out(tmp_path):
     told = []
     one = read(written(tmp_path / "a.csv", rows(voltage=sparse)), told.append)
     assert len(one.time) == 160
-    assert one.voltage[0, 0] == 1.5 and one.voltage[70, 0] == 2.5
+    assert one.voltage[0, 0] == 1.5
+    assert one.voltage[70, 0] == 2.5
     assert "40 samples before the first command" in told[0]
     run = on_grid(one, read_model("furuta").mechanism, 0.01)
     assert run.samples.voltage[60, 0] == pytest.approx(2.0)  # half a step before it changes, half after
@@ -52,7 +60,8 @@ def test_missing_samples_have_no_weight(tmp_path):
     some = rows(arm=["" if 50 <= k < 70 else 0.01 * k for k in range(200)])
     one = read(written(tmp_path / "a.csv", some[:100] + some[120:]))
     run = on_grid(one, read_model("furuta").mechanism, 0.01)
-    assert run.samples.count[50:70, 0].sum() == 0 and run.samples.count[50:70, 1].min() == 1
+    assert run.samples.count[50:70, 0].sum() == 0
+    assert run.samples.count[50:70, 1].min() == 1
     assert run.samples.count[100:120].sum() == 0
     np.testing.assert_allclose(run.path[105:115, 0], 0.01 * np.arange(105, 115), atol=1e-6)
 
@@ -68,7 +77,7 @@ def test_missing_samples_have_no_weight(tmp_path):
 )
 def test_recordings_that_say_something_impossible_are_refused(tmp_path, changes, said):
     """One clear line that names the file."""
-    with pytest.raises(RecordingError, match="a.csv") as error:
+    with pytest.raises(RecordingError, match=r"a\.csv") as error:
         read(written(tmp_path / "a.csv", rows(**changes)))
     assert said in str(error.value)
 
@@ -90,5 +99,34 @@ def test_files_that_are_no_recordings_are_refused(tmp_path):
     with pytest.raises(RecordingError, match="no such file"):
         read(tmp_path / "none.csv")
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(RecordingError, match="expected a .csv, a .mat or a bag"):
+    with pytest.raises(RecordingError, match=r"expected a \.csv, a \.mat or a bag"):
         read(Path(tmp_path / "x.json"))
+
+
+def test_a_clamped_joint_has_its_brake_and_a_release_its_start(tmp_path):
+    """The brake's torque is an input behind the voltages; the first row is what the model says, at rest."""
+    text = yaml.safe_load(read_model("furuta").path.read_text())
+    text["data"] |= {"clamped": {"held": {"shoulder": 2.0}}, "release": {"arm": 0.1, "pendulum": 0.7}}
+    model = model_of(text, tmp_path / "m.yaml")
+    dynamics = Dynamics(model.mechanism)
+    for name, torque in (("held", 2.0), ("free", 0.0)):
+        (one,) = read_recordings([written(tmp_path / f"{name}.csv", rows())], model)
+        run = on_grid(one, model.mechanism, 0.01)
+        np.testing.assert_allclose(run.samples.voltage[:, 1], torque)
+        np.testing.assert_allclose(run.path[0], [0.1, 0.7])
+        np.testing.assert_allclose(run.start_rate, 0.0)
+        assert run.released
+        physical = model.mechanism.physical(model.mechanism.values())
+        dry = dynamics._dry(physical, run.samples.voltage[0])
+        np.testing.assert_allclose(np.array(dry) - np.asarray(physical.coulomb), [torque, 0.0], atol=1e-7)
+
+
+def test_brakes_and_releases_of_unknown_joints_are_refused(tmp_path):
+    """The message names what exists."""
+    text = yaml.safe_load(read_model("furuta").path.read_text())
+    wrong = text | {"data": text["data"] | {"clamped": {"held": {"hip": 2.0}}}}
+    with pytest.raises(ConfigError, match="unknown 'hip'; valid: shoulder, elbow"):
+        model_of(wrong, tmp_path / "m.yaml")
+    wrong = text | {"data": text["data"] | {"release": {"arm": 0.1}}}
+    with pytest.raises(ConfigError, match="pendulum"):
+        model_of(wrong, tmp_path / "m.yaml")

@@ -37,7 +37,9 @@ def test_quarter_turn_about_z_carries_x_to_y():
 def test_derivatives_at_no_rotation_are_those_of_a_vector():
     """At δ = 0 the derivative of (q ⊞ δ) ⊟ q is the identity, also where the formula is 0/0."""
     q = bodies(np.random.default_rng(1), 1)
-    jacobian = jax.jacfwd(lambda d: rotation.minus(rotation.plus(q, d.reshape(1, 6)), q).reshape(-1))(jnp.zeros(6))
+    jacobian = jax.jacfwd(lambda d: rotation.minus(rotation.plus(q, d.reshape(1, 6)), q).reshape(-1))(
+        jnp.zeros(6)
+    )
     np.testing.assert_allclose(jacobian, np.eye(6), atol=1e-12)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,13 +20,14 @@ from stribeck.errors import OutputError
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.estimation import Estimate, Estimator, Simulator
+from stribeck.multibody.mechanism import Array
 from stribeck.multibody.model_file import Model, read_model
 from stribeck.multibody.parameter_file import (
     MechanismParameters,
     read_mechanism_parameters,
     write_mechanism_parameters,
 )
-from stribeck.multibody.problem import Run
+from stribeck.multibody.problem import Point, Problem, Run
 from stribeck.multibody.recordings import on_grid, read_recordings
 from stribeck.multibody.shooting import Shooting
 
@@ -41,11 +43,14 @@ def run(arguments: argparse.Namespace) -> int:
     mechanism = model.mechanism
     fitted = [on_grid(r, mechanism, step) for r in read_recordings(arguments.data, model, warn)]
     others = [on_grid(r, mechanism, step) for r in read_recordings(arguments.validate or [], model, warn)]
+    steps = sum(len(one.path) for one in fitted)
+    _say(arguments, f"{len(fitted)} runs, {steps} steps of {step:g} s: compiling takes half a minute")
     estimator = Estimator(mechanism, fitted, step, model.settings.ratio)
     ready = time.perf_counter()
     with tqdm(desc="iterations", unit="", disable=arguments.quiet, leave=False) as bar:
         found = estimator.estimate(lambda ratio, cost: _show(bar, ratio, cost))
     searched = time.perf_counter()
+    _say(arguments, f"{len(found.solution.history)} iterations in {searched - ready:.0f} s; simulating")
     if not found.solution.converged:
         warn("the search did not converge: judge the errors, try other starting values or a smaller ratio")
     simulator = Simulator(found.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
@@ -56,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
         "wall_seconds": time.perf_counter() - started,
     }
     if arguments.compare:
-        summary["single_shooting"] = _shooting(model, fitted, mechanism.parameters.free_names)
+        _say(arguments, "the same by single shooting")
+        summary["single_shooting"] = _shooting(arguments, model, fitted, simulator)
     _write(arguments, model, found, summary)
     if arguments.plots is not None:
         _draw(arguments.plots, model, found, estimator, simulator, fitted, others)
@@ -83,6 +89,11 @@ def _model(arguments: argparse.Namespace) -> Model:
 def _show(bar: Any, ratio: float, cost: float) -> None:
     bar.set_postfix_str(f"ratio {ratio:g}, cost {cost:.4g}")
     bar.update()
+
+
+def _say(arguments: argparse.Namespace, text: str) -> None:
+    if not arguments.quiet:
+        print(text, file=sys.stderr, flush=True)
 
 
 def _check_outputs(arguments: argparse.Namespace, model: Model) -> None:
@@ -129,14 +140,27 @@ def _summary(
                 }
                 for one, start in zip(fitted, states, strict=True)
             ],
-            "validated": [{"run": one.name, "from_first_sample": simulator.errors(one, chi)} for one in others],
+            "validated": [
+                {"run": one.name, "from_first_sample": simulator.errors(one, chi)} for one in others
+            ],
         },
     }
 
 
-def _shooting(model: Model, fitted: Sequence[Run], names: Sequence[str]) -> dict[str, Any]:
-    shot = Shooting(model.mechanism, fitted, model.settings.step).solve(model.mechanism.parameters.vector())
+def _shooting(
+    arguments: argparse.Namespace, model: Model, fitted: Sequence[Run], simulator: Simulator
+) -> dict[str, Any]:
+    search = Shooting(model.mechanism, fitted, model.settings.step)
+    names = model.mechanism.parameters.free_names
+    with tqdm(desc="shots", unit="", disable=arguments.quiet, leave=False) as bar:
+
+        def show(cost: float) -> None:
+            bar.set_postfix_str(f"cost {cost:.4g}")
+            bar.update()
+
+        shot = search.solve(model.mechanism.parameters.vector(), progress=show)
     return {
+        "errors": [{"run": one.name, "from_first_sample": simulator.errors(one, shot.chi)} for one in fitted],
         "parameters": dict(zip(names, shot.chi.tolist(), strict=True)),
         "cost": shot.cost,
         "evaluations": shot.evaluations,
@@ -173,30 +197,45 @@ def _draw(
     fitted: Sequence[Run],
     others: Sequence[Run],
 ) -> None:
-    from stribeck.report.estimate_figures import draw_convergence, draw_signals
+    from stribeck.report.estimate_figures import Drawn, draw_convergence, draw_signals
 
     chi, problem = found.solution.point.chi, estimator.problem
     sensors = model.mechanism.sensors
     units = [
-        ("rad" if model.mechanism.joints[s.joint].kind == "revolute" else "m") + ("/s" if s.quantity == "velocity" else "")
+        ("rad" if model.mechanism.joints[s.joint].kind == "revolute" else "m")
+        + ("/s" if s.quantity == "velocity" else "")
         for s in sensors
     ]
-    estimated = problem.signals(found.solution.point, estimator.samples)
     deviation = estimator.signal_deviation(found)
+    names = [sensor.name for sensor in sensors]
+    whole = found.solution.point
     for k, one in enumerate([*fitted, *others]):
-        samples = one.samples
-        measured = np.where(samples.count > 0, samples.value, np.nan)
-        parts = {
-            "measured": measured,
-            "simulated": measured + problem.signals(simulator.simulate(one, chi), samples),
-        }
-        band = np.zeros_like(measured)
+        count = len(one.path)
+        points, band = {"simulated": simulator.simulate(one, chi)}, np.zeros_like(one.path)
         if k < len(fitted):
-            rows = slice(int(estimator.starts[k]), int(estimator.starts[k]) + len(measured))
-            parts["estimated"], band = measured + estimated[rows], deviation[rows]
-        times = model.settings.step * np.arange(len(measured))
-        draw_signals(folder / f"{k}_{Path(one.name).stem}.png", one.name, times, [s.name for s in sensors], units, parts, band)
+            rows = slice(int(estimator.starts[k]), int(estimator.starts[k]) + count)
+            points["estimated"] = Point(chi, whole.q[rows], whole.v[rows], whole.impulse[rows])
+            band = deviation[rows]
+        seen = one.samples.count > 0
+        drawn = {
+            word: Drawn(
+                _predicted(problem, point, one), np.where(seen, problem.signals(point, one.samples), np.nan)
+            )
+            for word, point in points.items()
+        }
+        measured = np.where(seen, one.samples.value, np.nan)
+        times = model.settings.step * np.arange(count)
+        path = folder / f"{k}_{Path(one.name).stem}.png"
+        draw_signals(path, one.name, times, names, units, measured, drawn, band)
     draw_convergence(folder / "convergence.png", found.solution.history)
+
+
+def _predicted(problem: Problem, point: Point, run: Run) -> Array:
+    """Signals of a trajectory at all steps (N, ns), sampled or not; angles as the recorded ones turn."""
+    everywhere = run.samples._replace(
+        value=run.path, place=np.zeros_like(run.path), count=np.ones_like(run.path)
+    )
+    return np.asarray(run.path + problem.signals(point, everywhere))
 
 
 def _print(model: Model, found: Estimate, summary: dict[str, Any]) -> None:
@@ -206,8 +245,16 @@ def _print(model: Model, found: Estimate, summary: dict[str, Any]) -> None:
     for parameter in found.mechanism.parameters.free:
         low, high = known.intervals.get(parameter.name, (float("nan"),) * 2)
         said = known.at_bounds.get(parameter.name)
-        said = f"at its {said} bound" if said else "" if parameter.name in known.identifiable else "not identifiable"
-        rows.append([parameter.name, f"{parameter.value:.5g}", f"{low:.5g}", f"{high:.5g}", parameter.unit, said])
+        said = (
+            f"at its {said} bound"
+            if said
+            else ""
+            if parameter.name in known.identifiable
+            else "not identifiable"
+        )
+        rows.append(
+            [parameter.name, f"{parameter.value:.5g}", f"{low:.5g}", f"{high:.5g}", parameter.unit, said]
+        )
     print_table(["parameter", "value", "from", "to", "unit", ""], rows, left=1)
     for direction in known.directions:
         print(f"the samples cannot tell: {direction}")
@@ -221,4 +268,6 @@ def _print(model: Model, found: Estimate, summary: dict[str, Any]) -> None:
     print_table(["runs", "run", "signal", "RMSE", "rel [%]"], rows, left=3)
     if "single_shooting" in summary:
         shot = summary["single_shooting"]
-        print(f"single shooting: {shot['search_seconds']:.1f} s, cost {shot['cost']:.5g}; this: {summary['cost']:.5g}")
+        print(
+            f"single shooting: {shot['search_seconds']:.1f} s, cost {shot['cost']:.5g}; this: {summary['cost']:.5g}"
+        )

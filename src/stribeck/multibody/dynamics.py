@@ -136,13 +136,20 @@ class Dynamics:
         """
         found = self.layout.constraints(physical, state.q)
         G, B = found.jacobian, found.motion
-        stall, damping = (jnp.stack([jnp.asarray(x) for x in part]) for part in self._drive(physical, voltage))
+        stall, damping = (
+            jnp.stack([jnp.asarray(x) for x in part]) for part in self._drive(physical, voltage)
+        )
         soft, v = self.softness(h), state.v.reshape(-1)
         coulomb = h * jnp.stack([jnp.asarray(x) for x in self._dry(physical, voltage)])
         drag = 0.5 * h * B.T @ (damping[:, None] * B)
         mass = self.mass_matrix(physical)
         right = mass @ v - drag @ v + h * self._weight(physical) + B.T @ (h * stall + push)
-        mass = mass + drag + h * self._gyroscopic(physical, state.v) + B.T @ ((brake + jnp.zeros(len(B)))[:, None] * B)
+        mass = (
+            mass
+            + drag
+            + h * self._gyroscopic(physical, state.v)
+            + B.T @ ((brake + jnp.zeros(len(B)))[:, None] * B)
+        )
         target = -(4.0 / h) * soft.upsilon * found.deviation + soft.upsilon * (G @ v)
         m = len(target)
         rows = jnp.concatenate([G, B])
@@ -162,7 +169,13 @@ class Dynamics:
         return State(rotation.plus(state.q, h * v_new), v_new)
 
     def impulses(
-        self, physical: Physical, state: State, reached: Sequence[Any], reactions: Sequence[Any], voltage: Any, h: Any
+        self,
+        physical: Physical,
+        state: State,
+        reached: Sequence[Any],
+        reactions: Sequence[Any],
+        voltage: Any,
+        h: Any,
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         r"""External impulses that steps to velocities took under given reactions, and what these miss (2.29–2.31).
 

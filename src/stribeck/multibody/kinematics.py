@@ -105,9 +105,7 @@ class Layout:
 
     def zero_pose(self, physical: Physical) -> Any:
         """Configuration (nb, 7) of the drawing."""
-        return jnp.concatenate(
-            [physical.com, jnp.tile(jnp.array([1.0, 0, 0, 0]), (self.bodies, 1))], axis=1
-        )
+        return jnp.concatenate([physical.com, jnp.tile(jnp.array([1.0, 0, 0, 0]), (self.bodies, 1))], axis=1)
 
     def pose(self, physical: Physical, q: Any) -> Pose:
         """Where everything is in a configuration (nb, 7)."""
@@ -115,7 +113,9 @@ class Layout:
         places = [ZERO, *(split(q[b]) for b in bodies)]
         turns = (IDENTITY, *(rotation.matrix(rotation.quaternion(q[b][3:])) for b in bodies))
         com = [ZERO, *(split(physical.com[b]) for b in bodies)]
-        joints = [self._joint(split(physical.point[j]), places, turns, com, j) for j in range(len(self.joints))]
+        joints = [
+            self._joint(split(physical.point[j]), places, turns, com, j) for j in range(len(self.joints))
+        ]
         return Pose(turns, tuple(joints))
 
     def _joint(self, point: Vector, places: Any, turns: Any, com: Any, j: int) -> JointPose:
@@ -148,7 +148,9 @@ class Layout:
         found, motion = [], []
         for joint, held, at in zip(self.joints, self.held, pose.joints, strict=True):
             A, B = joint.parent, joint.child
-            slide = sub(add(linear[B], cross(spin[B], at.to_child)), add(linear[A], cross(spin[A], at.to_parent)))
+            slide = sub(
+                add(linear[B], cross(spin[B], at.to_child)), add(linear[A], cross(spin[A], at.to_parent))
+            )
             turn = sub(spin[B], spin[A])
             six = [dot(axis, slide) for axis in at.axes] + [dot(normal, turn) for normal in at.normals]
             found += [six[k] for k in held]
@@ -174,7 +176,8 @@ class Layout:
             force[joint.parent].append(scale(-1.0, F))
             torque[joint.parent] += [scale(-1.0, N), cross(F, at.to_parent)]
         return [
-            (total(force[b]), mul_transposed(pose.turns[b], total(torque[b]))) for b in range(1, self.bodies + 1)
+            (total(force[b]), mul_transposed(pose.turns[b], total(torque[b])))
+            for b in range(1, self.bodies + 1)
         ]
 
     def constraints(self, physical: Physical, q: Any) -> Constraints:

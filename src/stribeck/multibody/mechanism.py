@@ -193,7 +193,9 @@ class Mechanism:
         parts, start = {}, 0
         for name, shape in self.shapes.items():
             rows = flat[start : start + int(np.prod(shape))]
-            parts[name] = rows if len(shape) == 1 else [rows[k : k + shape[1]] for k in range(0, len(rows), shape[1])]
+            parts[name] = (
+                rows if len(shape) == 1 else [rows[k : k + shape[1]] for k in range(0, len(rows), shape[1])]
+            )
             start += len(rows)
         return Physical(**parts)
 

@@ -338,7 +338,10 @@ def _regularization(data: Mapping[str, Any], path: Path) -> Regularization:
     section = _section(data, "regularization", path)
     keys = ("compliance", "damping", "slip", "length")
     strict.check_keys(section, (), keys, f"{path}: regularization", ConfigError)
-    values = {key: strict.number(value, f"{path}: regularization: {key}", ConfigError) for key, value in section.items()}
+    values = {
+        key: strict.number(value, f"{path}: regularization: {key}", ConfigError)
+        for key, value in section.items()
+    }
     try:
         return Regularization(**values)
     except ConfigError as problem:
@@ -385,14 +388,18 @@ def _format(data: Mapping[str, Any], mechanism: Mechanism, path: Path) -> DataFo
     )
 
 
-def _clamped(section: Mapping[str, Any], mechanism: Mechanism, what: str) -> Mapping[str, Mapping[str, float]]:
+def _clamped(
+    section: Mapping[str, Any], mechanism: Mechanism, what: str
+) -> Mapping[str, Mapping[str, float]]:
     valid = [mechanism.joints[j].name for j in mechanism.brakes]
     found = {}
     for stem, given in strict.mapping(section.get("clamped", {}), f"{what}: clamped", ConfigError).items():
         where = f"{what}: clamped: {stem}"
         entry = strict.mapping(given, where, ConfigError)
         strict.check_keys(entry, (), valid, where, ConfigError)
-        found[stem] = {joint: strict.number(value, f"{where}: {joint}", ConfigError) for joint, value in entry.items()}
+        found[stem] = {
+            joint: strict.number(value, f"{where}: {joint}", ConfigError) for joint, value in entry.items()
+        }
         if any(value <= 0.0 for value in found[stem].values()):
             raise ConfigError(f"{where}: a brake's torque must be positive")
     return found
@@ -403,12 +410,16 @@ def _release(section: Mapping[str, Any], mechanism: Mechanism, what: str) -> Map
     positions = [sensor.name for sensor in mechanism.sensors if sensor.quantity == "position"]
     if given:
         strict.check_keys(given, positions, (), f"{what}: release", ConfigError)
-    return {name: strict.number(value, f"{what}: release: {name}", ConfigError) for name, value in given.items()}
+    return {
+        name: strict.number(value, f"{what}: release: {name}", ConfigError) for name, value in given.items()
+    }
 
 
 def _brakes(data: Mapping[str, Any], joints: list[str], path: Path) -> tuple[int, ...]:
     """Joints that some recording holds."""
-    clamped = strict.mapping(_section(data, "data", path).get("clamped", {}), f"{path}: data: clamped", ConfigError)
+    clamped = strict.mapping(
+        _section(data, "data", path).get("clamped", {}), f"{path}: data: clamped", ConfigError
+    )
     found = set()
     for stem, given in clamped.items():
         what = f"{path}: data: clamped: {stem}"

@@ -22,7 +22,9 @@ def check_mechanism(mechanism: Mechanism, what: str) -> None:
         inertias = np.asarray(inertia_matrices(physical.inertia))
     reach = np.abs(np.concatenate([physical.com, physical.point])).max()
     if reach > LARGEST:
-        raise ConfigError(f"{what}: a point is {reach:g} m away from the origin: millimetres instead of metres?")
+        raise ConfigError(
+            f"{what}: a point is {reach:g} m away from the origin: millimetres instead of metres?"
+        )
     size = max(float(np.ptp(np.concatenate([physical.com, physical.point]), axis=0).max()), 0.1)
     for name, mass, inertia in zip(mechanism.bodies, physical.mass, inertias, strict=True):
         if not mass > 0.0:

@@ -17,7 +17,7 @@ from stribeck.io.bag import decode
 from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES
 from stribeck.io.storage import is_bag, read_messages
 from stribeck.multibody.mechanism import Array, Mechanism, Sensor
-from stribeck.multibody.model_file import Column, Model
+from stribeck.multibody.model_file import Column, DataFormat, Model
 from stribeck.multibody.problem import Run, Samples
 
 UNITS = {
@@ -55,8 +55,10 @@ def read_recordings(paths: Sequence[Path], model: Model, note: Note = lambda _: 
     :raises RecordingError: for files that are missing, damaged, or hold something else.
     """
     if model.data is None:
-        raise RecordingError(f"{model.path} has no section data, which says where recordings hold the signals")
-    return [_recording(path, model, note) for path in _files(paths)]
+        raise RecordingError(
+            f"{model.path} has no section data, which says where recordings hold the signals"
+        )
+    return [_recording(path, model, model.data, note) for path in _files(paths)]
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
@@ -74,8 +76,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _recording(path: Path, model: Model, note: Note) -> Recording:
-    assert model.data is not None
+def _recording(path: Path, model: Model, data: DataFormat, note: Note) -> Recording:
     if is_bag(path):
         table = _read_bag(path, model)
     elif path.suffix.lower() == ".mat":
@@ -84,31 +85,30 @@ def _recording(path: Path, model: Model, note: Note) -> Recording:
         table = _read_csv(path)
     else:
         raise RecordingError(f"{path}: expected a .csv, a .mat or a bag")
-    time = _column(path, table, model.data.time)
+    time = _column(path, table, data.time)
     sensors = model.mechanism.sensors
-    signals = np.stack([_column(path, table, model.data.sensors[s.name]) for s in sensors], axis=1)
+    signals = np.stack([_column(path, table, data.sensors[s.name]) for s in sensors], axis=1)
     motors = model.mechanism.motors
     # A recording without any command is one of free motion: the motor's leads carry 0 V.
-    columns = {m.name: model.data.motors[m.name] for m in motors}
+    columns = {m.name: data.motors[m.name] for m in motors}
     commands = [
         _held(_column(path, table, c)) if c.column in table else np.zeros(len(time)) for c in columns.values()
     ]
     for name, c in columns.items():
         if c.column not in table:
             note(f"{path.name}: no column {c.column!r}: {name} is taken to carry 0 V throughout")
-    commands += _brakes(path, model, len(time))
+    commands += _brakes(path, model.mechanism, data, len(time))
     voltage = np.stack(commands, axis=1) if commands else np.zeros((len(time), 0))
     found = _checked(path.name, time, signals, voltage, model.mechanism, note)
-    if not model.data.release:
+    if not data.release:
         return found
-    return replace(found, release=np.array([model.data.release.get(s.name, np.nan) for s in sensors]))
+    return replace(found, release=np.array([data.release.get(s.name, np.nan) for s in sensors]))
 
 
-def _brakes(path: Path, model: Model, count: int) -> list[Array]:
+def _brakes(path: Path, mechanism: Mechanism, data: DataFormat, count: int) -> list[Array]:
     """Torques of the brakes on joints that this recording held."""
-    assert model.data is not None
-    held = model.data.clamped.get(path.stem, {})
-    joints = [model.mechanism.joints[j].name for j in model.mechanism.brakes]
+    held = data.clamped.get(path.stem, {})
+    joints = [mechanism.joints[j].name for j in mechanism.brakes]
     return [np.full(count, held.get(joint, 0.0)) for joint in joints]
 
 
@@ -200,7 +200,9 @@ def _checked(
         raise RecordingError(f"{name}: the command has no value at all")
     early = int(np.sum(measured & ~known))
     if early:
-        note(f"{name}: {early} samples before the first command are left out: what drove the motor is not known")
+        note(
+            f"{name}: {early} samples before the first command are left out: what drove the motor is not known"
+        )
     keep = measured & known
     time, signals, voltage = time[keep], signals[keep], voltage[keep]
     if len(time) < FEWEST_STEPS:
@@ -259,7 +261,9 @@ def on_grid(recording: Recording, mechanism: Mechanism, step: float) -> Run:
     time = recording.time
     steps = int(np.floor(time[-1] / step + 1e-9)) + 2
     if steps < FEWEST_STEPS:
-        raise TooShortError(f"{recording.name}: {steps} steps of {step:g} s; at least {FEWEST_STEPS} are needed")
+        raise TooShortError(
+            f"{recording.name}: {steps} steps of {step:g} s; at least {FEWEST_STEPS} are needed"
+        )
     index = np.minimum((time / step + 1e-9).astype(int), steps - 2)
     place = time / step - index
     value, where, count = (np.zeros((steps, len(mechanism.sensors))) for _ in range(3))
@@ -271,9 +275,7 @@ def on_grid(recording: Recording, mechanism: Mechanism, step: float) -> Run:
         value[:, k] = np.bincount(index[seen], signal[seen], minlength=steps) / safe
         where[:, k] = np.bincount(index[seen], place[seen], minlength=steps) / safe
         count[:, k] = number
-    path = np.stack(
-        [_path(recording, k, steps, step) for k in range(len(mechanism.sensors))], axis=1
-    )
+    path = np.stack([_path(recording, k, steps, step) for k in range(len(mechanism.sensors))], axis=1)
     linked = np.arange(steps) < steps - 1
     voltage = _mean_voltage(recording, steps, step)
     rates = np.array([_start_rate(recording, mechanism, k) for k in range(len(mechanism.sensors))])
@@ -300,7 +302,8 @@ def _mean_voltage(recording: Recording, steps: int, step: float) -> Array:
     integral = np.vstack([np.zeros((1, held.shape[1])), np.cumsum(held * np.diff(time)[:, None], axis=0)])
     edges = step * (np.arange(steps + 1) - 0.5)
     columns = [
-        np.interp(edges, time, integral[:, m]) + np.minimum(edges, 0.0) * held[0, m] for m in range(held.shape[1])
+        np.interp(edges, time, integral[:, m]) + np.minimum(edges, 0.0) * held[0, m]
+        for m in range(held.shape[1])
     ]
     return np.diff(np.array(columns), axis=1).T / step if columns else np.zeros((steps, 0))
 

@@ -14,7 +14,20 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from stribeck.multibody.vectors import Matrix, Vector, add, arctan2, cos, cross, dot, scale, sin, split, sqrt, where
+from stribeck.multibody.vectors import (
+    Matrix,
+    Vector,
+    add,
+    arctan2,
+    cos,
+    cross,
+    dot,
+    scale,
+    sin,
+    split,
+    sqrt,
+    where,
+)
 
 Quaternion = tuple[Any, Vector]
 """Scalar and vector part."""

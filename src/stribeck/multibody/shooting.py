@@ -1,6 +1,7 @@
 r"""The same problem by simulation error, to compare with: single shooting.
 
-Each run is simulated from its first state, which is estimated with the parameters; the residuals are those of the samples alone.
+Each run is simulated from its first state, which is estimated with the parameters unless the run is released from a known one;
+the residuals are those of the samples alone.
 Derivatives run through the stepper, with the rule of the complementarity conditions, and Levenberg–Marquardt is SciPy's.
 """
 
@@ -17,7 +18,6 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from stribeck.multibody import assembly
-from stribeck.multibody.dynamics import State
 from stribeck.multibody.mechanism import Array, Mechanism
 from stribeck.multibody.problem import Problem, Run
 
@@ -47,6 +47,8 @@ class Shooting:
         self.problem, self.runs = Problem(mechanism, step), runs
         self.size = len(self.problem.free)
         self.sensed = [k for k, s in enumerate(mechanism.sensors) if s.quantity == "position"]
+        self.own = [0 if run.released else 2 * len(self.sensed) for run in runs]
+        self.ends = self.size + np.cumsum(self.own)
         self.functions = [self._compiled(run) for run in runs]
 
     def _compiled(self, run: Run) -> tuple[Callable[[Array], Any], Callable[[Array], Any]]:
@@ -59,15 +61,19 @@ class Shooting:
         def residual(z: Any) -> Any:
             values = jnp.asarray(problem.base).at[problem.free].set(z[: self.size])
             physical = problem.mechanism.physical(values)
-            path = jnp.asarray(run.path[0]).at[np.array(self.sensed)].set(z[self.size :][: len(self.sensed)])
-            rate = jnp.asarray(run.start_rate).at[np.array(self.sensed)].set(z[self.size + len(self.sensed) :])
+            path, rate = jnp.asarray(run.path[0]), jnp.asarray(run.start_rate)
+            if not run.released:
+                at, rates = jnp.split(z[self.size :], 2)
+                path, rate = path.at[np.array(self.sensed)].set(at), rate.at[np.array(self.sensed)].set(rates)
             start = assembly.start_of(problem, values, path, rate)
             states = problem.dynamics.simulate(physical, start, jnp.asarray(samples.voltage), problem.step)
             layout = problem.dynamics.layout
 
             def observed(q: Any, v: Any) -> tuple[Any, Any]:
                 pose = layout.pose(physical, q)
-                return jnp.stack(layout.coordinates(pose))[joints], jnp.stack(layout.rates(pose, v)[1])[joints]
+                return jnp.stack(layout.coordinates(pose))[joints], jnp.stack(layout.rates(pose, v)[1])[
+                    joints
+                ]
 
             at, rates = jax.vmap(observed)(states.q, states.v)
             moved = jnp.concatenate([at[1:], at[-1:]]) - at
@@ -84,37 +90,37 @@ class Shooting:
         return jax.jit(residual), jax.jit(jax.jacfwd(residual))
 
     def _start(self, chi: Array) -> Array:
-        begins = [np.concatenate([run.path[0][self.sensed], run.start_rate[self.sensed]]) for run in self.runs]
+        free = [run for run in self.runs if not run.released]
+        begins = [np.concatenate([run.path[0][self.sensed], run.start_rate[self.sensed]]) for run in free]
         return np.concatenate([chi, *begins])
 
     def _parts(self, z: Array) -> list[Array]:
-        own = 2 * len(self.sensed)
-        return [
-            np.concatenate([z[: self.size], z[self.size + own * k : self.size + own * (k + 1)]])
-            for k in range(len(self.runs))
-        ]
+        ends = zip(self.ends, self.own, strict=True)
+        return [np.concatenate([z[: self.size], z[end - own : end]]) for end, own in ends]
 
     def residual(self, z: Array) -> Array:
         """Weighted residuals of parameters and first states."""
         with jax.enable_x64():
             found = [np.asarray(f(x)) for (f, _), x in zip(self.functions, self._parts(z), strict=True)]
-        return np.nan_to_num(np.concatenate(found), nan=1e6, posinf=1e6, neginf=-1e6)
+        return np.asarray(np.nan_to_num(np.concatenate(found), nan=1e6, posinf=1e6, neginf=-1e6))
 
     def jacobian(self, z: Array) -> Array:
         """Their derivatives."""
-        own = 2 * len(self.sensed)
         blocks = []
         with jax.enable_x64():
             for k, ((_, f), x) in enumerate(zip(self.functions, self._parts(z), strict=True)):
                 found = np.asarray(f(x))
                 block = np.zeros((len(found), len(z)))
                 block[:, : self.size] = found[:, : self.size]
-                block[:, self.size + own * k : self.size + own * (k + 1)] = found[:, self.size :]
+                block[:, self.ends[k] - self.own[k] : self.ends[k]] = found[:, self.size :]
                 blocks.append(block)
-        return np.nan_to_num(np.concatenate(blocks))
+        return np.asarray(np.nan_to_num(np.concatenate(blocks)))
 
-    def solve(self, chi: Array, most: int = 60) -> Shot:
-        """The optimum from parameters (p,)."""
+    def solve(self, chi: Array, most: int = 60, progress: Callable[[float], None] = lambda _: None) -> Shot:
+        """The optimum from parameters (p,).
+
+        :param progress: is told the cost of each point where derivatives are taken.
+        """
         parameters = self.problem.mechanism.parameters
         start = self._start(np.clip(chi, parameters.lower, parameters.upper))
         began = time.perf_counter()
@@ -125,8 +131,13 @@ class Shooting:
         free = np.full(len(start) - self.size, np.inf)
         low, high = np.concatenate([parameters.lower, -free]), np.concatenate([parameters.upper, free])
         inside = np.clip(start, low + 1e-9 * (np.nan_to_num(high - low, posinf=0.0)), high)
+
+        def jacobian(z: Array) -> Array:
+            progress(0.5 * float(np.sum(self.residual(z) ** 2)))
+            return self.jacobian(z)
+
         found = least_squares(
-            self.residual, inside, self.jacobian, bounds=(low, high), x_scale="jac", max_nfev=most
+            self.residual, inside, jacobian, bounds=(low, high), x_scale="jac", max_nfev=most
         )
         ended = time.perf_counter()
         first = (compiled - began) - (again - compiled)

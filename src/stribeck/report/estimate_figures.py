@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib
 
@@ -15,31 +16,63 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 
-def draw_signals(
-    path: Path, title: str, time: Array, names: Sequence[str], units: Sequence[str], parts: Mapping[str, Array], band: Array
-) -> None:
-    """Measured, estimated and simulated signals of a run, and what the simulation misses below.
+class Drawn(NamedTuple):
+    """A trajectory in a picture.
 
-    :param parts: ``measured``, ``estimated``, ``simulated``: signals (N, ns), NaN where there is none.
+    :param signals: at all steps (N, ns).
+    :param errors: predicted minus measured, where and when something was measured (N, ns), else NaN.
+    """
+
+    signals: Array
+    errors: Array
+
+
+LOOKS = {"simulated": ("simulated from the first sample", "C1"), "estimated": ("estimated states", "C0")}
+
+
+def draw_signals(
+    path: Path,
+    title: str,
+    time: Array,
+    names: Sequence[str],
+    units: Sequence[str],
+    measured: Array,
+    drawn: Mapping[str, Drawn],
+    band: Array,
+) -> None:
+    """Measured, estimated and simulated signals of a run, and below what is missed.
+
+    :param measured: (N, ns), NaN where nothing was.
+    :param drawn: ``simulated`` and, for fitted runs, ``estimated``.
     :param band: standard deviation of the estimated signals (N, ns).
     """
     count = len(names)
-    figure, axes = plt.subplots(2 * count, 1, figsize=(9, 2.6 * 2 * count), sharex=True, layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(
+        2 * count, 1, figsize=(9, 2.6 * 2 * count), sharex=True, layout="constrained", squeeze=False
+    )
     figure.suptitle(title)
     for k, (name, unit) in enumerate(zip(names, units, strict=True)):
         axis, below = axes[2 * k, 0], axes[2 * k + 1, 0]
-        axis.plot(time, parts["measured"][:, k], ".", markersize=2, color="0.6", label="measured")
-        axis.plot(time, parts["simulated"][:, k], color="C1", linewidth=1, label="simulated from the first sample")
-        if "estimated" in parts:
-            axis.plot(time, parts["estimated"][:, k], color="C0", linewidth=1, label="estimated states")
-            error = parts["estimated"][:, k] - parts["measured"][:, k]
-            below.fill_between(time, -2 * band[:, k], 2 * band[:, k], color="C0", alpha=0.3, label="± 2 deviations")
-            below.plot(time, error, ".", markersize=2, color="C0", label="estimated - measured")
-        below.plot(time, parts["simulated"][:, k] - parts["measured"][:, k], ".", markersize=2, color="C1", label="simulated - measured")
+        axis.plot(time, measured[:, k], ".", markersize=3, color="0.6", label="measured")
+        if "estimated" in drawn:
+            below.fill_between(
+                time,
+                -2 * band[:, k],
+                2 * band[:, k],
+                color="C0",
+                alpha=0.25,
+                linewidth=0,
+                label="± 2 deviations",
+            )
+        for word, one in drawn.items():
+            label, color = LOOKS[word]
+            dashes = "--" if word == "estimated" else "-"
+            axis.plot(time, one.signals[:, k], dashes, color=color, linewidth=1, label=label)
+            below.plot(time, one.errors[:, k], ".", markersize=2, color=color, label=f"{word} - measured")
         axis.set_ylabel(f"{name} [{unit}]")
         below.set_ylabel(f"error [{unit}]")
-        axis.legend(fontsize=8, loc="best")
-        below.legend(fontsize=8, loc="best")
+        axis.legend(fontsize=8, loc="upper right")
+        below.legend(fontsize=8, loc="upper right")
     axes[-1, 0].set_xlabel("time [s]")
     _save(figure, path)
 
@@ -71,7 +104,14 @@ def draw_method_parameters(
 
     :param values: for each method parameter the estimates (p,) by the words for its setting.
     """
-    figure, axes = plt.subplots(1, len(values), figsize=(4 * len(values), 0.4 * len(names) + 2.2), sharey=True, layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(
+        1,
+        len(values),
+        figsize=(4 * len(values), 0.4 * len(names) + 2.2),
+        sharey=True,
+        layout="constrained",
+        squeeze=False,
+    )
     for axis, (method, found) in zip(axes[0], values.items(), strict=True):
         axis.axvspan(-1, 1, color="0.9")
         for k, (word, estimate) in enumerate(found.items()):
