@@ -9,7 +9,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from furuta_made import STEP, displaced, furuta, run
-
 from stribeck.multibody.estimation import Estimator
 from stribeck.multibody.shooting import Shooting
 
@@ -34,7 +33,11 @@ def measure(shooting: bool = True) -> dict[str, float]:
     found["twice_the_samples_per_iteration"] = found["per_iteration_20s"] / found["per_iteration_10s"]
     if shooting:
         shot = Shooting(furuta(), [run(0)], STEP).solve(displaced(0))
-        found |= {"shooting": shot.seconds, "compile_shooting": shot.compile_seconds, "shooting_cost": shot.cost}
+        found |= {
+            "shooting": shot.seconds,
+            "compile_shooting": shot.compile_seconds,
+            "shooting_cost": shot.cost,
+        }
     for name, value in found.items():
         print(f"{name:34s} {value:10.3f}")
     return found

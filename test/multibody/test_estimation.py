@@ -3,8 +3,8 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from furuta_made import STEP, displaced, furuta, run
 
+from furuta_made import STEP, displaced, furuta, run
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.estimation import Estimator, Simulator
 from stribeck.multibody.sensitivity import correlation_time, long_run
@@ -39,7 +39,9 @@ def test_what_cannot_be_told_is_named(estimate):
     found, truth = estimate.mechanism.parameters.values(), furuta().parameters.values()
 
     def combined(values):
-        return values["kt"] / values["resistance"], values["kt"] ** 2 / values["resistance"] + values["arm_viscous"]
+        return values["kt"] / values["resistance"], values["kt"] ** 2 / values["resistance"] + values[
+            "arm_viscous"
+        ]
 
     assert combined(found) == pytest.approx(combined(truth), rel=0.01)
 
@@ -99,7 +101,9 @@ def test_intervals_cover_the_truth(estimator):
         for name in found.sensitivity.identifiable:
             low, high = found.sensitivity.intervals[name]
             hits.append(low <= truth[name] <= high)
-            errors.setdefault(name, []).append(abs(found.mechanism.parameters[name].value / truth[name] - 1.0))
+            errors.setdefault(name, []).append(
+                abs(found.mechanism.parameters[name].value / truth[name] - 1.0)
+            )
     assert len(errors) == 10
     assert all(len(values) == 100 and np.median(values) < 0.01 for values in errors.values())
     assert 0.93 <= np.mean(hits) <= 0.97

@@ -2,9 +2,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from furuta_made import STEP, furuta, recorded, run
 from mechanisms import BLOCK, changed, mechanism
-
 from stribeck.multibody import rotation
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.estimation import Estimator
@@ -79,7 +79,9 @@ def test_every_estimated_state_is_the_steppers(estimator, solution):
     """(3.1): simulated again from the first state with the estimated impulses it is the same trajectory."""
     point = solution.point
     gain = np.zeros((*point.impulse.shape, 24))
-    again = estimator.rollout.near(estimator.samples, point, point.chi, State(point.q, point.v), point.impulse, gain)
+    again = estimator.rollout.near(
+        estimator.samples, point, point.chi, State(point.q, point.v), point.impulse, gain
+    )
     np.testing.assert_allclose(again.q, point.q, atol=1e-7)
 
 
