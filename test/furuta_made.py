@@ -44,7 +44,9 @@ def simulated(seconds: float = SECONDS) -> tuple[Array, Array, Array]:
         physical = mechanism.physical(mechanism.values())
         start = State(dynamics.layout.zero_pose(physical), jnp.zeros((2, 6)))
         states = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.asarray(drive), STEP))(start)
-        angles = jax.vmap(lambda q: jnp.stack(dynamics.layout.coordinates(dynamics.layout.pose(physical, q))))(states.q)
+        angles = jax.vmap(
+            lambda q: jnp.stack(dynamics.layout.coordinates(dynamics.layout.pose(physical, q)))
+        )(states.q)
     return time, np.unwrap(np.asarray(angles), axis=0)[: len(time)], held
 
 
@@ -75,5 +77,3 @@ def described(changes: dict[str, Any]) -> Mechanism:
     """The mechanism with parameters fixed at values."""
     mechanism = furuta()
     return replace(mechanism, parameters=mechanism.parameters.fixed(changes))
-
-

@@ -7,7 +7,11 @@ def chain(rng, runs, steps, d=4, e=2, p=2, s=3, f=2):
     """Random problem of several runs, and the same as one dense matrix over z, ε and χ."""
     count = runs * steps
     linked = np.arange(1, count + 1) % steps != 0
-    turn, push, drift = rng.normal(size=(count, d, d)), rng.normal(size=(count, d, e)), rng.normal(size=(count, d, p))
+    turn, push, drift = (
+        rng.normal(size=(count, d, d)),
+        rng.normal(size=(count, d, e)),
+        rng.normal(size=(count, d, p)),
+    )
     sample = rng.normal(size=(count, s, e + d + p + 1)) * linked[:, None, None]
     weight, offset = rng.uniform(0.5, 2.0, size=(count, e)), rng.normal(size=(count, e))
     first, first_drift = rng.normal(size=(runs, d, f)), rng.normal(size=(runs, d, p))
@@ -23,7 +27,9 @@ def chain(rng, runs, steps, d=4, e=2, p=2, s=3, f=2):
             own = np.zeros((e, width))
             own[:, runs * f + k * e : runs * f + (k + 1) * e] = np.eye(e)
             chi = np.eye(width)[-p:]
-            rows += [sample[k, :, :e] @ own + sample[k, :, e : e + d] @ state + sample[k, :, e + d : -1] @ chi]
+            rows += [
+                sample[k, :, :e] @ own + sample[k, :, e : e + d] @ state + sample[k, :, e + d : -1] @ chi
+            ]
             right += [sample[k, :, -1], offset[k]]
             rows += [weight[k][:, None] * own]
             state = turn[k] @ state + push[k] @ own + drift[k] @ chi

@@ -2,15 +2,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from furuta_made import STEP, furuta, recorded, run
 from mechanisms import BLOCK, changed, mechanism
-
 from stribeck.multibody import rotation
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.estimation import Estimator
 from stribeck.multibody.problem import Problem
 from stribeck.multibody.recordings import Recording, on_grid
-from stribeck.multibody.rollout import Rollout
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +79,9 @@ def test_every_estimated_state_is_the_steppers(estimator, solution):
     """(3.1): simulated again from the first state with the estimated impulses it is the same trajectory."""
     point = solution.point
     gain = np.zeros((*point.impulse.shape, 24))
-    again = estimator.rollout.near(estimator.samples, point, point.chi, State(point.q, point.v), point.impulse, gain)
+    again = estimator.rollout.near(
+        estimator.samples, point, point.chi, State(point.q, point.v), point.impulse, gain
+    )
     np.testing.assert_allclose(again.q, point.q, atol=1e-7)
 
 
@@ -123,24 +124,14 @@ def test_gaps_are_bridged(estimator, solution):
     assert np.abs(found.point.q - solution.point.q).max() < 2 * np.pi / 4096
 
 
-def test_two_runs_are_estimated_together():
-    """The first state of each run is its own: a run that is given twice doubles the cost, and changes no parameter."""
-    single = [run(0, 1.0)]
-    chi = furuta().parameters.vector()
-    estimators = [Estimator(furuta(), runs, STEP, 1.0) for runs in (single, single * 2)]
-    points = [e.rollout.along(e.samples, chi, e.path) for e in estimators]
-    costs = [e.solver.cost(point, 1.0) for e, point in zip(estimators, points, strict=True)]
-    assert costs[1] == pytest.approx(2 * costs[0], rel=1e-4)
-    steps = [e.solver._descend(p, 1.0, c, 1e-3) for e, p, c in zip(estimators, points, costs, strict=True)]
-    np.testing.assert_allclose(steps[0][0].chi, steps[1][0].chi, rtol=1e-5)
-
-
-def test_rollout_is_pure():
-    """Two rollouts of one problem from the same point are the same to the last digit."""
-    problem = Problem(mechanism(BLOCK), 0.01)
-    time = 0.01 * np.arange(60)
-    recording = Recording("slide", time, 0.1 * np.sin(3 * time)[:, None], np.zeros((60, 0)))
-    one = on_grid(recording, problem.mechanism, 0.01)
-    found = [Rollout(problem).along(one.samples, np.array([5.0]), one.path) for _ in range(2)]
-    assert np.array_equal(found[0].q, found[1].q)
-    assert np.abs(found[0].impulse).max() > 0.0
+def test_runs_are_independent_of_their_order(estimator):
+    """Two recordings have a first state each: swapped, they have the same cost and lead to the same parameters."""
+    runs, chi, found = [run(0, 1.0), run(1, 1.98)], furuta().parameters.vector(), []
+    for order in (runs, runs[::-1]):
+        estimator.use(order)
+        point = estimator.rollout.along(estimator.samples, chi, estimator.path)
+        cost = estimator.solver.cost(point, 1.0)
+        found.append((cost, estimator.solver._descend(point, 1.0, cost, 1e-3)[0].chi))
+    estimator.use([run(0, 3.0)])
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-4)

@@ -52,7 +52,9 @@ class Estimator:
 
     def solve(self, chi: Array, progress: Callable[[float, float], None] | None = None) -> Solution:
         """The optimum from parameters (p,)."""
-        with threadpool_limits(limits=1, user_api="blas"):  # many small products: a second thread costs 50 times as much
+        with threadpool_limits(
+            limits=1, user_api="blas"
+        ):  # many small products: a second thread costs 50 times as much
             return self.solver.solve(chi, self.ratio, progress=progress)
 
     def estimate(self, progress: Callable[[float, float], None] | None = None) -> Estimate:
@@ -87,7 +89,9 @@ class Simulator:
         self.problem = Problem(mechanism, step)
         self.longest = longest
         dynamics = self.problem.dynamics
-        self._run = jax.jit(lambda physical, start, voltage: dynamics.simulate(physical, start, voltage, step))
+        self._run = jax.jit(
+            lambda physical, start, voltage: dynamics.simulate(physical, start, voltage, step)
+        )
         self._start = jax.jit(
             lambda values, path, rate, u, back: assembly.start_of(self.problem, values, path, rate, u, back)
         )

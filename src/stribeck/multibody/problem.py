@@ -169,7 +169,10 @@ class Problem:
         self.movable = np.array([k for k, joint in enumerate(mechanism.joints) if joint.kind != "fixed"], int)
         self.joints = [sensor.joint for sensor in mechanism.sensors]
         self.angles = np.array(
-            [s.quantity == "position" and mechanism.joints[s.joint].kind == "revolute" for s in mechanism.sensors],
+            [
+                s.quantity == "position" and mechanism.joints[s.joint].kind == "revolute"
+                for s in mechanism.sensors
+            ],
             bool,
         )
         self.deviation = np.array([sensor.deviation for sensor in mechanism.sensors])
@@ -243,7 +246,9 @@ class Problem:
 
         here = self._moved(q, v, a)
         arrived = [[self.step * rate for rate in row] for row in _rows(reached + w, 6)]
-        there = State([rotation.moved(p, i) for p, i in zip(here.q, arrived, strict=True)], _rows(reached + w, 6))
+        there = State(
+            [rotation.moved(p, i) for p, i in zip(here.q, arrived, strict=True)], _rows(reached + w, 6)
+        )
         signals = casadi.vertcat(*self._signals(physical, here, there, place))
         observed = [q, v, reached, chi, place]
         self.signal_function = _Sparse("signals", observed, still(signals))
@@ -259,7 +264,9 @@ class Problem:
         was = [_rows(casadi.substitute([casadi.vertcat(*p)], [a, w], zero)[0], 7)[0] for p in there.q]
         carried = [rotation.difference(new, old) for new, old in zip(there.q, was, strict=True)]
         moved = casadi.vertcat(*(number for row in carried for number in row))
-        self.carry_jacobian = _Sparse("carry", [q, v, reached], still(casadi.jacobian(moved, casadi.vertcat(a, w))))
+        self.carry_jacobian = _Sparse(
+            "carry", [q, v, reached], still(casadi.jacobian(moved, casadi.vertcat(a, w)))
+        )
         pose = self.dynamics.layout.pose(physical, here.q)
         held, moving = self._motion(pose)
         self.holding = _Sparse("holding", [q, chi], still(held))
@@ -341,7 +348,9 @@ class Problem:
         weighted = self.signals(point, samples) * np.sqrt(samples.count) / self.deviation
         return Residuals(weighted, self.kicks(point) / self.kick_deviation(ratio))
 
-    def linearize(self, point: Point, samples: Samples, starts: Array, ratio: float, released: Flags) -> Chain:
+    def linearize(
+        self, point: Point, samples: Samples, starts: Array, ratio: float, released: Flags
+    ) -> Chain:
         r"""The problem around a point, in increments of states (12 nb), impulses and parameters.
 
         The step's derivative is that of its inverse: with the velocity and the reactions that balance (2.18), the increments
@@ -360,7 +369,11 @@ class Problem:
         balance = self.balance_jacobian(q, v, reached, chi, reaction, samples.voltage)
         pushed = np.concatenate([motion.transpose(0, 2, 1), np.zeros((count, m, len(self.movable)))], axis=1)
         heavier = pushed @ (self.kicks(point)[..., None] * self._inertia_slope(point.chi))
-        known = [-balance[..., :d], pushed * self.inertia(point.chi)[self.movable], heavier - balance[..., d + half : d + half + p]]
+        known = [
+            -balance[..., :d],
+            pushed * self.inertia(point.chi)[self.movable],
+            heavier - balance[..., d + half : d + half + p],
+        ]
         unknown = np.concatenate([balance[..., d : d + half], balance[..., d + half + p :]], axis=2)
         w = np.linalg.solve(unknown, np.concatenate(known, axis=2))[:, :half]
         carry = self.carry_jacobian(q, v, reached)
@@ -376,7 +389,8 @@ class Problem:
         weight = np.sqrt(samples.count) / self.deviation
         residuals = self.residuals(point, samples, ratio)
         sample = np.concatenate(
-            [answer[..., d : d + e], answer[..., :d], answer[..., d + e :], np.zeros((*weight.shape, 1))], axis=2
+            [answer[..., d : d + e], answer[..., :d], answer[..., d + e :], np.zeros((*weight.shape, 1))],
+            axis=2,
         )
         sample *= weight[..., None]
         sample[..., -1] = residuals.samples
@@ -384,7 +398,15 @@ class Problem:
         first, first_drift = self._tangents(point, starts)
         first = first * ~released[:, None, None]
         return Chain(
-            turn, push, drift, samples.linked, sample, np.broadcast_to(1.0 / deviation, (count, e)), residuals.impulses, first, first_drift
+            turn,
+            push,
+            drift,
+            samples.linked,
+            sample,
+            np.broadcast_to(1.0 / deviation, (count, e)),
+            residuals.impulses,
+            first,
+            first_drift,
         )
 
     def _first(self, point: Point, starts: Array) -> tuple[Array, Array, Array]:

@@ -55,10 +55,14 @@ class Rollout:
     def shown(self, samples: Samples, chi: Array, path: Array) -> tuple[State, Array]:
         """States that show smooth signals as they stand, whatever the dynamics, and joint coordinates one step later."""
         with jax.enable_x64():
-            states, goals = self._assemble(jnp.asarray(self.problem.all_values(chi)), jnp.asarray(path), samples.linked)
+            states, goals = self._assemble(
+                jnp.asarray(self.problem.all_values(chi)), jnp.asarray(path), samples.linked
+            )
         return State(np.array(states.q), np.array(states.v)), np.asarray(goals)
 
-    def near(self, samples: Samples, old: Point, chi: Array, first: State, impulse: Array, gain: Array) -> Point:
+    def near(
+        self, samples: Samples, old: Point, chi: Array, first: State, impulse: Array, gain: Array
+    ) -> Point:
         r"""Simulated from first states with impulses :math:`p_k + K_k(x_k \boxminus x_k^{old})`.
 
         :param first: states of all runs at their starts (N, …); other rows are not used.
@@ -73,11 +77,21 @@ class Rollout:
         found = np.zeros((len(samples.count), len(self.problem.mechanism.joints)))
         for k, sensor in enumerate(self.problem.mechanism.sensors):
             if sensor.quantity == "position":
-                found[:, sensor.joint] = np.maximum(found[:, sensor.joint], _near_samples(samples.count[:, k] > 0))
+                found[:, sensor.joint] = np.maximum(
+                    found[:, sensor.joint], _near_samples(samples.count[:, k] > 0)
+                )
         return found
 
     def _run(
-        self, samples: Samples, chi: Array, old: State, first: State, impulse: Array, gain: Array, goals: Array, stiff: Array
+        self,
+        samples: Samples,
+        chi: Array,
+        old: State,
+        first: State,
+        impulse: Array,
+        gain: Array,
+        goals: Array,
+        stiff: Array,
     ) -> Point:
         begins = np.concatenate([[True], ~samples.linked[:-1]])
         with jax.enable_x64():

@@ -78,7 +78,9 @@ def sensitivity(
     at_bounds = bounds_reached(parameters, point.chi)
     inner = np.array([name not in at_bounds for name in parameters.free_names], bool)
     seen, pushed = answers(chain)
-    scores = np.einsum("ksp,ks->kp", seen, chain.sample[..., -1]) + np.einsum("kep,ke->kp", pushed, chain.offset)
+    scores = np.einsum("ksp,ks->kp", seen, chain.sample[..., -1]) + np.einsum(
+        "kep,ke->kp", pushed, chain.offset
+    )
     scores = scores[:, inner]
     information = np.einsum("ksp,ksr->pr", seen, seen) + np.einsum("kep,ker->pr", pushed, pushed)
     length = correlation_steps(problem, point, samples)
@@ -104,9 +106,7 @@ def sensitivity(
         if np.isfinite(width)
     }
     directions = tuple(_in_words(vectors[:, k], names) for k in np.flatnonzero(loose))
-    narrow = tuple(
-        name for name, (low, high) in ends.items() if high - low <= DETERMINED * abs(high + low)
-    )
+    narrow = tuple(name for name, (low, high) in ends.items() if high - low <= DETERMINED * abs(high + low))
     return Sensitivity(covariance, ends, narrow, directions, at_bounds, length, freedom)
 
 
@@ -114,7 +114,9 @@ def answers(chain: Chain) -> tuple[Array, Array]:
     """How weighted residuals of samples (N, ns, p) and impulses (N, e, p) answer to parameters, states being optimal."""
     states, pushes = response(chain, eliminate(chain))
     d, e, _ = chain.sizes
-    seen = chain.sample[..., :e] @ pushes + chain.sample[..., e : e + d] @ states + chain.sample[..., e + d : -1]
+    seen = (
+        chain.sample[..., :e] @ pushes + chain.sample[..., e : e + d] @ states + chain.sample[..., e + d : -1]
+    )
     return seen, chain.weight[..., None] * pushes
 
 

@@ -28,7 +28,7 @@ from stribeck.multibody.chain import Eliminated, Flags, eliminate
 from stribeck.multibody.complementarity import bounded_minimum
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.problem import Point, Problem, Samples, turned
+from stribeck.multibody.problem import Point, Samples, turned
 from stribeck.multibody.rollout import Rollout
 
 FIRST_DAMPING = 1e-3
@@ -71,7 +71,9 @@ class Solver:
     :param released: whether these are known: as ``path`` shows them, at rest (runs,).
     """
 
-    def __init__(self, rollout: Rollout, samples: Samples, path: Array, starts: Array, released: Flags) -> None:
+    def __init__(
+        self, rollout: Rollout, samples: Samples, path: Array, starts: Array, released: Flags
+    ) -> None:
         self.rollout, self.problem = rollout, rollout.problem
         self.samples, self.path, self.starts, self.released = samples, path, starts, released
         problem = self.problem
@@ -91,7 +93,9 @@ class Solver:
 
         :param most: iterations of each stage.
         """
-        point = self.rollout.along(self.samples, np.clip(chi, self.lower, self.upper), self.path, self.starts[self.released])
+        point = self.rollout.along(
+            self.samples, np.clip(chi, self.lower, self.upper), self.path, self.starts[self.released]
+        )
         history: list[tuple[float, float, float]] = []
         cost, converged = np.inf, False
         for stage in self.stages(ratio):
