@@ -8,6 +8,7 @@ from pathlib import Path
 import stribeck
 from stribeck.cli.arm_parser import calibrate, excite, identify_arm
 from stribeck.cli.bayes_parser import posterior
+from stribeck.cli.estimate_parser import estimate
 from stribeck.cli.options import (
     celsius,
     choices_of,
@@ -65,6 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
             verbs, "posterior", "posterior", "what prior knowledge and few measurements say, with intervals"
         )
     )
+    estimate(_verb(verbs, "estimate", "estimate", "parameters of a mechanism from its recorded motion"))
     _demo(_verb(verbs, "demo", "demo", "the whole loop on emulated servos, through ROS 2 nodes"))
     _demo_arm(
         _verb(verbs, "demo-arm", "demo_arm", "an arm that is not there: design, motion, identification")

@@ -1,0 +1,47 @@
+"""Estimation of a simulated Furuta pendulum: compilation, time by samples, and single shooting from the same start."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+
+from furuta_made import STEP, displaced, furuta, run
+from stribeck.multibody.estimation import Estimator
+from stribeck.multibody.shooting import Shooting
+
+RATIO, REPEATS = 100.0, 3
+
+
+def measure(shooting: bool = True) -> dict[str, float]:
+    """Seconds: the first estimation less a later one is the compilation."""
+    found: dict[str, float] = {}
+    for name, length in (("10s", 10.0), ("20s", 20.0)):
+        began = time.perf_counter()
+        estimator = Estimator(furuta(), [run(0, length)], STEP, RATIO)
+        estimator.solve(displaced(0))
+        first, times, iterations = time.perf_counter() - began, [], 0
+        for _ in range(REPEATS):
+            began = time.perf_counter()
+            iterations = len(estimator.solve(displaced(0)).history)
+            times.append(time.perf_counter() - began)
+        found |= {f"estimate_{name}": min(times), f"compile_{name}": first - min(times)}
+        found[f"per_iteration_{name}"] = min(times) / iterations
+    found["twice_the_samples"] = found["estimate_20s"] / found["estimate_10s"]
+    found["twice_the_samples_per_iteration"] = found["per_iteration_20s"] / found["per_iteration_10s"]
+    if shooting:
+        shot = Shooting(furuta(), [run(0)], STEP).solve(displaced(0))
+        found |= {
+            "shooting": shot.seconds,
+            "compile_shooting": shot.compile_seconds,
+            "shooting_cost": shot.cost,
+        }
+    for name, value in found.items():
+        print(f"{name:34s} {value:10.3f}")
+    return found
+
+
+if __name__ == "__main__":
+    measure()

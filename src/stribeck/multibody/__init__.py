@@ -1,0 +1,1 @@
+"""Regularised time-discrete multibody dynamics."""

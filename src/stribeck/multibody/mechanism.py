@@ -1,0 +1,217 @@
+r"""A mechanism: bodies, joints, motors and sensors, with numbers that may depend on parameters.
+
+Every body frame coincides with the world frame in the *zero pose*: points and axes of joints, centres of mass and
+inertias are given in the coordinates of that one drawing. Body 0 is the world.
+
+Every number is an affine function of the parameters, :math:`s = s_0 + S\chi`, so that a model file may say
+``com: [0, 0.0935, -l2]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.bench import STANDARD_GRAVITY
+from stribeck.core.parameters import ParameterSet
+from stribeck.errors import ConfigError
+
+Array = npt.NDArray[np.float64]
+Kind = Literal["revolute", "prismatic", "fixed"]
+KINDS: tuple[Kind, ...] = ("revolute", "prismatic", "fixed")
+Quantity = Literal["position", "velocity"]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint between two bodies.
+
+    :param parent: index of the body before it, 0 is the world.
+    :param child: index of the body behind it.
+    :param axis: unit vector in the zero pose; the joint's coordinate is the motion of the child along or about it.
+    """
+
+    name: str
+    kind: Kind
+    parent: int
+    child: int
+    axis: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Motor:
+    """A DC motor on a joint, driven by a voltage.
+
+    :param joint: index of the joint.
+    """
+
+    name: str
+    joint: int
+
+
+@dataclass(frozen=True)
+class Sensor:
+    r"""What a signal measures: :math:`y = \sigma(c(t) - \delta\,\dot c(t)) + o`, c the joint's coordinate.
+
+    :param joint: index of the joint.
+    :param quantity: the coordinate, or its rate.
+    :param sign: :math:`\sigma`, 1 or -1: which way the sensor counts.
+    :param deviation: standard deviation of its noise; 1 weighs all samples alike.
+    """
+
+    name: str
+    joint: int
+    quantity: Quantity = "position"
+    sign: float = 1.0
+    deviation: float = 1.0
+
+
+@dataclass(frozen=True)
+class Regularization:
+    r"""How soft constraints are (2.9, 2.10).
+
+    :param compliance: :math:`\epsilon` of translations [m/N]; rotations have :math:`\epsilon/\ell^2`.
+    :param damping: :math:`\tau/h`, relaxation time in time steps.
+    :param slip: velocity at which dry friction reaches its bound [rad/s, m/s].
+    :param length: :math:`\ell` [m], a typical size of the mechanism.
+    """
+
+    compliance: float = 1e-8
+    damping: float = 0.25
+    slip: float = 1e-3
+    length: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("compliance", "slip", "length"):
+            if not 0.0 < getattr(self, name) < np.inf:
+                raise ConfigError(f"regularization: {name} must be positive, found {getattr(self, name)}")
+        if not 0.0 <= self.damping < np.inf:
+            raise ConfigError(f"regularization: damping must not be negative, found {self.damping}")
+
+
+class Physical(NamedTuple):
+    """Numbers of a mechanism of nb bodies, nj joints, nm motors, ns sensors.
+
+    :param mass: (nb,) [kg].
+    :param com: centres of mass in the zero pose (nb, 3) [m].
+    :param inertia: about the centre of mass: xx, yy, zz, xy, xz, yz (nb, 6) [kg m²].
+    :param point: a point of each joint in the zero pose (nj, 3) [m].
+    :param coulomb: largest dry friction (nj,) [N m or N].
+    :param viscous: viscous friction (nj,) [N m s/rad or N s/m].
+    :param kt: motor constants (nm,) [N m/A].
+    :param resistance: of the windings (nm,) [ohm].
+    :param voltage_offset: added to the command (nm,) [V].
+    :param tilt: of the base about the x and y axes (2,) [rad].
+    :param offset: of sensors (ns,) [unit of the signal].
+    :param lag: of sensors (ns,) [s].
+    """
+
+    mass: Any
+    com: Any
+    inertia: Any
+    point: Any
+    coulomb: Any
+    viscous: Any
+    kt: Any
+    resistance: Any
+    voltage_offset: Any
+    tilt: Any
+    offset: Any
+    lag: Any
+
+
+def shapes(bodies: int, joints: int, motors: int, sensors: int) -> Mapping[str, tuple[int, ...]]:
+    """Shapes of the fields of :class:`Physical`."""
+    return {
+        "mass": (bodies,),
+        "com": (bodies, 3),
+        "inertia": (bodies, 6),
+        "point": (joints, 3),
+        "coulomb": (joints,),
+        "viscous": (joints,),
+        "kt": (motors,),
+        "resistance": (motors,),
+        "voltage_offset": (motors,),
+        "tilt": (2,),
+        "offset": (sensors,),
+        "lag": (sensors,),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    r"""A mechanism whose numbers are :math:`s_0 + S\chi`.
+
+    :param name: short name.
+    :param bodies: names, without the world.
+    :param parameters: :math:`\chi` with bounds; the free ones are estimated.
+    :param constant: :math:`s_0` of all fields of :class:`Physical` in order, flat.
+    :param matrix: S, one row per number, one column per parameter.
+    :param gravity: acceleration of free fall, along -z of the world [m/s²].
+    :param brakes: indices of joints that some runs hold: dry friction besides their own, an input of each step [N m, N].
+    """
+
+    name: str
+    bodies: tuple[str, ...]
+    joints: tuple[Joint, ...]
+    motors: tuple[Motor, ...]
+    sensors: tuple[Sensor, ...]
+    parameters: ParameterSet
+    constant: Array
+    matrix: Array
+    regularization: Regularization = Regularization()
+    gravity: float = STANDARD_GRAVITY
+    brakes: tuple[int, ...] = ()
+
+    @property
+    def inputs(self) -> int:
+        """How many numbers drive a step: voltages of the motors, then torques of the brakes."""
+        return len(self.motors) + len(self.brakes)
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of its numbers."""
+        return shapes(len(self.bodies), len(self.joints), len(self.motors), len(self.sensors))
+
+    def values(self) -> Array:
+        """Values of all parameters (p,), in order."""
+        return np.array([parameter.value for parameter in self.parameters])
+
+    def symbolic(self, chi: Any) -> Physical:
+        """Its numbers as nested lists, for a sequence of p symbols."""
+        flat: list[Any] = []
+        for constant, row in zip(self.constant, self.matrix, strict=True):
+            number: Any = float(constant)
+            for k in np.flatnonzero(row):
+                number = number + float(row[k]) * chi[int(k)]
+            flat.append(number)
+        parts, start = {}, 0
+        for name, shape in self.shapes.items():
+            rows = flat[start : start + int(np.prod(shape))]
+            parts[name] = (
+                rows if len(shape) == 1 else [rows[k : k + shape[1]] for k in range(0, len(rows), shape[1])]
+            )
+            start += len(rows)
+        return Physical(**parts)
+
+    def physical(self, chi: Any) -> Physical:
+        """Its numbers for parameter values (p,)."""
+        flat = jnp.asarray(self.constant) + jnp.asarray(self.matrix) @ chi
+        parts, start = {}, 0
+        for name, shape in self.shapes.items():
+            size = int(np.prod(shape))
+            parts[name] = flat[start : start + size].reshape(shape)
+            start += size
+        return Physical(**parts)
+
+
+def inertia_matrices(inertia: Any) -> Any:
+    """Symmetric matrices (…, 3, 3) of xx, yy, zz, xy, xz, yz (…, 6)."""
+    xx, yy, zz, xy, xz, yz = jnp.moveaxis(inertia, -1, 0)
+    rows = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)

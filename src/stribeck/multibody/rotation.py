@@ -1,0 +1,112 @@
+r"""Unit quaternions and the operators :math:`\boxplus`, :math:`\boxminus` (seed 002, eqs. 2.13–2.15).
+
+A quaternion :math:`e = (w, x, y, z)` turns body coordinates into those of the world. Increments act from the right,
+so that they are rotation vectors *in the body frame*:
+
+.. math:: e \boxplus \psi = e \star \exp(\psi), \qquad e' \boxminus e = \log(\bar e \star e').
+
+Both are smooth at :math:`\psi = 0`, with derivatives: where the formula is 0/0 its series stands in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from stribeck.multibody.vectors import (
+    Matrix,
+    Vector,
+    add,
+    arctan2,
+    cos,
+    cross,
+    dot,
+    scale,
+    sin,
+    split,
+    sqrt,
+    where,
+)
+
+Quaternion = tuple[Any, Vector]
+"""Scalar and vector part."""
+
+SMALL = 1e-8
+"""Squared angles below this [rad²] take the series: its next term is then below 1e-18."""
+
+
+def quaternion(values: Any) -> Quaternion:
+    """Parts of an array (4,)."""
+    return values[0], (values[1], values[2], values[3])
+
+
+def multiply(p: Quaternion, q: Quaternion) -> Quaternion:
+    r"""Product :math:`p \star q`."""
+    (a, u), (b, v) = p, q
+    return a * b - dot(u, v), add(scale(a, v), scale(b, u), cross(u, v))
+
+
+def conjugate(q: Quaternion) -> Quaternion:
+    """Inverse of a unit quaternion."""
+    return q[0], scale(-1.0, q[1])
+
+
+def exp(psi: Vector) -> Quaternion:
+    """Unit quaternion of a rotation vector [rad]."""
+    square = dot(psi, psi)
+    tiny = square < SMALL
+    angle = sqrt(where(tiny, 1.0, square))
+    cosine = where(tiny, 1.0 - square / 8.0, cos(0.5 * angle))
+    factor = where(tiny, 0.5 - square / 48.0, sin(0.5 * angle) / angle)
+    return cosine, scale(factor, psi)
+
+
+def log(q: Quaternion) -> Vector:
+    """Rotation vector [rad] of a unit quaternion, of at most half a turn."""
+    sign = where(q[0] < 0.0, -1.0, 1.0)
+    w, v = sign * q[0], scale(sign, q[1])
+    square = dot(v, v)
+    tiny = square < SMALL
+    norm = sqrt(where(tiny, 1.0, square))
+    safe = where(tiny, w, 1.0)
+    series = 2.0 / safe * (1.0 - square / (3.0 * safe * safe))
+    return scale(where(tiny, series, 2.0 * arctan2(norm, w) / norm), v)
+
+
+def matrix(q: Quaternion) -> Matrix:
+    """Rotation matrix of a unit quaternion: body to world."""
+    w, (x, y, z) = q
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+
+
+def moved(place: Any, by: Any) -> list[Any]:
+    """Position and quaternion of one body (7) after an increment (6): numbers in a list."""
+    w, v = multiply(quaternion(place[3:]), exp(split(by[3:])))
+    # A product of unit quaternions leaves the sphere by rounding alone; without this it goes on leaving it.
+    size = 1.0 / sqrt(w * w + dot(v, v))
+    return [*(place[k] + by[k] for k in range(3)), size * w, *scale(size, v)]
+
+
+def difference(new: Any, old: Any) -> list[Any]:
+    """Increment (6) that carries one body from a position and quaternion (7) to others."""
+    turn = log(multiply(conjugate(quaternion(old[3:])), quaternion(new[3:])))
+    return [*(new[k] - old[k] for k in range(3)), *turn]
+
+
+def plus(q: Any, increment: Any) -> Any:
+    r"""Configuration :math:`q \boxplus \delta` (2.14, 2.16).
+
+    :param q: positions and quaternions of bodies (nb, 7) [m, 1].
+    :param increment: translation in the world, rotation vector in the body (nb, 6) [m, rad].
+    """
+    return jnp.stack([jnp.stack(moved(place, by)) for place, by in zip(q, increment, strict=True)])
+
+
+def minus(after: Any, before: Any) -> Any:
+    r"""Increment :math:`q' \boxminus q` (2.15): what :func:`plus` has to add to ``before`` (nb, 6)."""
+    return jnp.stack([jnp.stack(difference(new, old)) for new, old in zip(after, before, strict=True)])

@@ -1,0 +1,180 @@
+r"""What the samples tell of the parameters: covariance with model error, and directions they cannot tell.
+
+At the optimum the states follow the parameters, :math:`\delta x = X\,\delta\chi` (:mod:`stribeck.multibody.chain`), so that every
+weighted residual answers by :math:`D_k = A_kX_k + N_kX_{k+1} + P_k`, and :math:`S = \sum D_k^TD_k`. The errors of the
+parameters are :math:`S^{-1}\sum_k u_k`, :math:`u_k = D_k^Tz_k`.
+
+**Model error** is smooth: residuals go the same way for a while, and :math:`JJ^T` with independent samples would
+promise far too much. The covariance is the sandwich :math:`S^{-1}\Gamma S^{-1}` with the long-run covariance of the scores,
+
+.. math:: \Gamma = \sum_{|i-j| < L} (1 - |i-j|/L)\, u_iu_j^T
+
+(Newey and West, Econometrica 55, 1987) within runs, with L three times the residuals' integrated correlation time, found by Sokal's
+self-consistent window. With white residuals L is one step. What is left of the degrees of freedom decides the
+quantile of Student's t: as many as there are correlation times, less the parameters.
+
+**Directions.** In units of the values themselves, the eigenvectors of S whose predicted deviation exceeds
+:data:`NOT_TOLD` are named. A parameter with a part in one of them, or with an interval wider than :data:`DETERMINED`
+of its value, is called not identifiable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from stribeck.core.parameters import ParameterSet
+from stribeck.multibody.chain import Chain, Flags, eliminate, response
+from stribeck.multibody.mechanism import Array
+from stribeck.multibody.problem import Point, Problem, Samples
+
+CONFIDENCE = 0.95
+DETERMINED = 0.1
+"""An identifiable parameter's interval has at most this half-width, as a share of its value."""
+
+NOT_TOLD = 1.0
+"""A direction along which parameters may change by this share of their values is not told by the samples."""
+
+ROUNDING = 1e-13
+"""Eigenvalues below this share of the largest are zero but for rounding."""
+
+TAKES_PART = 0.1
+"""A parameter takes part in such a direction if its component is at least this large."""
+
+AT_BOUND = 1e-6
+"""A parameter nearer to a bound than this share of its range sits there, and counts as fixed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """How sure the parameters of an estimation are.
+
+    :param covariance: of the free parameters (p, p); NaN for those at bounds.
+    :param intervals: confidence intervals by names; those at bounds have none.
+    :param identifiable: names of the parameters that the samples determine.
+    :param directions: in words, what they cannot tell.
+    :param at_bounds: ``lower`` or ``upper`` by names.
+    :param correlation_steps: L.
+    :param freedom: degrees of freedom of Student's t.
+    """
+
+    covariance: Array
+    intervals: Mapping[str, tuple[float, float]]
+    identifiable: tuple[str, ...]
+    directions: tuple[str, ...]
+    at_bounds: Mapping[str, str]
+    correlation_steps: int
+    freedom: float
+
+
+def sensitivity(
+    problem: Problem, point: Point, samples: Samples, chain: Chain, confidence: float = CONFIDENCE
+) -> Sensitivity:
+    """Covariance and intervals at an optimum, around which the problem is ``chain``."""
+    parameters = problem.mechanism.parameters
+    at_bounds = bounds_reached(parameters, point.chi)
+    inner = np.array([name not in at_bounds for name in parameters.free_names], bool)
+    seen, pushed = answers(chain)
+    scores = np.einsum("ksp,ks->kp", seen, chain.sample[..., -1]) + np.einsum(
+        "kep,ke->kp", pushed, chain.offset
+    )
+    scores = scores[:, inner]
+    information = np.einsum("ksp,ksr->pr", seen, seen) + np.einsum("kep,ker->pr", pushed, pushed)
+    length = correlation_steps(problem, point, samples)
+    scale = np.where(point.chi == 0.0, parameters.upper - parameters.lower, np.abs(point.chi))[inner]
+    values, vectors = np.linalg.eigh(information[np.ix_(inner, inner)] * np.outer(scale, scale))
+    noise = float(np.sqrt(np.mean(chain.sample[..., -1][samples.count > 0] ** 2)))
+    loose = values * NOT_TOLD**2 < np.maximum(noise**2, ROUNDING * values.max(initial=1e-300))
+    told = vectors[:, ~loose]
+    inverse = (told / values[~loose]) @ told.T * np.outer(scale, scale)
+    samples_left = float(np.sum(samples.count > 0)) / length
+    freedom = max(samples_left - len(values), 1.0)
+    meat = long_run(scores, samples.linked, length) * samples_left / freedom
+    names = np.array(parameters.free_names)[inner]
+    part = np.any(np.abs(vectors[:, loose]) >= TAKES_PART, axis=1)
+    found = inverse @ meat @ inverse
+    found[part], found[:, part] = np.nan, np.nan
+    covariance = np.full((len(inner), len(inner)), np.nan)
+    covariance[np.ix_(inner, inner)] = found
+    half = stats.t.ppf(0.5 + 0.5 * confidence, freedom) * np.sqrt(np.diag(covariance))
+    ends = {
+        name: (float(value - width), float(value + width))
+        for name, value, width in zip(parameters.free_names, point.chi, half, strict=True)
+        if np.isfinite(width)
+    }
+    directions = tuple(_in_words(vectors[:, k], names) for k in np.flatnonzero(loose))
+    narrow = tuple(name for name, (low, high) in ends.items() if high - low <= DETERMINED * abs(high + low))
+    return Sensitivity(covariance, ends, narrow, directions, at_bounds, length, freedom)
+
+
+def answers(chain: Chain) -> tuple[Array, Array]:
+    """How weighted residuals of samples (N, ns, p) and impulses (N, e, p) answer to parameters, states being optimal."""
+    states, pushes = response(chain, eliminate(chain))
+    d, e, _ = chain.sizes
+    seen = (
+        chain.sample[..., :e] @ pushes + chain.sample[..., e : e + d] @ states + chain.sample[..., e + d : -1]
+    )
+    return seen, chain.weight[..., None] * pushes
+
+
+def bounds_reached(parameters: ParameterSet, chi: Array) -> dict[str, str]:
+    """Which free parameters sit at a bound: ``lower`` or ``upper``."""
+    room = AT_BOUND * (parameters.upper - parameters.lower)
+    found = {}
+    for name, value, low, high, near in zip(
+        parameters.free_names, chi, parameters.lower, parameters.upper, room, strict=True
+    ):
+        if value <= low + near:
+            found[name] = "lower"
+        elif value >= high - near:
+            found[name] = "upper"
+    return found
+
+
+def long_run(scores: Array, linked: Flags, length: int) -> Array:
+    """Bartlett-weighted sum of the covariances of scores (N, p) up to a lag, within runs."""
+    total = scores.T @ scores
+    run = np.concatenate([[0], np.cumsum(~linked)[:-1]])
+    for lag in range(1, min(length, len(scores))):
+        same = run[lag:] == run[:-lag]
+        cross = (scores[lag:] * same[:, None]).T @ scores[:-lag]
+        total = total + (1.0 - lag / length) * (cross + cross.T)
+    return np.asarray(total)
+
+
+def correlation_steps(problem: Problem, point: Point, samples: Samples) -> int:
+    """Longest of the signals' correlation lengths, in steps of the grid: 1 if residuals are white."""
+    misfit = problem.signals(point, samples)
+    longest = 1.0
+    ends = np.flatnonzero(~samples.linked)
+    for first, last in zip(np.concatenate([[0], ends[:-1] + 1]), ends, strict=True):
+        for k in range(misfit.shape[1]):
+            seen = samples.count[first : last + 1, k] > 0
+            if seen.sum() > 20:
+                apart = (last + 1 - first) / seen.sum()
+                found = 3.0 * correlation_time(misfit[first : last + 1, k][seen])
+                longest = max(longest, apart * found if found > 3.5 else 1.0)
+    return int(np.ceil(longest))
+
+
+def correlation_time(series: Array) -> float:
+    r"""Integrated correlation time :math:`1 + 2\sum\rho` in samples, with Sokal's window of five of it; at least 1."""
+    centred = series
+    n = len(centred)
+    spectrum = np.abs(np.fft.rfft(centred, 2 * n)) ** 2
+    covariance = np.fft.irfft(spectrum)[:n]
+    if covariance[0] <= 0.0:
+        return 1.0
+    sums = 2.0 * np.cumsum(covariance / covariance[0]) - 1.0
+    window = np.flatnonzero(np.arange(n) >= 5.0 * sums)
+    return float(max(sums[window[0] if len(window) else n - 1], 1.0))
+
+
+def _in_words(vector: Array, names: Array) -> str:
+    """A direction as relative changes of parameters."""
+    vector = vector * np.sign(vector[np.argmax(np.abs(vector))])
+    parts = [(c, n) for c, n in zip(vector, names, strict=True) if abs(c) >= TAKES_PART]
+    return " ".join(f"{c:+.2f} {n}" for c, n in sorted(parts, key=lambda part: -abs(part[0])))

@@ -1,0 +1,132 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from stribeck.errors import ConfigError, RecordingError, TooShortError
+from stribeck.multibody.dynamics import Dynamics
+from stribeck.multibody.model_file import model_of, read_model
+from stribeck.multibody.recordings import on_grid, read_recordings
+
+
+def written(path, rows, head="time,arm,pendulum,voltage"):
+    path.write_text(head + "\n" + "\n".join(",".join(str(x) for x in row) for row in rows) + "\n")
+    return path
+
+
+def rows(count=200, h=0.01, **changes):
+    time = h * np.arange(count)
+    columns = {
+        "time": time,
+        "arm": 0.3 * np.sin(time),
+        "pendulum": 0.2 * np.cos(time),
+        "voltage": np.sin(3 * time),
+    }
+    columns |= changes
+    return list(zip(*columns.values(), strict=True))
+
+
+def read(path, note=lambda _: None):
+    return read_recordings([path], read_model("furuta"), note)[0]
+
+
+def test_samples_come_back_on_the_grid(tmp_path):
+    """Two samples a step: their mean, its place, and how many they are."""
+    one = read(written(tmp_path / "a.csv", rows(h=0.005)))
+    run = on_grid(one, read_model("furuta").mechanism, 0.01)
+    time = 0.01 * np.arange(50) + 0.0025
+    np.testing.assert_allclose(run.samples.value[:50, 0], 0.3 * np.sin(time), atol=1e-5)
+    np.testing.assert_allclose(run.samples.place[:50, 0], 0.25)
+    np.testing.assert_allclose(run.samples.count[:50, 0], 2.0)
+
+
+def test_commands_are_held_and_samples_before_them_left_out(tmp_path):
+    """A sparse command column: what drove the motor before the first command is not known."""
+    sparse = ["" for _ in range(200)]
+    sparse[40], sparse[100] = "1.5", "2.5"
+    told = []
+    one = read(written(tmp_path / "a.csv", rows(voltage=sparse)), told.append)
+    assert len(one.time) == 160
+    assert one.voltage[0, 0] == 1.5
+    assert one.voltage[70, 0] == 2.5
+    assert "40 samples before the first command" in told[0]
+    run = on_grid(one, read_model("furuta").mechanism, 0.01)
+    assert run.samples.voltage[60, 0] == pytest.approx(2.0)  # half a step before it changes, half after
+
+
+def test_missing_samples_have_no_weight(tmp_path):
+    """Empty fields and missing rows leave steps without samples, and the smooth path goes straight across."""
+    some = rows(arm=["" if 50 <= k < 70 else 0.01 * k for k in range(200)])
+    one = read(written(tmp_path / "a.csv", some[:100] + some[120:]))
+    run = on_grid(one, read_model("furuta").mechanism, 0.01)
+    assert run.samples.count[50:70, 0].sum() == 0
+    assert run.samples.count[50:70, 1].min() == 1
+    assert run.samples.count[100:120].sum() == 0
+    np.testing.assert_allclose(run.path[105:115, 0], 0.01 * np.arange(105, 115), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"time": 0.01 * (np.arange(200) % 150)}, "time does not grow"),
+        ({"arm": 57.3 * np.sin(3 * np.arange(200)) * 20}, "degrees"),
+        ({"arm": [""] * 200}, "fewer than two values"),
+        ({"voltage": [""] * 200}, "no value at all"),
+    ],
+)
+def test_recordings_that_say_something_impossible_are_refused(tmp_path, changes, said):
+    """One clear line that names the file."""
+    with pytest.raises(RecordingError, match=r"a\.csv") as error:
+        read(written(tmp_path / "a.csv", rows(**changes)))
+    assert said in str(error.value)
+
+
+def test_unknown_columns_are_answered_with_those_that_exist(tmp_path):
+    """The message lists the columns of the file."""
+    path = written(tmp_path / "a.csv", rows(), head="t,arm,pendulum,voltage")
+    with pytest.raises(RecordingError, match="no column 'time'; it has t, arm, pendulum, voltage"):
+        read(path)
+
+
+def test_files_that_are_no_recordings_are_refused(tmp_path):
+    """Short, ragged, missing, and of no known kind."""
+    with pytest.raises(TooShortError):
+        read(written(tmp_path / "short.csv", rows(5)))
+    (tmp_path / "ragged.csv").write_text("time,arm\n0,1\n0.1\n")
+    with pytest.raises(RecordingError, match="row 3 has 1 fields"):
+        read(tmp_path / "ragged.csv")
+    with pytest.raises(RecordingError, match="no such file"):
+        read(tmp_path / "none.csv")
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(RecordingError, match=r"expected a \.csv, a \.mat or a bag"):
+        read(Path(tmp_path / "x.json"))
+
+
+def test_a_clamped_joint_has_its_brake_and_a_release_its_start(tmp_path):
+    """The brake's torque is an input behind the voltages; the first row is what the model says, at rest."""
+    text = yaml.safe_load(read_model("furuta").path.read_text())
+    text["data"] |= {"clamped": {"held": {"shoulder": 2.0}}, "release": {"arm": 0.1, "pendulum": 0.7}}
+    model = model_of(text, tmp_path / "m.yaml")
+    dynamics = Dynamics(model.mechanism)
+    for name, torque in (("held", 2.0), ("free", 0.0)):
+        (one,) = read_recordings([written(tmp_path / f"{name}.csv", rows())], model)
+        run = on_grid(one, model.mechanism, 0.01)
+        np.testing.assert_allclose(run.samples.voltage[:, 1], torque)
+        np.testing.assert_allclose(run.path[0], [0.1, 0.7])
+        np.testing.assert_allclose(run.start_rate, 0.0)
+        assert run.released
+        physical = model.mechanism.physical(model.mechanism.values())
+        dry = dynamics._dry(physical, run.samples.voltage[0])
+        np.testing.assert_allclose(np.array(dry) - np.asarray(physical.coulomb), [torque, 0.0], atol=1e-7)
+
+
+def test_brakes_and_releases_of_unknown_joints_are_refused(tmp_path):
+    """The message names what exists."""
+    text = yaml.safe_load(read_model("furuta").path.read_text())
+    wrong = text | {"data": text["data"] | {"clamped": {"held": {"hip": 2.0}}}}
+    with pytest.raises(ConfigError, match="unknown 'hip'; valid: shoulder, elbow"):
+        model_of(wrong, tmp_path / "m.yaml")
+    wrong = text | {"data": text["data"] | {"release": {"arm": 0.1}}}
+    with pytest.raises(ConfigError, match="pendulum"):
+        model_of(wrong, tmp_path / "m.yaml")
