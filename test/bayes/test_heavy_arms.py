@@ -179,6 +179,7 @@ def test_ranks_of_arms_are_uniform(name):
     assert 0.93 <= found.pooled_coverage <= 0.97
 
 
+@pytest.mark.slow
 def test_noise_of_simulated_measurements_is_that_of_the_likelihood():
     """Measurements scatter by c times the true inertia."""
     rng = np.random.default_rng(0)

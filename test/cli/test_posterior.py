@@ -29,6 +29,18 @@ def _inertias(folder: Path) -> Path:
     return path
 
 
+def test_zero_shot_prediction_of_an_arm(tmp_path, capsys):
+    """Without measurements: masses and inertias with intervals that hold what the URDF says."""
+    path = tmp_path / "zero.json"
+    assert main(["posterior", "--config", str(small_robot(tmp_path)), *ROTORS, "--json", str(path)]) == 0
+    content = json.loads(path.read_text())
+    assert content["mode"] == "zero-shot"
+    assert "zero-shot: the prior's prediction" in capsys.readouterr().out
+    low, high = content["parameters"]["J_shoulder"]["interval"]
+    assert low < 0.05 < high
+
+
+@pytest.mark.slow
 def test_zero_shot_and_inference_of_an_arm(tmp_path, capsys):
     """Without measurements the prior's prediction; with inertias narrower intervals, pictures, JSON and NetCDF."""
     robot = small_robot(tmp_path)

@@ -68,6 +68,7 @@ def test_estimated_parameters_predict_another_recording(estimate):
     assert errors["pendulum"]["rmse"] < 6e-3
 
 
+@pytest.mark.slow
 def test_bounds_hold():
     """With a bound between start and truth the estimate stops there, and says so."""
     mechanism = furuta()

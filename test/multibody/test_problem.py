@@ -124,6 +124,7 @@ def test_gaps_are_bridged(estimator, solution):
     assert np.abs(found.point.q - solution.point.q).max() < 2 * np.pi / 4096
 
 
+@pytest.mark.slow
 def test_runs_are_independent_of_their_order(estimator):
     """Two recordings have a first state each: swapped, they have the same cost and lead to the same parameters."""
     runs, chi, found = [run(0, 1.0), run(1, 1.98)], furuta().parameters.vector(), []
