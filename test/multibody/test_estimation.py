@@ -116,8 +116,8 @@ def test_correlation_time_of_a_known_process():
     process = np.zeros_like(noise)
     for k in range(1, len(noise)):
         process[k] = 0.8 * process[k - 1] + noise[k]
-    assert correlation_time(process) == pytest.approx(9.0, rel=0.15)
-    assert correlation_time(noise) == pytest.approx(1.0, abs=0.15)
+    assert correlation_time([process]) == pytest.approx(9.0, rel=0.15)
+    assert correlation_time([noise]) == pytest.approx(1.0, abs=0.15)
 
 
 def test_long_run_covariance_keeps_to_runs():

@@ -9,9 +9,10 @@ promise far too much. The covariance is the sandwich :math:`S^{-1}\Gamma S^{-1}`
 
 .. math:: \Gamma = \sum_{|i-j| < L} (1 - |i-j|/L)\, u_iu_j^T
 
-(Newey and West, Econometrica 55, 1987) within runs, with L three times the residuals' integrated correlation time, found by Sokal's
-self-consistent window. With white residuals L is one step. What is left of the degrees of freedom decides the
-quantile of Student's t: as many as there are correlation times, less the parameters.
+(Newey and West, Econometrica 55, 1987) within runs, with L three times the longest integrated correlation time of a parameter's
+scores, found by Sokal's self-consistent window; a signal that says nothing of the parameters has no part in it. With
+white residuals L is one step. What is left of the degrees of freedom decides the quantile of Student's t: as many as there
+are correlation times, less the parameters.
 
 **Directions.** In units of the values themselves, the eigenvectors of S whose predicted deviation exceeds
 :data:`NOT_TOLD` are named. A parameter with a part in one of them, or with an interval wider than :data:`DETERMINED`
@@ -83,14 +84,14 @@ def sensitivity(
     )
     scores = scores[:, inner]
     information = np.einsum("ksp,ksr->pr", seen, seen) + np.einsum("kep,ker->pr", pushed, pushed)
-    length = correlation_steps(problem, point, samples)
+    length = correlation_steps(scores, samples.linked)
     scale = np.where(point.chi == 0.0, parameters.upper - parameters.lower, np.abs(point.chi))[inner]
     values, vectors = np.linalg.eigh(information[np.ix_(inner, inner)] * np.outer(scale, scale))
     noise = float(np.sqrt(np.mean(chain.sample[..., -1][samples.count > 0] ** 2)))
     loose = values * NOT_TOLD**2 < np.maximum(noise**2, ROUNDING * values.max(initial=1e-300))
     told = vectors[:, ~loose]
     inverse = (told / values[~loose]) @ told.T * np.outer(scale, scale)
-    samples_left = float(np.sum(samples.count > 0)) / length
+    samples_left = min(float(np.sum(samples.count > 0)), len(scores) / length)
     freedom = max(samples_left - len(values), 1.0)
     meat = long_run(scores, samples.linked, length) * samples_left / freedom
     names = np.array(parameters.free_names)[inner]
@@ -145,32 +146,29 @@ def long_run(scores: Array, linked: Flags, length: int) -> Array:
     return np.asarray(total)
 
 
-def correlation_steps(problem: Problem, point: Point, samples: Samples) -> int:
-    """Longest of the signals' correlation lengths, in steps of the grid: 1 if residuals are white."""
-    misfit = problem.signals(point, samples)
-    longest = 1.0
-    ends = np.flatnonzero(~samples.linked)
-    for first, last in zip(np.concatenate([[0], ends[:-1] + 1]), ends, strict=True):
-        for k in range(misfit.shape[1]):
-            seen = samples.count[first : last + 1, k] > 0
-            if seen.sum() > 20:
-                apart = (last + 1 - first) / seen.sum()
-                found = 3.0 * correlation_time(misfit[first : last + 1, k][seen])
-                longest = max(longest, apart * found if found > 3.5 else 1.0)
-    return int(np.ceil(longest))
+def correlation_steps(scores: Array, linked: Flags) -> int:
+    """Longest of the correlation lengths of the parameters' scores (N, p), in steps of the grid: 1 if they are white."""
+    times = [correlation_time(runs) for runs in _by_run(scores, linked)]
+    longest = 3.0 * max(times, default=1.0)
+    return int(np.ceil(longest)) if longest > 3.5 else 1
 
 
-def correlation_time(series: Array) -> float:
-    r"""Integrated correlation time :math:`1 + 2\sum\rho` in samples, with Sokal's window of five of it; at least 1."""
-    centred = series
-    n = len(centred)
-    spectrum = np.abs(np.fft.rfft(centred, 2 * n)) ** 2
-    covariance = np.fft.irfft(spectrum)[:n]
+def _by_run(scores: Array, linked: Flags) -> list[list[Array]]:
+    """Scores (N, p) of each parameter, of each run."""
+    cuts = np.flatnonzero(~linked[:-1]) + 1
+    return [np.split(column, cuts) for column in scores.T]
+
+
+def correlation_time(runs: list[Array]) -> float:
+    r"""Integrated correlation time :math:`1 + 2\sum\rho` of runs together, in samples, with Sokal's window of five of it; at least 1."""
+    length = max(len(series) for series in runs)
+    spectrum = sum(np.abs(np.fft.rfft(series, 2 * length)) ** 2 for series in runs)
+    covariance = np.fft.irfft(spectrum)[:length]
     if covariance[0] <= 0.0:
         return 1.0
     sums = 2.0 * np.cumsum(covariance / covariance[0]) - 1.0
-    window = np.flatnonzero(np.arange(n) >= 5.0 * sums)
-    return float(max(sums[window[0] if len(window) else n - 1], 1.0))
+    window = np.flatnonzero(np.arange(length) >= 5.0 * sums)
+    return float(max(sums[window[0] if len(window) else length - 1], 1.0))
 
 
 def _in_words(vector: Array, names: Array) -> str:
