@@ -18,8 +18,9 @@ nearly linear in the parameters, and raises it to the wanted value. Stages befor
 last hardly, so that the last begins at one place wherever the first began.
 
 **Kinks.** Where a joint begins to stick the cost has kinks, with one-sided derivatives only: there the model of the
-neighbouring piece promises what no step keeps. The cost is a sum of squares of N samples, known to
-:math:`\sqrt{2/N}` of itself; a promise that is small against this is none.
+neighbouring piece promises what no step keeps, and the search may end there. The cost is a sum of squares of N samples,
+known to :math:`\sqrt{2/N}` of itself: an end at a kink counts as converged only if what a whole step still promises is small
+against this.
 """
 
 from __future__ import annotations
@@ -63,12 +64,14 @@ class Solution:
     :param cost: half the weighted sum of squares.
     :param converged: whether the predicted decrease fell below :data:`CONVERGED`, or at a kink below :data:`PROMISED`.
     :param history: ratio, cost, damping of each iteration.
+    :param kink: whether it ended where no step lowers the cost, whatever was promised.
     """
 
     point: Point
     cost: float
     converged: bool
     history: list[tuple[float, float, float]] = field(default_factory=list)
+    kink: bool = False
 
 
 class _Step(NamedTuple):
@@ -116,14 +119,15 @@ class Solver:
             self.samples, np.clip(chi, self.lower, self.upper), self.path, self.starts[self.released]
         )
         history: list[tuple[float, float, float]] = []
-        cost, converged = np.inf, False
+        cost, converged, kink = np.inf, False, False
         stages = self.stages(ratio)
         tolerances = [*[NEAR] * (len(stages) - 2), NEXT, CONVERGED][-len(stages) :]
         for stage, tolerance in zip(stages, tolerances, strict=True):
             cost, damping, converged = self.cost(point, stage), FIRST_DAMPING, False
             for _ in range(most):
                 found = self._descend(point, stage, cost, damping)
-                if found.kink:
+                kink = found.kink
+                if kink:
                     converged = found.predicted <= PROMISED * self.noise_of(cost)
                     break
                 point, cost, damping = found.point, found.cost, found.damping
@@ -133,7 +137,7 @@ class Solver:
                 converged = found.predicted <= tolerance * cost
                 if converged:
                     break
-        return Solution(point, cost, converged, history)
+        return Solution(point, cost, converged, history, kink)
 
     def noise_of(self, cost: float) -> float:
         """Standard deviation of a cost with as many samples: of another recording of the same."""
