@@ -61,6 +61,25 @@ def test_four_bar_stays_closed():
     assert float(jnp.abs(poses[:, dynamics.layout.translation]).max()) < 1e-4
 
 
+@pytest.mark.parametrize("damping", [0.25, 0.05])
+def test_gap_of_a_turning_joint_by_hand(damping):
+    """A turn at rate ω pulls a joint apart by ω² r h² (1 + γ) / 8γ, γ = 1/(1 + 4τ/h): at least a quarter of ω² r h²."""
+    rate, radius, h = 10.0, 0.2, 0.005
+    body = {"mass": 2.0, "com": [radius, 0, 0], "inertia": {"xx": 0.01, "yy": 0.01, "zz": 0.01}}
+    hinge = {"kind": "revolute", "parent": "world", "child": "block", "point": [0, 0, 0], "axis": [0, 0, 1]}
+    soft = {"compliance": 1e-10, "damping": damping}
+    at = mechanism(changed(BLOCK, bodies={"block": body}, joints={"slide": hinge}, regularization=soft))
+    dynamics = Dynamics(at)
+    physical = at.physical(at.values())
+    turning = jnp.array([[0.0, rate * radius, 0.0, 0.0, 0.0, rate]])
+    start = State(dynamics.layout.zero_pose(physical), turning)
+    found = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.zeros((200, 0)), h))(start)
+    deviation = jnp.stack(dynamics.layout.deviation(dynamics.layout.pose(physical, found.q[-1])))
+    speed, gamma = float(found.v[-1, 0, 5]), 1.0 / (1.0 + 4.0 * damping)
+    expected = speed**2 * radius * h**2 * (1.0 + gamma) / (8.0 * gamma)
+    assert float(jnp.linalg.norm(deviation[dynamics.layout.translation])) == pytest.approx(expected, rel=0.02)
+
+
 @pytest.mark.parametrize(("share", "slides"), [(0.98, False), (1.02, True)])
 def test_block_sticks_and_slips_at_the_analytic_threshold(share, slides):
     """On a plane tilted by α a block of mass m slips when m g sin α exceeds the friction."""

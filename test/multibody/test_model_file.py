@@ -63,6 +63,7 @@ BODY = BLOCK["bodies"]["block"]
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"coulomb": -1.0}}}, "must not be negative"),
         ({"sensors": {"place": {"joint": "nowhere"}}}, "unknown 'nowhere'"),
         ({"regularization": {"compliance": 0.0}}, "compliance must be positive"),
+        ({"regularization": {"damping": 0.0}}, "damping must be positive"),
         ({"wheels": 4}, "unknown key 'wheels'"),
         ({"data": {"time": "t", "sensors": {"place": {"column": "x", "unit": "deg"}}}}, "unknown unit 'deg'"),
     ],

@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     searched = time.perf_counter()
     _say(arguments, f"{len(found.solution.history)} iterations in {searched - ready:.0f} s; simulating")
     if not found.solution.converged:
-        warn("the search did not converge: judge the errors, try other starting values or a smaller ratio")
+        where = "ended at a kink of dry friction" if found.solution.kink else "did not converge"
+        warn(f"the search {where}: judge the errors, try other starting values or a smaller ratio")
     simulator = Simulator(found.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
     summary = _summary(model, found, estimator, simulator, fitted, others)
     summary |= {
@@ -123,6 +124,7 @@ def _summary(
         "ratio": model.settings.ratio,
         "regularization": vars(model.mechanism.regularization),
         "converged": found.solution.converged,
+        "kink": found.solution.kink,
         "iterations": len(found.solution.history),
         "cost": found.solution.cost,
         "parameters": found.mechanism.parameters.values(),

@@ -76,7 +76,7 @@ class Regularization:
     r"""How soft constraints are (2.9, 2.10).
 
     :param compliance: :math:`\epsilon` of translations [m/N]; rotations have :math:`\epsilon/\ell^2`.
-    :param damping: :math:`\tau/h`, relaxation time in time steps.
+    :param damping: :math:`\tau/h`, relaxation time in time steps; not 0, where deviations alternate and never decay.
     :param slip: velocity at which dry friction reaches its bound [rad/s, m/s].
     :param length: :math:`\ell` [m], a typical size of the mechanism.
     """
@@ -87,11 +87,9 @@ class Regularization:
     length: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("compliance", "slip", "length"):
+        for name in ("compliance", "damping", "slip", "length"):
             if not 0.0 < getattr(self, name) < np.inf:
                 raise ConfigError(f"regularization: {name} must be positive, found {getattr(self, name)}")
-        if not 0.0 <= self.damping < np.inf:
-            raise ConfigError(f"regularization: damping must not be negative, found {self.damping}")
 
 
 class Physical(NamedTuple):

@@ -14,13 +14,20 @@ recorded motion where the mechanism alone would not (differential dynamic progra
 A step that fails is shortened, with more damping.
 
 **Ratio by stages.** The estimation begins with a small :math:`\rho`, where states follow the samples and the problem is
-nearly linear in the parameters, and raises it to the wanted value. Stages before the last stop early.
+nearly linear in the parameters, and raises it to the wanted value. Stages before the last stop early; the one before the
+last hardly, so that the last begins at one place wherever the first began.
+
+**Kinks.** Where a joint begins to stick the cost has kinks, with one-sided derivatives only: there the model of the
+neighbouring piece promises what no step keeps, and the search may end there. The cost is a sum of squares of N samples,
+known to :math:`\sqrt{2/N}` of itself: an end at a kink counts as converged only if what a whole step still promises is small
+against this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +43,11 @@ LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e8
 CONVERGED = 1e-6
 """Predicted relative decrease of the cost at which the last stage ends."""
 
-NEAR = 1e-2
-"""The same for the stages before."""
+NEAR, NEXT = 1e-2, 1e-4
+"""The same for the stages before, and for the one next to the last."""
+
+PROMISED = 0.1
+"""Decrease that may still be promised at a kink, as a share of the standard deviation of the cost."""
 
 STAGE = 10.0
 """Factor from one stage's ratio to the next."""
@@ -52,14 +62,26 @@ class Solution:
 
     :param point: parameters and states.
     :param cost: half the weighted sum of squares.
-    :param converged: whether the predicted decrease fell below :data:`CONVERGED`.
+    :param converged: whether the predicted decrease fell below :data:`CONVERGED`, or at a kink below :data:`PROMISED`.
     :param history: ratio, cost, damping of each iteration.
+    :param kink: whether it ended where no step lowers the cost, whatever was promised.
     """
 
     point: Point
     cost: float
     converged: bool
     history: list[tuple[float, float, float]] = field(default_factory=list)
+    kink: bool = False
+
+
+class _Step(NamedTuple):
+    """An iteration: where it led, the damping of the next one, the predicted decrease; whether no step helped."""
+
+    point: Point
+    cost: float
+    damping: float
+    predicted: float
+    kink: bool = False
 
 
 class Solver:
@@ -97,31 +119,36 @@ class Solver:
             self.samples, np.clip(chi, self.lower, self.upper), self.path, self.starts[self.released]
         )
         history: list[tuple[float, float, float]] = []
-        cost, converged = np.inf, False
-        for stage in self.stages(ratio):
-            tolerance = CONVERGED if stage == ratio else NEAR
+        cost, converged, kink = np.inf, False, False
+        stages = self.stages(ratio)
+        tolerances = [*[NEAR] * (len(stages) - 2), NEXT, CONVERGED][-len(stages) :]
+        for stage, tolerance in zip(stages, tolerances, strict=True):
             cost, damping, converged = self.cost(point, stage), FIRST_DAMPING, False
             for _ in range(most):
                 found = self._descend(point, stage, cost, damping)
-                if found is None:
+                kink = found.kink
+                if kink:
+                    converged = found.predicted <= PROMISED * self.noise_of(cost)
                     break
-                point, cost, damping, predicted = found
+                point, cost, damping = found.point, found.cost, found.damping
                 history.append((stage, cost, damping))
                 if progress is not None:
                     progress(stage, cost)
-                converged = predicted <= tolerance * cost
+                converged = found.predicted <= tolerance * cost
                 if converged:
                     break
-        return Solution(point, cost, converged, history)
+        return Solution(point, cost, converged, history, kink)
+
+    def noise_of(self, cost: float) -> float:
+        """Standard deviation of a cost with as many samples: of another recording of the same."""
+        return cost * float(np.sqrt(2.0 / np.sum(self.samples.count > 0)))
 
     def cost(self, point: Point, ratio: float) -> float:
         """Half the weighted sum of squares."""
         return self.problem.residuals(point, self.samples, ratio).cost
 
-    def _descend(
-        self, point: Point, ratio: float, before: float, damping: float
-    ) -> tuple[Point, float, float, float] | None:
-        """A step forward, with damping and predicted decrease; ``None`` if no damping helps."""
+    def _descend(self, point: Point, ratio: float, before: float, damping: float) -> _Step:
+        """A step forward, or none if no damping helps."""
         chain = self.problem.linearize(point, self.samples, self.starts, ratio, self.released)
         found = eliminate(chain)
         size = np.sum(chain.sample[..., -1 - len(point.chi) : -1] ** 2, axis=(0, 1))
@@ -136,11 +163,13 @@ class Solver:
             if np.isfinite(cost) and cost <= before - 1e-4 * length * predicted:
                 gain = (before - cost) / max(predicted, 1e-300)
                 factor = 0.1 if gain > 0.7 else 1.0 if gain > 0.1 else 4.0
-                return trial, cost, max(damping * factor, LEAST_DAMPING), predicted
+                return _Step(trial, cost, max(damping * factor, LEAST_DAMPING), predicted)
             if predicted <= 1e-9 * before:
-                return point, before, damping, predicted  # lower than rounding can tell
+                return _Step(point, before, damping, predicted)  # lower than rounding can tell
             damping, length = damping * 10.0, 0.5 * length
-        return None
+        # Heavy damping promises little: what counts is the promise without it.
+        change = bounded_minimum(found.schur, found.reduced, self.lower - point.chi, self.upper - point.chi)
+        return _Step(point, before, damping, before - found.cost(change), kink=True)
 
     def _moved(
         self, point: Point, first: Array, first_drift: Array, found: Eliminated, change: Array, length: float

@@ -1,0 +1,91 @@
+"""Method parameters of `stribeck estimate`: how far estimates move when each is changed by a factor either way."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from stribeck.multibody.estimation import Estimate, Estimator, Simulator
+from stribeck.multibody.model_file import Model, read_model
+from stribeck.multibody.recordings import on_grid, read_recordings
+from stribeck.report.estimate_figures import draw_method_parameters
+
+SHOWN = {"ratio": "weight ratio", "regularization": "compliance and slip", "step": "time step"}
+
+
+def changed(model: Model, method: str, factor: float) -> Model:
+    """A model with one method parameter multiplied."""
+    if method == "regularization":
+        soft = model.mechanism.regularization
+        soft = replace(soft, compliance=factor * soft.compliance, slip=factor * soft.slip)
+        return replace(model, mechanism=replace(model.mechanism, regularization=soft))
+    settings = model.settings
+    return replace(model, settings=replace(settings, **{method: factor * getattr(settings, method)}))
+
+
+def estimate(model: Model, files: list[Path]) -> tuple[Estimate, dict[str, float]]:
+    """An estimation from the values of the model file, and the largest RMSE of each signal, simulated from the first sample."""
+    mechanism, step = model.mechanism, model.settings.step
+    runs = [on_grid(recording, mechanism, step) for recording in read_recordings(files, model)]
+    found = Estimator(mechanism, runs, step, model.settings.ratio).estimate()
+    simulator = Simulator(mechanism, step, max(len(run.path) for run in runs))
+    errors = [simulator.errors(run, found.solution.point.chi) for run in runs]
+    return found, {name: max(one[name]["rmse"] for one in errors) for name in errors[0]}
+
+
+def variants(model: Model, methods: list[str], factor: float) -> Iterator[tuple[str, str, Model]]:
+    """Each method parameter smaller and larger."""
+    for method in methods:
+        yield method, f"/ {factor:g}", changed(model, method, 1.0 / factor)
+        yield method, f"x {factor:g}", changed(model, method, factor)
+
+
+def row(label: str, found: Estimate, errors: dict[str, float], began: float) -> None:
+    """A line of the table."""
+    values = "  ".join(f"{value:11.5g}" for value in found.solution.point.chi)
+    missed = "  ".join(f"{name} {value:.4f}" for name, value in errors.items())
+    ended = "converged" if found.solution.converged else "not converged"
+    print(f"{label:30s} {values}  {missed}  {ended}, {time.perf_counter() - began:.0f} s", flush=True)
+
+
+def main() -> None:
+    """Table and picture; shifts in half-widths of the intervals of the unchanged estimation."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="furuta_lund")
+    parser.add_argument("--data", nargs="+", type=Path, required=True)
+    parser.add_argument("--factor", type=float, default=3.0)
+    parser.add_argument("--step", type=float, help="another time step than that of the model [s]")
+    parser.add_argument("--methods", nargs="+", choices=list(SHOWN), default=list(SHOWN))
+    parser.add_argument("--output", type=Path, default=Path("method_parameters.png"))
+    arguments = parser.parse_args()
+    model = read_model(arguments.model)
+    if arguments.step is not None:
+        model = replace(model, settings=replace(model.settings, step=arguments.step))
+    names = model.mechanism.parameters.free_names
+    print(" " * 30, "  ".join(f"{name[:11]:>11s}" for name in names))
+    began = time.perf_counter()
+    reference, errors = estimate(model, arguments.data)
+    row("as in the model", reference, errors, began)
+    intervals = reference.sensitivity.intervals
+    told = [k for k, name in enumerate(names) if name in intervals]
+    half = np.array([0.5 * (intervals[names[k]][1] - intervals[names[k]][0]) for k in told])
+    center = reference.solution.point.chi[told]
+    print("half-widths", "  ".join(f"{names[k]} {width:.3g}" for k, width in zip(told, half, strict=True)))
+    drawn: dict[str, dict[str, np.ndarray]] = {}
+    for method, word, model_changed in variants(model, arguments.methods, arguments.factor):
+        began = time.perf_counter()
+        found, errors = estimate(model_changed, arguments.data)
+        row(f"{SHOWN[method]} {word}", found, errors, began)
+        values = found.solution.point.chi[told]
+        print("   shift / half-width", np.array2string((values - center) / half, precision=2), flush=True)
+        drawn.setdefault(SHOWN[method], {})[word] = values
+        draw_method_parameters(arguments.output, [names[k] for k in told], drawn, center, half)
+
+
+if __name__ == "__main__":
+    main()
