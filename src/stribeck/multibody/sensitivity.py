@@ -9,9 +9,9 @@ promise far too much. The covariance is the sandwich :math:`S^{-1}\Gamma S^{-1}`
 
 .. math:: \Gamma = \sum_{|i-j| < L} (1 - |i-j|/L)\, u_iu_j^T
 
-(Newey and West, Econometrica 55, 1987) within runs, with L three times the longest integrated correlation time of a parameter's
-scores, found by Sokal's self-consistent window; a signal that says nothing of the parameters has no part in it. With
-white residuals L is one step. What is left of the degrees of freedom decides the quantile of Student's t: as many as there
+(Newey and West, Econometrica 55, 1987) within runs, with L :data:`LAGS` times the longest integrated correlation time of a parameter's
+scores, and of the residuals of a run's signal that tells at least :data:`TELLS` of what is known of some parameter, found
+by Sokal's self-consistent window. With white residuals L is one step. What is left of the degrees of freedom decides the quantile of Student's t: as many as there
 are correlation times, less the parameters.
 
 **Directions.** In units of the values themselves, the eigenvectors of S whose predicted deviation exceeds
@@ -44,6 +44,12 @@ ROUNDING = 1e-13
 
 TAKES_PART = 0.1
 """A parameter takes part in such a direction if its component is at least this large."""
+
+LAGS = 3.0
+"""L in correlation times."""
+
+TELLS = 0.05
+"""A signal of a run with less of the information about every parameter says nothing of how sure they are."""
 
 AT_BOUND = 1e-6
 """A parameter nearer to a bound than this share of its range sits there, and counts as fixed."""
@@ -84,14 +90,17 @@ def sensitivity(
     )
     scores = scores[:, inner]
     information = np.einsum("ksp,ksr->pr", seen, seen) + np.einsum("kep,ker->pr", pushed, pushed)
-    length = correlation_steps(scores, samples.linked)
+    length = max(
+        correlation_steps(scores, samples.linked),
+        residual_steps(chain.sample[..., -1], seen[..., inner], samples),
+    )
     scale = np.where(point.chi == 0.0, parameters.upper - parameters.lower, np.abs(point.chi))[inner]
     values, vectors = np.linalg.eigh(information[np.ix_(inner, inner)] * np.outer(scale, scale))
     noise = float(np.sqrt(np.mean(chain.sample[..., -1][samples.count > 0] ** 2)))
     loose = values * NOT_TOLD**2 < np.maximum(noise**2, ROUNDING * values.max(initial=1e-300))
     told = vectors[:, ~loose]
     inverse = (told / values[~loose]) @ told.T * np.outer(scale, scale)
-    samples_left = min(float(np.sum(samples.count > 0)), len(scores) / length)
+    samples_left = min(float(np.sum(samples.count > 0)), len(scores) / max(length / LAGS, 1.0))
     freedom = max(samples_left - len(values), 1.0)
     meat = long_run(scores, samples.linked, length) * samples_left / freedom
     names = np.array(parameters.free_names)[inner]
@@ -148,15 +157,36 @@ def long_run(scores: Array, linked: Flags, length: int) -> Array:
 
 def correlation_steps(scores: Array, linked: Flags) -> int:
     """Longest of the correlation lengths of the parameters' scores (N, p), in steps of the grid: 1 if they are white."""
-    times = [correlation_time(runs) for runs in _by_run(scores, linked)]
-    longest = 3.0 * max(times, default=1.0)
-    return int(np.ceil(longest)) if longest > 3.5 else 1
+    times = [correlation_time([scores[run, k] for run in _runs(linked)]) for k in range(scores.shape[1])]
+    return _lag(max(times, default=1.0))
 
 
-def _by_run(scores: Array, linked: Flags) -> list[list[Array]]:
-    """Scores (N, p) of each parameter, of each run."""
-    cuts = np.flatnonzero(~linked[:-1]) + 1
-    return [np.split(column, cuts) for column in scores.T]
+def residual_steps(residual: Array, seen: Array, samples: Samples) -> int:
+    """Longest of the correlation lengths of signals' residuals (N, ns), in steps of the grid, at most a run's.
+
+    :param seen: how they answer to the parameters (N, ns, p).
+    """
+    total = np.maximum(np.einsum("ksp,ksp->p", seen, seen), 1e-300)
+    longest = 1
+    for run in _runs(samples.linked):
+        told = np.max(np.einsum("ksp,ksp->sp", seen[run], seen[run]) / total, axis=1, initial=0.0)
+        for k in np.flatnonzero(told >= TELLS):
+            here = samples.count[run, k] > 0
+            apart = len(here) / here.sum()
+            steps = _lag(correlation_time([residual[run, k][here]]))
+            longest = max(longest, min(round(apart * steps), len(here)) if steps > 1 else 1)
+    return longest
+
+
+def _lag(time: float) -> int:
+    return int(np.ceil(LAGS * time)) if LAGS * time > 3.5 else 1
+
+
+def _runs(linked: Flags) -> list[slice]:
+    ends = np.flatnonzero(~linked) + 1
+    if not len(ends) or ends[-1] < len(linked):
+        ends = np.append(ends, len(linked))
+    return [slice(first, last) for first, last in zip(np.append(0, ends[:-1]), ends, strict=True)]
 
 
 def correlation_time(runs: list[Array]) -> float:
