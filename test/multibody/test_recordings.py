@@ -55,6 +55,23 @@ def test_commands_are_held_and_samples_before_them_left_out(tmp_path):
     assert run.samples.voltage[60, 0] == pytest.approx(2.0)  # half a step before it changes, half after
 
 
+@pytest.mark.parametrize(("first", "rate"), [(40, 0.0), (0, 2.0), (2, 2.0)])
+def test_the_first_rate_is_that_before_the_first_command(tmp_path, first, rate):
+    """At rest, then thrown at 2 rad/s by a command: rows before it tell the rate, without enough of them those after."""
+    time = 0.002 * (np.arange(240) - first)
+    thrown = np.where(time > 0.0, 2.0 * time + 15.0 * time**2, 0.0).round(9)
+    still = np.zeros(240)
+    columns = {
+        "time": time,
+        "arm": still,
+        "pendulum": thrown,
+        "voltage": ["" if t < 0.0 else "1" for t in time],
+    }
+    one = read(written(tmp_path / "a.csv", rows(240, **columns)))
+    run = on_grid(one, read_model("furuta").mechanism, 0.01)
+    np.testing.assert_allclose(run.start_rate, [0.0, rate], atol=1e-5)
+
+
 def test_missing_samples_have_no_weight(tmp_path):
     """Empty fields and missing rows leave steps without samples, and the smooth path goes straight across."""
     some = rows(arm=["" if 50 <= k < 70 else 0.01 * k for k in range(200)])

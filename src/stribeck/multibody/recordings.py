@@ -25,8 +25,8 @@ UNITS = {
     "mm/s": 1e-3, "V": 1.0, "mV": 1e-3, "s": 1.0, "ms": 1e-3,
 }  # fmt: skip
 FEWEST_STEPS = 20
-SLOPE_TIME = 0.1
-"""The rate at the first sample is the slope over this long, if nothing measures it [s]."""
+SLOPE_TIME = 0.03
+"""The rate at the first sample is the slope over this long, if nothing measures it: a motor turns motion within 0.1 s [s]."""
 
 Note = Callable[[str], None]
 
@@ -39,6 +39,7 @@ class Recording:
     :param signals: of the sensors (N, ns), NaN where there is none.
     :param voltage: held commands at these rows (N, nm) [V], torques of brakes behind them.
     :param release: what position sensors show before a release from rest at the first row (ns,); NaN for others.
+    :param lead: times (K,), below 0, and signals (K, ns) of rows before the first command; they tell the first rates.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Recording:
     signals: Array
     voltage: Array
     release: Array | None = None
+    lead: tuple[Array, Array] | None = None
 
 
 def read_recordings(paths: Sequence[Path], model: Model, note: Note = lambda _: None) -> list[Recording]:
@@ -203,7 +205,8 @@ def _checked(
         note(
             f"{name}: {early} samples before the first command are left out: what drove the motor is not known"
         )
-    keep = measured & known
+    keep, before = measured & known, measured & (np.cumsum(known) == 0)
+    lead_time, lead = time[before], signals[before]
     time, signals, voltage = time[keep], signals[keep], voltage[keep]
     if len(time) < FEWEST_STEPS:
         raise TooShortError(f"{name}: {len(time)} samples; at least {FEWEST_STEPS} are needed")
@@ -213,7 +216,7 @@ def _checked(
     for k, sensor in enumerate(mechanism.sensors):
         _check_signal(name, time, signals[:, k], sensor, mechanism)
     _check_rates(name, time, signals, mechanism)
-    return Recording(name, time - time[0], signals, voltage)
+    return Recording(name, time - time[0], signals, voltage, lead=(lead_time - time[0], lead))
 
 
 def _check_signal(name: str, time: Array, values: Array, sensor: Sensor, mechanism: Mechanism) -> None:
@@ -315,10 +318,24 @@ def _start_rate(recording: Recording, mechanism: Mechanism, k: int) -> float:
         if other.quantity == "velocity" and other.joint == sensor.joint:
             first = recording.signals[np.isfinite(recording.signals[:, j]), j][0]
             return float(first * other.sign * sensor.sign)
-    seen = np.isfinite(recording.signals[:, k])
-    time, signal = recording.time[seen], np.unwrap(recording.signals[seen, k])
-    early = time <= max(SLOPE_TIME, time[3])
-    return float(np.polyfit(time[early], signal[early], 2 if early.sum() > 5 else 1)[-2])
+    before = _slope(*recording.lead, k, at=-1) if recording.lead is not None else None
+    found = before if before is not None else _slope(recording.time, recording.signals, k, at=0)
+    return 0.0 if found is None else found
+
+
+def _slope(time: Array, signals: Array, k: int, at: int) -> float | None:
+    """Slope at time 0 of a signal that ends (``at`` -1) or begins (0) there; ``None`` if it has no four values nearby.
+
+    Before the first command nothing changes suddenly, so these rows tell more than those after it.
+    """
+    seen = np.isfinite(signals[:, k])
+    time, signal = time[seen], np.unwrap(signals[seen, k])
+    if len(time) < 4:
+        return None
+    near = np.abs(time) <= max(SLOPE_TIME, abs(time[3 if at == 0 else -4]))
+    if at == -1 and (np.abs(time[near]).max() > 2.0 * SLOPE_TIME or np.any(np.diff(time[near]) <= 0.0)):
+        return None
+    return float(np.polyfit(time[near], signal[near], 2 if near.sum() > 5 else 1)[-2])
 
 
 def joined(runs: Sequence[Run]) -> tuple[Samples, Array, Array]:
