@@ -11,6 +11,7 @@ from stribeck.core.log import Setup, batch_of
 from stribeck.core.trajectories import trajectory_named
 from stribeck.core.virtual import Encoder, record
 from stribeck.errors import ConfigError, ParameterFileError
+from stribeck.fit.objective import split_runs
 from stribeck.fit.result import Settings
 from stribeck.fit.rollout import Rollout
 from stribeck.io.actuators import actuator_names, load_actuator
@@ -61,13 +62,15 @@ def test_truth_of_a_simulated_servo_lies_within_its_posterior(known):
 
 
 def test_parameter_file_holds_the_posterior(known, tmp_path):
-    """Means and intervals go into the parameter file and come back; JSON names every parameter."""
+    """Means, intervals and the runs held out go into the parameter file and come back; JSON names every parameter."""
     found, logs = known
     path = tmp_path / "m1.json"
-    write_parameter_file(path, parameter_file(found, logs, Settings()))
+    write_parameter_file(path, parameter_file(found, split_runs(logs, validation_kp=200.0), Settings()))
     content = read_parameter_file(path)
     assert content.values["friction_base"] == pytest.approx(found.mean["friction_base"])
     assert content.provenance is not None
+    assert len(content.provenance.split["validation"]) == 1
+    assert content.provenance.loss["validation_mae"] < 0.01
     lower, upper = content.provenance.intervals["friction_base"]
     assert lower < content.values["friction_base"] < upper
     assert set(as_json(found, logs, 1.0)["parameters"]) == set(found.posterior.names)
@@ -76,7 +79,7 @@ def test_parameter_file_holds_the_posterior(known, tmp_path):
 def test_cautious_quantile_takes_less_friction(known):
     """At the 2.5 % quantile friction is half an interval's width below; the motor's constants stay."""
     found, logs = known
-    content = parameter_file(found, logs, Settings())
+    content = parameter_file(found, split_runs(logs), Settings())
     lower, upper = content.provenance.intervals["friction_viscous"]
     cautious = cautious_values(content, 0.025)
     assert cautious["friction_viscous"] == pytest.approx(

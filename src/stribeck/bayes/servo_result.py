@@ -13,7 +13,7 @@ from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
 from stribeck.fit.identify import errors_of
 from stribeck.fit.objective import Split
-from stribeck.fit.result import FitResult, Settings
+from stribeck.fit.result import Errors, FitResult, Settings
 from stribeck.fit.uncertainty import Uncertainty
 from stribeck.io.parameter_file import ParameterFile
 
@@ -25,8 +25,8 @@ def summary_of(found: ServoDraws) -> Summary:
     return summarise(found.posterior.names, found.values)
 
 
-def parameter_file(found: ServoDraws, logs: tuple[Log, ...], settings: Settings) -> ParameterFile:
-    """Posterior means, with 95 % intervals and what is not known."""
+def parameter_file(found: ServoDraws, split: Split, settings: Settings) -> ParameterFile:
+    """Posterior means, with 95 % intervals and what is not known; errors of the runs learnt from and of those held out."""
     rollout, summary = found.posterior.rollout, summary_of(found)
     parameters = _within(rollout.parameters, found.mean)
     names = found.posterior.names[:-1]
@@ -36,20 +36,23 @@ def parameter_file(found: ServoDraws, logs: tuple[Log, ...], settings: Settings)
         intervals,
         {},
         {},
-        tuple(statements(names, found.flat[:, :-1], logs)),
+        tuple(statements(names, found.flat[:, :-1], split.train)),
         f"{counted:.3g} effective samples per run",
     )
     values = parameters.values()
-    errors = errors_of(logs, rollout.actuator, rollout.law, values, settings.dt)
+
+    def missed(logs: tuple[Log, ...]) -> Errors:
+        return errors_of(logs, rollout.actuator, rollout.law, values, settings.dt)
+
     result = FitResult(
         actuator=rollout.actuator,
         law=rollout.law,
         parameters=parameters,
         settings=replace(settings, method="posterior mean"),
-        split=Split(logs, (), "all runs"),
+        split=split,
         outcome="converged" if summary.converged else "budget spent",
-        train=errors,
-        validation=None,
+        train=missed(split.train),
+        validation=missed(split.validation) if split.validation else None,
         uncertainty=uncertainty,
         evaluations=0,
         compile_seconds=0.0,

@@ -30,7 +30,7 @@ from stribeck.cli.posterior import Array, Watch, print_summary
 from stribeck.core.friction import law_named
 from stribeck.core.log import Log, common_value
 from stribeck.fit.identify import Task, task_for
-from stribeck.fit.objective import split_runs
+from stribeck.fit.objective import Split, split_runs
 from stribeck.fit.result import Settings
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
@@ -67,7 +67,7 @@ def run_servo(arguments: argparse.Namespace) -> int:
         content["independent"] = {"parameters": own["parameters"]}
         if split.validation:
             content["independent"]["validation_mae"] = _held_out(beside, task)
-    _write(arguments, found, beside, split.train, settings, content)
+    _write(arguments, found, beside, split, settings, content)
     _tell(task, found, beside, content)
     return 0
 
@@ -124,7 +124,7 @@ def _write(
     arguments: argparse.Namespace,
     found: ServoDraws,
     beside: ServoDraws | None,
-    logs: tuple[Log, ...],
+    split: Split,
     settings: Settings,
     content: object,
 ) -> None:
@@ -134,14 +134,14 @@ def _write(
     if arguments.output is None:
         warn("without --output the parameters are printed, not saved")
     else:
-        write_parameter_file(arguments.output, parameter_file(found, logs, settings))
+        write_parameter_file(arguments.output, parameter_file(found, split, settings))
     if arguments.json is not None:
         write_atomically(arguments.json, json.dumps(content, indent=1) + "\n")
     if arguments.netcdf is not None:
         before = {name: prior[None, :, k] for k, name in enumerate(names)}
         write_netcdf(arguments.netcdf, {name: found.values[..., k] for k, name in enumerate(names)}, before)
     if arguments.plots is not None:
-        _draw(arguments.plots, found, beside, prior, logs)
+        _draw(arguments.plots, found, beside, prior, split.train)
 
 
 def _draw(
