@@ -18,6 +18,7 @@ from stribeck.cli.inputs import warn
 from stribeck.cli.table import print_table
 from stribeck.errors import OutputError
 from stribeck.io.files import check_writable, write_atomically
+from stribeck.multibody.drives import drives
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.estimation import Estimate, Estimator, Simulator
 from stribeck.multibody.mechanism import Array
@@ -130,6 +131,7 @@ def _summary(
         "parameters": found.mechanism.parameters.values(),
         "intervals": {name: list(ends) for name, ends in known.intervals.items()},
         "identifiable": list(known.identifiable),
+        "motors": drives(found),
         "not_told": list(known.directions),
         "at_bounds": dict(known.at_bounds),
         "correlation_seconds": known.correlation_steps * model.settings.step,
@@ -260,6 +262,10 @@ def _print(model: Model, found: Estimate, summary: dict[str, Any]) -> None:
     print_table(["parameter", "value", "from", "to", "unit", ""], rows, left=1)
     for direction in known.directions:
         print(f"the samples cannot tell: {direction}")
+    for name, told in summary["motors"].items():
+        for (what, one), unit in zip(told.items(), ("N m/V", "N m s/rad"), strict=True):
+            low, high = one["interval"] or (float("nan"),) * 2
+            print(f"{name}: {what.replace('_', ' ')} {one['value']:.5g} {unit}, from {low:.5g} to {high:.5g}")
     rows = [
         [part, entry["run"], name, f"{error['rmse']:.4g}", f"{100 * error['rel']:.2f}"]
         for part, entries in summary["errors"].items()

@@ -9,7 +9,7 @@ With velocities :math:`v = (\dot r, \omega)`, :math:`\omega` in body frames so t
 
 and then :math:`q^+ = q \boxplus h v^+` (2.16); :math:`\Upsilon, \Sigma` as in (2.9)–(2.11). The pieces:
 
-- :math:`f` is gravity, turned by the tilt of the base, and the motors' torque at standstill.
+- :math:`f` is gravity, turned by the tilt of the base, and the motors' torque at standstill, cogging included.
 - Signs follow (2.5) and (2.28); in (2.8), (2.18) and (2.21) those of :math:`h(f + f_g)` are slips.
 - **Velocity-dependent forces are centred.** In a leapfrog the velocity :math:`v^+` belongs to half a step after
   :math:`q`, :math:`v` to half a step before. Viscous friction and back-EMF act on :math:`(v + v^+)/2`, and the
@@ -38,7 +38,7 @@ import numpy as np
 
 from stribeck.core.actuator import Command, VoltageControl, voltage_torque
 from stribeck.multibody import complementarity, rotation
-from stribeck.multibody.kinematics import Layout
+from stribeck.multibody.kinematics import Layout, Pose
 from stribeck.multibody.mechanism import Mechanism, Physical, inertia_matrices
 from stribeck.multibody.vectors import Vector, add, cos, cross, mul, scale, sin, split, sub
 
@@ -103,10 +103,9 @@ class Dynamics:
         half = 0.5 * (_skew(omega) @ inertia - _skew(momentum))
         return jax.scipy.linalg.block_diag(*jnp.zeros((self.layout.bodies, 6, 6)).at[:, 3:, 3:].set(half))
 
-    def _drive(self, physical: Physical, voltage: Any) -> tuple[list[Any], list[Any]]:
+    def drive(self, physical: Physical, pose: Pose, voltage: Any) -> tuple[list[Any], list[Any]]:
         """Torque at standstill and viscous coefficient of each joint, motors and bearings together."""
-        count = len(self.mechanism.joints)
-        stall, damping = [0.0] * count, [physical.viscous[j] for j in range(count)]
+        stall, damping = self._cogging(physical, pose), [*physical.viscous]
         for k, motor in enumerate(self.mechanism.motors):
             constants = {"kt": physical.kt[k], "R": physical.resistance[k]}
 
@@ -116,6 +115,16 @@ class Dynamics:
             stall[motor.joint] = stall[motor.joint] + torque(voltage[k] + physical.voltage_offset[k], 0.0)
             damping[motor.joint] = damping[motor.joint] - torque(0.0, 1.0)
         return stall, damping
+
+    def _cogging(self, physical: Physical, pose: Pose) -> list[Any]:
+        """Torque of each joint that varies with its coordinate."""
+        found: list[Any] = [0.0] * len(self.mechanism.joints)
+        if self.mechanism.ripples:
+            coordinates = self.layout.coordinates(pose)
+            for k, ripple in enumerate(self.mechanism.ripples):
+                angle, (a, b) = ripple.order * coordinates[ripple.joint], physical.ripple[k]
+                found[ripple.joint] = found[ripple.joint] + a * cos(angle) + b * sin(angle)
+        return found
 
     def _dry(self, physical: Physical, inputs: Any) -> list[Any]:
         """Largest dry friction of each joint, brakes included."""
@@ -136,9 +145,8 @@ class Dynamics:
         """
         found = self.layout.constraints(physical, state.q)
         G, B = found.jacobian, found.motion
-        stall, damping = (
-            jnp.stack([jnp.asarray(x) for x in part]) for part in self._drive(physical, voltage)
-        )
+        drive = self.drive(physical, self.layout.pose(physical, state.q), voltage)
+        stall, damping = (jnp.stack([jnp.asarray(x) for x in part]) for part in drive)
         soft, v = self.softness(h), state.v.reshape(-1)
         coulomb = h * jnp.stack([jnp.asarray(x) for x in self._dry(physical, voltage)])
         drag = 0.5 * h * B.T @ (damping[:, None] * B)
@@ -186,7 +194,7 @@ class Dynamics:
         """
         layout = self.layout
         pose = layout.pose(physical, state.q)
-        stall, damping = self._drive(physical, voltage)
+        stall, damping = self.drive(physical, pose, voltage)
         dry = self._dry(physical, voltage)
         soft, slip = self.softness(h), self.mechanism.regularization.slip
         held, moving = layout.rates(pose, state.v)

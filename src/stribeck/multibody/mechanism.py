@@ -55,6 +55,18 @@ class Motor:
 
 
 @dataclass(frozen=True)
+class Ripple:
+    r"""A wave of a revolute joint's torque over its coordinate, :math:`a\cos nc + b\sin nc`: cogging of its motor.
+
+    :param joint: index of the joint.
+    :param order: n, waves per turn.
+    """
+
+    joint: int
+    order: int
+
+
+@dataclass(frozen=True)
 class Sensor:
     r"""What a signal measures: :math:`y = \sigma(c(t) - \delta\,\dot c(t)) + o`, c the joint's coordinate.
 
@@ -101,6 +113,7 @@ class Physical(NamedTuple):
     :param point: a point of each joint in the zero pose (nj, 3) [m].
     :param coulomb: largest dry friction (nj,) [N m or N].
     :param viscous: viscous friction (nj,) [N m s/rad or N s/m].
+    :param ripple: a, b of the waves of torque (nw, 2) [N m].
     :param kt: motor constants (nm,) [N m/A].
     :param resistance: of the windings (nm,) [ohm].
     :param voltage_offset: added to the command (nm,) [V].
@@ -115,6 +128,7 @@ class Physical(NamedTuple):
     point: Any
     coulomb: Any
     viscous: Any
+    ripple: Any
     kt: Any
     resistance: Any
     voltage_offset: Any
@@ -123,7 +137,9 @@ class Physical(NamedTuple):
     lag: Any
 
 
-def shapes(bodies: int, joints: int, motors: int, sensors: int) -> Mapping[str, tuple[int, ...]]:
+def shapes(
+    bodies: int, joints: int, motors: int, sensors: int, ripples: int = 0
+) -> Mapping[str, tuple[int, ...]]:
     """Shapes of the fields of :class:`Physical`."""
     return {
         "mass": (bodies,),
@@ -132,6 +148,7 @@ def shapes(bodies: int, joints: int, motors: int, sensors: int) -> Mapping[str, 
         "point": (joints, 3),
         "coulomb": (joints,),
         "viscous": (joints,),
+        "ripple": (ripples, 2),
         "kt": (motors,),
         "resistance": (motors,),
         "voltage_offset": (motors,),
@@ -151,6 +168,7 @@ class Mechanism:
     :param constant: :math:`s_0` of all fields of :class:`Physical` in order, flat.
     :param matrix: S, one row per number, one column per parameter.
     :param gravity: acceleration of free fall, along -z of the world [m/s²].
+    :param ripples: waves of torque over joint coordinates.
     :param brakes: indices of joints that some runs hold: dry friction besides their own, an input of each step [N m, N].
     """
 
@@ -165,6 +183,7 @@ class Mechanism:
     regularization: Regularization = Regularization()
     gravity: float = STANDARD_GRAVITY
     brakes: tuple[int, ...] = ()
+    ripples: tuple[Ripple, ...] = ()
 
     @property
     def inputs(self) -> int:
@@ -174,7 +193,8 @@ class Mechanism:
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Shapes of its numbers."""
-        return shapes(len(self.bodies), len(self.joints), len(self.motors), len(self.sensors))
+        counts = (len(part) for part in (self.bodies, self.joints, self.motors, self.sensors, self.ripples))
+        return shapes(*counts)
 
     def values(self) -> Array:
         """Values of all parameters (p,), in order."""

@@ -24,6 +24,7 @@ from stribeck.multibody.mechanism import (
     Mechanism,
     Motor,
     Regularization,
+    Ripple,
     Sensor,
     shapes,
 )
@@ -228,7 +229,13 @@ def _mechanism(data: Mapping[str, Any], parameters: ParameterSet, path: Path) ->
         raise ConfigError(f"{path}: a mechanism needs bodies and joints")
     if "world" in bodies:
         raise ConfigError(f"{path}: bodies: world is the base and is there already; name the body otherwise")
-    numbers = _Numbers(parameters, shapes(len(bodies), len(joints), len(motors), len(sensors)))
+    ripples = _ripples(joints, path)
+    sizes = shapes(len(bodies), len(joints), len(motors), len(sensors), len(ripples))
+    numbers = _Numbers(parameters, sizes)
+    for k, (ripple, amplitudes) in enumerate(ripples):
+        what = f"{path}: joints: {list(joints)[ripple.joint]}: ripple: {ripple.order}"
+        for end, amplitude in enumerate(amplitudes):
+            numbers.put("ripple", (k, end), amplitude, what)
     for b, (name, entry) in enumerate(bodies.items()):
         _body(numbers, b, entry, f"{path}: bodies: {name}")
     names = ["world", *bodies]
@@ -261,7 +268,30 @@ def _mechanism(data: Mapping[str, Any], parameters: ParameterSet, path: Path) ->
         _regularization(data, path),
         strict.number(data.get("gravity", STANDARD_GRAVITY), f"{path}: gravity", ConfigError),
         _brakes(data, list(joints), path),
+        tuple(ripple for ripple, _ in ripples),
     )
+
+
+def _ripples(joints: Mapping[str, Mapping[str, Any]], path: Path) -> list[tuple[Ripple, tuple[Any, Any]]]:
+    """Waves of torque over the joints' coordinates, with their two amplitudes."""
+    found = []
+    for j, (name, entry) in enumerate(joints.items()):
+        given = entry.get("ripple", [])
+        what = f"{path}: joints: {name}: ripple"
+        if not isinstance(given, list):
+            raise ConfigError(f"{what}: expected a list, as [{{order: 14, cos: 0.001, sin: 0}}]")
+        if given and entry.get("kind") != "revolute":
+            raise ConfigError(f"{what}: only a revolute joint's torque repeats with each turn")
+        for wave in given:
+            wave = strict.mapping(wave, what, ConfigError)
+            strict.check_keys(wave, ("order", "cos", "sin"), (), what, ConfigError)
+            order = strict.number(wave["order"], f"{what}: order", ConfigError)
+            if order < 1.0 or order != round(order):
+                raise ConfigError(
+                    f"{what}: order is waves per turn, a whole number of at least 1; found {order:g}"
+                )
+            found.append((Ripple(j, round(order)), (wave["cos"], wave["sin"])))
+    return found
 
 
 def _body(numbers: _Numbers, index: int, entry: Mapping[str, Any], what: str) -> None:
@@ -279,7 +309,7 @@ def _joint(
     numbers: _Numbers, index: int, name: str, entry: Mapping[str, Any], bodies: list[str], what: str
 ) -> Joint:
     required = ("kind", "parent", "child", "point")
-    strict.check_keys(entry, required, ("axis", "coulomb", "viscous"), what, ConfigError)
+    strict.check_keys(entry, required, ("axis", "coulomb", "viscous", "ripple"), what, ConfigError)
     kind = entry["kind"]
     if kind not in KINDS:
         raise ConfigError(f"{what}: unknown kind {kind!r}; valid: {', '.join(KINDS)}")

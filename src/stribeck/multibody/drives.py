@@ -1,0 +1,56 @@
+r"""What samples tell of a motor on a joint: stall torque per volt :math:`K_t/R` and total damping :math:`K_t^2/R + b`.
+
+Voltage and motion show these two alone; :math:`K_t`, R and the joint's viscous friction b share them. Their intervals follow
+from the covariance of all parameters, :math:`\sigma^2 = g^TCg` with g the derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from stribeck.multibody.dynamics import Dynamics
+from stribeck.multibody.estimation import Estimate
+from stribeck.multibody.mechanism import Mechanism
+from stribeck.multibody.sensitivity import CONFIDENCE
+
+QUANTITIES = ("stall_torque_per_volt", "damping")
+
+
+def drives(estimate: Estimate) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """By motors: ``stall_torque_per_volt`` [N m/V] and ``damping`` [N m s/rad], value and interval.
+
+    The interval is ``None`` where a part is not told, or sits at a bound.
+    """
+    mechanism, known = estimate.mechanism, estimate.sensitivity
+    free = [k for k, parameter in enumerate(mechanism.parameters) if parameter.free]
+    with jax.enable_x64():
+        values = jnp.asarray(mechanism.values())
+        found = np.asarray(_quantities(mechanism, values))
+        slopes = np.asarray(jax.jacfwd(lambda x: _quantities(mechanism, x))(values))[..., free]
+    quantile = stats.t.ppf(0.5 + 0.5 * CONFIDENCE, known.freedom)
+    told: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for motor, row, slope in zip(mechanism.motors, found, slopes, strict=True):
+        told[motor.name] = {}
+        for name, value, g in zip(QUANTITIES, row, slope, strict=True):
+            part = g != 0.0
+            half = quantile * float(np.sqrt(g[part] @ known.covariance[np.ix_(part, part)] @ g[part]))
+            interval = [float(value) - half, float(value) + half] if np.isfinite(half) else None
+            told[motor.name][name] = {"value": float(value), "interval": interval}
+    return told
+
+
+def _quantities(mechanism: Mechanism, values: Any) -> Any:
+    """Both quantities of all motors (nm, 2), from the torque law of the dynamics."""
+    physical = mechanism.physical(values)._replace(ripple=jnp.zeros((len(mechanism.ripples), 2)))
+    physical = physical._replace(voltage_offset=jnp.zeros(len(mechanism.motors)))
+    dynamics = Dynamics(mechanism)
+    pose = dynamics.layout.pose(physical, dynamics.layout.zero_pose(physical))
+    still, damping = dynamics.drive(physical, pose, jnp.ones(len(mechanism.motors)))
+    rows = [[still[motor.joint], damping[motor.joint]] for motor in mechanism.motors]
+    return jnp.asarray(rows).reshape(len(rows), 2)
