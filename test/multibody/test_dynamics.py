@@ -111,6 +111,26 @@ def test_driven_block_stops_where_friction_work_equals_kinetic_energy():
     assert float(found.q[-1, 0, 0]) == pytest.approx(2.0 / (2 * 5.0), rel=0.01)
 
 
+def test_energy_over_torque_that_varies_with_the_angle():
+    """A rotor in a torque of a cos nφ + b sin nφ keeps ½ J ω² - (a sin nφ - b cos nφ) / n, turning through its waves."""
+    order, inertia, (a, b), h = 5, 0.01, (0.03, -0.02), 0.001
+    waves = [{"order": order, "cos": a, "sin": b}]
+    body = {"mass": 2.0, "com": [0, 0, 0], "inertia": {"xx": 0.01, "yy": 0.01, "zz": inertia}}
+    hinge = {"kind": "revolute", "parent": "world", "child": "block", "point": [0, 0, 0], "axis": [0, 0, 1]}
+    at = mechanism(changed(BLOCK, bodies={"block": body}, joints={"slide": hinge | {"ripple": waves}}))
+    dynamics = Dynamics(at)
+    physical = at.physical(at.values())
+    start = State(dynamics.layout.zero_pose(physical), jnp.zeros((1, 6)).at[0, 5].set(3.0))
+    found = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.zeros((1000, 0)), h))(start)
+    angle = np.unwrap(2.0 * np.arctan2(found.q[:-1, 0, 6], found.q[:-1, 0, 3]))
+    rate = 0.5 * np.asarray(found.v[:-1, 0, 5] + found.v[1:, 0, 5])
+    stored = (a * np.sin(order * angle) - b * np.cos(order * angle)) / order
+    energy = 0.5 * inertia * rate**2 - stored
+    assert angle.max() > 2.0
+    assert np.ptp(stored) > 0.1 * energy[0]
+    assert np.ptp(energy) < 1e-3 * np.ptp(stored)
+
+
 def test_step_and_inverse_dynamics_agree():
     """The impulse that a step took beyond the model's forces is zero, reactions as (2.30) says."""
     at = read_model("furuta_motor").mechanism

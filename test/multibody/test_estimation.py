@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from furuta_made import STEP, displaced, furuta, run
+from stribeck.multibody.drives import drives
 from stribeck.multibody.dynamics import State
 from stribeck.multibody.estimation import Estimator, Simulator
 from stribeck.multibody.sensitivity import correlation_time, long_run
@@ -36,14 +37,12 @@ def test_what_cannot_be_told_is_named(estimate):
     assert not set(known.intervals) & {"kt", "resistance", "arm_viscous"}
     (words,) = known.directions
     assert {"kt", "resistance", "arm_viscous"} <= set(words.split())
-    found, truth = estimate.mechanism.parameters.values(), furuta().parameters.values()
-
-    def combined(values):
-        return values["kt"] / values["resistance"], values["kt"] ** 2 / values["resistance"] + values[
-            "arm_viscous"
-        ]
-
-    assert combined(found) == pytest.approx(combined(truth), rel=0.01)
+    truth = furuta().parameters.values()
+    stall = truth["kt"] / truth["resistance"]
+    expected = {"stall_torque_per_volt": stall, "damping": truth["kt"] * stall + truth["arm_viscous"]}
+    for name, found in drives(estimate)["drive"].items():
+        low, high = found["interval"]
+        assert low < expected[name] < high < 1.02 * expected[name]
 
 
 def test_another_start_leads_to_the_same_optimum(estimator, estimate):

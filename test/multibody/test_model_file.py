@@ -46,6 +46,8 @@ def wrong(**sections):
 
 
 BODY = BLOCK["bodies"]["block"]
+HINGE = {"kind": "revolute", "parent": "world", "child": "block", "point": [0, 0, 0], "axis": [0, 0, 1]}
+WAVE = {"order": 3, "cos": 0.1, "sin": 0}
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,10 @@ BODY = BLOCK["bodies"]["block"]
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"kind": "screw"}}}, "unknown kind 'screw'"),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"axis": [0, 0, 0]}}}, "no direction"),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"coulomb": -1.0}}}, "must not be negative"),
+        ({"joints": {"slide": BLOCK["joints"]["slide"] | {"ripple": [WAVE]}}}, "only a revolute joint"),
+        ({"joints": {"slide": HINGE | {"ripple": [WAVE | {"order": 1.5}]}}}, "whole number"),
+        ({"joints": {"slide": HINGE | {"ripple": WAVE}}}, "expected a list"),
+        ({"joints": {"slide": HINGE | {"ripple": [{"order": 3}]}}}, "cos"),
         ({"sensors": {"place": {"joint": "nowhere"}}}, "unknown 'nowhere'"),
         ({"regularization": {"compliance": 0.0}}, "compliance must be positive"),
         ({"regularization": {"damping": 0.0}}, "damping must be positive"),

@@ -1,7 +1,7 @@
 r"""What samples tell of a motor on a joint: stall torque per volt :math:`K_t/R` and total damping :math:`K_t^2/R + b`.
 
-Voltage and motion show these two alone; :math:`K_t`, R and the joint's viscous friction b share them. Their intervals follow
-from the covariance of all parameters, :math:`\sigma^2 = g^TCg` with g the derivatives.
+Voltage and motion show these two alone; :math:`K_t`, R and the joint's viscous friction b share them, so that they may be
+told where none of the three is. :math:`\sigma^2 = g^TCg` with g the derivatives and C the covariance of what is told.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from stribeck.multibody.dynamics import Dynamics
 from stribeck.multibody.estimation import Estimate
 from stribeck.multibody.mechanism import Mechanism
-from stribeck.multibody.sensitivity import CONFIDENCE
 
 QUANTITIES = ("stall_torque_per_volt", "damping")
 
@@ -25,7 +23,7 @@ QUANTITIES = ("stall_torque_per_volt", "damping")
 def drives(estimate: Estimate) -> dict[str, dict[str, Mapping[str, Any]]]:
     """By motors: ``stall_torque_per_volt`` [N m/V] and ``damping`` [N m s/rad], value and interval.
 
-    The interval is ``None`` where a part is not told, or sits at a bound.
+    The interval is ``None`` where the samples do not tell it.
     """
     mechanism, known = estimate.mechanism, estimate.sensitivity
     free = [k for k, parameter in enumerate(mechanism.parameters) if parameter.free]
@@ -33,13 +31,11 @@ def drives(estimate: Estimate) -> dict[str, dict[str, Mapping[str, Any]]]:
         values = jnp.asarray(mechanism.values())
         found = np.asarray(_quantities(mechanism, values))
         slopes = np.asarray(jax.jacfwd(lambda x: _quantities(mechanism, x))(values))[..., free]
-    quantile = stats.t.ppf(0.5 + 0.5 * CONFIDENCE, known.freedom)
     told: dict[str, dict[str, Mapping[str, Any]]] = {}
     for motor, row, slope in zip(mechanism.motors, found, slopes, strict=True):
         told[motor.name] = {}
         for name, value, g in zip(QUANTITIES, row, slope, strict=True):
-            part = g != 0.0
-            half = quantile * float(np.sqrt(g[part] @ known.covariance[np.ix_(part, part)] @ g[part]))
+            half = known.half_width(g)
             interval = [float(value) - half, float(value) + half] if np.isfinite(half) else None
             told[motor.name][name] = {"value": float(value), "interval": interval}
     return told

@@ -51,6 +51,9 @@ LAGS = 3.0
 TELLS = 0.05
 """A signal of a run with less of the information about every parameter says nothing of how sure they are."""
 
+LEAKS = 0.01
+"""A function of the parameters is told if such directions change it by less than this share of what their parts alone do."""
+
 AT_BOUND = 1e-6
 """A parameter nearer to a bound than this share of its range sits there, and counts as fixed."""
 
@@ -66,6 +69,8 @@ class Sensitivity:
     :param at_bounds: ``lower`` or ``upper`` by names.
     :param correlation_steps: L.
     :param freedom: degrees of freedom of Student's t.
+    :param told: covariance without the directions that samples cannot tell (p, p); zero for those at bounds.
+    :param loose: these directions, as changes of the parameters (p, l).
     """
 
     covariance: Array
@@ -75,6 +80,17 @@ class Sensitivity:
     at_bounds: Mapping[str, str]
     correlation_steps: int
     freedom: float
+    told: Array
+    loose: Array
+
+    def half_width(self, slope: Array, confidence: float = CONFIDENCE) -> float:
+        """Half the interval of a function of the parameters with these derivatives (p,).
+
+        NaN if a direction that the samples cannot tell changes it. Parameters that are not told may form a function that is.
+        """
+        if np.any(np.abs(slope @ self.loose) > LEAKS * (np.abs(slope) @ np.abs(self.loose))):
+            return float("nan")
+        return float(_quantile(confidence, self.freedom) * np.sqrt(max(slope @ self.told @ slope, 0.0)))
 
 
 def sensitivity(
@@ -98,26 +114,33 @@ def sensitivity(
     values, vectors = np.linalg.eigh(information[np.ix_(inner, inner)] * np.outer(scale, scale))
     noise = float(np.sqrt(np.mean(chain.sample[..., -1][samples.count > 0] ** 2)))
     loose = values * NOT_TOLD**2 < np.maximum(noise**2, ROUNDING * values.max(initial=1e-300))
-    told = vectors[:, ~loose]
-    inverse = (told / values[~loose]) @ told.T * np.outer(scale, scale)
+    firm = vectors[:, ~loose]
+    inverse = (firm / values[~loose]) @ firm.T * np.outer(scale, scale)
     samples_left = min(float(np.sum(samples.count > 0)), len(scores) / max(length / LAGS, 1.0))
     freedom = max(samples_left - len(values), 1.0)
     meat = long_run(scores, samples.linked, length) * samples_left / freedom
     names = np.array(parameters.free_names)[inner]
-    part = np.any(np.abs(vectors[:, loose]) >= TAKES_PART, axis=1)
-    found = inverse @ meat @ inverse
-    found[part], found[:, part] = np.nan, np.nan
-    covariance = np.full((len(inner), len(inner)), np.nan)
-    covariance[np.ix_(inner, inner)] = found
-    half = stats.t.ppf(0.5 + 0.5 * confidence, freedom) * np.sqrt(np.diag(covariance))
+    told, directions = np.zeros((len(inner), len(inner))), np.zeros((len(inner), int(loose.sum())))
+    told[np.ix_(inner, inner)], directions[inner] = (
+        inverse @ meat @ inverse,
+        vectors[:, loose] * scale[:, None],
+    )
+    unknown = ~inner
+    unknown[inner] = np.any(np.abs(vectors[:, loose]) >= TAKES_PART, axis=1)
+    covariance = np.where(unknown | unknown[:, None], np.nan, told)
+    half = _quantile(confidence, freedom) * np.sqrt(np.diag(covariance))
     ends = {
         name: (float(value - width), float(value + width))
         for name, value, width in zip(parameters.free_names, point.chi, half, strict=True)
         if np.isfinite(width)
     }
-    directions = tuple(_in_words(vectors[:, k], names) for k in np.flatnonzero(loose))
+    words = tuple(_in_words(vectors[:, k], names) for k in np.flatnonzero(loose))
     narrow = tuple(name for name, (low, high) in ends.items() if high - low <= DETERMINED * abs(high + low))
-    return Sensitivity(covariance, ends, narrow, directions, at_bounds, length, freedom)
+    return Sensitivity(covariance, ends, narrow, words, at_bounds, length, freedom, told, directions)
+
+
+def _quantile(confidence: float, freedom: float) -> float:
+    return float(stats.t.ppf(0.5 + 0.5 * confidence, freedom))
 
 
 def answers(chain: Chain) -> tuple[Array, Array]:
