@@ -83,6 +83,24 @@ def test_missing_samples_have_no_weight(tmp_path):
     np.testing.assert_allclose(run.path[105:115, 0], 0.01 * np.arange(105, 115), atol=1e-6)
 
 
+def test_angles_that_count_turns_stay_so_across_a_gap(tmp_path):
+    """An arm that turns by 5 rad while nothing is recorded."""
+    turned = 0.05 * np.arange(300)
+    some = rows(300, arm=turned)
+    one = read(written(tmp_path / "a.csv", some[:100] + some[200:]))
+    np.testing.assert_allclose(one.signals[:, 0], np.delete(turned, slice(100, 200)), atol=1e-9)
+    run = on_grid(one, read_model("furuta").mechanism, 0.01)
+    np.testing.assert_allclose(run.path[110:190, 0], turned[110:190], atol=1e-6)
+
+
+def test_angles_shown_within_a_turn_are_made_continuous(tmp_path):
+    """An encoder that starts over at π."""
+    turned = 0.05 * np.arange(300)
+    shown = (turned + np.pi) % (2.0 * np.pi) - np.pi
+    one = read(written(tmp_path / "a.csv", rows(300, arm=shown)))
+    np.testing.assert_allclose(one.signals[:, 0], turned, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

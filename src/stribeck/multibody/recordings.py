@@ -36,7 +36,7 @@ class Recording:
     """One run as it was recorded, in SI units.
 
     :param time: of the rows that hold samples (N,) [s], ascending.
-    :param signals: of the sensors (N, ns), NaN where there is none.
+    :param signals: of the sensors (N, ns), NaN where there is none; angles go on beyond a turn.
     :param voltage: held commands at these rows (N, nm) [V], torques of brakes behind them.
     :param release: what position sensors show before a release from rest at the first row (ns,); NaN for others.
     :param lead: times (K,), below 0, and signals (K, ns) of rows before the first command; they tell the first rates.
@@ -214,23 +214,40 @@ def _checked(
     if len(late):
         raise RecordingError(f"{name}: time does not grow from sample {late[0]} to {late[0] + 1}")
     for k, sensor in enumerate(mechanism.sensors):
-        _check_signal(name, time, signals[:, k], sensor, mechanism)
+        _check_count(name, signals[:, k], sensor)
+        if sensor.quantity == "position" and mechanism.joints[sensor.joint].kind == "revolute":
+            _check_angle(name, time, signals[:, k], sensor)
+            ends = np.concatenate([lead[:, k], signals[:, k]])
+            ends[np.isfinite(ends)] = _continuous(ends[np.isfinite(ends)])
+            lead[:, k], signals[:, k] = np.split(ends, [len(lead)])
     _check_rates(name, time, signals, mechanism)
     return Recording(name, time - time[0], signals, voltage, lead=(lead_time - time[0], lead))
 
 
-def _check_signal(name: str, time: Array, values: Array, sensor: Sensor, mechanism: Mechanism) -> None:
-    seen = values[np.isfinite(values)]
-    if len(seen) < 2:
+def _check_count(name: str, values: Array, sensor: Sensor) -> None:
+    if np.isfinite(values).sum() < 2:
         raise RecordingError(f"{name}: {sensor.name} has fewer than two values")
-    if sensor.quantity != "position" or mechanism.joints[sensor.joint].kind != "revolute":
-        return
-    jumps = np.abs(np.diff(seen))
-    if np.median(jumps) > 1.0 or (jumps.max() > np.pi and np.ptp(seen) > 2.0 * np.pi * 1.001):
+
+
+def _check_angle(name: str, time: Array, values: Array, sensor: Sensor) -> None:
+    seen = np.isfinite(values)
+    jumps, apart = np.abs(np.diff(values[seen])), np.diff(time[seen])
+    jumps = jumps[apart <= 3.0 * np.median(apart)]  # across a gap there is no telling
+    if np.median(jumps) > 1.0 or (jumps.max() > np.pi and _counts_turns(values[seen])):
         raise RecordingError(
             f"{name}: {sensor.name} jumps by {jumps.max():.3g} rad between samples: degrees (say unit: deg), or "
             "too few samples to follow it?"
         )
+
+
+def _counts_turns(values: Array) -> bool:
+    """Whether angles go on beyond a turn, as those of an encoder that counts."""
+    return float(np.ptp(values)) > 2.0 * np.pi * 1.001
+
+
+def _continuous(values: Array) -> Array:
+    """Angles without jumps by a turn; those that count turns stay as they are, across gaps too."""
+    return values if _counts_turns(values) else np.unwrap(values)
 
 
 def _check_rates(name: str, time: Array, signals: Array, mechanism: Mechanism) -> None:
@@ -240,7 +257,7 @@ def _check_rates(name: str, time: Array, signals: Array, mechanism: Mechanism) -
             if (sensor.quantity, other.quantity) != ("velocity", "position") or sensor.joint != other.joint:
                 continue
             both = np.isfinite(signals[:, [j, k]]).all(axis=1)
-            slope = np.gradient(np.unwrap(signals[both, j]), time[both])
+            slope = np.gradient(signals[both, j], time[both])
             width = max(1.0, 0.02 / float(np.median(np.diff(time[both]))))
             slope = gaussian_filter1d(slope, width) * other.sign
             rate = gaussian_filter1d(signals[both, k], width) * sensor.sign
@@ -293,7 +310,7 @@ def on_grid(recording: Recording, mechanism: Mechanism, step: float) -> Run:
 def _path(recording: Recording, k: int, steps: int, step: float) -> Array:
     """A smooth signal at the steps; straight across gaps."""
     seen = np.isfinite(recording.signals[:, k])
-    time, signal = recording.time[seen], np.unwrap(recording.signals[seen, k])
+    time, signal = recording.time[seen], recording.signals[seen, k]
     apart = float(np.median(np.diff(time)))
     straight = np.interp(step * np.arange(steps), time, signal)
     return np.asarray(gaussian_filter1d(straight, max(apart / step, 1.0), mode="nearest"))
@@ -329,7 +346,7 @@ def _slope(time: Array, signals: Array, k: int, at: int) -> float | None:
     Before the first command nothing changes suddenly, so these rows tell more than those after it.
     """
     seen = np.isfinite(signals[:, k])
-    time, signal = time[seen], np.unwrap(signals[seen, k])
+    time, signal = time[seen], signals[seen, k]
     if len(time) < 4:
         return None
     near = np.abs(time) <= max(SLOPE_TIME, abs(time[3 if at == 0 else -4]))

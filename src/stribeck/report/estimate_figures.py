@@ -72,8 +72,15 @@ def draw_signals(
             below.plot(time, one.errors[:, k], ".", markersize=2, color=color, label=f"{word} - measured")
         axis.set_ylabel(f"{name} [{unit}]")
         below.set_ylabel(f"error [{unit}]")
-        axis.legend(fontsize=8, loc="upper right")
-        below.legend(fontsize=8, loc="upper right")
+        for one_axis in (axis, below):  # above the axes, where it hides nothing
+            one_axis.legend(
+                fontsize=8,
+                loc="lower right",
+                bbox_to_anchor=(1.0, 1.0),
+                ncols=3,
+                frameon=False,
+                borderaxespad=0,
+            )
     axes[-1, 0].set_xlabel("time [s]")
     _save(figure, path)
 
