@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests side by side; those of one file stay together.
+JOBS ?= 2
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
 .PHONY: demo demo-arm test test-slow test-numpy1 lint bench clean
@@ -14,7 +16,7 @@ demo-arm: $(VENV)/.arm
 	$(BIN)/stribeck demo-arm --output build/demo-arm
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist loadfile
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow

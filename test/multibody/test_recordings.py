@@ -120,7 +120,7 @@ def test_recordings_that_say_something_impossible_are_refused(tmp_path, changes,
 def test_unknown_columns_are_answered_with_those_that_exist(tmp_path):
     """The message lists the columns of the file."""
     path = written(tmp_path / "a.csv", rows(), head="t,arm,pendulum,voltage")
-    with pytest.raises(RecordingError, match="no column 'time'; it has t, arm, pendulum, voltage"):
+    with pytest.raises(RecordingError, match="no column 'time' of numbers; it has t, arm, pendulum, voltage"):
         read(path)
 
 
@@ -133,9 +133,29 @@ def test_files_that_are_no_recordings_are_refused(tmp_path):
         read(tmp_path / "ragged.csv")
     with pytest.raises(RecordingError, match="no such file"):
         read(tmp_path / "none.csv")
+    (tmp_path / "semicolons.csv").write_text("time;arm\n0;1\n0.1;2\n")
+    with pytest.raises(RecordingError, match="no column of numbers"):
+        read(tmp_path / "semicolons.csv")
+    (tmp_path / "twice.csv").write_text("time,arm,arm\n0,1,1\n")
+    with pytest.raises(RecordingError, match="two columns 'arm'"):
+        read(tmp_path / "twice.csv")
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(RecordingError, match=r"expected a \.csv, a \.mat or a bag"):
         read(Path(tmp_path / "x.json"))
+
+
+def test_time_in_milliseconds_is_noticed(tmp_path):
+    """Samples 10 s apart tell nothing at steps of 10 ms."""
+    one = read(written(tmp_path / "a.csv", rows(time=10.0 * np.arange(200))))
+    with pytest.raises(RecordingError, match=r"10 s apart, 1000 steps of 0\.01 s"):
+        on_grid(one, read_model("furuta").mechanism, 0.01)
+
+
+def test_files_of_spreadsheets_begin_with_a_mark(tmp_path):
+    """A byte-order mark is no part of the first column's name."""
+    path = written(tmp_path / "a.csv", rows())
+    path.write_text(path.read_text(), encoding="utf-8-sig")
+    assert len(read(path).time) == 200
 
 
 def test_a_clamped_joint_has_its_brake_and_a_release_its_start(tmp_path):

@@ -25,6 +25,9 @@ UNITS = {
     "mm/s": 1e-3, "V": 1.0, "mV": 1e-3, "s": 1.0, "ms": 1e-3,
 }  # fmt: skip
 FEWEST_STEPS = 20
+FEWEST_SAMPLES = 100
+"""Samples are at most so many steps apart."""
+
 SLOPE_TIME = 0.03
 """The rate at the first sample is the slope over this long, if nothing measures it: a motor turns motion within 0.1 s [s]."""
 
@@ -122,13 +125,13 @@ def _held(values: Array) -> Array:
 
 def _column(path: Path, table: Mapping[str, Array], column: Column) -> Array:
     if column.column not in table:
-        raise RecordingError(f"{path} has no column {column.column!r}; it has {', '.join(table)}")
+        raise RecordingError(f"{path} has no column {column.column!r} of numbers; it has {', '.join(table)}")
     return table[column.column] * UNITS[column.unit]
 
 
 def _read_csv(path: Path) -> dict[str, Array]:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.reader(file))
     except UnicodeDecodeError:
         raise RecordingError(f"{path} is not a text file") from None
@@ -140,12 +143,19 @@ def _read_csv(path: Path) -> dict[str, Array]:
     for number, row in enumerate(body, start=2):
         if len(row) != len(names):
             raise RecordingError(f"{path}: row {number} has {len(row)} fields, the head has {len(names)}")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RecordingError(f"{path} has two columns {twice!r}")
     columns = {}
     for k, name in enumerate(names):
         try:
             columns[name] = np.array([float(row[k]) if row[k].strip() else np.nan for row in body])
         except ValueError:
             continue  # a column of text; named by the message if it is asked for
+    if not columns:
+        raise RecordingError(
+            f"{path} has no column of numbers: the head is {','.join(rows[0])!r}; columns end with commas"
+        )
     return columns
 
 
@@ -277,8 +287,15 @@ def on_grid(recording: Recording, mechanism: Mechanism, step: float) -> Run:
 
     :param step: h [s].
     :raises TooShortError: for recordings of few steps.
+    :raises RecordingError: for samples that are too far apart to follow.
     """
     time = recording.time
+    apart = float(np.median(np.diff(time)))
+    if apart > FEWEST_SAMPLES * step:
+        raise RecordingError(
+            f"{recording.name}: samples are {apart:g} s apart, {apart / step:.0f} steps of {step:g} s: another unit of time "
+            "(say unit: ms), or too few samples"
+        )
     steps = int(np.floor(time[-1] / step + 1e-9)) + 2
     if steps < FEWEST_STEPS:
         raise TooShortError(
