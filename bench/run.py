@@ -21,13 +21,13 @@ import compensation
 import fleet
 import jax
 import joints_in_mujoco
-import multibody
 import numpy as np
 import throughput
 from runs import LAW, SERVO, simulated
 
 import arm
 import excitation
+import multibody
 from stribeck.core import Batch, Log, batch_of, simulate
 from stribeck.fit.identify import search, task_for
 from stribeck.fit.objective import split_runs
