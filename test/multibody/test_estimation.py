@@ -124,5 +124,6 @@ def test_long_run_covariance_keeps_to_runs():
     """Lags reach over steps of one run, not over its end: by hand for four scores in two runs."""
     scores = np.array([[1.0], [2.0], [3.0], [5.0]])
     linked = np.array([True, False, True, False])
-    assert long_run(scores, linked, 1)[0, 0] == pytest.approx(39.0)
-    assert long_run(scores, linked, 2)[0, 0] == pytest.approx(39.0 + 0.5 * 2 * (2.0 + 15.0))
+    assert long_run(scores, linked, [1, 1])[0, 0] == pytest.approx(39.0)
+    assert long_run(scores, linked, [2, 1])[0, 0] == pytest.approx(39.0 + 0.5 * 2 * 2.0)
+    assert long_run(scores, linked, [2, 2])[0, 0] == pytest.approx(39.0 + 0.5 * 2 * (2.0 + 15.0))

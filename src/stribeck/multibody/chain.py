@@ -18,6 +18,7 @@ The first rows say how :math:`\epsilon_k` follows the state, the last know of pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -141,7 +142,13 @@ def _first(tail: Array, basis: Array, drift: Array) -> tuple[Array, Array]:
 def _triangle(block: Array) -> Array:
     """R of a QR decomposition, upper trapezoidal."""
     factor = dgeqrf(block, overwrite_a=True)[0]
-    return np.asarray(np.triu(factor[: min(factor.shape)]))
+    return np.asarray(factor[: min(factor.shape)] * _upper(min(factor.shape), factor.shape[1]))
+
+
+@lru_cache(maxsize=64)
+def _upper(rows: int, columns: int) -> Array:
+    """Ones on the diagonal and above."""
+    return np.triu(np.ones((rows, columns)))
 
 
 def _solved(triangle: Array, right: Array) -> Array:

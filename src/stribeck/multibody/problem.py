@@ -145,9 +145,17 @@ class _Sparse:
         result = np.zeros((count, *self.shape))
         if len(self.rows):
             if count not in self.many:
-                self.many[count] = self.function.map(count)
-            found = self.many[count](*(casadi.DM(a.T) for a in arguments)).full()
-            result[:, self.rows, self.columns] = found.T
+                self.many[count] = self.function.map(count).buffer()
+            buffer, evaluate = self.many[count]
+            # Rows of ours are columns of CasADi's: the memory is the same.
+            given = [np.ascontiguousarray(a, np.float64) for a in arguments]
+            found = np.empty((count, len(self.rows)))
+            for k, argument in enumerate(given):
+                if argument.size:
+                    buffer.set_arg(k, argument.reshape(-1).data)
+            buffer.set_res(0, found.reshape(-1).data)
+            evaluate()
+            result[:, self.rows, self.columns] = found
         return result
 
 

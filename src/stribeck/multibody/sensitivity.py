@@ -11,8 +11,11 @@ promise far too much. The covariance is the sandwich :math:`S^{-1}\Gamma S^{-1}`
 
 (Newey and West, Econometrica 55, 1987) within runs, with L :data:`LAGS` times the longest integrated correlation time of a parameter's
 scores, and of the residuals of a run's signal that tells at least :data:`TELLS` of what is known of some parameter, found
-by Sokal's self-consistent window. With white residuals L is one step. What is left of the degrees of freedom decides the quantile of Student's t: as many as there
-are correlation times, less the parameters.
+by Sokal's self-consistent window; and at least :data:`SHARE` of each run, since what a model misses may last longer than any such time
+shows: at an optimum scores add up to zero, and slow ones hide in that. So long a window is itself uncertain and too small by
+:math:`1 - b + b^2/3`, :math:`b = L/N`, which is made good; the quantile is Student's t of 1.5 degrees of freedom for each L (for one run
+together that of Kiefer and Vogelsang, Econometric Theory 21, 2005, Bartlett's kernel), or of as many as there are correlation times less
+the parameters, if these are fewer.
 
 **Directions.** In units of the values themselves, the eigenvectors of S whose predicted deviation exceeds
 :data:`NOT_TOLD` are named. A parameter with a part in one of them, or with an interval wider than :data:`DETERMINED`
@@ -21,7 +24,7 @@ of its value, is called not identifiable.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +50,9 @@ TAKES_PART = 0.1
 
 LAGS = 3.0
 """L in correlation times."""
+
+SHARE = 0.2
+"""L is at least this share of a run."""
 
 TELLS = 0.05
 """A signal of a run with less of the information about every parameter says nothing of how sure they are."""
@@ -90,7 +96,8 @@ class Sensitivity:
         """
         if np.any(np.abs(slope @ self.loose) > LEAKS * (np.abs(slope) @ np.abs(self.loose))):
             return float("nan")
-        return float(_quantile(confidence, self.freedom) * np.sqrt(max(slope @ self.told @ slope, 0.0)))
+        variance = max(float(slope @ self.told @ slope), 0.0)
+        return _quantile(confidence, self.freedom) * float(np.sqrt(variance))
 
 
 def sensitivity(
@@ -116,9 +123,7 @@ def sensitivity(
     loose = values * NOT_TOLD**2 < np.maximum(noise**2, ROUNDING * values.max(initial=1e-300))
     firm = vectors[:, ~loose]
     inverse = (firm / values[~loose]) @ firm.T * np.outer(scale, scale)
-    samples_left = min(float(np.sum(samples.count > 0)), len(scores) / max(length / LAGS, 1.0))
-    freedom = max(samples_left - len(values), 1.0)
-    meat = long_run(scores, samples.linked, length) * samples_left / freedom
+    meat, freedom = _spread(scores, samples, length, len(values))
     names = np.array(parameters.free_names)[inner]
     told, directions = np.zeros((len(inner), len(inner))), np.zeros((len(inner), int(loose.sum())))
     told[np.ix_(inner, inner)], directions[inner] = (
@@ -141,6 +146,17 @@ def sensitivity(
 
 def _quantile(confidence: float, freedom: float) -> float:
     return float(stats.t.ppf(0.5 + 0.5 * confidence, freedom))
+
+
+def _spread(scores: Array, samples: Samples, length: int, parameters: int) -> tuple[Array, float]:
+    """Long-run covariance of scores (N, p) that are correlated over at most ``length`` steps, and its degrees of freedom."""
+    sizes = [run.stop - run.start for run in _runs(samples.linked)]
+    windows = [max(length, round(SHARE * size)) for size in sizes]
+    share = min(max(windows) / len(scores), 1.0)
+    left = min(float(np.sum(samples.count > 0)), len(scores) / max(length / LAGS, 1.0))
+    freedom = max(left - parameters, 1.0)
+    found = long_run(scores, samples.linked, windows) * (left / freedom) / (1.0 - share + share**2 / 3.0)
+    return found, min(freedom, 1.5 * sum(size / window for size, window in zip(sizes, windows, strict=True)))
 
 
 def answers(chain: Chain) -> tuple[Array, Array]:
@@ -167,15 +183,16 @@ def bounds_reached(parameters: ParameterSet, chi: Array) -> dict[str, str]:
     return found
 
 
-def long_run(scores: Array, linked: Flags, length: int) -> Array:
-    """Bartlett-weighted sum of the covariances of scores (N, p) up to a lag, within runs."""
-    total = scores.T @ scores
-    run = np.concatenate([[0], np.cumsum(~linked)[:-1]])
-    for lag in range(1, min(length, len(scores))):
-        same = run[lag:] == run[:-lag]
-        cross = (scores[lag:] * same[:, None]).T @ scores[:-lag]
-        total = total + (1.0 - lag / length) * (cross + cross.T)
-    return np.asarray(total)
+def long_run(scores: Array, linked: Flags, windows: Sequence[int]) -> Array:
+    """Bartlett-weighted sum of the covariances of scores (N, p) within runs, up to a lag L for each run."""
+    total = np.zeros((scores.shape[1], scores.shape[1]))
+    for run, length in zip(_runs(linked), windows, strict=True):
+        own = scores[run]
+        total += own.T @ own
+        for lag in range(1, min(length, len(own))):
+            cross = own[lag:].T @ own[:-lag]
+            total += (1.0 - lag / length) * (cross + cross.T)
+    return total
 
 
 def correlation_steps(scores: Array, linked: Flags) -> int:
