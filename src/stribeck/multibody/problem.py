@@ -124,8 +124,9 @@ class Residuals:
 
     @property
     def cost(self) -> float:
-        """Half the weighted sum of squares."""
-        return 0.5 * float(np.sum(self.samples**2) + np.sum(self.impulses**2))
+        """Half the weighted sum of squares; infinite where a trial ran away."""
+        with np.errstate(over="ignore"):
+            return 0.5 * float(np.sum(self.samples**2) + np.sum(self.impulses**2))
 
 
 class _Sparse:
