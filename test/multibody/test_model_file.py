@@ -70,7 +70,6 @@ WAVE = {"order": 3, "cos": 0.1, "sin": 0}
         ({"sensors": {"place": {"joint": "nowhere"}}}, "unknown 'nowhere'"),
         ({"regularization": {"compliance": 0.0}}, "compliance must be positive"),
         ({"regularization": {"damping": 0.0}}, "damping must be positive"),
-        ({"regularization": {"damping": 0.02}}, "damping must be at least 0.1 steps, found 0.02"),
         ({"wheels": 4}, "unknown key 'wheels'"),
         ({"data": {"time": "t", "sensors": {"place": {"column": "x", "unit": "deg"}}}}, "unknown unit 'deg'"),
     ],
