@@ -10,9 +10,6 @@ With velocities :math:`v = (\dot r, \omega)`, :math:`\omega` in body frames so t
 and then :math:`q^+ = q \boxplus h v^+` (2.16); :math:`\Upsilon, \Sigma` as in (2.9)–(2.11). The pieces:
 
 - :math:`f` is gravity, turned by the tilt of the base, and the motors' torque at standstill, cogging included.
-- **Curved constraints are foreseen.** A step along :math:`v` leaves them by :math:`c = g(q \boxplus hv) - g(q) - hGv`, and (2.8) alone
-  brings back what adds up to a gap of :math:`c\,(1+\gamma)/4\gamma`. Here :math:`g + \alpha c` stands for g in the second line,
-  :math:`\alpha` = :data:`FORESEEN` of :math:`(1+\gamma)/4\gamma`, which leaves the rest of that gap.
 - Signs follow (2.5) and (2.28); in (2.8), (2.18) and (2.21) those of :math:`h(f + f_g)` are slips.
 - **Velocity-dependent forces are centred.** In a leapfrog the velocity :math:`v^+` belongs to half a step after
   :math:`q`, :math:`v` to half a step before. Viscous friction and back-EMF act on :math:`(v + v^+)/2`, and the
@@ -49,10 +46,6 @@ BRIDGE = VoltageControl(gain=1.0, duty_max=1.0)
 """A voltage source at the winding, for :func:`stribeck.core.actuator.voltage_torque`."""
 
 
-FORESEEN = 0.7
-"""Share of the gap of curved constraints that is foreseen; with all of it energy grows by three times as much."""
-
-
 class State(NamedTuple):
     """State of a mechanism.
 
@@ -65,11 +58,10 @@ class State(NamedTuple):
 
 
 class Softness(NamedTuple):
-    r"""Diagonals of :math:`\Sigma` and :math:`\Upsilon` (m,) (2.9–2.11), and the share :math:`\alpha` of the drift that is foreseen."""
+    r"""Diagonals of :math:`\Sigma` and :math:`\Upsilon` (m,) (2.9–2.11)."""
 
     sigma: Any
     upsilon: Any
-    foresight: Any
 
 
 class Dynamics:
@@ -84,8 +76,7 @@ class Dynamics:
         soft = self.mechanism.regularization
         gamma = 1.0 / (1.0 + 4.0 * soft.damping)
         compliance = np.where(self.layout.translation, soft.compliance, soft.compliance / soft.length**2)
-        upsilon = gamma * np.ones(len(compliance))
-        return Softness(4.0 * compliance * gamma / h**2, upsilon, FORESEEN * (1.0 + gamma) / (4.0 * gamma))
+        return Softness(4.0 * compliance * gamma / h**2, gamma * np.ones(len(compliance)))
 
     def mass_matrix(self, physical: Physical) -> Any:
         """M (6 nb, 6 nb), constant in body frames (2.3, 2.4)."""
@@ -154,8 +145,7 @@ class Dynamics:
         """
         found = self.layout.constraints(physical, state.q)
         G, B = found.jacobian, found.motion
-        pose = self.layout.pose(physical, state.q)
-        drive = self.drive(physical, pose, voltage)
+        drive = self.drive(physical, self.layout.pose(physical, state.q), voltage)
         stall, damping = (jnp.stack([jnp.asarray(x) for x in part]) for part in drive)
         soft, v = self.softness(h), state.v.reshape(-1)
         coulomb = h * jnp.stack([jnp.asarray(x) for x in self._dry(physical, voltage)])
@@ -168,10 +158,7 @@ class Dynamics:
             + h * self._gyroscopic(physical, state.v)
             + B.T @ ((brake + jnp.zeros(len(B)))[:, None] * B)
         )
-        ahead = found.deviation + soft.foresight * jnp.stack(
-            self.layout.drift(physical, state.q, pose, state.v, h)
-        )
-        target = -(4.0 / h) * soft.upsilon * ahead + soft.upsilon * (G @ v)
+        target = -(4.0 / h) * soft.upsilon * found.deviation + soft.upsilon * (G @ v)
         m = len(target)
         rows = jnp.concatenate([G, B])
         solved = jnp.linalg.solve(mass, jnp.concatenate([rows.T, right[:, None]], axis=1))
@@ -203,7 +190,7 @@ class Dynamics:
         :param reached: velocities :math:`v^+` (nb, 6).
         :param reactions: for each of them :math:`\lambda`, m numbers.
         :returns: for each velocity 6 nb impulses [N s, N m s], and the m gaps :math:`\Sigma\lambda + Gv^+ +
-            \frac4h\Upsilon (g + \alpha c) - \Upsilon Gv` of the second line [m/s, rad/s]; 0 for the multipliers of (2.30).
+            \frac4h\Upsilon g - \Upsilon Gv` of the second line [m/s, rad/s]; 0 for the multipliers of (2.30).
         """
         layout = self.layout
         pose = layout.pose(physical, state.q)
@@ -211,9 +198,8 @@ class Dynamics:
         dry = self._dry(physical, voltage)
         soft, slip = self.softness(h), self.mechanism.regularization.slip
         held, moving = layout.rates(pose, state.v)
-        drift = layout.drift(physical, state.q, pose, state.v, h)
-        quadruples = zip(soft.upsilon, held, layout.deviation(pose), drift, strict=True)
-        target = [u * (rate - 4.0 / h * (g + soft.foresight * c)) for u, rate, g, c in quadruples]
+        pairs = zip(soft.upsilon, held, layout.deviation(pose), strict=True)
+        target = [u * (rate - 4.0 / h * g) for u, rate, g in pairs]
 
         def impulse(v: Any, reaction: Any) -> tuple[list[Any], list[Any]]:
             rates, motions = layout.rates(pose, v)

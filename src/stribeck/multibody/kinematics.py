@@ -134,15 +134,6 @@ class Layout:
         """The m deviations that are held."""
         return [at.deviation[k] for held, at in zip(self.held, pose.joints, strict=True) for k in held]
 
-    def drift(self, physical: Physical, q: Any, pose: Pose, v: Any, h: Any) -> list[Any]:
-        r""":math:`g(q \boxplus hv) - g(q) - hGv`, m: how far a step along :math:`v` leaves curved constraints."""
-        ahead = [rotation.moved(q[b], [h * v[b][k] for k in range(6)]) for b in range(self.bodies)]
-        reached, rates = self.deviation(self.pose(physical, ahead)), self.rates(pose, v)[0]
-        return [
-            there - here - h * rate
-            for there, here, rate in zip(reached, self.deviation(pose), rates, strict=True)
-        ]
-
     def coordinates(self, pose: Pose) -> list[Any]:
         """Joint coordinates, nj [rad in (-π, π], m]; 0 for fixed joints."""
         found = {"revolute": lambda at: at.turn, "prismatic": lambda at: at.deviation[2]}
