@@ -13,6 +13,8 @@ from stribeck.multibody.estimation import Estimator
 from stribeck.multibody.shooting import Shooting
 
 RATIO, REPEATS = 100.0, 3
+SHARES = (0.5, 0.1, 0.02, 0.005)
+"""How far off parameters are at most where both searches begin."""
 
 
 def measure(shooting: bool = True) -> dict[str, float]:
@@ -32,12 +34,18 @@ def measure(shooting: bool = True) -> dict[str, float]:
     found["twice_the_samples"] = found["estimate_20s"] / found["estimate_10s"]
     found["twice_the_samples_per_iteration"] = found["per_iteration_20s"] / found["per_iteration_10s"]
     if shooting:
-        shot = Shooting(furuta(), [run(0)], STEP).solve(displaced(0))
-        found |= {
-            "shooting": shot.seconds,
-            "compile_shooting": shot.compile_seconds,
-            "shooting_cost": shot.cost,
-        }
+        search, ours = Shooting(furuta(), [run(0)], STEP), Estimator(furuta(), [run(0)], STEP, RATIO)
+        ours.solve(displaced(0))
+        for share in SHARES:
+            start, word = displaced(0, share), f"{100 * share:g}%"
+            shot, began = search.solve(start), time.perf_counter()
+            cost = ours.solve(start).cost
+            found |= {
+                f"from_{word}": time.perf_counter() - began,
+                f"from_{word}_cost": cost,
+                f"shooting_from_{word}": shot.seconds,
+                f"shooting_from_{word}_cost": shot.cost,
+            }
     for name, value in found.items():
         print(f"{name:34s} {value:10.3f}")
     return found
