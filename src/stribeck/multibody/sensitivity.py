@@ -11,8 +11,8 @@ promise far too much. The covariance is the sandwich :math:`S^{-1}\Gamma S^{-1}`
 
 (Newey and West, Econometrica 55, 1987) within runs, with L :data:`LAGS` times the longest integrated correlation time of a parameter's
 scores, and of the residuals of a run's signal that tells at least :data:`TELLS` of what is known of some parameter, found
-by Sokal's self-consistent window. With white residuals L is one step. With others it is at least :data:`SHARE` of each run, since what a
-model misses may last longer than any such time shows: at an optimum scores add up to zero, and slow ones hide in that. So long a window is itself uncertain and too small by
+by Sokal's self-consistent window. With white residuals L is one step. If the correlation time is more than :data:`CLEARLY` samples, L is at least :data:`SHARE` of each run,
+since what a model misses may last longer than any such time shows: at an optimum scores add up to zero, and slow ones hide in that. So long a window is itself uncertain and too small by
 :math:`1 - b + b^2/3`, :math:`b = L/N`, which is made good; the quantile is Student's t of 1.5 degrees of freedom for each L (for one run
 together that of Kiefer and Vogelsang, Econometric Theory 21, 2005, Bartlett's kernel), or of as many as there are correlation times less
 the parameters, if these are fewer.
@@ -51,8 +51,11 @@ TAKES_PART = 0.1
 LAGS = 3.0
 """L in correlation times."""
 
+CLEARLY = 2.5
+"""Residuals that are correlated over more samples are those of a model that misses something; less is chance."""
+
 SHARE = 0.2
-"""L is at least this share of a run whose residuals are correlated."""
+"""L is then at least this share of a run."""
 
 TELLS = 0.05
 """A signal of a run with less of the information about every parameter says nothing of how sure they are."""
@@ -151,7 +154,9 @@ def _quantile(confidence: float, freedom: float) -> float:
 def _spread(scores: Array, samples: Samples, length: int, parameters: int) -> tuple[Array, float]:
     """Long-run covariance of scores (N, p) that are correlated over at most ``length`` steps, and its degrees of freedom."""
     sizes = [run.stop - run.start for run in _runs(samples.linked)]
-    windows = [max(length, round(SHARE * size)) if length > 1 else 1 for size in sizes]
+    apart = samples.count.size / max(float(np.sum(samples.count > 0)), 1.0)
+    clear = length > CLEARLY * LAGS * apart
+    windows = [max(length, round(SHARE * size)) if clear else length for size in sizes]
     share = min(max(windows) / len(scores), 1.0)
     left = min(float(np.sum(samples.count > 0)), len(scores) / max(length / LAGS, 1.0))
     freedom = max(left - parameters, 1.0)
