@@ -62,6 +62,18 @@ def test_held_parameters_have_names(tmp_path, capsys):
     assert "coulomb" in refused(capsys, "--model", "pendulum", "--data", data, "--hold", "mass=1")
 
 
+def test_a_recording_at_rest_is_written_too(tmp_path):
+    """The relative error of a signal that is zero throughout is no number: null, and the rest is there."""
+    data, summary = tmp_path / "still.csv", tmp_path / "F.json"
+    data.write_text("time,angle\n" + "\n".join(f"{0.01 * k},0" for k in range(50)) + "\n")
+    assert (
+        main(["estimate", "--model", "pendulum", "--data", str(data), "--json", str(summary), "--quiet"]) == 0
+    )
+    (fitted,) = json.loads(summary.read_text())["errors"]["fitted"]
+    assert fitted["from_first_sample"]["angle"]["rel"] is None
+    assert fitted["from_first_sample"]["angle"]["rmse"] < 1e-6
+
+
 @pytest.mark.slow
 def test_estimate_recovers_a_pendulum_and_writes_what_it_found(tmp_path):
     """Parameters, summary with both sets' errors, pictures, and the comparison with single shooting."""

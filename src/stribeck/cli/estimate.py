@@ -189,7 +189,16 @@ def _write(arguments: argparse.Namespace, model: Model, found: Estimate, summary
         )
         write_mechanism_parameters(arguments.output, content, found.mechanism.parameters)
     if arguments.json is not None:
-        write_atomically(arguments.json, json.dumps(summary, indent=1, allow_nan=False) + "\n")
+        write_atomically(arguments.json, json.dumps(_finite(summary), indent=1, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """What JSON can hold: ``null`` for numbers that are none, as the relative error of a signal that is zero."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _draw(
@@ -264,8 +273,11 @@ def _print(model: Model, found: Estimate, summary: dict[str, Any]) -> None:
         print(f"the samples cannot tell: {direction}")
     for name, told in summary["motors"].items():
         for (what, one), unit in zip(told.items(), ("N m/V", "N m s/rad"), strict=True):
-            low, high = one["interval"] or (float("nan"),) * 2
-            print(f"{name}: {what.replace('_', ' ')} {one['value']:.5g} {unit}, from {low:.5g} to {high:.5g}")
+            known_to = one["interval"]
+            told_to = (
+                f"from {known_to[0]:.5g} to {known_to[1]:.5g}" if known_to else "not told by the samples"
+            )
+            print(f"{name}: {what.replace('_', ' ')} {one['value']:.5g} {unit}, {told_to}")
     rows = [
         [part, entry["run"], name, f"{error['rmse']:.4g}", f"{100 * error['rel']:.2f}"]
         for part, entries in summary["errors"].items()

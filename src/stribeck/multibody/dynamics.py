@@ -145,7 +145,7 @@ class Dynamics:
         """
         found = self.layout.constraints(physical, state.q)
         G, B = found.jacobian, found.motion
-        drive = self.drive(physical, self.layout.pose(physical, state.q), voltage)
+        drive = self.drive(physical, found.pose, voltage)
         stall, damping = (jnp.stack([jnp.asarray(x) for x in part]) for part in drive)
         soft, v = self.softness(h), state.v.reshape(-1)
         coulomb = h * jnp.stack([jnp.asarray(x) for x in self._dry(physical, voltage)])

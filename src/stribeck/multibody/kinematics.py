@@ -78,11 +78,13 @@ class Constraints(NamedTuple):
     :param deviation: g (m,) [m, rad].
     :param jacobian: G (m, 6 nb).
     :param motion: rows that give joint velocities (nj, 6 nb); zero for fixed joints.
+    :param pose: where everything is.
     """
 
     deviation: Any
     jacobian: Any
     motion: Any
+    pose: Pose
 
 
 class Layout:
@@ -190,7 +192,7 @@ class Layout:
             return jnp.stack(held), jnp.stack(motion)
 
         jacobian, motion = jax.vmap(rows)(unit)
-        return Constraints(jnp.stack(self.deviation(pose)), jacobian.T, motion.T)
+        return Constraints(jnp.stack(self.deviation(pose)), jacobian.T, motion.T, pose)
 
 
 def frame_along(axis: Array) -> Array:
