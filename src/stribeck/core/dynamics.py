@@ -1,0 +1,113 @@
+r"""What a momentum observer asks of a model, and joints without coupling: :math:`M \dot v + h = \tau`.
+
+:class:`stribeck.core.rigid_body.RigidBodyModel` is the third model that answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.bench import Pendulum, gravity_torque, inertia
+from stribeck.errors import ConfigError
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Dynamics(Protocol):
+    """Dynamics of n joints; arrays (n,) in SI units."""
+
+    def __len__(self) -> int:
+        """Number of joints n."""
+
+    def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        r"""M (n, n) and :math:`h = C v + g` (n,), with :math:`M \dot v + h = \tau`. M may be shared: do not write to it."""
+
+    def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        r"""Momentum :math:`p = M v` and :math:`C^T v - g`, (n,) each, with :math:`\dot p = \tau + C^T v - g`."""
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentJoints:
+    """Joints that do not feel each other, each with a constant inertia, and with a pendulum's gravity or none.
+
+    :param inertia: inertia of each joint, rotor included (n,) [kg m²].
+    :param pendulums: loads and rods that gravity pulls at, fields numbers or (n,); None: no gravity.
+    :param q_offset: position at which the pendulums hang, with the sign of :mod:`stribeck.core.bench` [rad].
+    """
+
+    inertia: npt.ArrayLike
+    pendulums: Pendulum | None = None
+    q_offset: npt.ArrayLike = 0.0
+
+    def __post_init__(self) -> None:
+        found = np.asarray(self.inertia, dtype=np.float64)
+        if found.ndim != 1 or not found.size or not np.all(np.isfinite(found) & (found > 0.0)):
+            raise ConfigError(
+                f"inertia: expected one positive number per joint [kg m^2], found {self.inertia!r}"
+            )
+        for name, value in (*(self.pendulums or _NONE)._asdict().items(), ("q_offset", self.q_offset)):
+            given = np.asarray(value, dtype=np.float64)
+            if given.shape not in ((), found.shape) or not np.all(np.isfinite(given)):
+                raise ConfigError(
+                    f"{name}: expected one number or {found.size}, one per joint, found {value}"
+                )
+
+    def __len__(self) -> int:
+        return len(self._diagonal)
+
+    @cached_property
+    def _diagonal(self) -> FloatArray:
+        return np.array(self.inertia, dtype=np.float64)
+
+    @cached_property
+    def _matrix(self) -> FloatArray:
+        matrix = np.diag(self._diagonal)
+        matrix.setflags(write=False)
+        return matrix
+
+    @cached_property
+    def _loads(self) -> tuple[Pendulum, FloatArray] | None:
+        if self.pendulums is None:
+            return None
+        arrays = [np.array(value, dtype=np.float64) for value in self.pendulums]
+        return Pendulum(*arrays), np.array(self.q_offset, dtype=np.float64)
+
+    def _pull(self, q: npt.ArrayLike) -> FloatArray:
+        """External torque of gravity (n,) [N m]."""
+        if self._loads is None:
+            return np.zeros(len(self))
+        pendulums, offset = self._loads
+        return np.asarray(gravity_torque(pendulums, np.asarray(q, dtype=np.float64), offset))
+
+    def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """M (n, n), diagonal, always the same array that cannot be written to, and h (n,).
+
+        The whole matrix and not its diagonal, so that ``M @ v`` means the same for all models; it costs nothing per call.
+        """
+        return self._matrix, -self._pull(q)
+
+    def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Momentum J v and the torque of gravity, (n,) each."""
+        return self._diagonal * np.asarray(v, dtype=np.float64), self._pull(q)
+
+
+_NONE = Pendulum(0.0, 0.0, 0.0)
+
+
+class PendulumModel(IndependentJoints):
+    r"""The pendulum bench: :math:`J = m l^2 + m_a l^2 / 3 + J_m`, :math:`h = (m + m_a/2) g l \sin(\theta + \theta_0)`.
+
+    :param pendulum: load and rod; fields numbers, or (n,) for n benches side by side.
+    :param armature: apparent rotor inertia at the output shaft [kg m²], a number or (n,).
+    :param q_offset: mounting offset of the bench [rad], a number or (n,).
+    """
+
+    def __init__(self, pendulum: Pendulum, armature: Any, q_offset: npt.ArrayLike = 0.0) -> None:
+        fields = Pendulum(*(np.asarray(value, dtype=np.float64) for value in pendulum))
+        total = np.atleast_1d(inertia(fields, np.asarray(armature, dtype=np.float64)))
+        super().__init__(total, pendulum, q_offset)

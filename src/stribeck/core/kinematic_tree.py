@@ -1,0 +1,160 @@
+r"""Joints and bodies of a robot as a tree, with poses and inertias as matrices (4, 4).
+
+A pose is :math:`T = \begin{pmatrix} R & p \\ 0 & 1 \end{pmatrix}` with rotation R and origin p [m]. The inertia of a
+body is its second moment of mass in homogeneous coordinates, the pseudo-inertia
+
+.. math:: P = \int \begin{pmatrix} x \\ 1 \end{pmatrix} \begin{pmatrix} x \\ 1 \end{pmatrix}^T dm
+    = \begin{pmatrix} \frac12 tr(I)\,1 - I + m c c^T & m c \\ m c^T & m \end{pmatrix}
+
+with mass m [kg], centre of mass c [m] and inertia I about it [kg m²]. In another frame it is :math:`T P T^T`, and
+the inertia of bodies that are fixed to each other is the sum, so that joints are locked without any formula of
+parallel axes (Wensing, Kim, Slotine 2018).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+BASE = -1
+"""Index of the body that stands still, as the parent of a joint."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeJoint:
+    """A joint and the body behind it.
+
+    :param name: its name.
+    :param kind: ``revolute`` (continuous ones too), ``prismatic`` or ``fixed``.
+    :param parent: index of the joint whose body carries this one, or :data:`BASE`.
+    :param placement: pose (4, 4) of the joint's frame, at position 0, in the frame of the parent.
+    :param axis: unit vector (3,) in the joint's frame about which it turns or along which it slides.
+    :param pseudo_inertia: pseudo-inertia (4, 4) of the body behind it, in the joint's frame [kg, kg m, kg m²].
+    """
+
+    name: str
+    kind: str
+    parent: int
+    placement: FloatArray
+    axis: FloatArray
+    pseudo_inertia: FloatArray
+
+    def pose(self, position: float) -> FloatArray:
+        """Pose (4, 4) in the frame of the parent at a joint position [rad or m]."""
+        moved = np.eye(4)
+        if self.kind == "prismatic":
+            moved[:3, 3] = position * self.axis
+        elif self.kind == "revolute":
+            turn = cross_matrix(self.axis)
+            moved[:3, :3] += math.sin(position) * turn + (1.0 - math.cos(position)) * turn @ turn
+        return self.placement @ moved
+
+
+@dataclass(frozen=True, eq=False)
+class KinematicTree:
+    """Joints on a base that stands still, in any order.
+
+    :param joints: the joints, each with the body behind it.
+    :param frames: what else has a name: index of the body that carries it and its pose (4, 4) in the frame of
+        that body's joint.
+    """
+
+    joints: tuple[TreeJoint, ...]
+    frames: Mapping[str, tuple[int, FloatArray]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the joints, in order."""
+        return tuple(joint.name for joint in self.joints)
+
+    def ancestors(self) -> npt.NDArray[np.bool_]:
+        """Whether joint k carries body i, (n, n) at [i, k]; each joint carries its own body."""
+        found = np.zeros((len(self.joints),) * 2, dtype=bool)
+        for i in range(len(self.joints)):
+            k = i
+            while k != BASE:
+                found[i, k] = True
+                k = self.joints[k].parent
+        return found
+
+    def reduced(self, names: Sequence[str], positions: Mapping[str, float] | None = None) -> KinematicTree:
+        """The tree of the named joints, in that order; all others are locked and their bodies merged.
+
+        :param names: joints that keep moving.
+        :param positions: where others are locked [rad or m]; 0 if left out.
+        """
+        locked = positions or {}
+        new = {self.names.index(name): k for k, name in enumerate(names)}
+        places: dict[int, tuple[int, FloatArray]] = {BASE: (BASE, np.eye(4))}
+        for start in range(len(self.joints)):
+            path = [start]  # a loop, not a recursion: chains can be longer than Python's stack
+            while path[-1] not in places and self.joints[path[-1]].parent not in places:
+                path.append(self.joints[path[-1]].parent)
+            for i in reversed(path):
+                joint = self.joints[i]
+                body, pose = places[joint.parent]
+                if i in new:
+                    places[i] = (new[i], np.eye(4))
+                else:
+                    places[i] = (body, pose @ joint.pose(locked.get(joint.name, 0.0)))
+        inertias = np.zeros((len(new) + 1, 4, 4))  # the last one, at BASE, is that of the base
+        for i, joint in enumerate(self.joints):
+            body, pose = places[i]
+            inertias[body] += pose @ joint.pseudo_inertia @ pose.T
+        kept = []
+        for i, k in new.items():
+            body, pose = places[self.joints[i].parent]
+            kept.append(
+                replace(
+                    self.joints[i],
+                    parent=body,
+                    placement=pose @ self.joints[i].placement,
+                    pseudo_inertia=inertias[k],
+                )
+            )
+        frames = {name: (places[i][0], places[i][1] @ pose) for name, (i, pose) in self.frames.items()}
+        return KinematicTree(tuple(kept), frames)
+
+    def with_inertias(self, change: Callable[[int], FloatArray]) -> KinematicTree:
+        """The tree with ``change(i)`` (4, 4) added to the pseudo-inertia of body i."""
+        joints = tuple(
+            replace(joint, pseudo_inertia=joint.pseudo_inertia + change(i))
+            for i, joint in enumerate(self.joints)
+        )
+        return replace(self, joints=joints)
+
+
+def cross_matrix(vector: npt.ArrayLike) -> FloatArray:
+    r"""Matrix (3, 3) of the vector product: :math:`\hat a\,b = a \times b`."""
+    x, y, z = np.asarray(vector, dtype=np.float64)
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def pose_of(xyz: npt.ArrayLike = (0.0, 0.0, 0.0), rpy: npt.ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
+    r"""Pose (4, 4) of an origin and angles as URDF writes them: :math:`R = R_z(y)\,R_y(p)\,R_x(r)`.
+
+    :param xyz: origin (3,) [m].
+    :param rpy: roll, pitch, yaw (3,) [rad].
+    """
+    pose = np.eye(4)
+    pose[:3, 3] = xyz
+    for axis, angle in zip(np.eye(3), np.asarray(rpy, dtype=np.float64), strict=True):
+        turn = cross_matrix(axis)
+        pose[:3, :3] = (np.eye(3) + math.sin(angle) * turn + (1.0 - math.cos(angle)) * turn @ turn) @ pose[
+            :3, :3
+        ]
+    return pose
+
+
+def pseudo_inertia_of(mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike) -> FloatArray:
+    """Pseudo-inertia (4, 4) of a mass [kg], its centre (3,) [m] and its inertia about it (3, 3) [kg m²]."""
+    centre, about = np.asarray(com, dtype=np.float64), np.asarray(inertia, dtype=np.float64)
+    found = mass * np.outer([*centre, 1.0], [*centre, 1.0])
+    found[:3, :3] += 0.5 * np.trace(about) * np.eye(3) - about
+    return found

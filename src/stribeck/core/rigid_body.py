@@ -1,0 +1,300 @@
+r"""Rigid-body dynamics of a kinematic tree, for code that runs on a robot: numpy alone, no loop over joints.
+
+.. math:: M(q)\,\dot v + h(q, v) = \tau, \qquad h = C(q, v)\,v + g(q)
+
+Symbols, all in the frame of the base: :math:`T_i` pose of body i (4, 4), :math:`P_i` its pseudo-inertia
+(:mod:`stribeck.core.kinematic_tree`), :math:`S_k` the twist of joint k at unit speed as a matrix, of which the upper
+three rows are kept (3, 4): a point x moves with :math:`\dot x = S_k v_k (x, 1)`. With the sums over the joints k that
+carry body i and over the bodies i that joint j carries,
+
+.. math::
+    V_i &= \sum_k S_k v_k, \qquad
+    W_i = \ddot T_i T_i^{-1} = \sum_k S_k \dot v_k + (2 V_k - S_k v_k)\,S_k v_k, \\
+    \tau_j &= \Big\langle S_j, \sum_i (W_i - G) P_i \Big\rangle, \qquad
+    M_{jk} = \Big\langle S_j, S_k \sum_{i \text{ behind } j, k} P_i \Big\rangle, \\
+    p_j &= \Big\langle S_j, \sum_i V_i P_i \Big\rangle, \qquad
+    (C^T v)_j = \Big\langle [V_j, S_j], \sum_i V_i P_i \Big\rangle
+
+where :math:`\langle A, B \rangle` sums the products of entries, :math:`[V, S] = V S - S V` is the rate of
+:math:`S`, and G holds the acceleration of gravity in its last column. :math:`p = M v` is the generalised momentum,
+:math:`\dot p = \tau + C^T v - g`. The sums are products with the 0/1 matrix of ancestors, so that a step is some forty
+calls of numpy whatever the number of joints: recursions of Newton and Euler cost that much per joint.
+
+Sources: Featherstone, Rigid Body Dynamics Algorithms, 2008, doi 10.1007/978-1-4899-7560-7, ch. 5 (inverse dynamics of
+trees) and 6 (mass matrix by composite bodies); in matrices (4, 4): Hollerbach, A Recursive Lagrangian Formulation of
+Manipulator Dynamics, IEEE Trans. Systems, Man, and Cybernetics 10 (1980).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.bench import STANDARD_GRAVITY
+from stribeck.core.kinematic_tree import (
+    BASE,
+    FloatArray,
+    KinematicTree,
+    TreeJoint,
+    cross_matrix,
+    pseudo_inertia_of,
+)
+from stribeck.errors import ConfigError
+
+GRAVITY = (0.0, 0.0, -STANDARD_GRAVITY)
+"""Acceleration of free fall in the frame of a base that stands upright [m/s²]."""
+
+MOVING = ("revolute", "prismatic")
+
+
+class RigidBodyModel:
+    """The dynamics of a robot with n joints on a base that stands still.
+
+    Positions q, velocities v and torques are (n,) in the order of the joints: [rad], [rad/s], [N m] for those that
+    turn, [m], [m/s], [N] for those that slide. Nothing is checked in a call; NaN in gives NaN out.
+
+    :param tree: joints and bodies; fixed joints are merged.
+    :param gravity: acceleration of free fall (3,) in the frame of the base [m/s²]; another one for a robot on a wall.
+    :param armature: inertia of the rotors at their joints (n,) [kg m² or kg], added to the diagonal of M; none if
+        left out. The gyroscopic effect of rotors is left out.
+    """
+
+    def __init__(
+        self, tree: KinematicTree, gravity: npt.ArrayLike = GRAVITY, armature: npt.ArrayLike | None = None
+    ) -> None:
+        if any(joint.kind not in MOVING for joint in tree.joints):
+            tree = tree.reduced([joint.name for joint in tree.joints if joint.kind in MOVING])
+        if not tree.joints:
+            raise ConfigError("no joint moves: expected at least one that is revolute or prismatic")
+        self.tree = tree
+        self.gravity_vector: FloatArray = _vector(gravity, "gravity", 3)
+        n = len(tree.joints)
+        self.armature: FloatArray = np.zeros(n) if armature is None else _vector(armature, "armature", n)
+        if np.any(self.armature < 0.0):
+            raise ConfigError(
+                f"armature: inertia of rotors cannot be negative, found {self.armature.min():g} kg m^2"
+            )
+        self._ready(tree)
+
+    def _ready(self, tree: KinematicTree) -> None:
+        n = len(tree.joints)
+        below = tree.ancestors()
+        self._below = below.astype(np.float64)
+        self._above = np.ascontiguousarray(self._below.T)
+        self._half = self._below - 0.5 * np.eye(n)
+        self._armature = np.diag(self.armature) if self.armature.any() else None
+        self._slides = np.flatnonzero([joint.kind == "prismatic" for joint in tree.joints])
+        # Poses in the parent are linear in (sin q, cos q), or in q; the last entry is the base.
+        self._still = np.zeros((n + 1, 1, 16))
+        self._moved = np.zeros((n + 1, 2, 16))
+        self._twists = np.zeros((n, 3, 4))
+        self._inertias = np.array([joint.pseudo_inertia for joint in tree.joints])
+        self._still[n] = np.eye(4).reshape(1, 16)
+        for i, joint in enumerate(tree.joints):
+            sine, cosine = np.zeros((4, 4)), np.zeros((4, 4))
+            still = np.eye(4)
+            if joint.kind == "prismatic":
+                sine[:3, 3] = self._twists[i, :, 3] = joint.axis
+            else:
+                turn = cross_matrix(joint.axis)
+                sine[:3, :3] = self._twists[i, :, :3] = turn
+                cosine[:3, :3] = -turn @ turn
+                still[:3, :3] += turn @ turn
+            self._still[i] = (joint.placement @ still).reshape(1, 16)
+            self._moved[i] = [(joint.placement @ part).reshape(16) for part in (sine, cosine)]
+        # Pose in the base by doubling: after round r the product of 2^r joints, and the index of the one before them.
+        step = np.array([n if joint.parent == BASE else joint.parent for joint in tree.joints] + [n])
+        self._steps = []
+        while np.any(step != n):
+            self._steps.append(step)
+            step = step[step]
+
+    def __len__(self) -> int:
+        return len(self.tree.joints)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the joints, in the order of all arrays."""
+        return self.tree.names
+
+    @cached_property
+    def masses(self) -> FloatArray:
+        """Masses of the bodies behind the joints (n,) [kg]."""
+        return np.array([joint.pseudo_inertia[3, 3] for joint in self.tree.joints])
+
+    def poses(self, q: FloatArray) -> FloatArray:
+        """Poses of the joints' frames in that of the base (n, 4, 4) at positions (n,)."""
+        n = len(self)
+        factors = np.zeros((n + 1, 1, 2))
+        sines = factors[:n, 0, 0]
+        np.sin(q, out=sines)
+        np.cos(q, out=factors[:n, 0, 1])
+        if self._slides.size:
+            sines[self._slides] = q[self._slides]
+        poses: FloatArray = factors @ self._moved
+        poses += self._still
+        poses = poses.reshape(n + 1, 4, 4)
+        for step in self._steps:
+            poses = poses.take(step, axis=0) @ poses
+        return poses[:n]
+
+    def _state(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Twists of the joints (n, 3, 4) and pseudo-inertias of the bodies (n, 4, 4), in the frame of the base."""
+        poses = self.poses(q)
+        turns = poses[:, :3, :3]
+        twists: FloatArray = turns @ self._twists
+        spins = twists[:, :, :3] @ turns.transpose(0, 2, 1)
+        twists[:, :, 3:] -= spins @ poses[:, :3, 3:]
+        twists[:, :, :3] = spins
+        return twists, poses @ self._inertias @ poses.transpose(0, 2, 1)
+
+    def _velocities(self, twists: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Velocities that each joint adds, and those of the bodies (n, 3, 4)."""
+        own = twists * v[:, None, None]
+        return own, (self._below @ own.reshape(-1, 12)).reshape(-1, 3, 4)
+
+    def _torque(self, twists: FloatArray, forces: FloatArray) -> FloatArray:
+        """What joints feel of forces on bodies, both (n, 3, 4): (n,)."""
+        n = len(twists)
+        felt: FloatArray = (twists.reshape(n, 12) * (self._above @ forces.reshape(n, 12))).sum(axis=1)
+        return felt
+
+    def _bias(
+        self, state: tuple[FloatArray, FloatArray], v: FloatArray, a: FloatArray | None = None
+    ) -> FloatArray:
+        twists, inertias = state
+        own, velocities = self._velocities(twists, v)
+        velocities += velocities
+        velocities -= own
+        rates = velocities[:, :, :3] @ own
+        if a is not None:
+            rates += twists * a[:, None, None]
+        accelerations = (self._below @ rates.reshape(-1, 12)).reshape(-1, 3, 4)
+        accelerations[:, :, 3] -= self.gravity_vector
+        return self._torque(twists, accelerations @ inertias)
+
+    def _mass_matrix(self, state: tuple[FloatArray, FloatArray]) -> FloatArray:
+        twists, inertias = state
+        n = len(twists)
+        composite = (self._above @ inertias.reshape(n, 16)).reshape(n, 4, 4)
+        half: FloatArray = (twists @ composite).reshape(n, 12) @ twists.reshape(n, 12).T
+        half *= self._half
+        matrix: FloatArray = half + half.T
+        if self._armature is not None:
+            matrix += self._armature
+        return matrix
+
+    def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        r"""M (n, n) and :math:`h = C v + g` (n,), with :math:`M \dot v + h = \tau`.
+
+        :param q, v: positions and velocities (n,).
+        """
+        state = self._state(np.asarray(q, dtype=np.float64))
+        return self._mass_matrix(state), self._bias(state, np.asarray(v, dtype=np.float64))
+
+    def mass_matrix(self, q: npt.ArrayLike) -> FloatArray:
+        """M (n, n) at positions (n,) [kg m², kg m or kg]."""
+        return self._mass_matrix(self._state(np.asarray(q, dtype=np.float64)))
+
+    def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        r"""Momentum :math:`p = M v` and its drift :math:`C^T v - g`, (n,) each, with :math:`\dot p = \tau + C^T v - g`.
+
+        What an observer of momentum integrates, without M and without a derivative of M.
+        """
+        twists, inertias = self._state(np.asarray(q, dtype=np.float64))
+        speed = np.asarray(v, dtype=np.float64)
+        n = len(twists)
+        velocities = self._velocities(twists, speed)[1]
+        rates = velocities[:, :, :3] @ twists - twists[:, :, :3] @ velocities
+        carried = self._above @ np.concatenate(
+            ((velocities @ inertias).reshape(n, 12), inertias[:, 3]), axis=1
+        )
+        momenta = carried[:, :12]
+        flat = twists.reshape(n, 12)
+        weight = (twists @ carried[:, 12:, None])[:, :, 0] @ self.gravity_vector
+        momentum = (flat * momenta).sum(axis=1) + self.armature * speed
+        return momentum, (rates.reshape(n, 12) * momenta).sum(axis=1) + weight
+
+    def inverse_dynamics(self, q: npt.ArrayLike, v: npt.ArrayLike, a: npt.ArrayLike) -> FloatArray:
+        r"""Torques :math:`\tau = M \dot v + C v + g` (n,) [N m or N].
+
+        :param q, v, a: positions, velocities and accelerations (n,).
+        """
+        rate = np.asarray(a, dtype=np.float64)
+        state = self._state(np.asarray(q, dtype=np.float64))
+        return self._bias(state, np.asarray(v, dtype=np.float64), rate) + self.armature * rate
+
+    def gravity(self, q: npt.ArrayLike) -> FloatArray:
+        """Torques g(q) (n,) that hold the robot still [N m or N]."""
+        return self._bias(self._state(np.asarray(q, dtype=np.float64)), np.zeros(len(self)))
+
+    def reduced(self, names: Sequence[str], positions: Mapping[str, float] | None = None) -> RigidBodyModel:
+        """The model of the named joints in that order; the others are locked and their bodies merged.
+
+        :param names: joints that move.
+        :param positions: where other joints are locked [rad or m]; 0 if left out. Mimic joints are joints like others.
+        :raises ConfigError: for joints that are not there, or that stand twice.
+        """
+        self._known([*names, *(positions or {})])
+        if len(set(names)) < len(names) or not names:
+            raise ConfigError(
+                f"expected joints that differ, at least one, found: {', '.join(names) or 'none'}"
+            )
+        both = [name for name in names if name in (positions or {})]
+        if both:
+            raise ConfigError(
+                f"joint {', '.join(both)} cannot move and be locked: leave it out of one of them"
+            )
+        order = [self.names.index(name) for name in names]
+        return RigidBodyModel(self.tree.reduced(names, positions), self.gravity_vector, self.armature[order])
+
+    def _known(self, names: Iterable[str]) -> None:
+        unknown = [name for name in names if name not in self.names]
+        if unknown:
+            raise ConfigError(
+                f"no movable joint {', '.join(map(repr, unknown))}; valid: {', '.join(self.names)}"
+            )
+
+    def with_load(
+        self, place: str, mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike | None = None
+    ) -> RigidBodyModel:
+        """The model with a load on a link, or on the body behind a joint.
+
+        :param place: name of a link, else of a joint.
+        :param mass: mass of the load [kg].
+        :param com: its centre of mass (3,) in the frame of the link or joint [m].
+        :param inertia: its inertia about the centre (3, 3), axes of that frame [kg m²]; that of a point if left out.
+        :raises ConfigError: for an unknown place, one that does not move, and masses that are negative.
+        """
+        if not (np.isfinite(mass) and mass >= 0.0):
+            raise ConfigError(f"load on {place}: expected a mass of 0 kg or more, found {mass:g} kg")
+        centre = _vector(com, f"load on {place}: com", 3)
+        about = np.zeros((3, 3)) if inertia is None else np.asarray(inertia, dtype=np.float64)
+        frames = {name: (i, np.eye(4)) for i, name in enumerate(self.names)} | dict(self.tree.frames)
+        if place not in frames:
+            raise ConfigError(f"no link or joint {place!r}; valid: {', '.join(frames)}")
+        body, pose = frames[place]
+        if body == BASE:
+            raise ConfigError(
+                f"load on {place}: it is fixed to the base and does not move: name one that does"
+            )
+        load = pose @ pseudo_inertia_of(mass, centre, about) @ pose.T
+        tree = self.tree.with_inertias(lambda i: load if i == body else np.zeros((4, 4)))
+        return RigidBodyModel(tree, self.gravity_vector, self.armature)
+
+    def with_armature(self, armature: npt.ArrayLike) -> RigidBodyModel:
+        """The model with rotors of inertia (n,) at the joints [kg m² or kg]."""
+        return RigidBodyModel(self.tree, self.gravity_vector, armature)
+
+
+def _vector(values: npt.ArrayLike, what: str, size: int) -> FloatArray:
+    found = np.array(values, dtype=np.float64)
+    if found.shape != (size,) or not np.all(np.isfinite(found)):
+        raise ConfigError(f"{what}: expected {size} finite numbers, found {values!r}")
+    return found
+
+
+__all__ = ["GRAVITY", "KinematicTree", "RigidBodyModel", "TreeJoint"]
