@@ -8,7 +8,6 @@ origin of the joint's frame (Atkeson, An, Hollerbach 1986).
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy.typing as npt
 import pinocchio as pin
 
 from stribeck.errors import ConfigError
+from stribeck.io.urdf import robot_element
 
 Array = npt.NDArray[np.float64]
 
@@ -148,7 +148,7 @@ def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
     :raises ConfigError: for files that are no URDF, joints that are not there or do not turn or slide, mimic
         joints, and links without inertia.
     """
-    root = _parse(path)
+    root = robot_element(path)
     kinds = {joint.get("name", ""): joint for joint in root.findall("joint")}
     moving = [
         name for name, joint in kinds.items() if joint.get("type") in ("revolute", "continuous", "prismatic")
@@ -180,20 +180,6 @@ def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
             f"{path}: the links behind {', '.join(empty)} have no mass: give them an <inertial> element"
         )
     return arm
-
-
-def _parse(path: Path) -> ElementTree.Element:
-    try:
-        root = ElementTree.parse(path).getroot()  # noqa: S314 - expat expands no external entities
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except ElementTree.ParseError as error:
-        raise ConfigError(f"{path} is not a URDF: {error}") from None
-    if root.tag != "robot":
-        raise ConfigError(f"{path} is not a URDF: its root is <{root.tag}>, expected <robot>")
-    return root
 
 
 def _build(path: Path) -> Any:

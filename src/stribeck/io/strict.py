@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from stribeck.errors import StribeckError
+
+Content = TypeVar("Content", str, bytes)
 
 
 def read_text(path: Path, error: type[StribeckError]) -> str:
@@ -18,8 +20,20 @@ def read_text(path: Path, error: type[StribeckError]) -> str:
 
     :raises StribeckError: of the given type, if it cannot be read as UTF-8 text.
     """
+    return _read(path, lambda: path.read_text(encoding="utf-8"), error)
+
+
+def read_bytes(path: Path, error: type[StribeckError]) -> bytes:
+    """The bytes of a file, for formats that say their encoding themselves.
+
+    :raises StribeckError: of the given type, if it cannot be read.
+    """
+    return _read(path, path.read_bytes, error)
+
+
+def _read(path: Path, read: Callable[[], Content], error: type[StribeckError]) -> Content:
     try:
-        return path.read_text(encoding="utf-8")
+        return read()
     except FileNotFoundError:
         raise error(f"{path}: no such file") from None
     except IsADirectoryError:
