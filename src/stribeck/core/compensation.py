@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,17 @@ PROBE = 1e-7
 """Step of the slope of the budget against motor torque, as a share of the torque limit."""
 
 
+SLOPE_TIME = 0.02
+"""Time constant of a velocity that is the slope of positions [s]."""
+
+FINEST = 1e-4
+"""No joint is told finer than this when its rest and its reversals are judged [rad]."""
+
+
+PRESLIDING = 1e-3
+"""Presliding length of a joint of which nothing else is known [rad]."""
+
+
 @dataclass(frozen=True)
 class Tuning:
     r"""How feed-forward treats rest and reversals.
@@ -64,13 +75,34 @@ class Tuning:
     :param away: share of the feed-forward that is left when a joint moves away from a goal that
         rests. Below :math:`(2 - g)/g` a joint whose friction is overestimated loses energy in every
         swing about the goal, so it cannot keep swinging.
+    :param presliding: motion after a reversal within which friction turns round [rad].
+
+    Each is a number, or an array with one for each joint.
     """
 
-    deadband: float = 0.0046
-    error_width: float = 0.012
-    command_velocity: float = 0.1
-    moving_velocity: float = 0.3
-    away: float = 0.3
+    deadband: Any = 0.0046
+    error_width: Any = 0.012
+    command_velocity: Any = 0.1
+    moving_velocity: Any = 0.3
+    away: Any = 0.3
+    presliding: Any = 0.0031
+
+    @classmethod
+    def of_resolution(cls, resolution: float) -> Tuning:
+        r"""For a joint whose position comes in steps [rad]: 3 of them are no error, 8 a whole one.
+
+        A slope of positions over :data:`SLOPE_TIME` comes in steps of resolution / time: 4 of them are
+        motion. Nothing is finer than :data:`FINEST`.
+        """
+        step = max(resolution, FINEST)
+        moving = 4.0 * step / SLOPE_TIME
+        return cls(3.0 * step, 8.0 * step, moving / 3.0, moving, presliding=max(2.0 * step, PRESLIDING))
+
+    @classmethod
+    def stacked(cls, tunings: Sequence[Tuning]) -> Tuning:
+        """The tuning of several joints as one, with arrays (n,)."""
+        columns = (np.array([getattr(t, f.name) for t in tunings], dtype=np.float64) for f in fields(cls))
+        return cls(*columns)
 
 
 def _clipped(x: Any, limit: Any) -> Any:
@@ -116,22 +148,58 @@ def intended_direction(velocity: Any, error: Any, command_velocity: Any, tuning:
     motion = motion_direction(velocity, tuning)
     direction = motion + (1.0 - xp.abs(motion)) * intention
     led = xp.minimum(xp.abs(commanded), 1.0)
-    retreat = xp.maximum(-motion * within / max(tuning.deadband, 1e-9), 0.0)
+    retreat = xp.maximum(-motion * within / xp.maximum(tuning.deadband, 1e-9), 0.0)
     return direction * (1.0 - (1.0 - tuning.away) * (1.0 - led) * retreat)
 
 
+class Scales(NamedTuple):
+    """How much of the identified friction there is now, a number or an array each [1].
+
+    :param dry: of all friction but the viscous.
+    :param viscous: of the viscous friction.
+    """
+
+    dry: Any
+    viscous: Any
+
+
+AS_IDENTIFIED = Scales(1.0, 1.0)
+
+
 def cancelling_torque(
-    law: FrictionLaw, p: Mapping[str, Any], share: Any, velocity: Any, motor: Any, external: Any
+    law: FrictionLaw,
+    p: Mapping[str, Any],
+    share: Any,
+    velocity: Any,
+    motor: Any,
+    external: Any,
+    scales: Scales = AS_IDENTIFIED,
 ) -> Any:
-    r"""A share of the friction that opposes a motion, and of the offset: :math:`s\,\tau_f^m - |s|\,\tau_0` [N m].
+    r"""A share of the friction that opposes a motion, and of the offset [N m].
+
+    :math:`s\,(s_c(\tau_f^m - K_v|\dot\theta|) + s_v K_v|\dot\theta|) - |s|\,\tau_0`.
 
     :param share: gain times direction, :math:`s = g d`.
     :param motor: motor torque :math:`\tau_m`, the feed-forward included [N m].
+    :param scales: :math:`s_c, s_v`.
     """
     xp = array_namespace(share, velocity, motor, external, *p.values())
     positive, negative = friction_budget(law, p, motor, external, velocity)
     against = positive if positive is negative else xp.where(share > 0.0, positive, negative)
+    if scales is not AS_IDENTIFIED:
+        against = scales.dry * against + (scales.viscous - scales.dry) * viscous_friction(
+            law, p, share, velocity
+        )
     return share * against - xp.abs(share) * p["torque_offset"] if law.offset else share * against
+
+
+def viscous_friction(law: FrictionLaw, p: Mapping[str, Any], direction: Any, velocity: Any) -> Any:
+    r"""Viscous part of the budget against motion in a direction, :math:`K_v^\pm|\dot\theta|` [N m]."""
+    xp = array_namespace(direction, velocity, *p.values())
+    slope = p["friction_viscous"]
+    if law.asymmetric:
+        slope = xp.where(direction < 0.0, p["friction_viscous_negative"], slope)
+    return slope * xp.abs(velocity)
 
 
 def probed(guess: Any, probe: Any, share: Any) -> Any:
@@ -210,6 +278,7 @@ class JointModel:
     :param values: parameter values by name.
     :param max_torque: the feed-forward stays within ± this, in the file's coordinates [N m].
     :param source: where the values come from, for messages.
+    :param tuning: rest and reversals, in the file's coordinates; from the servo's resolution if left out.
     """
 
     name: str
@@ -218,6 +287,7 @@ class JointModel:
     values: Mapping[str, float]
     max_torque: float
     source: str = ""
+    tuning: Tuning | None = None
 
 
 def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: EffortMeaning) -> None:
@@ -255,6 +325,11 @@ class FrictionModel:
         )
         self._probe = np.stack([PROBE * self.limit, 2.0 * PROBE * self.limit])
         self._none: FloatArray = np.zeros_like(self.limit)
+        one: FloatArray = np.ones_like(self.limit)
+        self._as_identified = Scales(one, one)
+        self._viscous = _viscous_slopes(joints)
+        self.at_rest = np.maximum(self._friction_at_rest(joints), 1e-9)
+        """Friction of each joint without load, as it starts to move [N m]."""
         self.load_dependent = any(joint.law.load != "none" for joint in joints)
         self._fixed_point = compiler(
             fixed_point, ("guess", "share", "probe", "wider", "here", "there", "limit")
@@ -266,23 +341,42 @@ class FrictionModel:
             index: Any = slice(None) if len(laws) == 1 else np.array(members)
             self._groups.append((index, _cancelling(law, [joints[k].values for k in members], compiler)))
 
+    @staticmethod
+    def _friction_at_rest(joints: Sequence[JointModel]) -> FloatArray:
+        rests = [max(friction_budget(j.law, j.values, 0.0, 0.0, 0.0)) for j in joints]
+        return np.array(rests, dtype=np.float64)
+
     def _cancelling(
         self,
         share: FloatArray,
         velocity: FloatArray,
         motor: FloatArray,
         external: FloatArray,
+        scales: Scales,
         guess: FloatArray,
         probe: FloatArray,
     ) -> FloatArray:
         """:func:`cancelling_torque` of all joints with a guess of it on the motor [N m]; shaped as ``probe``."""
         if len(self._groups) == 1:
-            return np.asarray(self._groups[0][1](share, velocity, motor, external, guess, probe))
+            return np.asarray(self._groups[0][1](share, velocity, motor, external, *scales, guess, probe))
         found = np.empty_like(probe)
         for index, formula in self._groups:
-            own = (array[index] for array in (share, velocity, motor, external, guess))
+            own = (array[index] for array in (share, velocity, motor, external, *scales, guess))
             found[..., index] = formula(*own, probe[..., index])
         return found
+
+    def budget(
+        self, direction: FloatArray, velocity: FloatArray, motor: FloatArray, external: FloatArray
+    ) -> FloatArray:
+        """Identified friction that opposes a motion, with the direction's sign, without limits [N m]."""
+        return self._cancelling(
+            direction, velocity, motor, external, self._as_identified, self._none, self._none
+        )
+
+    def viscous(self, direction: FloatArray, velocity: FloatArray) -> FloatArray:
+        """Viscous friction that opposes a motion, with the direction's sign (:func:`viscous_friction`) [N m]."""
+        slope = np.where(direction < 0.0, self._viscous[1], self._viscous[0])
+        return np.asarray(direction * slope * np.abs(velocity))
 
     def firmware_torque(
         self, goal: FloatArray, position: FloatArray, velocity: FloatArray, kp: FloatArray, supply: FloatArray
@@ -322,12 +416,13 @@ class FrictionModel:
 
     def feed_forward(
         self,
-        gain: float,
+        gain: float | FloatArray,
         direction: FloatArray,
         velocity: FloatArray,
         motor: FloatArray,
         external: FloatArray,
         guess: FloatArray | None = None,
+        scales: Scales | None = None,
     ) -> FloatArray:
         r"""Feed-forward torque within the limits [N m].
 
@@ -339,14 +434,16 @@ class FrictionModel:
             :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`: exact where
             the budget is linear in the torque (M3, M4, M5 but for the change of sign of a load term, M6
             nearly), and reached within a few cycles elsewhere, because the budget is convex in it.
+        :param scales: of the identified friction; as identified if left out.
         """
         share = gain * direction
+        scales = scales or self._as_identified
         if guess is None or not self.load_dependent:
-            torque = self._cancelling(share, velocity, motor, external, self._none, self._none)
+            torque = self._cancelling(share, velocity, motor, external, scales, self._none, self._none)
             return np.asarray(_clipped(torque, self.limit))
         # Two points in one call cost what one costs. Both lie on the side of the solution: at no
         # torque at all the quadratic term of M6 jumps.
-        here, there = self._cancelling(share, velocity, motor, external, guess, self._probe)
+        here, there = self._cancelling(share, velocity, motor, external, scales, guess, self._probe)
         return np.asarray(self._fixed_point(guess, share, *self._probe, here, there, self.limit))
 
 
@@ -358,12 +455,20 @@ def _cancelling(law: FrictionLaw, values: Sequence[Mapping[str, float]], compile
 
     def formula(*arguments: Any) -> Any:
         p = dict(zip(names, arguments[:count], strict=True))
-        share, velocity, motor, external, guess, probe = arguments[count:]
+        share, velocity, motor, external, dry, viscous, guess, probe = arguments[count:]
         total = motor + probed(guess, probe, share)
-        return cancelling_torque(law, p, share, velocity, total, external)
+        return cancelling_torque(law, p, share, velocity, total, external, Scales(dry, viscous))
 
-    further = ("share", "velocity", "motor", "external", "guess", "probe")
+    further = ("share", "velocity", "motor", "external", "dry", "viscous", "guess", "probe")
     return partial(compiler(formula, (*names, *further)), *arrays)
+
+
+def _viscous_slopes(joints: Sequence[JointModel]) -> FloatArray:
+    """:math:`K_v` of each joint for positive and negative motion, (2, n) [N m s/rad]."""
+    rows = [[j.values["friction_viscous"]] * 2 for j in joints]
+    for row, j in zip(rows, joints, strict=True):
+        row[1] = j.values.get("friction_viscous_negative", row[0]) if j.law.asymmetric else row[0]
+    return np.array(rows, dtype=np.float64).T.reshape(2, len(rows))
 
 
 def _ramps(actuator: Actuator) -> bool:

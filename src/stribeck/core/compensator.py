@@ -12,40 +12,46 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import le
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.adaptation import AdaptationSettings
 from stribeck.core.compensation import (
     EFFORT_MEANINGS,
+    SLOPE_TIME,
     Compiler,
     EffortMeaning,
     FrictionModel,
     JointModel,
+    Scales,
     Tuning,
     as_written,
     check_gain,
     intended_direction,
     motion_direction,
 )
-from stribeck.core.incoming import Command, Commands, JointOrder, Numbers, Order, picked
+from stribeck.core.goals import GoalPath
+from stribeck.core.incoming import Command, Commands, JointOrder, Numbers, Order, StreamClock, picked
 from stribeck.core.joint_map import JointMap
+from stribeck.core.observer import FrictionObserver, Motion
+from stribeck.core.plausibility import Plausibility
+from stribeck.core.residual import Delayed, Dynamics
 from stribeck.core.namespace import array_namespace
+from stribeck.core.travel import Travel
 from stribeck.errors import ConfigError
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 OutputMode = Literal["friction_only", "sum", "goal_offset", "current"]
 OUTPUT_MODES: tuple[OutputMode, ...] = get_args(OutputMode)
 
 LONGEST_STEP = 0.05
 """Longest time that the law sees pass between two states [s]."""
-
-VELOCITY_FILTER = 0.02
-"""Time constant of the measured velocity, where it is the slope of the positions [s]."""
 
 LOAD_FILTER = 0.05
 r"""Time constant of the measured motor torque from which the own share is taken [s].
@@ -70,8 +76,43 @@ TIMES_TO_FULL_TORQUE = 50.0
 """Default slew limit: the torque limit this many times per second."""
 
 
+Control = Literal["tracking", "impedance"]
+CONTROLS: tuple[Control, ...] = get_args(Control)
+
+SAFETY = 0.85
+"""Without a goal: this share of the friction that is surely there, at most."""
+
+CONTACT_TIME = 0.05
+"""Time constant with which the torque goes, and comes back, at a contact [s]."""
+
+STICK_TIME = 0.4
+"""Time in which the torque of a joint that sticks although its goal moves on grows by its friction at rest [s]."""
+
+FOLLOWING = 0.2
+"""A joint that moves at this share of its goal's velocity follows it."""
+
+BEYOND_PRESLIDING = 3.0
+"""Friction is what it is in motion so many presliding lengths after a turn."""
+
+RELEASE_TIME = 0.03
+"""Time constant with which that goes again as the joint moves [s]."""
+
+RESIDUAL_TIME = 0.02
+"""Shortest time constant of the momentum residual [s]."""
+
+VELOCITY_LOOP = 2.0
+"""The motion decides from a velocity that friction makes in so many loop times [1]."""
+
+LOOP_SHARE = 0.3
+r"""Largest frequency that the intention of a joint at rest may have, :math:`\omega_c T` [rad]."""
+
+
 class _DoubtError(Exception):
     """Why a state cannot be trusted."""
+
+
+class _BridgedError(Exception):
+    """Why a state says nothing, while the last one still holds for a moment."""
 
 
 class Output(NamedTuple):
@@ -100,7 +141,15 @@ class Settings:
     :param slew: largest change of torque [N m/s] in the coordinates of the parameter files; 0 for
         :data:`TIMES_TO_FULL_TORQUE` times each joint's limit.
     :param other_joints: whether states that hold joints without a parameter file count as a doubt.
-    :param tuning: rest and reversals.
+    :param tuning: rest and reversals of all joints, in the robot's coordinates; by default each joint's own.
+    :param control: what the goals are for. Where they are tracked the offset that the friction model leaves
+        is cancelled too; an impedance is to yield.
+    :param adapt: learn how much friction there is now, for joints whose dynamics are known.
+    :param sure: share of the identified friction that is there for sure, come what may [1].
+    :param loop_delay: from a measurement to the torque that it makes [s]; 0: two periods of the states.
+    :param state_lag: states that arrive later than others by more than this are not used [s].
+    :param learned_gain: the gain towards which that of a joint goes as its friction is learnt, at most
+        19/16 of ``gain``.
     """
 
     mode: OutputMode
@@ -111,7 +160,14 @@ class Settings:
     ramp_time: float = 0.5
     slew: float = 0.0
     other_joints: Literal["refuse", "ignore"] = "refuse"
-    tuning: Tuning = field(default_factory=Tuning)
+    tuning: Tuning | None = None
+    control: Control = "tracking"
+    adapt: bool = True
+    sure: float = 0.25
+    loop_delay: float = 0.0
+    state_lag: float = 0.1
+    learned_gain: float = 1.0
+    adaptation: AdaptationSettings = AdaptationSettings()
 
     def __post_init__(self) -> None:
         if self.mode not in OUTPUT_MODES:
@@ -124,7 +180,12 @@ class Settings:
         for name in ("state_timeout", "command_timeout"):
             if not 0.0 < getattr(self, name) <= 10.0:
                 raise ConfigError(f"{name} must be in (0, 10] s, found {getattr(self, name):g}")
-        for name in ("ramp_time", "slew"):
+        if self.control not in CONTROLS:
+            raise ConfigError(f"unknown control {self.control!r}; valid: {', '.join(CONTROLS)}")
+        for name in ("sure", "learned_gain"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ConfigError(f"{name} must be between 0 and 1, found {getattr(self, name):g}")
+        for name in ("ramp_time", "slew", "loop_delay", "state_lag"):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise ConfigError(f"{name} must be zero or positive, found {getattr(self, name):g}")
 
@@ -140,6 +201,16 @@ def _finite(values: FloatArray) -> bool:
     return all(map(math.isfinite, values.tolist()))
 
 
+class _State(NamedTuple):
+    """A measured state: in the robot's coordinates, and in those of the parameter files."""
+
+    stamp: float
+    joint_position: FloatArray
+    joint_velocity: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+
+
 class Compensator:
     """The compensation of some joints, without any middleware.
 
@@ -149,6 +220,7 @@ class Compensator:
     :param joints: parameters of each joint.
     :param maps: the robot's convention for each joint.
     :param compiler: makes the law's formulas faster.
+    :param dynamics: of the joints in the robot's coordinates and their order; without it nothing is learnt.
     :raises ConfigError: for settings that would not be stable (:func:`check_gain`).
     """
 
@@ -158,6 +230,7 @@ class Compensator:
         maps: Sequence[JointMap],
         settings: Settings,
         compiler: Compiler = as_written,
+        dynamics: Dynamics | None = None,
     ) -> None:
         if not joints:
             raise ConfigError("no joints to compensate; name joints and their parameter files")
@@ -174,14 +247,21 @@ class Compensator:
         self.names = tuple(names)
         self.settings = settings
         self.model = FrictionModel(joints, compiler)
-        tuning = settings.tuning
-        self._intended = compiler(
-            lambda velocity, error, rate: intended_direction(velocity, error, rate, tuning),
-            ("velocity", "error", "rate"),
-        )
-        self._moving = compiler(lambda velocity: motion_direction(velocity, tuning), ("velocity",))
-        self._eased = compiler(eased, ("applied", "wanted", "reach"))
         self.map = JointMap.stacked(maps)
+        self._base_tuning = self._tuning = self._initial_tuning(joints)
+        self._tuned_for: FloatArray | None = None
+        names_of_tuning = tuple(vars(Tuning()))
+        self._intended = compiler(
+            lambda velocity, error, rate, *own: intended_direction(velocity, error, rate, Tuning(*own)),
+            ("velocity", "error", "rate", *names_of_tuning),
+        )
+        self._moving = compiler(
+            lambda velocity, moving_velocity: motion_direction(
+                velocity, Tuning(moving_velocity=moving_velocity)
+            ),
+            ("velocity", "moving_velocity"),
+        )
+        self._eased = compiler(eased, ("applied", "wanted", "reach"))
         self.gain = settings.gain
         self.enabled = False
         self.doubt: str | None = "not enabled"
@@ -192,12 +272,27 @@ class Compensator:
         slew = np.full(len(names), settings.slew)
         self._slew = np.where(slew > 0.0, slew, TIMES_TO_FULL_TORQUE * self.model.limit)
         self._order = JointOrder(self.names)
-        self._commands = Commands(len(names))
+        self._commands, self._goals = Commands(len(names)), Commands(len(names))
+        self._path, self._travel = GoalPath(len(names)), Travel(len(names))
+        self._clock = StreamClock()
+        step = np.array([joint.actuator.resolution for joint in joints]) / self.map.ratio
+        self._plausibility = Plausibility(
+            names, step, np.abs(self.map.velocity(self._tuning.moving_velocity))
+        )
+        self._period = 0.0
+        self._bridged: str | None = None
+        self._own, self._controller = Delayed(settings.loop_delay), Delayed(settings.loop_delay)
+        self._contact: FloatArray = np.zeros(len(names))
+        self._boost: FloatArray = np.zeros(len(names))
+        self._dynamics = dynamics
+        self.observer: FrictionObserver | None = None
         self._telemetry: deque[tuple[float, str, float, float]] = deque()
         self._state_arrival = -math.inf
         self._stamp: float | None = None
         self._ramp = 0.0
         self._zero: FloatArray = np.zeros(len(names))
+        self._nothing: FloatArray = np.full(len(names), np.nan)
+        self._nowhere: BoolArray = np.zeros(len(names), dtype=np.bool_)
         self._applied = self._solution = self._slope = self._zero
         self._last_position: FloatArray | None = None
         self._load: FloatArray | None = None
@@ -212,6 +307,8 @@ class Compensator:
         while self._telemetry:
             self._take_telemetry()
         self._stamp = None
+        self._clock.restart()
+        self._plausibility.restart()
         self._fall_to_zero("no valid states yet")
 
     def disable(self, reason: str = "not enabled") -> None:
@@ -269,10 +366,50 @@ class Compensator:
         A command counts for the states that are stamped after it, or that arrive after it where it has
         no stamp. One that does not name every joint does not count.
         """
+        command = self._command(names, position, velocity, effort)
+        if command is not None and self._take(self._commands, arrival, stamp, command):
+            time = stamp if stamp is not None else self._stamp
+            if time is not None:
+                self._controller.add(time, command.effort)
+
+    def on_goal(
+        self,
+        arrival: float,
+        stamp: float | None,
+        names: Sequence[str] | None,
+        position: Numbers,
+        velocity: Numbers,
+    ) -> None:
+        """Where a controller wants the joints, told beside its commands; fields may be empty.
+
+        From the first one on, goals are taken from here instead of from the commands.
+        """
+        goal = self._command(names, position, velocity, ())
+        if goal is not None:
+            self._take(self._goals, arrival, stamp, goal)
+
+    def _command(
+        self, names: Sequence[str] | None, position: Numbers, velocity: Numbers, effort: Numbers
+    ) -> Command | None:
         order, _ = self._order.of(self.names if names is None else tuple(names), strict=False)
-        if order is not None:
-            command = Command(*(picked(values, order) for values in (position, velocity, effort)))
-            self._commands.add(arrival, stamp, command)
+        if order is None:
+            return None
+        return Command(*(picked(values, order) for values in (position, velocity, effort)))
+
+    def _take(self, commands: Commands, arrival: float, stamp: float | None, command: Command) -> bool:
+        return commands.add(arrival, stamp, command, self._clock.offset, self.settings.command_timeout)
+
+    @property
+    def notice(self) -> str | None:
+        """What is said although the torque is what it should be: clocks that differ."""
+        for what, commands in (("goals", self._goals), ("commands", self._commands)):
+            if commands.difference:
+                side = "behind" if commands.difference > 0.0 else "ahead of"
+                return (
+                    f"{what} are stamped {abs(commands.difference):.3f} s {side} the states: they count from their "
+                    "arrival on; synchronise the clocks"
+                )
+        return None
 
     def on_state(
         self,
@@ -282,19 +419,31 @@ class Compensator:
         position: Numbers,
         velocity: Numbers,
         effort: Numbers,
+        now: float | None = None,
     ) -> FloatArray:
         """Friction torque for a measured state, (n,) [N m]: also :attr:`torque`, zero in doubt.
+
+        One state that comes twice, late or jumps is as if it were lost: the torque stays for as long as no
+        state at all would leave it.
 
         :param arrival: when it came, on a steady clock [s].
         :param stamp: header stamp [s].
         :param velocity: may be empty: the slope of the positions is taken.
         :param effort: may be empty where it has no meaning or is not needed.
+        :param now: the time by the clock of the stamps, where that need not run as the steady one does:
+            simulated time [s].
         """
         if not self.enabled:
             return self.torque
         try:
             with np.errstate(all="ignore"):  # what is absurd ends at the limits, or in doubt
+                self._check_lag(arrival if now is None else now, stamp)
                 return self._follow(arrival, stamp, names, position, velocity, effort)
+        except _BridgedError as lost:
+            self._bridged = str(lost)
+            if self.doubt is None and arrival - self._state_arrival <= self.settings.state_timeout:
+                return self.torque
+            return self._fall_to_zero(self._bridged)
         except _DoubtError as doubt:
             return self._fall_to_zero(str(doubt))
 
@@ -339,6 +488,19 @@ class Compensator:
 
     # -- inside
 
+    def _check_lag(self, now: float, stamp: float) -> None:
+        """Refuse a state that came later than others.
+
+        :raises _BridgedError: for it.
+        """
+        if not math.isfinite(stamp):
+            return
+        if self._stamp is not None and stamp < self._stamp - self.settings.state_timeout:
+            self._clock.restart()  # time jumped back
+        lag = self._clock.lag(now, stamp)
+        if lag > self.settings.state_lag:
+            raise _BridgedError(f"states arrive {lag:.2f} s late")
+
     def _follow(
         self,
         arrival: float,
@@ -351,25 +513,32 @@ class Compensator:
         """:meth:`on_state` of an enabled compensator.
 
         :raises _DoubtError: if the state says nothing that can be trusted.
+        :raises _BridgedError: if it alone says nothing.
         """
         order, before, gap = self._placed(tuple(names), stamp)
         if gap is not None:
             self._fall_to_zero(gap)
-        dt = 0.0 if before is None else min(stamp - before, LONGEST_STEP)
+        elapsed = 0.0 if before is None else stamp - before
+        dt = min(elapsed, LONGEST_STEP)
         at, speed, load = (picked(values, order) for values in (position, velocity, effort))
-        if not (_finite(at) and (_finite(speed) or not len(velocity))):
+        told = len(velocity) > 0
+        if not (_finite(at) and (_finite(speed) or not told)):
             raise _DoubtError("position or velocity is not a number")
+        if before is not None and (jump := self._plausibility.jump(at, speed, elapsed)) is not None:
+            raise _BridgedError(jump)
+        self._stamp, self._bridged = stamp, None
         while self._telemetry and self._telemetry[0][0] + TELEMETRY_DELAY < stamp:
             self._take_telemetry()
         if self._needs_gain and not (self.kp > 0.0).all():
             raise _DoubtError("the firmware gain is not known: no telemetry yet, and no p_gain is set")
-        speed = (
-            self.map.servo_velocity(speed)
-            if len(velocity)
-            else self._slope_of(self.map.servo_position(at), dt)
-        )
-        command, rate = self._commands.before(stamp, arrival, self.settings.command_timeout)
-        wanted = self._wanted(at, speed, self.map.servo_torque(load), command, rate, dt)
+        if not told:
+            speed = self._slope_of(at, dt)
+        frozen = self._plausibility.frozen(at, speed, dt) if dt > 0.0 or before is None else None
+        if frozen is not None and told:
+            raise _DoubtError(frozen)
+        self._period = self._period + 0.05 * (dt - self._period) if self._period else dt
+        state = _State(stamp, at, speed, self.map.servo_position(at), self.map.servo_velocity(speed))
+        wanted = self._wanted(state, self.map.servo_torque(load), load, self._wishes(stamp, arrival), dt)
         if not _finite(wanted):
             raise _DoubtError("position, velocity or effort is out of all proportion")
         self._state_arrival, self.doubt = arrival, gap
@@ -378,27 +547,46 @@ class Compensator:
             wanted = self._ramp * wanted
         self._applied = self._eased(self._applied, wanted, self._slew * dt)
         self.torque = self.map.torque(self._applied)
+        self._own.add(stamp, self.torque)
         return self.torque
+
+    def _wishes(self, stamp: float, arrival: float) -> tuple[Command | None, FloatArray]:
+        """Command and commanded velocity that count for a state: goals by their own topic, where they have one."""
+        timeout = self.settings.command_timeout
+        command, rate = self._commands.before(stamp, arrival, timeout)
+        if not self._goals:
+            return command, rate
+        goal, rate = self._goals.before(stamp, arrival, timeout)
+        effort = self._nothing if command is None else command.effort
+        if goal is None:
+            return (None if command is None else Command(self._nothing, self._nothing, effort)), rate
+        return Command(goal.position, goal.velocity, effort), rate
 
     def _placed(self, names: tuple[str, ...], stamp: float) -> tuple[Order, float | None, str | None]:
         """Order of the joints in a state, stamp of the state before it, and why it is a first one again.
 
-        :raises _DoubtError: if the joints are not ours, or time stands still.
+        :raises _DoubtError: if the joints are not ours, or the stamp is none.
+        :raises _BridgedError: if time stands still, or a state comes after a later one.
         """
-        before, self._stamp = self._stamp, stamp if math.isfinite(stamp) else None
         order, problem = self._order.of(names, strict=self.settings.other_joints == "refuse")
         if order is None:
             raise _DoubtError(problem)
-        if self._stamp is None:
+        if not math.isfinite(stamp):
             raise _DoubtError("a stamp is not a number")
+        before, timeout = self._stamp, self.settings.state_timeout
         if before is None:
             return order, None, None
         if stamp == before:
-            raise _DoubtError("time stands still: a state came twice")
+            raise _BridgedError("time stands still: a state came twice")
+        if before - timeout < stamp < before:
+            raise _BridgedError("a state came after a later one")
         if stamp < before:
+            self._plausibility.restart()
             return order, None, "time jumped back"
-        if stamp - before > self.settings.state_timeout:
-            return order, None, f"no states for {1e3 * (stamp - before):.0f} ms"
+        if stamp - before > timeout:
+            gap = self._bridged or f"no states for {1e3 * (stamp - before):.0f} ms"
+            self._plausibility.restart()
+            return order, None, gap
         return order, before, None
 
     def _set_telemetry(self, joint: str, kp: float, supply_voltage: float) -> None:
@@ -424,58 +612,216 @@ class Compensator:
         self._applied = self._solution = self._slope = self._zero
         self._last_position = None
         self._load = None
+        self._contact = self._boost = self._zero
+        self._path.restart()
+        self._travel.restart()
+        self._own.clear()
+        if self.observer is not None:
+            self.observer.restart()
 
     def _slope_of(self, at: FloatArray, dt: float) -> FloatArray:
         if self._last_position is not None and dt > 0.0:
-            share = min(1.0, dt / VELOCITY_FILTER)
+            share = min(1.0, dt / SLOPE_TIME)
             self._slope = self._slope + share * ((at - self._last_position) / dt - self._slope)
         self._last_position = at
         return self._slope
 
     def _wanted(
         self,
-        at: FloatArray,
-        speed: FloatArray,
+        state: _State,
         effort: FloatArray,
-        command: Command | None,
-        rate: FloatArray,
+        measured: FloatArray,
+        wishes: tuple[Command | None, FloatArray],
         dt: float,
     ) -> FloatArray:
         """Feed-forward torque of the law, (n,), before ramp and slew.
 
+        :param effort: measured effort in the parameter files' coordinates, ``measured`` in the robot's.
         :raises _DoubtError: for an effort that is needed and cannot be.
         """
-        motor = None
-        if command is not None:
-            at, gain, goal = self.map.servo_position(at), self.gain, self.map.servo_position(command.position)
-            error = np.where(np.isfinite(goal), goal - at, 0.0)
-            direction = self._intended(speed, error, self.map.servo_velocity(rate))
-            motor = self._controller_torque(at, speed, goal, command)
+        tuning, speed = self._tuning, state.velocity
+        motion = self._moving(speed, tuning.moving_velocity)
+        command, rate = wishes
+        if command is None:
+            goal, rate, known = self._nothing, self._zero, self._nowhere
         else:
-            # Without any command nothing tells motion that is wanted from motion that the
-            # compensation causes itself: never more than the friction.
-            gain, direction = min(self.gain, 1.0), self._moving(speed)
+            goal, rate = self.map.servo_position(command.position), self.map.servo_velocity(rate)
+            known = np.isfinite(goal) | np.isfinite(command.velocity)
+        motor, external = self._loads(state, effort, command, goal, dt)
+        led = self._zero
+        if known.any():
+            error = np.where(np.isfinite(goal), goal - state.position, 0.0)
+            behind = error - np.minimum(np.maximum(error, -tuning.deadband), tuning.deadband)
+            self._path.update(goal, rate, behind, motion, dt, tuning.presliding, tuning.command_velocity)
+            led = np.where(known, self._path.share, 0.0)
+        travel, path = self._travel, self._path.direction
+        travel.update(state.position, speed, tuning.deadband, dt)
+        leads = known & self._path.leads
+        slowest = np.maximum(FOLLOWING * np.abs(rate), 0.3 * tuning.command_velocity)
+        follows = (travel.velocity * path > slowest) & (travel.direction * path > 0.0)
+        beyond = travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband
+        how = Motion(
+            speed, np.where(leads, path, motion), motor, external, leads, leads & follows & beyond
+        )
+        self._observe(state, measured, how, dt)
+        direction = motion
+        if known.any():
+            direction = np.where(known, self._intended(speed, error, rate, *vars(tuning).values()), motion)
+            direction = led * self._path.direction + (1.0 - led) * direction
+        gain, scales = self._strength(known, led)
+        slower = np.maximum(travel.velocity * path, 0.0)
+        slower = np.where(np.abs(rate) > 0.0, np.minimum(np.abs(rate), slower), slower)
+        at = led * slower * path + (1.0 - led) * speed
+        guess = self._solution if self._looks_at_load else None
+        torque = self.model.feed_forward(gain, direction, at, motor, external, guess, scales)
+        self._solution = torque
+        return self._bounded(torque, direction, led, known, self._stuck(state, goal, rate, leads & ~follows, dt))
+
+    def _stuck(
+        self, state: _State, goal: FloatArray, rate: FloatArray, lagging: BoolArray, dt: float
+    ) -> FloatArray:
+        """What a joint is given beside its friction while it sticks although its goal moves on, (n,) [N m]."""
+        path = self._path.direction
+        behind = path * (goal - state.position) > self._tuning.deadband
+        sticks = lagging & behind & (self._contact < 0.5)
+        grown = self._boost + dt / STICK_TIME
+        most = 0.3 if self.observer is None else self.observer.doubtful
+        self._boost = np.where(sticks, np.minimum(grown, most), self._boost * math.exp(-dt / RELEASE_TIME))
+        return np.asarray(self._boost * path * self.model.at_rest)
+
+    def _loads(
+        self, state: _State, effort: FloatArray, command: Command | None, goal: FloatArray, dt: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Motor torque without the own feed-forward and external torque, (n,) [N m], zero where they do not matter."""
         if not self._looks_at_load:
-            return self.model.feed_forward(gain, direction, speed, self._zero, self._zero)
+            return self._zero, self._zero
+        motor = None if command is None else self._controller_torque(state, goal, command)
         if self.settings.effort_meaning == "link":
             external = -self._possible(effort)
-            motor = -external if motor is None else self._possible(motor)
-        elif motor is None:
+            return (-external if motor is None else self._possible(motor)), external
+        if motor is None:
             motor = self._own_share_removed(self._possible(effort), dt)
-            external = -motor
-        else:
-            self._load = None
-            external = -self._possible(motor)
-        self._solution = self.model.feed_forward(gain, direction, speed, motor, external, self._solution)
-        return self._solution
+            return motor, -motor
+        self._load = None
+        return motor, -self._possible(motor)
+
+    def _strength(self, known: BoolArray, led: FloatArray) -> tuple[FloatArray, Scales | None]:
+        """Gain of each joint, and the scales of its identified friction.
+
+        Without a goal nothing tells motion that is wanted from motion that the compensation causes itself:
+        never more than a share of the friction that is surely there.
+        """
+        gain, sure = self.gain, self.settings.sure
+        observer = self.observer
+        if observer is None:
+            if known.all():
+                return np.full(len(known), gain), None
+            surely = min(gain, 1.0) * min(sure / SAFETY, 1.0) * SAFETY
+            return np.where(known, gain, surely), None
+        reached = max(gain, min(self.settings.learned_gain, gain * 1.25))
+        learned = gain + led * observer.certainty * (reached - gain)
+        scales, low = observer.scales, observer.surely(sure / SAFETY)
+        return np.where(known, learned, min(gain, 1.0) * SAFETY), Scales(
+            np.where(known, scales.dry, low.dry), np.where(known, scales.viscous, low.viscous)
+        )
+
+    def _bounded(
+        self,
+        torque: FloatArray,
+        direction: FloatArray,
+        led: FloatArray,
+        known: BoolArray,
+        stuck: FloatArray,
+    ) -> FloatArray:
+        """The torque with the offset that the law leaves, on the dissipative side, without that at a contact."""
+        observer = self.observer
+        if observer is None:
+            return torque
+        if self.settings.control == "tracking":
+            added = torque + led * np.abs(direction) * observer.offset + stuck
+            torque = np.where(direction * added > 0.0, added, 0.0)
+            torque = np.minimum(np.maximum(torque, -self.model.limit), self.model.limit)
+        return np.asarray(torque * (1.0 - self._contact))
+
+    def _observe(
+        self,
+        state: _State,
+        effort: FloatArray,
+        how: Motion,
+        dt: float,
+    ) -> None:
+        """What the momentum of the joints tells of their friction, and of contacts."""
+        if self._dynamics is None or not self.settings.adapt:
+            return
+        acting = self._acting(state.stamp, effort)
+        if acting is None:
+            return
+        if self.observer is None:
+            self.observer = self._make_observer()
+        observer = self.observer
+        observer.update(state.joint_position, state.joint_velocity, acting, how, dt)
+        self._follow_inertia(observer)
+        share = min(1.0, dt / CONTACT_TIME)
+        held = observer.contact & (np.abs(self._travel.velocity) < self._tuning.command_velocity)
+        self._contact = self._contact + share * (held - self._contact)
+
+    def _acting(self, stamp: float, effort: FloatArray) -> FloatArray | None:
+        """Torque of the motors that acts at a state, in the robot's coordinates [N m], if it is known."""
+        if self.settings.mode == "sum":
+            delay = self._loop_delay()
+            self._own.delay = self._controller.delay = delay
+            own, controller = self._own.at(stamp), self._controller.at(stamp)
+            if own is None or controller is None or not _finite(controller):
+                return None
+            return own + controller
+        return effort if self.settings.effort_meaning == "motor" and _finite(effort) else None
+
+    def _loop_delay(self) -> float:
+        return self.settings.loop_delay or 2.0 * self._period
+
+    def _make_observer(self) -> FrictionObserver:
+        assert self._dynamics is not None
+        slowest = max(RESIDUAL_TIME, 4.0 * (self._loop_delay() + self._period))
+        constants = np.full(len(self.names), slowest)
+        return FrictionObserver(self.model, self._dynamics, self.map, constants, self.settings.adaptation)
+
+    def _follow_inertia(self, observer: FrictionObserver) -> None:
+        r"""Widths below which the loop through motion or error would be too steep for its delay.
+
+        Held by all loops that were simulated: :math:`1.5\,g F_s/e_w \le J\omega_c^2`, :math:`\omega_c = 0.3/T`.
+        """
+        inertia = observer.residual.inertia
+        if inertia is None or inertia is self._tuned_for:
+            return
+        self._tuned_for = inertia
+        diagonal = (inertia if inertia.ndim == 1 else np.diagonal(inertia)) / self.map.ratio**2
+        loop = self._loop_delay() + self._period
+        friction = np.asarray(observer.scales.dry * self.model.at_rest)
+        width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / diagonal
+        moving = VELOCITY_LOOP * friction * loop / diagonal
+        base = self._base_tuning
+        self._tuning = replace(
+            base,
+            error_width=np.maximum(base.error_width, width),
+            moving_velocity=np.maximum(base.moving_velocity, moving),
+        )
+
+    def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:
+        """Rest and reversals of each joint, in the coordinates of the parameter files."""
+        said = self.settings.tuning
+        if said is None:
+            own = [j.tuning or Tuning.of_resolution(j.actuator.resolution) for j in joints]
+            return Tuning.stacked(own)
+        ratios = {name: 1.0 if name == "away" else self.map.ratio for name in vars(said)}
+        n = len(joints)
+        return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(said, name) for name in ratios})
 
     def _controller_torque(
-        self, at: FloatArray, speed: FloatArray, goal: FloatArray, command: Command
+        self, state: _State, goal: FloatArray, command: Command
     ) -> FloatArray | None:
         """The controller's torque without feed-forward, where the output mode knows it."""
         found = None
-        if not self._looks_at_load:
-            return None
+        at, speed = state.position, state.velocity
         if self.settings.mode == "sum":
             found = np.asarray(self.map.servo_torque(command.effort))
         elif self.settings.mode == "goal_offset":

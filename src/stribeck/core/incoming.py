@@ -30,6 +30,19 @@ COMMAND_FILTER = 0.02
 """Time constant of the commanded velocity, where it is the slope of the goals [s]."""
 
 
+CLOCK_DRIFT = 2e-4
+"""Clocks of different machines may drift apart by so much [s/s]."""
+
+CLOCK_JITTER = 0.05
+"""Commands that lie as far behind their arrivals, give or take this, are told by one clock [s]."""
+
+AGREEING_COMMANDS = 3
+"""So many commands must agree before their clock is held for another one."""
+
+LARGEST_CLOCK_DIFFERENCE = 1.0
+"""Commands that are further off than this are not held for those of another clock [s]."""
+
+
 class Command(NamedTuple):
     """What a controller wants, (n,) each, NaN where it does not say.
 
@@ -85,49 +98,119 @@ def picked(values: Numbers, order: Order) -> FloatArray:
         return np.asarray(np.concatenate([given, np.full(missing, np.nan)])[order])
 
 
+class StreamClock:
+    """How far the stamps of a stream lie behind their arrivals: a clock that differs, or messages that are late.
+
+    The least that was seen since the stream began is taken for the clocks, what exceeds it for lateness.
+    """
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget."""
+        self.offset: float | None = None
+        self._arrival = math.nan
+
+    def lag(self, arrival: float, stamp: float) -> float:
+        """How late a message is [s]; clocks may drift by :data:`CLOCK_DRIFT`."""
+        behind = arrival - stamp
+        if self.offset is None or not behind > self.offset:
+            self.offset = behind
+        else:
+            elapsed = max(arrival - self._arrival, 0.0)
+            self.offset = min(behind, self.offset + CLOCK_DRIFT * elapsed)
+        self._arrival = arrival
+        return behind - self.offset
+
+
+class _Kept(NamedTuple):
+    stamp: float | None
+    arrival: float
+    command: Command
+    rate: FloatArray
+
+
 class Commands:
     """The last commands of a controller.
 
     Those with a stamp count for the states that are stamped after them, however close to them they
-    arrive; so a recording played at any rate pairs them alike. Those without count from their arrival on.
+    arrive; so a recording played at any rate pairs them alike. Those without count from their arrival on,
+    and so do those of a clock that is not that of the states.
     """
 
     def __init__(self, joints: int) -> None:
         self._zero: FloatArray = np.zeros(joints)
-        self._kept: deque[tuple[float | None, Command, FloatArray]] = deque(maxlen=KEPT_COMMANDS)
-        self._arrival = -math.inf
+        self._kept: deque[_Kept] = deque(maxlen=KEPT_COMMANDS)
+        self._agreeing = 0
+        self._clock = math.nan
+        self.difference = 0.0
+        """How far the clock of the stamps lies behind that of the states, where that matters [s]."""
 
-    def add(self, arrival: float, stamp: float | None, command: Command) -> None:
-        """Take in a command; one whose stamp lies before that of the last begins anew."""
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def add(
+        self,
+        arrival: float,
+        stamp: float | None,
+        command: Command,
+        states_behind: float | None = None,
+        timeout: float = math.inf,
+    ) -> bool:
+        """Take in a command; one whose stamp lies before that of the last begins anew.
+
+        :param states_behind: how far stamps of states lie behind their arrivals [s], where that is known.
+        :param timeout: a command that was older than this when it came is not taken [s].
+        :returns: whether it was taken.
+        """
         if not math.isfinite(arrival if stamp is None else stamp):
-            return
+            return False
+        if stamp is not None and states_behind is not None and not self._in_time(
+            arrival, arrival - stamp - states_behind, timeout
+        ):
+            return False
         with np.errstate(all="ignore"):
             rate = self._velocity(arrival, stamp, command)
-        self._kept.append((stamp, command, rate))
-        self._arrival = arrival
+        self._kept.append(_Kept(stamp, arrival, command, rate))
+        return True
 
     def latest(self, now: float, timeout: float) -> Command | None:
         """The last command, if it arrived within ``timeout`` before ``now`` [s]."""
-        if not self._kept or not now - self._arrival <= timeout:
+        if not self._kept or not now - self._kept[-1].arrival <= timeout:
             return None
-        return self._kept[-1][1]
+        return self._kept[-1].command
 
     def before(self, stamp: float, arrival: float, timeout: float) -> tuple[Command | None, FloatArray]:
         """The last command before a state and its velocity; none if it is older than ``timeout`` [s]."""
-        for given, command, rate in reversed(self._kept):
-            age = arrival - self._arrival if given is None else stamp - given
-            if given is None or age > 0.0:
+        for kept in reversed(self._kept):
+            by_arrival = kept.stamp is None or self.difference != 0.0
+            age = arrival - kept.arrival if by_arrival else stamp - (kept.stamp or 0.0)
+            if by_arrival or age > 0.0:
                 if age <= timeout:
-                    return command, rate
+                    return kept.command, kept.rate
                 break
         return None, self._zero
+
+    def _in_time(self, arrival: float, behind: float, timeout: float) -> bool:
+        """Whether a command is fresh, or old by a clock that differs: one that differs always alike."""
+        if abs(behind) <= 0.5 * timeout:
+            self._agreeing, self._clock, self.difference = 0, math.nan, 0.0
+            return True
+        before = self._kept[-1].arrival if self._kept else -math.inf
+        alike = abs(behind - self._clock) <= CLOCK_JITTER and arrival > before
+        self._agreeing = self._agreeing + 1 if alike else 0
+        self._clock = behind
+        if self._agreeing >= AGREEING_COMMANDS and abs(behind) <= LARGEST_CLOCK_DIFFERENCE:
+            self.difference = behind
+        return behind <= timeout or self.difference != 0.0
 
     def _velocity(self, arrival: float, stamp: float | None, command: Command) -> FloatArray:
         """Commanded velocity: as said, else the filtered slope of the goals."""
         slope = self._zero
         if self._kept:
-            last_stamp, last, rate = self._kept[-1]
-            before = self._arrival if last_stamp is None else last_stamp
+            last_stamp, last_arrival, last, rate = self._kept[-1]
+            before = last_arrival if last_stamp is None else last_stamp
             elapsed = (arrival if stamp is None else stamp) - before
             if elapsed < 0.0:
                 self._kept.clear()

@@ -1,0 +1,85 @@
+"""Whether measured states belong to one motion: positions that stand still, jumps that no joint can make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+FROZEN_TIME = 0.05
+"""A position that stands still for so long while the velocity says otherwise is frozen [s]."""
+
+FROZEN_STEPS = 4.0
+"""... and by so many steps of the position it should have moved."""
+
+COARSEST_STEP = 0.003
+"""As long as no step of a position was seen, it may be as coarse as this [rad]."""
+
+LARGEST_MISFIT = 0.05
+"""Positions and velocities may disagree by so much from one state to the next [rad]."""
+
+
+class Plausibility:
+    """Watches the states of n joints.
+
+    :param names: of the joints, for messages.
+    :param resolution: steps of the positions, as far as they are known, (n,) [rad].
+    :param moving: velocity from which a joint moves, (n,) [rad/s].
+    """
+
+    def __init__(self, names: Sequence[str], resolution: FloatArray, moving: FloatArray) -> None:
+        self._names = tuple(names)
+        self._step = resolution
+        self._moving = moving
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the states so far; what a step of a position is stays known."""
+        n = len(self._names)
+        self._at: FloatArray | None = None
+        self._speed: FloatArray = np.zeros(n)
+        self._still: FloatArray = np.zeros(n)
+        self._missed: FloatArray = np.zeros(n)
+        self._seen: FloatArray = np.full(n, COARSEST_STEP)
+
+    def jump(self, at: FloatArray, speed: FloatArray, dt: float) -> str | None:
+        """Why a state cannot follow the one before it, if so; nothing is remembered.
+
+        :param at: positions (n,) [rad].
+        :param speed: velocities as measured, NaN where they are not (n,) [rad/s].
+        :param dt: time since the last state that was taken [s].
+        """
+        if self._at is None:
+            return None
+        measured = np.where(np.isfinite(speed), speed, self._speed)
+        mean, larger = 0.5 * (measured + self._speed), np.maximum(np.abs(measured), np.abs(self._speed))
+        misfit = np.abs(at - self._at - mean * dt)
+        allowed = LARGEST_MISFIT + 8.0 * self._step + larger * dt
+        if not (misfit > allowed).any():
+            return None
+        k = int(np.argmax(misfit - allowed))
+        return f"{self._names[k]} jumps by {at[k] - self._at[k]:.3g} rad in {1e3 * dt:.0f} ms"
+
+    def frozen(self, at: FloatArray, speed: FloatArray, dt: float) -> str | None:
+        """Take in a state; which joint's position stands still although its velocity moves it."""
+        if self._at is not None:
+            change = np.abs(at - self._at)
+            stands = change == 0.0
+            self._seen = np.where(stands, self._seen, np.minimum(self._seen, change))
+            moves = np.abs(speed) > 0.5 * self._moving
+            self._still = np.where(stands, self._still + dt, 0.0)
+            self._missed = np.where(stands, self._missed + np.where(moves, speed * dt, 0.0), 0.0)
+        self._at, self._speed = at, speed
+        late = (self._still >= FROZEN_TIME) & (
+            np.abs(self._missed) > FROZEN_STEPS * np.maximum(self._step, self._seen)
+        )
+        if not late.any():
+            return None
+        k = int(np.argmax(late))
+        return (
+            f"the position of {self._names[k]} stands still for {1e3 * self._still[k]:.0f} ms while its velocity "
+            f"says {speed[k]:.3g} rad/s"
+        )

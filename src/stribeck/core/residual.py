@@ -1,0 +1,119 @@
+r"""The torque that a model lacks: generalised momentum observer, discrete and with delayed commands.
+
+With :math:`M(q)\ddot q + h(q, \dot q) = \tau + \tau_x` and the momentum :math:`p = M\dot q`, a first-order
+filter of time constant T on both sides gives
+
+.. math:: r = \frac{p - p_f}{T} - F[\tau - h], \qquad \dot p_f = \frac{p - p_f}{T},
+
+which is :math:`F[\tau_x]`, friction and contact alike, without an acceleration having been measured. It is
+the observer of De Luca, Albu-Schäffer, Haddadin, Hirzinger, "Collision Detection and Safe Reaction with the
+DLR-III Lightweight Manipulator Arm", 2006, doi:10.1109/IROS.2006.282053, with gain 1/T. The model is held
+between its evaluations; when M changes, :math:`p_f` moves with it, so that only :math:`M\ddot q` is seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Dynamics(Protocol):
+    """Inertia and the torque of gravity and velocities of some joints."""
+
+    def mass_matrix_and_bias(self, q: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """:math:`M(q)`, (n, n) or its diagonal (n,), and :math:`h(q, \\dot q)`, (n,)."""
+
+
+class LowPass:
+    """First-order filter of several signals at once: it holds their smoothed values.
+
+    :param shape: of what is filtered.
+    :param time_constant: T [s], a number or an array that broadcasts.
+    """
+
+    def __init__(self, shape: tuple[int, ...], time_constant: float | FloatArray) -> None:
+        self.time_constant = time_constant
+        self.value: FloatArray = np.zeros(shape)
+
+    def update(self, x: FloatArray, share: float | FloatArray) -> FloatArray:
+        """The smoothed values after a step with x, of which ``share`` = 1 − exp(−Δt/T) is taken."""
+        self.value = self.value + share * (x - self.value)
+        return self.value
+
+
+class MomentumResidual:
+    """Residual torque of joints, (n,) [N m], in the coordinates of the dynamics.
+
+    :param dynamics: the model.
+    :param time_constant: T of each joint [s], (n,).
+    :param period: the model is evaluated at most so often [s].
+    """
+
+    def __init__(self, dynamics: Dynamics, time_constant: FloatArray, period: float = 0.005) -> None:
+        self.dynamics, self.time_constant, self.period = dynamics, time_constant, period
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was measured."""
+        self.share: FloatArray = np.zeros_like(self.time_constant)
+        self.inertia: FloatArray | None = None
+        self._bias = self._lacking = np.zeros_like(self.time_constant)
+        self._momentum: FloatArray | None = None
+        self._age = math.inf
+
+    def update(self, q: FloatArray, v: FloatArray, torque: FloatArray, dt: float) -> FloatArray:
+        r"""The residual after a step.
+
+        :param torque: all that the motors are known to make, as it acts at this measurement [N m].
+        :param dt: time since the last step [s].
+        """
+        self._age += dt
+        before = self.inertia
+        if self.inertia is None or self._age >= self.period:
+            self.inertia, self._bias = self.dynamics.mass_matrix_and_bias(q, v)
+            self._age = 0.0
+        momentum = self._product(self.inertia, v)
+        if self._momentum is None:
+            self._momentum = momentum
+        elif before is not None and before is not self.inertia:
+            self._momentum = self._momentum + self._product(self.inertia - before, v)
+        self.share = -np.expm1(-dt / self.time_constant)
+        self._momentum = self._momentum + self.share * (momentum - self._momentum)
+        self._lacking = self._lacking + self.share * (torque - self._bias - self._lacking)
+        return np.asarray((momentum - self._momentum) / self.time_constant - self._lacking)
+
+    @staticmethod
+    def _product(inertia: FloatArray, v: FloatArray) -> FloatArray:
+        return np.asarray(inertia * v if inertia.ndim == 1 else inertia @ v)
+
+
+class Delayed:
+    """What was said some time ago: torques act later than they are sent.
+
+    :param delay: [s].
+    """
+
+    def __init__(self, delay: float) -> None:
+        self.delay = delay
+        self._sent: deque[tuple[float, FloatArray]] = deque()
+
+    def clear(self) -> None:
+        """Forget."""
+        self._sent.clear()
+
+    def add(self, time: float, value: FloatArray) -> None:
+        """Remember a value that holds from ``time`` [s] on."""
+        self._sent.append((time, value))
+
+    def at(self, time: float) -> FloatArray | None:
+        """The value that acts at ``time``: the last one that was sent ``delay`` before."""
+        sent = self._sent
+        while len(sent) > 1 and sent[1][0] <= time - self.delay + 1e-9:
+            sent.popleft()
+        return sent[0][1] if sent else None

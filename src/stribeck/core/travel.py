@@ -1,0 +1,50 @@
+"""How joints have moved lately: smooth velocity, and how far they are from where they turned round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+SMOOTHING = 0.03
+"""Time constant of the smooth velocity [s]."""
+
+
+class Travel:
+    """Of n joints, from measured positions and velocities."""
+
+    def __init__(self, joints: int) -> None:
+        self._joints = joints
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget."""
+        self.velocity: FloatArray = np.zeros(self._joints)
+        """Smooth velocity [rad/s]."""
+        self.direction: FloatArray = np.zeros(self._joints)
+        """Of the motion since the last turn: -1, 0 or 1."""
+        self.distance: FloatArray = np.zeros(self._joints)
+        """From the last turn [rad]."""
+        self._turn: FloatArray | None = None
+        self._extreme: FloatArray = np.zeros(self._joints)
+
+    def update(self, position: FloatArray, velocity: FloatArray, hysteresis: Any, dt: float) -> None:
+        """Take in a state.
+
+        :param hysteresis: motion back by less than this is none [rad].
+        """
+        if self._turn is None:
+            self._turn, self._extreme, self.velocity = position, position, velocity
+            return
+        self.velocity = self.velocity + min(1.0, dt / SMOOTHING) * (velocity - self.velocity)
+        onward = np.where(self.direction == 0.0, np.abs(position - self._extreme) > hysteresis, False)
+        back = (position - self._extreme) * self.direction < -hysteresis
+        turned = onward | back
+        self._turn = np.where(turned, self._extreme, self._turn)
+        self.direction = np.where(turned, np.sign(position - self._extreme), self.direction)
+        further = (position - self._extreme) * self.direction > 0.0
+        self._extreme = np.where(further | turned, position, self._extreme)
+        self.distance = np.abs(position - self._turn) * (self.direction != 0.0)
