@@ -1,0 +1,153 @@
+"""Figures to tables: what every method did, against no compensation of the same condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plants.baselines import OURS
+from plants.conditions import SCALES
+from plants.friction import FloatArray
+from plants.joints import Condition
+from plants.measure import AT_REST
+
+HUNTS = 3.0
+"""Oscillation at rest beyond so many counts, and half as much again as without compensation, is hunting."""
+
+NEAR_BEST = 1.2
+"""Within so much of the best baseline a method counts as good."""
+
+GROWS = 1.05
+"""A joint that becomes so much faster than it was let go gains energy."""
+
+Row = dict[str, Any]
+
+
+def label(condition: Condition) -> str:
+    """A condition in a few words: what differs from the standard."""
+    plain = Condition(condition.joint)
+    parts = [condition.joint]
+    for name, value in vars(condition).items():
+        if value != getattr(plain, name) or name in ("rate", "bandwidth"):
+            parts.append(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
+    return " ".join(parts)
+
+
+def true_scale(condition: Condition) -> float:
+    """True dry friction per identified one."""
+    return condition.coulomb_scale
+
+
+def hunts(counts: FloatArray) -> Any:
+    """Whether runs oscillate at rest, (methods, conditions), by their counts; the first method is none."""
+    return (counts > HUNTS) & (counts > 1.5 * counts[0])
+
+
+def tracking_rows(
+    names: Sequence[str], conditions: list[Condition], found: dict[str, FloatArray]
+) -> list[Row]:
+    """A row per method for joints that follow a path."""
+    ratio = found["rms"] / found["rms"][0]
+    worst = found["worst"] / found["worst"][0]
+    hunting = hunts(found["counts"])
+    baselines = [m for m, name in enumerate(names) if name not in OURS]
+    # The best rival of a cell must not hunt there; none never does.
+    best = np.where(hunting, np.inf, ratio)[baselines].min(axis=0)
+    any_best = ratio[baselines].min(axis=0)
+    scales = np.array([true_scale(c) for c in conditions])
+    rows = []
+    for m, name in enumerate(names):
+        row: Row = {"method": name}
+        for scale in SCALES:
+            row[f"x{scale:g}"] = float(ratio[m][scales == scale].mean())
+        at = int(ratio[m].argmax())
+        row |= {
+            "all": float(ratio[m].mean()),
+            "median": float(np.median(ratio[m])),
+            "transient": float(worst[m].mean()),
+            "worst transient": float(worst[m].max()),
+            "hunts": int(hunting[m].sum()),
+            "worse": int((ratio[m] > 1.05).sum()),
+            "near best": float((ratio[m] <= NEAR_BEST * any_best).mean()),
+            "near best quiet": float(((ratio[m] <= NEAR_BEST * best) & ~hunting[m]).mean()),
+            "worst": float(ratio[m, at]),
+            "worst cell": label(conditions[at]),
+        }
+        rows.append(row)
+    return rows
+
+
+def free_rows(names: Sequence[str], conditions: list[Condition], found: dict[str, FloatArray]) -> list[Row]:
+    """A row per method for joints without goal: force of the hand, energy, and what happens after release."""
+    scales = np.array([true_scale(c) for c in conditions])
+    force = found["force"] / found["force"][0]
+    energy = found["energy_in"] / np.maximum(found["energy_out"], 1e-9)
+    rows = []
+    for m, name in enumerate(names):
+        row: Row = {"method": name}
+        for scale in sorted(set(scales)):
+            row[f"force x{scale:g}"] = float(force[m][scales == scale].mean())
+        at = int(found["growth"][m].argmax())
+        row |= {
+            "energy": float(energy[m].mean()),
+            "most energy": float(energy[m].max()),
+            "speed grew": int((found["growth"][m] > GROWS).sum()),
+            "moves at end": int((found["final_speed"][m] > AT_REST).sum()),
+            "largest growth": float(found["growth"][m, at]),
+            "worst cell": label(conditions[at]),
+        }
+        rows.append(row)
+    return rows
+
+
+def contact_rows(
+    names: Sequence[str], conditions: list[Condition], found: dict[str, FloatArray]
+) -> list[Row]:
+    """A row per method for joints in contact: force beyond that without compensation, per torque limit."""
+    limit = np.array([c.data.torque_limit for c in conditions])
+    share = found["added_force"] / limit
+    hunting = hunts(found["counts"])
+    rows = []
+    for m, name in enumerate(names):
+        at = int(share[m].argmax())
+        rows.append(
+            {
+                "method": name,
+                "added mean": float(share[m].mean()),
+                "added max": float(share[m, at]),
+                "hunts": int(hunting[m].sum()),
+                "worst cell": label(conditions[at]),
+            }
+        )
+    return rows
+
+
+ROWS = {
+    "tracking": tracking_rows,
+    "hand": free_rows,
+    "coast": free_rows,
+    "wall": contact_rows,
+    "hold": contact_rows,
+}
+"""How a part becomes rows."""
+
+
+def printed(title: str, rows: list[Row]) -> str:
+    """Rows as text in columns."""
+    names = list(rows[0])
+    cells = [names] + [[_text(row[name]) for name in names] for row in rows]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(names))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if k in (0, len(names) - 1) else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    ]
+    return "\n".join([title, *lines])
+
+
+def _text(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
