@@ -1,6 +1,6 @@
 """Friction compensation in closed loop against plants that are not Stribeck's own law, and against rivals.
 
-    python bench/arena.py [--quick] [--part joints|coast|hand|contact] [--methods a,b] [--json FILE]
+    python bench/arena.py [--quick] [--part joints|arm|coast|hand|contact] [--methods a,b] [--json FILE]
 
 Figures are ratios to no compensation of the same condition unless they say otherwise; the method ``none``
 therefore always runs.
@@ -16,59 +16,66 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from plants.arm import ArmArena, arms
 from plants.baselines import METHODS
 from plants.conditions import PARTS, SECONDS
 from plants.friction import FloatArray
-from plants.joints import Condition
 from plants.loop import Arena
 from plants.table import ROWS, label, printed
 
 CHOICES = {
     "joints": ("tracking",),
+    "arm": ("arm",),
     "hand": ("hand",),
     "coast": ("coast",),
     "contact": ("wall", "hold"),
 }
 """What ``--part`` stands for."""
 
+ALL_PARTS = {**PARTS, "arm": arms}
+DURATIONS = {**SECONDS, "arm": 8.0}
+KINDS: dict[str, Any] = {"arm": ArmArena}
+"""What simulates a part, where it is not single joints."""
+
 LANES = 1600
 """Lanes of one simulation: beyond, its arrays no longer fit the cache."""
 
-Job = tuple[str, list[int], list[Condition], list[str], float]
+Job = tuple[str, list[int], list[Any], list[str], float]
 
 
 def simulated(job: Job) -> tuple[str, list[int], dict[str, FloatArray], float]:
     """One group of runs."""
     part, indices, conditions, methods, seconds = job
     start = time.perf_counter()
-    figures = Arena(conditions, {name: METHODS[name] for name in methods}, seconds).run()
+    chosen = {name: METHODS[name] for name in methods}
+    figures = KINDS.get(part, Arena)(conditions, chosen, seconds).run()
     return part, indices, figures, time.perf_counter() - start
 
 
-def jobs(parts: list[str], methods: list[str], quick: bool) -> tuple[list[Job], dict[str, list[Condition]]]:
+def jobs(parts: list[str], methods: list[str], quick: bool) -> tuple[list[Job], dict[str, list[Any]]]:
     """Groups of one sample rate each, the longest first."""
     found: list[Job] = []
-    conditions = {part: PARTS[part](quick) for part in parts}
+    conditions = {part: ALL_PARTS[part](quick) for part in parts}
     for part, every in conditions.items():
         for rate in sorted({c.rate for c in every}):
             chosen = [k for k, c in enumerate(every) if c.rate == rate]
-            pieces = -(-len(chosen) * len(methods) // LANES)
+            pieces = 4 if part == "arm" else -(-len(chosen) * len(methods) // LANES)
             for n in range(pieces):
                 own = chosen[n::pieces]
-                found.append((part, own, [every[k] for k in own], methods, SECONDS[part]))
-    return sorted(found, key=lambda job: -job[4] * len(job[1])), conditions
+                found.append((part, own, [every[k] for k in own], methods, DURATIONS[part]))
+    return sorted(found, key=lambda job: -job[4] * len(job[1]) * (8 if job[0] == "arm" else 1)), conditions
 
 
 def measured(
     parts: list[str], methods: list[str], quick: bool, workers: int
-) -> tuple[dict[str, dict[str, FloatArray]], dict[str, list[Condition]]]:
+) -> tuple[dict[str, dict[str, FloatArray]], dict[str, list[Any]]]:
     """Every figure (methods, conditions) by part and name."""
     work, conditions = jobs(parts, methods, quick)
     figures: dict[str, dict[str, FloatArray]] = {part: {} for part in parts}
     with ProcessPoolExecutor(workers) as pool:
         for part, indices, found, _ in pool.map(simulated, work):
             for name, values in found.items():
-                shape = (len(methods), len(conditions[part]))
+                shape = (len(methods), len(conditions[part]), *values.shape[2:])
                 figures[part].setdefault(name, np.full(shape, np.nan))[:, indices] = values
     return figures, conditions
 

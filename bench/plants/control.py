@@ -43,11 +43,13 @@ def jerk_step(u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     )
 
 
-def _swing(t: FloatArray, amplitude: float, frequency: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def swing(
+    t: FloatArray, amplitude: float, frequency: float, begin: float = START, end: float = END
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """A sine that is eased in and out within 0.6 s, by the product rule."""
-    rise, fall = jerk_step((t - START) / 0.6), jerk_step((END - t) / 0.6)
+    rise, fall = jerk_step((t - begin) / 0.6), jerk_step((end - t) / 0.6)
     w = 2.0 * np.pi * frequency
-    s, c = np.sin(w * (t - START)), np.cos(w * (t - START))
+    s, c = np.sin(w * (t - begin)), np.cos(w * (t - begin))
     envelope = rise[0] * fall[0]
     slope = (rise[1] * fall[0] - rise[0] * fall[1]) / 0.6
     bend = (rise[2] * fall[0] - 2.0 * rise[1] * fall[1] + rise[0] * fall[2]) / 0.36
@@ -74,9 +76,9 @@ def _moves(
 def reference(name: str, t: FloatArray) -> Reference:
     """A path by name: ``sine``, ``slow``, ``moves``, ``creep``, ``push`` (one move, then rest), ``rest``."""
     if name == "sine":
-        path = _swing(t, 0.4, 0.4)
+        path = swing(t, 0.4, 0.4)
     elif name == "slow":
-        path = _swing(t, 0.1, 0.25)
+        path = swing(t, 0.1, 0.25)
     elif name == "moves":
         path = _moves(t, 0.6, 1.0, 0.8)
     elif name == "creep":

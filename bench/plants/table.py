@@ -25,10 +25,11 @@ GROWS = 1.05
 Row = dict[str, Any]
 
 
-def label(condition: Condition) -> str:
+def label(condition: Any) -> str:
     """A condition in a few words: what differs from the standard."""
-    plain = Condition(condition.joint)
-    parts = [condition.joint]
+    single = isinstance(condition, Condition)
+    plain = Condition(condition.joint) if single else type(condition)()
+    parts = [condition.joint] if single else []
     for name, value in vars(condition).items():
         if value != getattr(plain, name) or name in ("rate", "bandwidth"):
             parts.append(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
@@ -124,7 +125,35 @@ def contact_rows(
     return rows
 
 
+def arm_rows(names: Sequence[str], conditions: list[Any], found: dict[str, FloatArray]) -> list[Row]:
+    """A row per method for the arm: errors are means over its joints of their ratios; an arm hunts if a joint does."""
+    ratio = (found["rms"] / found["rms"][0]).mean(axis=2)
+    worst = (found["worst"] / found["worst"][0]).max(axis=2)
+    hunting = hunts(found["counts"])
+    scales = np.array([c.scale for c in conditions])
+    controls = np.array([c.control for c in conditions])
+    rows = []
+    for m, name in enumerate(names):
+        row: Row = {"method": name}
+        for scale in sorted(set(scales)):
+            row[f"x{scale:g}"] = float(ratio[m][scales == scale].mean())
+        for control in sorted(set(controls)):
+            row[control] = float(ratio[m][controls == control].mean())
+        at = int(ratio[m].argmax())
+        row |= {
+            "all": float(ratio[m].mean()),
+            "worst transient": float(worst[m].max()),
+            "arms that hunt": int(hunting[m].any(axis=1).sum()),
+            "joints that hunt": int(hunting[m].sum()),
+            "worst": float(ratio[m, at]),
+            "worst cell": label(conditions[at]),
+        }
+        rows.append(row)
+    return rows
+
+
 ROWS = {
+    "arm": arm_rows,
     "tracking": tracking_rows,
     "hand": free_rows,
     "coast": free_rows,
