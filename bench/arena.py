@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,13 @@ CHOICES = {
 }
 """What ``--part`` stands for."""
 
-ALL_PARTS = {**PARTS, "arm": arms}
+ALL_PARTS: dict[str, Callable[[bool], list[Any]]] = {**PARTS, "arm": arms}
 DURATIONS = {**SECONDS, "arm": 8.0}
 KINDS: dict[str, Any] = {"arm": ArmArena}
 """What simulates a part, where it is not single joints."""
+
+STANDARD = [name for name in METHODS if name != "ours_silent"]
+"""Without commands the present compensator does what it does with efforts alone."""
 
 LANES = 1600
 """Lanes of one simulation: beyond, its arrays no longer fit the cache."""
@@ -83,7 +87,7 @@ def measured(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=[*CHOICES, "all"], default="all", help="which runs")
-    parser.add_argument("--methods", default=",".join(METHODS), help=f"some of {', '.join(METHODS)}")
+    parser.add_argument("--methods", default=",".join(STANDARD), help=f"some of {', '.join(METHODS)}")
     parser.add_argument("--quick", action="store_true", help="500 Hz alone, fewer plants")
     parser.add_argument("--json", type=Path, help="write rows and figures of every run here")
     parser.add_argument("--workers", type=int, default=2, help="processes")
@@ -101,7 +105,7 @@ def main() -> None:
         print(printed(f"\n{part}: {len(conditions[part])} runs per method", rows), flush=True)
         written[part] = {
             "rows": rows,
-            "conditions": [label(c) for c in conditions[part]],
+            "conditions": [vars(c) | {"label": label(c)} for c in conditions[part]],
             "figures": {name: values.tolist() for name, values in figures[part].items()},
         }
     written["seconds"] = time.perf_counter() - start

@@ -127,7 +127,7 @@ class ArmArena:
         self.true, self.wrong = ur5(), ur5(wrong=True)
         self.data, self.wrong_data = self.true.createData(), self.wrong.createData()
         self.dt = 1.0 / RATE
-        self.times = np.arange(round(seconds / self.dt)) * self.dt
+        self.times: FloatArray = np.arange(round(seconds / self.dt), dtype=np.float64) * self.dt
         self.home = np.diag(mass_matrix(self.wrong, self.wrong_data, HOME)).copy()
         known = self._lanes()
         self.methods = [factory(known) for factory in methods.values()]
@@ -238,13 +238,13 @@ class ArmArena:
     ) -> tuple[FloatArray, FloatArray]:
         """Positions and velocities one sample later."""
         shape = (self.count, JOINTS)
-        inverse, bias = np.empty((self.count, JOINTS, JOINTS)), np.empty(shape)
+        mass, bias = np.empty((self.count, JOINTS, JOINTS)), np.empty(shape)
         slow = round(1e-3 / INNER)
         for _ in range(round(self.dt / 1e-3)):
             for k, (at, speed) in enumerate(zip(q.reshape(shape), v.reshape(shape), strict=True)):
-                inverse[k] = mass_matrix(self.true, self.data, at)
+                mass[k] = mass_matrix(self.true, self.data, at)
                 bias[k] = pin.nonLinearEffects(self.true, self.data, at, speed)
-            inverse = np.linalg.inv(inverse)
+            inverse = np.linalg.inv(mass)
             known = (torque - bias.ravel()) * INNER
             for _ in range(slow):
                 opposed = friction.torque(v, INNER) * INNER

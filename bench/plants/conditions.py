@@ -128,7 +128,7 @@ def _contacts(contact: Any, quick: bool) -> list[Condition]:
     return found
 
 
-SECONDS = {"tracking": 8.0, "hand": 11.0, "coast": 6.0, "wall": 6.0, "hold": 6.0}
+SECONDS = {"tracking": 10.0, "hand": 11.0, "coast": 6.0, "wall": 6.0, "hold": 6.0}
 """Simulated time of a run, by part [s]."""
 
 PARTS = {"tracking": tracking, "hand": guided, "coast": coasting, "wall": walls, "hold": holds}

@@ -188,7 +188,7 @@ STROKE = 1.5
 
 
 def hand_schedule(name: str, t: FloatArray) -> Hand:
-    """``hand``: two cycles of guiding to and fro, then push and release; ``coast``: one push; ``hold``: grip at 2 s."""
+    """``hand``: two cycles of guiding to and fro, then push and release; ``coast``: one push; ``hold``: grip at 0.6 s, before the goal moves."""
     grips, path, slope = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
     if name == "hand":
         for begin, sign in ((0.6, 1.0), (5.8, -1.0)):
@@ -203,5 +203,5 @@ def hand_schedule(name: str, t: FloatArray) -> Hand:
         grips = ((t >= 0.6) & (t < 0.6 + 0.5 * STROKE)).astype(np.float64)
         path, slope = grips * push[0], grips * push[1] / STROKE
     elif name == "hold":
-        grips = (t >= 2.0).astype(np.float64)
+        grips = (t >= 0.6).astype(np.float64)
     return Hand(grips, path, slope)

@@ -80,7 +80,6 @@ class _Level:
         self.rise = values.stiction - values.coulomb
         self.stiffness = values.coulomb / values.presliding
         self.damping = 1.4 * np.sqrt(self.stiffness * values.inertia)
-        self.damping_lean = self.damping
         self.factor: FloatArray = np.ones_like(values.coulomb)
         self.extra: FloatArray = np.zeros_like(values.coulomb)
         self._inverse = 1.0 / values.stribeck_velocity
@@ -154,7 +153,7 @@ class MaxwellSlip:
         self._slips = slips | begins
         self._before = velocity
         sticking = (ELEMENT_SHARES * ~self._slips).sum(axis=0)
-        return self.force.sum(axis=0) + self._level.damping * sticking * velocity + viscous
+        return np.asarray(self.force.sum(axis=0) + self._level.damping * sticking * velocity + viscous)
 
 
 class Side:

@@ -22,8 +22,8 @@ SLOW = 10
 LOAD_ON, LOAD_OFF = 3.5, 5.0
 """When the external load acts [s]."""
 
-HAND_BANDWIDTH = {"hand": 12.0, "coast": 25.0, "hold": 60.0}
-"""Frequency of the joint on the hand's spring [rad/s]; damping ratio 0.8."""
+HAND_LAG = {"hand": 0.02, "coast": 0.01, "hold": 0.003}
+"""Deflection of the hand's spring that moves the joint against its identified Coulomb friction [rad]; damping ratio 0.8."""
 
 WALL_BANDWIDTH = 100.0
 """Frequency of the joint on the wall [rad/s]; damping ratio 0.3."""
@@ -72,7 +72,6 @@ class Arena:
         self.where = np.zeros((len(methods), len(conditions)), dtype=np.int64)
         for place, (_, m, n) in enumerate(lanes):
             self.where[m, n] = place
-        self.alone = self.where[0][self.own]
         self.every = [conditions[n] for n in self.own]
         self.conditions = conditions
         self.known = nominal(conditions)
@@ -83,7 +82,7 @@ class Arena:
         self._set_loads()
 
     def _set_paths(self) -> None:
-        times = np.arange(round(self.seconds / self.dt)) * self.dt
+        times: FloatArray = np.arange(round(self.seconds / self.dt), dtype=np.float64) * self.dt
         names = sorted({c.reference for c in self.conditions if c.control != "zero"})
         paths = [reference(name, times) for name in names or ["rest"]]
         self.times = times
@@ -112,11 +111,12 @@ class Arena:
         if len(kinds) > 1:
             raise ValueError(f"one schedule of the hand at a time, found {', '.join(sorted(kinds))}")
         self.schedule = next(iter(kinds), "")
-        inner = np.arange(round(self.seconds / INNER)) * INNER
+        inner: FloatArray = np.arange(round(self.seconds / INNER), dtype=np.float64) * INNER
         self.hand = hand_schedule(self.schedule, inner)
-        w = HAND_BANDWIDTH.get(self.schedule, 0.0)
         gripped = _array(c.control == "zero" or c.contact == "hold" for c in every)
-        self.hand_k, self.hand_d = gripped * inertia * w * w, gripped * 1.6 * inertia * w
+        coulomb = _array(c.data.coulomb for c in every)
+        self.hand_k = gripped * coulomb / HAND_LAG.get(self.schedule, 1.0)
+        self.hand_d = 1.6 * np.sqrt(self.hand_k * inertia)
         self.stroke = _array(0.8 * c.hand_speed for c in every)
         walled = _array(c.contact == "wall" for c in every)
         self.wall_k, self.wall_d = (
@@ -176,7 +176,7 @@ class Arena:
                 measures.dissipated += friction * before * INNER
                 step += 1
             if self.touches:
-                measures.touch(force, force[self.alone])
+                measures.touch(time, force)
                 measures.free(held, body.mean_velocity)
         figures = measures.finished(resolution)
         return {name: values[self.where] for name, values in figures.items()}

@@ -15,6 +15,13 @@ AT_REST = 0.02
 """A joint slower than this at the end of a free phase has come to rest [rad/s]."""
 
 
+LEAST_RELEASED = 0.1
+"""Joints that are let go slower count as let go with this speed [rad/s]."""
+
+CONTACT_SETTLED = 4.0
+"""From here on a contact lasts and its forces are steady [s]."""
+
+
 class Window:
     """Oscillation of positions while they are watched: peak to peak, less the way from first to last.
 
@@ -57,7 +64,7 @@ class Measures:
     def __init__(self, lanes: int) -> None:
         zero = np.zeros(lanes)
         self.error, self.worst, self.force = zero.copy(), zero.copy(), zero.copy()
-        self.added_force = zero.copy()
+        self.peak, self.late = zero.copy(), zero.copy()
         self.released, self.growth = zero.copy(), zero.copy()
         self.put_in, self.dissipated = zero.copy(), zero.copy()
         self.free_in, self.free_out = zero.copy(), zero.copy()
@@ -90,15 +97,17 @@ class Measures:
         self._quiet = np.where(resting, self._quiet + dt, 0.0)
         self.rest.watch(counts, self._quiet > SETTLED)
 
-    def touch(self, force: FloatArray, alone: FloatArray) -> None:
-        """A force of hand or wall, and that of the same condition without compensation [N m]."""
+    def touch(self, time: float, force: FloatArray) -> None:
+        """A torque of hand or wall [N m]: its largest, and its largest once the first contact is over."""
         self.force += force * force
-        np.maximum(self.added_force, np.abs(force) - np.abs(alone), out=self.added_force)
+        np.maximum(self.peak, np.abs(force), out=self.peak)
+        if time >= CONTACT_SETTLED:
+            np.maximum(self.late, np.abs(force), out=self.late)
 
     def free(self, held: bool, speed: FloatArray) -> None:
         """Speeds [rad/s] while a hand holds the joints or not: what becomes of the speed at release."""
         if self._held and not held:
-            self.released = np.maximum(np.abs(speed), 1e-3)
+            self.released = np.maximum(np.abs(speed), LEAST_RELEASED)
         if not held and (self.released > 0.0).all():
             np.maximum(self.growth, np.abs(speed) / self.released, out=self.growth)
             self.final_speed = np.abs(speed)
@@ -112,7 +121,8 @@ class Measures:
             "worst": self.worst,
             "counts": self.rest.largest / resolution,
             "force": np.sqrt(self.force),
-            "added_force": self.added_force,
+            "peak": self.peak,
+            "late": self.late,
             "growth": self.growth,
             "final_speed": self.final_speed,
             "energy_in": self.put_in,

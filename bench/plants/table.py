@@ -20,7 +20,7 @@ NEAR_BEST = 1.2
 """Within so much of the best baseline a method counts as good."""
 
 GROWS = 1.05
-"""A joint that becomes so much faster than it was let go gains energy."""
+"""A joint that becomes so much faster than it was let go, and than without compensation, gains energy."""
 
 Row = dict[str, Any]
 
@@ -58,11 +58,17 @@ def tracking_rows(
     best = np.where(hunting, np.inf, ratio)[baselines].min(axis=0)
     any_best = ratio[baselines].min(axis=0)
     scales = np.array([true_scale(c) for c in conditions])
+    stiff = np.array([c.control == "pd" for c in conditions])
+    # Elsewhere another torque than friction is wrong, which no compensation of friction can know.
+    friction_alone = np.array([not c.gravity_error and not c.load_step for c in conditions])
     rows = []
     for m, name in enumerate(names):
         row: Row = {"method": name}
         for scale in SCALES:
             row[f"x{scale:g}"] = float(ratio[m][scales == scale].mean())
+        for scale in SCALES:
+            row[f"pd x{scale:g}"] = float(ratio[m][(scales == scale) & stiff & friction_alone].mean())
+        row["soft"] = float(ratio[m][~stiff & friction_alone].mean())
         at = int(ratio[m].argmax())
         row |= {
             "all": float(ratio[m].mean()),
@@ -94,7 +100,7 @@ def free_rows(names: Sequence[str], conditions: list[Condition], found: dict[str
         row |= {
             "energy": float(energy[m].mean()),
             "most energy": float(energy[m].max()),
-            "speed grew": int((found["growth"][m] > GROWS).sum()),
+            "speed grew": int((found["growth"][m] > GROWS * np.maximum(found["growth"][0], 1.0)).sum()),
             "moves at end": int((found["final_speed"][m] > AT_REST).sum()),
             "largest growth": float(found["growth"][m, at]),
             "worst cell": label(conditions[at]),
@@ -108,7 +114,8 @@ def contact_rows(
 ) -> list[Row]:
     """A row per method for joints in contact: force beyond that without compensation, per torque limit."""
     limit = np.array([c.data.torque_limit for c in conditions])
-    share = found["added_force"] / limit
+    share = (found["late"] - found["late"][0]) / limit
+    peak = (found["peak"] - found["peak"][0]) / limit
     hunting = hunts(found["counts"])
     rows = []
     for m, name in enumerate(names):
@@ -118,6 +125,8 @@ def contact_rows(
                 "method": name,
                 "added mean": float(share[m].mean()),
                 "added max": float(share[m, at]),
+                "peak mean": float(peak[m].mean()),
+                "peak max": float(peak[m].max()),
                 "hunts": int(hunting[m].sum()),
                 "worst cell": label(conditions[at]),
             }
