@@ -41,6 +41,11 @@ def true_scale(condition: Condition) -> float:
     return condition.coulomb_scale
 
 
+def _mean(values: FloatArray) -> float:
+    """Mean, NaN of nothing."""
+    return float(values.mean()) if values.size else float("nan")
+
+
 def hunts(counts: FloatArray) -> Any:
     """Whether runs oscillate at rest, (methods, conditions), by their counts; the first method is none."""
     return (counts > HUNTS) & (counts > 1.5 * counts[0])
@@ -57,6 +62,7 @@ def tracking_rows(
     # The best rival of a cell must not hunt there; none never does.
     best = np.where(hunting, np.inf, ratio)[baselines].min(axis=0)
     any_best = ratio[baselines].min(axis=0)
+    forward = ratio[[m for m in baselines if names[m] != "momentum"]].min(axis=0)
     scales = np.array([true_scale(c) for c in conditions])
     stiff = np.array([c.control == "pd" for c in conditions])
     # Elsewhere another torque than friction is wrong, which no compensation of friction can know.
@@ -65,10 +71,10 @@ def tracking_rows(
     for m, name in enumerate(names):
         row: Row = {"method": name}
         for scale in SCALES:
-            row[f"x{scale:g}"] = float(ratio[m][scales == scale].mean())
+            row[f"x{scale:g}"] = _mean(ratio[m][scales == scale])
         for scale in SCALES:
-            row[f"pd x{scale:g}"] = float(ratio[m][(scales == scale) & stiff & friction_alone].mean())
-        row["soft"] = float(ratio[m][~stiff & friction_alone].mean())
+            row[f"pd x{scale:g}"] = _mean(ratio[m][(scales == scale) & stiff & friction_alone])
+        row["soft"] = _mean(ratio[m][~stiff & friction_alone])
         at = int(ratio[m].argmax())
         row |= {
             "all": float(ratio[m].mean()),
@@ -79,6 +85,7 @@ def tracking_rows(
             "worse": int((ratio[m] > 1.05).sum()),
             "near best": float((ratio[m] <= NEAR_BEST * any_best).mean()),
             "near best quiet": float(((ratio[m] <= NEAR_BEST * best) & ~hunting[m]).mean()),
+            "near best forward": float((ratio[m] <= NEAR_BEST * forward).mean()),
             "worst": float(ratio[m, at]),
             "worst cell": label(conditions[at]),
         }
@@ -95,7 +102,7 @@ def free_rows(names: Sequence[str], conditions: list[Condition], found: dict[str
     for m, name in enumerate(names):
         row: Row = {"method": name}
         for scale in sorted(set(scales)):
-            row[f"force x{scale:g}"] = float(force[m][scales == scale].mean())
+            row[f"force x{scale:g}"] = _mean(force[m][scales == scale])
         at = int(found["growth"][m].argmax())
         row |= {
             "energy": float(energy[m].mean()),
@@ -145,9 +152,9 @@ def arm_rows(names: Sequence[str], conditions: list[Any], found: dict[str, Float
     for m, name in enumerate(names):
         row: Row = {"method": name}
         for scale in sorted(set(scales)):
-            row[f"x{scale:g}"] = float(ratio[m][scales == scale].mean())
+            row[f"x{scale:g}"] = _mean(ratio[m][scales == scale])
         for control in sorted(set(controls)):
-            row[control] = float(ratio[m][controls == control].mean())
+            row[control] = _mean(ratio[m][controls == control])
         at = int(ratio[m].argmax())
         row |= {
             "all": float(ratio[m].mean()),
