@@ -1,0 +1,218 @@
+r"""Rival compensations and the adapter to ours, all with one interface.
+
+A method sees what a controller's process sees: measured position and velocity, the goal, the controller's
+own torque, and what a nominal model says. It returns the torque to add, (L,) [N m].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from plants.friction import FloatArray
+from stribeck.core.compensation import JointModel, Tuning
+from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.friction import law_named
+from stribeck.core.joint_map import JointMap
+from stribeck.io.actuators import load_actuator
+
+
+class Sample(NamedTuple):
+    r"""One cycle of a controller; all (L,) but the time.
+
+    :param goal_position: NaN, like velocity and acceleration, where there is no goal.
+    :param effort: the controller's torque of this cycle, its gravity in it, without friction compensation.
+    :param momentum: p of the nominal model, :math:`\hat J v` or :math:`\hat M(q)v` [N m s].
+    :param known: h of the nominal model, :math:`\dot p = \tau + h + \tau_{friction} + \tau_{contact}`:
+        gravity, :math:`-\hat g(q)`, and in an arm :math:`\hat C^T v` [N m].
+    """
+
+    time: float
+    position: FloatArray
+    velocity: FloatArray
+    goal_position: FloatArray
+    goal_velocity: FloatArray
+    goal_acceleration: FloatArray
+    effort: FloatArray
+    momentum: FloatArray
+    known: FloatArray
+
+
+@dataclass(frozen=True)
+class Lanes:
+    r"""What is known of the joints beforehand, (L,), all nominal: as identified.
+
+    :param inertia: of motor and link together [kg m²].
+    :param coulomb: Coulomb friction in positive and negative direction [N m].
+    :param rise: stiction beyond it [N m].
+    :param stribeck_velocity: of :math:`F_s e^{-(v/v_s)^2}` [rad/s].
+    :param viscous: in positive and negative direction [N m s/rad].
+    :param dt: sample time [s].
+    :param delay: from command to actuation [s].
+    :param resolution: one count of the encoder [rad].
+    :param mode: per lane ``pd``, ``impedance`` or ``zero`` (no goal).
+    :param bandwidth: of the controller [rad/s], 0 without one.
+    """
+
+    inertia: FloatArray
+    coulomb: tuple[FloatArray, FloatArray]
+    rise: FloatArray
+    stribeck_velocity: FloatArray
+    viscous: tuple[FloatArray, FloatArray]
+    torque_limit: FloatArray
+    dt: float
+    delay: FloatArray
+    resolution: FloatArray
+    mode: tuple[str, ...]
+    bandwidth: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.inertia)
+
+
+class Method:
+    """A compensation of all lanes. This one adds nothing."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.lanes = lanes
+        self._zero: FloatArray = np.zeros(len(lanes))
+
+    def update(self, sample: Sample) -> FloatArray:
+        """Torque to add [N m]."""
+        return self._zero
+
+
+def coulomb_viscous(lanes: Lanes, velocity: FloatArray, width: float) -> FloatArray:
+    r""":math:`F_c\tanh(v/w) + F_v v` with the values of the direction [N m]."""
+    positive = velocity > 0.0
+    dry = np.where(positive, *lanes.coulomb)
+    return dry * np.tanh(velocity / width) + np.where(positive, *lanes.viscous) * velocity
+
+
+class TanhMeasured(Method):
+    r"""0.8 of Coulomb and viscous friction at the measured velocity."""
+
+    gain, width = 0.8, 0.05
+
+    def update(self, sample: Sample) -> FloatArray:
+        """Torque to add [N m]."""
+        return self.gain * coulomb_viscous(self.lanes, sample.velocity, self.width)
+
+
+class TanhDesired(TanhMeasured):
+    r"""0.8 of Coulomb and viscous friction at the desired velocity; without a goal at the measured one."""
+
+    def update(self, sample: Sample) -> FloatArray:
+        """Torque to add [N m]."""
+        desired = np.where(np.isfinite(sample.goal_velocity), sample.goal_velocity, sample.velocity)
+        return self.gain * coulomb_viscous(self.lanes, desired, self.width)
+
+
+class MomentumObserver(Method):
+    r"""Generalised momentum observer: :math:`r = K(p - \int(\tau + h + r)\,dt)`, and -r is added.
+
+    Textbook: r tends to what the model lacks, friction and contact alike. De Luca, Albu-Schäffer, Haddadin,
+    Hirzinger 2006, doi 10.1109/IROS.2006.282053. K = 20 rad/s.
+    """
+
+    rate = 20.0
+
+    def __init__(self, lanes: Lanes) -> None:
+        super().__init__(lanes)
+        self._integral: FloatArray | None = None
+        self._residual = self._zero
+        self._added = self._zero
+
+    def update(self, sample: Sample) -> FloatArray:
+        """Torque to add [N m]."""
+        limit = self.lanes.torque_limit
+        if self._integral is None:
+            self._integral = sample.momentum
+        self._residual = self.rate * (sample.momentum - self._integral)
+        self._added = np.clip(-self._residual, -limit, limit)
+        total = np.clip(sample.effort + self._added, -limit, limit)
+        self._integral = self._integral + (total + sample.known + self._residual) * self.lanes.dt
+        return self._added
+
+
+class Ours(Method):
+    """Stribeck's Compensator: one for all lanes, as one robot with so many joints.
+
+    :param commands: what it is told: ``goals`` with efforts, ``efforts`` alone, or ``none``.
+    :param velocities: whether it sees the velocities; else it takes the slope of the positions.
+    :param model: which parameters it has.
+    """
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        *,
+        gain: float = 0.8,
+        commands: Literal["goals", "efforts", "none"] = "goals",
+        velocities: bool = True,
+        tuning: Tuning | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(lanes)
+        chosen = Settings("friction_only", "motor", gain=gain, tuning=tuning or Tuning(), **settings)
+        self._commands, self._velocities = commands, velocities
+        self.compensator = Compensator(joint_models(lanes), [JointMap()] * len(lanes), chosen)
+        self._names = self.compensator.names
+        self.compensator.enable()
+
+    def update(self, sample: Sample) -> FloatArray:
+        """Torque to add [N m]."""
+        ours, now = self.compensator, sample.time
+        if self._commands != "none":
+            silent = self._commands == "efforts"
+            goal = np.full(len(self.lanes), np.nan) if silent else sample.goal_position
+            rate = np.full(len(self.lanes), np.nan) if silent else sample.goal_velocity
+            ours.on_command(now, now - 1e-6, self._names, goal, rate, sample.effort)
+        speed = sample.velocity if self._velocities else ()
+        return ours.on_state(now, now, self._names, sample.position, speed, sample.effort)
+
+
+def joint_models(lanes: Lanes) -> list[JointModel]:
+    """Law M2, asymmetric, with the nominal values."""
+    law = replace(law_named("m2"), asymmetric=True)
+    actuator = load_actuator("torque_joint")
+    return [
+        JointModel(
+            f"j{k}",
+            actuator,
+            law,
+            {
+                "ratio": 1.0,
+                "armature": float(lanes.inertia[k]),
+                "q_offset": 0.0,
+                "friction_base": float(lanes.coulomb[0][k]),
+                "friction_base_negative": float(lanes.coulomb[1][k]),
+                "friction_stribeck": float(lanes.rise[k]),
+                "dtheta_stribeck": float(lanes.stribeck_velocity[k]),
+                "alpha": 2.0,
+                "friction_viscous": float(lanes.viscous[0][k]),
+                "friction_viscous_negative": float(lanes.viscous[1][k]),
+            },
+            float(lanes.torque_limit[k]),
+        )
+        for k in range(len(lanes))
+    ]
+
+
+METHODS: dict[str, Callable[[Lanes], Method]] = {
+    "none": Method,
+    "tanh": TanhMeasured,
+    "tanh_desired": TanhDesired,
+    "momentum": MomentumObserver,
+    "ours": Ours,
+    "ours_efforts": partial(Ours, commands="efforts"),
+    "ours_silent": partial(Ours, commands="none"),
+}
+"""Every method by name. Add further adapters here."""
+
+OURS = tuple(name for name in METHODS if name.startswith("ours"))
+"""Those that are Stribeck's."""

@@ -1,0 +1,135 @@
+"""Which runs the arena makes, part by part. Whatever is left to chance has a fixed seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from plants.control import is_admitted
+from plants.joints import JOINTS, Condition
+
+SCALES = (1.0, 0.5, 1.5)
+"""True friction per identified friction."""
+
+REFERENCES = ("sine", "slow", "moves", "creep")
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "gms": {"law": "gms"},
+    "asymmetric": {"asymmetry": 0.15},
+    "ripple": {"ripple": 0.2},
+    "load": {"load_share": 0.1, "gravity_error": 0.0},
+    "gravity": {"gravity_error": 0.2},
+    "load step": {"load_step": 0.1},
+    "backlash": {"drive": "backlash"},
+    "cold": {"viscous_scale": 2.0},
+    "warm": {"viscous_scale": 0.3},
+}
+"""What may be different about a plant."""
+
+CONTROLS: tuple[dict[str, Any], ...] = (
+    {"control": "impedance", "bandwidth": 3.0},
+    {"bandwidth": 6.0},
+    {"bandwidth": 15.0},
+    {"bandwidth": 25.0},
+    {"bandwidth": 50.0},
+)
+
+
+def scaled(base: Condition, scale: float) -> Condition:
+    """The condition with so much of its friction."""
+    return replace(
+        base,
+        coulomb_scale=base.coulomb_scale * scale,
+        viscous_scale=base.viscous_scale * scale,
+    )
+
+
+def sensed(base: Condition, rng: np.random.Generator) -> Condition | None:
+    """The condition with an encoder drawn for it, measured velocity if it must; none if it is not admitted."""
+    chosen = replace(base, bits=int(rng.choice([17, 17, 14, 12])), measured_velocity=bool(rng.random() < 0.3))
+    for option in (chosen, replace(chosen, bits=17), replace(chosen, measured_velocity=True)):
+        if all(is_admitted(scaled(option, scale)) for scale in SCALES):
+            return option
+    return None
+
+
+def tracking(quick: bool = False) -> list[Condition]:
+    """Single joints that follow a path."""
+    rng = np.random.default_rng(0)
+    plants: list[dict[str, Any]] = [{"drive": "rigid"}, {"drive": "elastic"}]
+    found: list[Condition] = []
+    rates, delays = (500,) if quick else (100, 500, 1000), (1, 3)
+    for joint, plant, control, rate, delay in product(JOINTS, plants, CONTROLS, rates, delays):
+        reference = str(rng.choice(REFERENCES))
+        base = sensed(Condition(joint, **plant, **control, rate=rate, delay=delay, reference=reference), rng)
+        if base:
+            found += [scaled(base, scale) for scale in SCALES]
+    for joint, variant, control, rate in product(JOINTS, VARIANTS.values(), CONTROLS[:4], rates):
+        reference, delay = str(rng.choice(REFERENCES)), int(rng.choice([1, 2, 3]))
+        drive = str(rng.choice(["rigid", "elastic"]))
+        whole = {"drive": drive, **variant, **control, "rate": rate, "delay": delay}
+        base = sensed(Condition(joint, reference=reference, **whole), rng)
+        if base:
+            found += [scaled(base, scale) for scale in SCALES]
+    return found
+
+
+def guided(quick: bool = False) -> list[Condition]:
+    """Joints that a hand guides, pushes and lets go; nothing but gravity is controlled."""
+    return _goalless("hand", quick, (1.0, 0.5, 0.3, 1.5))
+
+
+def coasting(quick: bool = False) -> list[Condition]:
+    """Joints that are pushed once and let go."""
+    return _goalless("coast", quick, (1.0, 0.5, 0.3, 1.5))
+
+
+def _goalless(reference: str, quick: bool, scales: tuple[float, ...]) -> list[Condition]:
+    rng = np.random.default_rng(1)
+    plants: list[dict[str, Any]] = [{}, {"drive": "elastic"}]
+    if not quick:
+        plants += [{"law": "gms"}, {"drive": "backlash"}, {"gravity_error": 0.0}, {"gravity_error": 0.1}]
+    found = []
+    for joint, plant, speed in product(JOINTS, plants, (0.5, 1.0, 1.5)):
+        base = Condition(
+            joint,
+            **plant,
+            control="zero",
+            reference=reference,
+            hand_speed=speed,
+            bits=int(rng.choice([17, 14])),
+            measured_velocity=bool(rng.random() < 0.3),
+            delay=int(rng.choice([1, 2])),
+            rate=500,
+        )
+        found += [scaled(base, scale) for scale in scales]
+    return found
+
+
+def walls(quick: bool = False) -> list[Condition]:
+    """Joints pressed against a wall."""
+    return _contacts("wall", quick)
+
+
+def holds(quick: bool = False) -> list[Condition]:
+    """Joints that a hand holds while their goal moves on."""
+    return _contacts("hold", quick)
+
+
+def _contacts(contact: Any, quick: bool) -> list[Condition]:
+    found = []
+    for joint, drive, control, delay in product(JOINTS, ("rigid", "elastic"), CONTROLS[:3], (1, 2)):
+        base = Condition(joint, drive=drive, **control, delay=delay, reference="push", contact=contact)
+        if is_admitted(base) and not (quick and delay == 2):
+            found += [scaled(base, scale) for scale in SCALES]
+    return found
+
+
+SECONDS = {"tracking": 10.0, "hand": 11.0, "coast": 6.0, "wall": 6.0, "hold": 6.0}
+"""Simulated time of a run, by part [s]."""
+
+PARTS = {"tracking": tracking, "hand": guided, "coast": coasting, "wall": walls, "hold": holds}
+"""The runs of single joints, by part."""
