@@ -1,6 +1,6 @@
 """Friction compensation in closed loop against plants that are not Stribeck's own law, and against rivals.
 
-    python bench/arena.py [--quick] [--part joints|arm|coast|hand|contact] [--methods a,b] [--json FILE]
+    python bench/arena.py [--quick] [--part joints|disturbed|arm|coast|hand|contact] [--methods a,b] [--json FILE]
 
 Figures are ratios to no compensation of the same condition unless they say otherwise; the method ``none``
 therefore always runs.
@@ -26,6 +26,7 @@ from plants.table import ROWS, label, printed
 
 CHOICES = {
     "joints": ("tracking",),
+    "disturbed": ("disturbed",),
     "arm": ("arm",),
     "hand": ("hand",),
     "coast": ("coast",),

@@ -63,9 +63,10 @@ class ArmCondition:
     delay: int = 1
     motion: int = 0
     rate: int = RATE
+    gravity_error: float = 0.0
 
 
-CONTROLS = (("computed", 8.0), ("computed", 15.0), ("impedance", 4.0))
+CONTROLS = (("computed", 8.0), ("computed", 15.0), ("impedance", 6.0))
 
 
 def arms(quick: bool = False) -> list[ArmCondition]:
@@ -179,18 +180,22 @@ class ArmArena:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Torque of the controllers, momentum and known torques of their model, (arms, 6) each."""
         effort, momentum, known = np.empty_like(q), np.empty_like(q), np.empty_like(q)
+        masses = np.empty((self.count, JOINTS, JOINTS))
         model, data = self.wrong, self.wrong_data
         for k, c in enumerate(self.every):
             mass = mass_matrix(model, data, q[k])
             coriolis = pin.computeCoriolisMatrix(model, data, q[k], v[k])
-            gravity = pin.computeGeneralizedGravity(model, data, q[k])
+            gravity = pin.computeGeneralizedGravity(self.true, self.data, q[k])
             error, slope, w = goal[k] - q[k], rate[k] - v[k], c.bandwidth
             pull = w * w * error + 2.0 * w * slope
+            gravity = (1.0 + c.gravity_error) * gravity
             if c.control == "computed":
                 effort[k] = mass @ (bend[k] + pull) + coriolis @ v[k] + gravity
             else:
-                effort[k] = self.home * pull + gravity
+                effort[k] = self.home * (bend[k] + pull) + gravity
+            masses[k] = mass
             momentum[k], known[k] = mass @ v[k], coriolis.T @ v[k] - gravity
+        self.masses = masses
         return effort, momentum, known
 
     def run(self) -> dict[str, FloatArray]:
@@ -217,7 +222,9 @@ class ArmArena:
             effort = np.clip(effort, -self.limit, self.limit)
             seen = (at, speed, goal.ravel(), rate.ravel(), bend.ravel(), effort, momentum, known)
             for places, method in zip(own, self.methods, strict=True):
-                added[places] = method.update(Sample(float(time), *(part[places] for part in seen)))
+                blocks = self.masses[places[0] // JOINTS : places[-1] // JOINTS + 1]
+                sample = Sample(float(time), *(part[places] for part in seen), inertia=blocks)
+                added[places] = method.update(sample)
             resting = (rate.ravel() == 0.0) & (bend.ravel() == 0.0)
             measures.track(float(time), self.dt, goal.ravel() - q, at, resting, added)
             total = np.clip(effort + added, -self.limit, self.limit)

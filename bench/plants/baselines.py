@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from plants.friction import FloatArray
-from stribeck.core.compensation import JointModel, Tuning
+from stribeck.core.compensation import JointModel
 from stribeck.core.compensator import Compensator, Settings
 from stribeck.core.friction import law_named
 from stribeck.core.joint_map import JointMap
@@ -29,6 +29,7 @@ class Sample(NamedTuple):
     :param momentum: p of the nominal model, :math:`\hat J v` or :math:`\hat M(q)v` [N m s].
     :param known: h of the nominal model, :math:`\dot p = \tau + h + \tau_{friction} + \tau_{contact}`:
         gravity, :math:`-\hat g(q)`, and in an arm :math:`\hat C^T v` [N m].
+    :param inertia: of the nominal model [kg m²]: (L,), or of arms :math:`\hat M(q)`, (arms, 6, 6).
     """
 
     time: float
@@ -40,6 +41,7 @@ class Sample(NamedTuple):
     effort: FloatArray
     momentum: FloatArray
     known: FloatArray
+    inertia: FloatArray
 
 
 @dataclass(frozen=True)
@@ -139,12 +141,33 @@ class MomentumObserver(Method):
         return self._added
 
 
-class Ours(Method):
-    """Stribeck's Compensator: one for all lanes, as one robot with so many joints.
+class Nominal:
+    """The nominal model as Stribeck's compensation asks for it: what came with the last sample."""
 
-    :param commands: what it is told: ``goals`` with efforts, ``efforts`` alone, or ``none``.
+    def __init__(self) -> None:
+        self.inertia: FloatArray = np.empty(0)
+        self.bias: FloatArray = np.empty(0)
+
+    def take(self, sample: Sample) -> None:
+        """The model at a sample."""
+        self.inertia, self.bias = sample.inertia, -sample.known
+        if self.inertia.ndim == 3:
+            blocks, size = len(self.inertia), self.inertia.shape[1]
+            whole = np.zeros((blocks, size, blocks, size))
+            whole[np.arange(blocks), :, np.arange(blocks), :] = self.inertia
+            self.inertia = whole.reshape(blocks * size, blocks * size)
+
+    def mass_matrix_and_bias(self, q: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """M, or its diagonal, and h."""
+        return self.inertia, self.bias
+
+
+class Ours(Method):
+    """Stribeck's Compensator behind a controller of efforts: one for all lanes, as one robot with so many joints.
+
+    :param goals: whether it is told the goals beside the efforts.
     :param velocities: whether it sees the velocities; else it takes the slope of the positions.
-    :param model: which parameters it has.
+    :param model: whether it knows inertia and gravity of the joints.
     """
 
     def __init__(
@@ -152,28 +175,31 @@ class Ours(Method):
         lanes: Lanes,
         *,
         gain: float = 0.8,
-        commands: Literal["goals", "efforts", "none"] = "goals",
+        goals: bool = True,
         velocities: bool = True,
-        tuning: Tuning | None = None,
+        model: bool = True,
         **settings: Any,
     ) -> None:
         super().__init__(lanes)
-        chosen = Settings("friction_only", "motor", gain=gain, tuning=tuning or Tuning(), **settings)
-        self._commands, self._velocities = commands, velocities
-        self.compensator = Compensator(joint_models(lanes), [JointMap()] * len(lanes), chosen)
+        delay = float(np.median(lanes.delay))
+        chosen = Settings("sum", "none", gain=gain, loop_delay=delay, **settings)
+        self._goals, self._velocities = goals, velocities
+        self._model = Nominal() if model else None
+        maps = [JointMap()] * len(lanes)
+        self.compensator = Compensator(joint_models(lanes), maps, chosen, dynamics=self._model)
         self._names = self.compensator.names
         self.compensator.enable()
 
     def update(self, sample: Sample) -> FloatArray:
         """Torque to add [N m]."""
         ours, now = self.compensator, sample.time
-        if self._commands != "none":
-            silent = self._commands == "efforts"
-            goal = np.full(len(self.lanes), np.nan) if silent else sample.goal_position
-            rate = np.full(len(self.lanes), np.nan) if silent else sample.goal_velocity
-            ours.on_command(now, now - 1e-6, self._names, goal, rate, sample.effort)
+        if self._model is not None:
+            self._model.take(sample)
+        ours.on_command(now, now - 1e-6, self._names, (), (), sample.effort)
+        if self._goals:
+            ours.on_goal(now, now - 1e-6, self._names, sample.goal_position, sample.goal_velocity)
         speed = sample.velocity if self._velocities else ()
-        return ours.on_state(now, now, self._names, sample.position, speed, sample.effort)
+        return ours.on_state(now, now, self._names, sample.position, speed, ())
 
 
 def joint_models(lanes: Lanes) -> list[JointModel]:
@@ -183,7 +209,7 @@ def joint_models(lanes: Lanes) -> list[JointModel]:
     return [
         JointModel(
             f"j{k}",
-            actuator,
+            replace(actuator, resolution=float(lanes.resolution[k])),
             law,
             {
                 "ratio": 1.0,
@@ -209,8 +235,8 @@ METHODS: dict[str, Callable[[Lanes], Method]] = {
     "tanh_desired": TanhDesired,
     "momentum": MomentumObserver,
     "ours": Ours,
-    "ours_efforts": partial(Ours, commands="efforts"),
-    "ours_silent": partial(Ours, commands="none"),
+    "ours_static": partial(Ours, model=False),
+    "ours_efforts": partial(Ours, goals=False),
 }
 """Every method by name. Add further adapters here."""
 

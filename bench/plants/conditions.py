@@ -21,16 +21,20 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "asymmetric": {"asymmetry": 0.15},
     "ripple": {"ripple": 0.2},
     "load": {"load_share": 0.1, "gravity_error": 0.0},
-    "gravity": {"gravity_error": 0.2},
-    "load step": {"load_step": 0.1},
     "backlash": {"drive": "backlash"},
     "cold": {"viscous_scale": 2.0},
     "warm": {"viscous_scale": 0.3},
 }
 """What may be different about a plant."""
 
+DISTURBANCES: dict[str, dict[str, Any]] = {
+    "gravity": {"gravity_error": 0.2},
+    "load step": {"load_step": 0.1},
+}
+"""What acts on a joint beside its friction, and is not to be compensated with it."""
+
 CONTROLS: tuple[dict[str, Any], ...] = (
-    {"control": "impedance", "bandwidth": 3.0},
+    {"control": "impedance", "bandwidth": 6.0},
     {"bandwidth": 6.0},
     {"bandwidth": 15.0},
     {"bandwidth": 25.0},
@@ -67,7 +71,19 @@ def tracking(quick: bool = False) -> list[Condition]:
         base = sensed(Condition(joint, **plant, **control, rate=rate, delay=delay, reference=reference), rng)
         if base:
             found += [scaled(base, scale) for scale in SCALES]
-    for joint, variant, control, rate in product(JOINTS, VARIANTS.values(), CONTROLS[:4], rates):
+    return found + _varied(VARIANTS, rates, rng)
+
+
+def disturbed(quick: bool = False) -> list[Condition]:
+    """Single joints that follow a path while something else than friction acts on them."""
+    return _varied(DISTURBANCES, (500,) if quick else (100, 500, 1000), np.random.default_rng(3))
+
+
+def _varied(
+    variants: dict[str, dict[str, Any]], rates: tuple[int, ...], rng: np.random.Generator
+) -> list[Condition]:
+    found: list[Condition] = []
+    for joint, variant, control, rate in product(JOINTS, variants.values(), CONTROLS[:4], rates):
         reference, delay = str(rng.choice(REFERENCES)), int(rng.choice([1, 2, 3]))
         drive = str(rng.choice(["rigid", "elastic"]))
         whole = {"drive": drive, **variant, **control, "rate": rate, "delay": delay}
@@ -128,8 +144,8 @@ def _contacts(contact: Any, quick: bool) -> list[Condition]:
     return found
 
 
-SECONDS = {"tracking": 10.0, "hand": 11.0, "coast": 6.0, "wall": 6.0, "hold": 6.0}
+SECONDS = {"disturbed": 10.0, "tracking": 10.0, "hand": 11.0, "coast": 6.0, "wall": 6.0, "hold": 6.0}
 """Simulated time of a run, by part [s]."""
 
-PARTS = {"tracking": tracking, "hand": guided, "coast": coasting, "wall": walls, "hold": holds}
+PARTS = {"tracking": tracking, "disturbed": disturbed, "hand": guided, "coast": coasting, "wall": walls, "hold": holds}
 """The runs of single joints, by part."""

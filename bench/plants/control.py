@@ -1,7 +1,6 @@
 r"""What drives a joint: references, controllers with the proof that they are stable, and hands.
 
-PD: :math:`\tau = J(\ddot q_d + \omega^2 e + 2\omega\dot e) + \hat g(q)`; impedance: the same, soft and without
-acceleration. A hand is a spring and damper on a path, which grips and lets go.
+PD: :math:`\tau = J(\ddot q_d + \omega^2 e + 2\omega\dot e) + \hat g(q)`; impedance: the same, soft. A hand is a spring and damper on a path, which grips and lets go.
 """
 
 from __future__ import annotations
@@ -98,8 +97,7 @@ def gains(condition: Condition) -> tuple[float, float, float]:
     inertia, w = condition.data.inertia, condition.bandwidth
     if condition.control == "zero":
         return 0.0, 0.0, 0.0
-    feed = inertia if condition.control == "pd" else 0.0
-    return inertia * w * w, 2.0 * inertia * w, feed
+    return inertia * w * w, 2.0 * inertia * w, inertia
 
 
 def is_admitted(condition: Condition) -> bool:

@@ -171,6 +171,7 @@ def arm_rows(names: Sequence[str], conditions: list[Any], found: dict[str, Float
 ROWS = {
     "arm": arm_rows,
     "tracking": tracking_rows,
+    "disturbed": tracking_rows,
     "hand": free_rows,
     "coast": free_rows,
     "wall": contact_rows,
