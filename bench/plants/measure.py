@@ -8,7 +8,7 @@ import numpy.typing as npt
 from plants.control import START
 from plants.friction import FloatArray
 
-SETTLED = 0.4
+SETTLED = 1.5
 """Rest begins to count so long after the reference stopped or the load changed [s]."""
 
 AT_REST = 0.02

@@ -250,6 +250,8 @@ class Compensator:
         self.map = JointMap.stacked(maps)
         self._base_tuning = self._tuning = self._initial_tuning(joints)
         self._tuned_for: FloatArray | None = None
+        rotors = [joint.values.get("armature", 0.0) or math.inf for joint in joints]
+        self._rotors: FloatArray = np.array(rotors, dtype=np.float64)
         names_of_tuning = tuple(vars(Tuning()))
         self._intended = compiler(
             lambda velocity, error, rate, *own: intended_direction(velocity, error, rate, Tuning(*own)),
@@ -664,6 +666,7 @@ class Compensator:
             speed, np.where(leads, path, motion), motor, external, leads, leads & follows & beyond
         )
         self._observe(state, measured, how, dt)
+        self._follow_inertia()
         direction = motion
         if known.any():
             direction = np.where(known, self._intended(speed, error, rate, *vars(tuning).values()), motion)
@@ -760,7 +763,6 @@ class Compensator:
             self.observer = self._make_observer()
         observer = self.observer
         observer.update(state.joint_position, state.joint_velocity, acting, how, dt)
-        self._follow_inertia(observer)
         share = min(1.0, dt / CONTACT_TIME)
         held = observer.contact & (np.abs(self._travel.velocity) < self._tuning.command_velocity)
         self._contact = self._contact + share * (held - self._contact)
@@ -785,20 +787,24 @@ class Compensator:
         constants = np.full(len(self.names), slowest)
         return FrictionObserver(self.model, self._dynamics, self.map, constants, self.settings.adaptation)
 
-    def _follow_inertia(self, observer: FrictionObserver) -> None:
+    def _follow_inertia(self) -> None:
         r"""Widths below which the loop through motion or error would be too steep for its delay.
 
         Held by all loops that were simulated: :math:`1.5\,g F_s/e_w \le J\omega_c^2`, :math:`\omega_c = 0.3/T`.
+        Where no dynamics are known the rotor's inertia is taken for all there is.
         """
-        inertia = observer.residual.inertia
-        if inertia is None or inertia is self._tuned_for:
+        observer, inertia = self.observer, self._rotors
+        if observer is not None and observer.residual.inertia is not None:
+            inertia = observer.residual.inertia
+        if inertia is self._tuned_for or not self._period:
             return
         self._tuned_for = inertia
-        diagonal = (inertia if inertia.ndim == 1 else np.diagonal(inertia)) / self.map.ratio**2
+        if inertia is not self._rotors:
+            inertia = (inertia if inertia.ndim == 1 else np.diagonal(inertia)) / self.map.ratio**2
         loop = self._loop_delay() + self._period
-        friction = np.asarray(observer.scales.dry * self.model.at_rest)
-        width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / diagonal
-        moving = VELOCITY_LOOP * friction * loop / diagonal
+        friction = self.model.at_rest if observer is None else observer.scales.dry * self.model.at_rest
+        width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
+        moving = VELOCITY_LOOP * friction * loop / inertia
         base = self._base_tuning
         self._tuning = replace(
             base,

@@ -15,7 +15,7 @@ LED_TIME = 0.1
 LEADING = 0.3
 """A goal that moves with this share of the command velocity leads fully."""
 
-ARRIVAL_TIME = 2.0
+ARRIVAL_TIME = 1.0
 """A joint that is still behind leads on for so long after its goal has come to rest [s]."""
 
 HOLD_TIME = 20.0

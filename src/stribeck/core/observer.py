@@ -159,7 +159,7 @@ class FrictionObserver:
     @property
     def certainty(self) -> FloatArray:
         """How well the scales are known, 0 before any motion to 1, (n,)."""
-        return np.clip(1.0 - self.filter.deviation / (0.5 * self.filter.settings.prior), 0.0, 1.0)
+        return np.clip(1.0 - (self.filter.deviation / (0.5 * self.filter.settings.prior)) ** 2, 0.0, 1.0)
 
     def largest(self) -> FloatArray:
         """The most friction that there may be at the measured motion [N m], (n,)."""
