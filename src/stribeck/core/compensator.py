@@ -88,6 +88,9 @@ CONTACT_TIME = 0.05
 STICK_TIME = 0.4
 """Time in which the torque of a joint that sticks although its goal moves on grows by its friction at rest [s]."""
 
+NOISE = 4.0
+"""A velocity of so many standard deviations of its noise is motion."""
+
 FOLLOWING = 0.2
 """A joint that moves at this share of its goal's velocity follows it."""
 
@@ -100,8 +103,11 @@ RELEASE_TIME = 0.03
 RESIDUAL_TIME = 0.02
 """Shortest time constant of the momentum residual [s]."""
 
-VELOCITY_LOOP = 2.0
-"""The motion decides from a velocity that friction makes in so many loop times [1]."""
+GOAL_LOOP = 6.0
+"""With a goal, the motion decides from a velocity that friction makes in so many loop times [1]."""
+
+FREE_LOOP = 2.0
+"""The same without a goal, where it is a part of the friction that is added."""
 
 LOOP_SHARE = 0.3
 r"""Largest frequency that the intention of a joint at rest may have, :math:`\omega_c T` [rad]."""
@@ -250,6 +256,7 @@ class Compensator:
         self.map = JointMap.stacked(maps)
         self._base_tuning = self._tuning = self._initial_tuning(joints)
         self._tuned_for: FloatArray | None = None
+        self._steep: FloatArray = np.zeros(len(names))
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in joints]
         self._rotors: FloatArray = np.array(rotors, dtype=np.float64)
         names_of_tuning = tuple(vars(Tuning()))
@@ -642,13 +649,16 @@ class Compensator:
         :raises _DoubtError: for an effort that is needed and cannot be.
         """
         tuning, speed = self._tuning, state.velocity
-        motion = self._moving(speed, tuning.moving_velocity)
         command, rate = wishes
         if command is None:
             goal, rate, known = self._nothing, self._zero, self._nowhere
         else:
             goal, rate = self.map.servo_position(command.position), self.map.servo_velocity(rate)
             known = np.isfinite(goal) | np.isfinite(command.velocity)
+        steep = np.where(known, GOAL_LOOP, FREE_LOOP) * self._steep
+        least = np.maximum(steep, NOISE * self._travel.noise)
+        tuning = replace(tuning, moving_velocity=np.maximum(tuning.moving_velocity, least))
+        motion = self._moving(speed, tuning.moving_velocity)
         motor, external = self._loads(state, effort, command, goal, dt)
         led = self._zero
         if known.any():
@@ -670,11 +680,13 @@ class Compensator:
         direction = motion
         if known.any():
             direction = np.where(known, self._intended(speed, error, rate, *vars(tuning).values()), motion)
-            direction = led * self._path.direction + (1.0 - led) * direction
+            ahead = np.minimum(np.maximum(-behind * path / tuning.error_width, 0.0), 1.0)
+            direction = led * (1.0 - (1.0 - tuning.away) * ahead) * path + (1.0 - led) * direction
         gain, scales = self._strength(known, led)
         slower = np.maximum(travel.velocity * path, 0.0)
         slower = np.where(np.abs(rate) > 0.0, np.minimum(np.abs(rate), slower), slower)
-        at = led * slower * path + (1.0 - led) * speed
+        moves = np.where(np.abs(motion) > 0.1, speed, 0.0)
+        at = np.where(leads, led * slower * path + (1.0 - led) * speed, moves)
         guess = self._solution if self._looks_at_load else None
         torque = self.model.feed_forward(gain, direction, at, motor, external, guess, scales)
         self._solution = torque
@@ -804,12 +816,11 @@ class Compensator:
         loop = self._loop_delay() + self._period
         friction = self.model.at_rest if observer is None else observer.scales.dry * self.model.at_rest
         width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
-        moving = VELOCITY_LOOP * friction * loop / inertia
+        self._steep = friction * loop / inertia
         base = self._base_tuning
         self._tuning = replace(
             base,
             error_width=np.maximum(base.error_width, width),
-            moving_velocity=np.maximum(base.moving_velocity, moving),
         )
 
     def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:

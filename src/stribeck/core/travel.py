@@ -13,6 +13,10 @@ SMOOTHING = 0.03
 """Time constant of the smooth velocity [s]."""
 
 
+NOISE_TIME = 1.0
+"""Time constant of the noise of the velocity [s]."""
+
+
 class Travel:
     """Of n joints, from measured positions and velocities."""
 
@@ -28,6 +32,8 @@ class Travel:
         """Of the motion since the last turn: -1, 0 or 1."""
         self.distance: FloatArray = np.zeros(self._joints)
         """From the last turn [rad]."""
+        self._bends: FloatArray = np.zeros(self._joints)
+        self._before: tuple[FloatArray, FloatArray] | None = None
         self._turn: FloatArray | None = None
         self._extreme: FloatArray = np.zeros(self._joints)
 
@@ -39,6 +45,13 @@ class Travel:
         if self._turn is None:
             self._turn, self._extreme, self.velocity = position, position, velocity
             return
+        if self._before is not None:
+            last, earlier = self._before
+            bend = velocity - 2.0 * last + earlier
+            self._bends = self._bends + min(1.0, dt / NOISE_TIME) * (bend * bend - self._bends)
+            self._before = velocity, last
+        else:
+            self._before = velocity, velocity
         self.velocity = self.velocity + min(1.0, dt / SMOOTHING) * (velocity - self.velocity)
         onward = np.where(self.direction == 0.0, np.abs(position - self._extreme) > hysteresis, False)
         back = (position - self._extreme) * self.direction < -hysteresis
@@ -48,3 +61,8 @@ class Travel:
         further = (position - self._extreme) * self.direction > 0.0
         self._extreme = np.where(further | turned, position, self._extreme)
         self.distance = np.abs(position - self._turn) * (self.direction != 0.0)
+
+    @property
+    def noise(self) -> FloatArray:
+        """Standard deviation of the velocity's noise, by its second differences [rad/s]."""
+        return np.sqrt(self._bends / 6.0)
