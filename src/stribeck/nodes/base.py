@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 import time
@@ -30,6 +29,7 @@ from rclpy.signals import SignalHandlerOptions
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.parameters import KNOWN_NAMES, Spec, Table
+from stribeck.nodes.transport import avoid_shared_memory
 
 DIAGNOSTICS_PERIOD = 1.0
 
@@ -359,7 +359,7 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
     :returns: exit code: 0, what a node that ends by itself says, or 1 if the node could not be made.
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
-    avoid_shared_memory()
+    warning = avoid_shared_memory()
     stopping: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: stopping.append(received))
@@ -374,6 +374,8 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         rclpy.shutdown()
         return 1
+    if warning:
+        node.get_logger().warning(warning)
     node.owns_process = True
     executor = SingleThreadedExecutor()
     executor.add_node(node)
@@ -388,16 +390,6 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
         executor.shutdown()
         rclpy.try_shutdown()
     return 0 if stopping else node.exit_code or 0
-
-
-def avoid_shared_memory() -> None:
-    """Let this process talk by UDP alone, unless the user has chosen transports; for Fast DDS, before its start.
-
-    Whoever writes into shared memory holds a lock of the reader's. A process that is stopped or killed while it
-    holds one keeps the others from hearing anybody, for a second and more: what a guard is there for would fail,
-    and samples would be lost. Loopback UDP is as fast for messages this small.
-    """
-    os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
 
 
 def steady() -> float:
