@@ -29,6 +29,7 @@ from rclpy.signals import SignalHandlerOptions
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.parameters import KNOWN_NAMES, Spec, Table
+from stribeck.nodes.sections import check_sections, parameter_files
 from stribeck.nodes.transport import avoid_shared_memory
 
 DIAGNOSTICS_PERIOD = 1.0
@@ -63,6 +64,8 @@ class ServiceNode(LifecycleNode):
         self._hot: tuple[Any, ...] = ()
         self._loop: HotLoop | None = None
         super().__init__(name, **kwargs)
+        self._usual_name = name
+        self._parameter_files = parameter_files([*sys.argv, *(kwargs.get("cli_args") or ())])
         self._specs: dict[str, Spec] = {}
         self.declare((*self.table, AUTOSTART))
         self.add_on_set_parameters_callback(self._on_set_parameters)
@@ -168,6 +171,7 @@ class ServiceNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Read parameters and files; FAILURE with one line if they do not fit."""
         try:
+            check_sections(self._parameter_files, self.get_fully_qualified_name(), self._usual_name)
             self._configure(self.values())
             self._check_names(self.values())
         except Exception as error:  # rclpy would swallow it without a word

@@ -16,6 +16,7 @@ from stribeck.core.compensator import OUTPUT_MODES
 from stribeck.core.friction import LAWS
 from stribeck.errors import ConfigError
 from stribeck.io import strict
+from stribeck.nodes.sections import sections_of
 
 Kind = Literal["bool", "int", "float", "text", "floats", "texts"]
 Value = bool | int | float | str | list[float] | list[str]
@@ -363,20 +364,14 @@ def complete(table: Iterable[Spec], given: Mapping[str, Any], what: str) -> dict
 def read_yaml(path: Path, node: str, table: Table, per_joint: Table = ()) -> dict[str, Value]:
     """Values for a node from a ROS parameter file, flat, with those of each joint under ``<joint>.``.
 
-    What stands under ``/**`` is for all nodes; what stands under the node's name goes before it.
+    Sections count as they do for ROS (:mod:`stribeck.nodes.sections`): the last one that gives a parameter.
 
+    :param node: its name, or its fully qualified one.
     :raises ConfigError: for a file that is no parameter file, or values that do not fit.
     """
-    content = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    top = strict.mapping(content, str(path), ConfigError)
-    groups = [key for key in ("/**", node, f"/{node}") if key in top]
-    if not groups:
-        raise ConfigError(f"{path}: no parameters for the node {node!r}; found {', '.join(top) or 'nothing'}")
     given: dict[str, Any] = {}
-    for key in groups:
-        group = strict.mapping(top[key], f"{path}: {key}", ConfigError)
-        strict.check_keys(group, ("ros__parameters",), (), f"{path}: {key}", ConfigError)
-        given |= _flat(strict.mapping(group["ros__parameters"], f"{path}: {key}", ConfigError))
+    for section in sections_of(path, node):
+        given |= _flat(section.values)
     names = given.get("joints", [])
     joints = names if isinstance(names, list) else []
     full = (*table, *(spec for joint in joints for spec in joint_table(per_joint, str(joint))))
