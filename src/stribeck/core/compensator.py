@@ -33,6 +33,7 @@ from stribeck.core.compensation import (
 )
 from stribeck.core.incoming import Command, Commands, JointOrder, Numbers, Order, picked
 from stribeck.core.joint_map import JointMap
+from stribeck.core.merging import StateMerger
 from stribeck.core.namespace import array_namespace
 from stribeck.errors import ConfigError
 
@@ -192,6 +193,7 @@ class Compensator:
         slew = np.full(len(names), settings.slew)
         self._slew = np.where(slew > 0.0, slew, TIMES_TO_FULL_TORQUE * self.model.limit)
         self._order = JointOrder(self.names)
+        self.merger = StateMerger(self.names, settings.state_timeout, settings.other_joints)
         self._commands = Commands(len(names))
         self._telemetry: deque[tuple[float, str, float, float]] = deque()
         self._state_arrival = -math.inf
@@ -290,11 +292,15 @@ class Compensator:
         :param velocity: may be empty: the slope of the positions is taken.
         :param effort: may be empty where it has no meaning or is not needed.
         """
-        if not self.enabled:
+        with np.errstate(all="ignore"):  # what is absurd ends at the limits, or in doubt
+            state = self.merger.take(stamp, names, position, velocity, effort)
+        if state is None or not self.enabled:
             return self.torque
+        if isinstance(state, str):
+            return self._fall_to_zero(state)
         try:
-            with np.errstate(all="ignore"):  # what is absurd ends at the limits, or in doubt
-                return self._follow(arrival, stamp, names, position, velocity, effort)
+            with np.errstate(all="ignore"):
+                return self._follow(arrival, *state)
         except _DoubtError as doubt:
             return self._fall_to_zero(str(doubt))
 

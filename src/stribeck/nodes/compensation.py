@@ -154,8 +154,10 @@ class CompensationNode(ServiceNode):
             arrival = steady()
             if arrival - self._last_sign > PAUSE:
                 self._stand_back(arrival)
-            state = self._states.read(data)
+            state, foreign = self._states.read(data), compensator.merger.foreign
             compensator.on_state(arrival, state.stamp.seconds, state.names, *state.numbers)
+            if compensator.merger.foreign != foreign:
+                return  # somebody else's joints
             if self._on_each_state:
                 self._send(arrival, state.stamp)
             self._durations[self._count % len(self._durations)] = time.perf_counter() - began
@@ -291,6 +293,8 @@ class CompensationNode(ServiceNode):
                 "enabled": compensator.enabled,
                 "gain": compensator.gain,
                 "states": self._count,
+                "states merged": compensator.merger.merged,
+                "states of other joints": compensator.merger.foreign,
                 **{
                     f"torque/{n}": float(t)
                     for n, t in zip(compensator.names, compensator.torque, strict=True)
@@ -303,6 +307,8 @@ class CompensationNode(ServiceNode):
         if compensator.settings.effort_meaning == "none" and compensator.model.load_dependent:
             figures["load terms"] = "zero: effort_meaning is none"
         if doubt is not None and compensator.enabled:
+            if not self._count and compensator.merger.foreign:
+                doubt += f": of {', '.join(compensator.names)} none was heard, only other joints"
             return "warn", f"zero torque: {doubt}", figures
         if self._tripped:
             return "warn", self._tripped, figures
