@@ -23,7 +23,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import ReliabilityPolicy
+from rclpy.qos import QoSPolicyKind, QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.signals import SignalHandlerOptions
 
 from stribeck.errors import ConfigError, StribeckError
@@ -43,6 +44,9 @@ Level = Literal["info", "warning", "error"]
 
 ROS_PARAMETERS = ("use_sim_time", "qos_overrides", "start_type_description_service")
 """What ROS itself takes from a file of parameters."""
+
+OVERRIDABLE = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY)
+"""Qualities of subscriptions that ``qos_overrides`` may change."""
 
 AUTOSTART = Spec("autostart", "bool", False, "configure and activate without being told")
 
@@ -126,7 +130,9 @@ class ServiceNode(LifecycleNode):
                     spec.removeprefix(f"{first}.") for spec in self._specs if spec.startswith(f"{first}.")
                 ]
                 raise ConfigError(f"{name}: unknown parameter of a joint; valid: {', '.join(known)}")
-            if first not in ROS_PARAMETERS and not (rest and not joints):
+            if first == "qos_overrides" and ".publisher" in name:
+                strangers.append(name)
+            elif first not in ROS_PARAMETERS and not (rest and not joints):
                 strangers.append(name)
         if strangers:
             self.get_logger().warning(
@@ -283,7 +289,16 @@ class ServiceNode(LifecycleNode):
         else:
             logger.info(text)
 
-    # -- subscriptions served fast
+    # -- subscriptions
+
+    def create_subscription(self, kind: Any, topic: str, callback: Any, qos_profile: Any, **kwargs: Any) -> Any:
+        """A subscription whose history, depth and reliability are the user's where ``qos_overrides`` name them."""
+        name = f"qos_overrides.{self.resolve_topic_name(topic)}.subscription."
+        asked = [
+            policy for policy in OVERRIDABLE if name + policy.name.lower() in self._parameter_overrides
+        ]
+        kwargs.setdefault("qos_overriding_options", QoSOverridingOptions(asked))
+        return super().create_subscription(kind, topic, callback, qos_profile, **kwargs)
 
     @property
     def subscriptions(self) -> Iterator[Any]:
@@ -325,6 +340,14 @@ def offered_weakly(node: Node, topic: str) -> bool:
     """Whether a publisher of a topic is known that offers best effort only: no reliable subscription hears it."""
     offers = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
     return any(offer.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for offer in offers)
+
+
+def measured(depth: int) -> QoSProfile:
+    """Quality of a subscription to measurements: best effort, which hears every publisher, reliable or not.
+
+    What is lost is not worth waiting for: the next state comes soon, and if none does, that is what time-outs are for.
+    """
+    return QoSProfile(depth=depth, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def quiet_events() -> Any:

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 from rclpy.duration import Duration
-from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Int64
 from std_srvs.srv import SetBool
 
 from stribeck.core.compensator import Compensator
 from stribeck.io.cdr import JointStateReader, Stamp, header_stamp
-from stribeck.nodes.base import ServiceNode, offered_weakly, quiet_events, run, steady
+from stribeck.nodes.base import ServiceNode, measured, offered_weakly, quiet_events, run, steady
 from stribeck.nodes.messages import (
     CommandReader,
     OutputMessage,
@@ -106,18 +106,27 @@ class CompensationNode(ServiceNode):
                 topic.type, topic.name, lambda data, topic=topic: self._on_telemetry(topic, data), 1, raw=True
             )
             self._handles.append(subscription)
+        states = self._hear(JointState, "joint_states", self._on_state, measured(DEPTH))
+        self._needs_reliable_states = states.qos_profile.reliability == ReliabilityPolicy.RELIABLE
         self.serve_fast(  # the guard's word first: nothing that waited beside it is answered any more
             self.create_subscription(
                 Int64, REVOKED, self._on_revoked, REVOKED_QOS, event_callbacks=quiet_events()
             ),
             self._hear(self._commands.type, "controller_command", self._on_command),
-            self._hear(JointState, "joint_states", self._on_state),
+            states,
             tick=self._tick,
             period=TICK,
         )
 
-    def _hear(self, kind: Any, topic: str, take: Callable[[bytes], None]) -> Any:
-        return self.create_subscription(kind, topic, take, DEPTH, event_callbacks=quiet_events(), raw=True)
+    def _hear(self, kind: Any, topic: str, take: Callable[[bytes], None], qos: QoSProfile | int = DEPTH) -> Any:
+        return self.create_subscription(
+            kind,
+            topic,
+            take,
+            qos,
+            event_callbacks=quiet_events(),
+            raw=True,
+        )
 
     def _activate(self) -> None:
         # Finding the others in the graph can hold a process up for some tenths of a second.
@@ -309,16 +318,20 @@ class CompensationNode(ServiceNode):
         if doubt is not None and compensator.enabled:
             if not self._count and compensator.merger.foreign:
                 doubt += f": of {', '.join(compensator.names)} none was heard, only other joints"
+            elif not self._count and self._unheard():
+                doubt += ": joint_states are offered as best effort, but qos_overrides ask for reliable ones"
             return "warn", f"zero torque: {doubt}", figures
         if self._tripped:
             return "warn", self._tripped, figures
         if self._guarded and not self._alive.get_subscription_count():
             return "warn", "guarded, but no guard listens: start it, or set guarded to false", figures
-        if not self._count and compensator.enabled and offered_weakly(self, "joint_states"):
-            return "warn", "joint_states are offered as best effort only, reliable ones are needed", figures
         if self._temperature_warning:
             return "warn", self._temperature_warning, figures
         return "ok", doubt or "compensating", figures
+
+    def _unheard(self) -> bool:
+        """Whether a publisher of states is known that this node was told not to hear."""
+        return self._needs_reliable_states and offered_weakly(self, "joint_states")
 
 
 def main() -> int:
