@@ -1,6 +1,7 @@
 """States of several publishers, merged by joint."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_publishers_that_stamp_alike_give_one_state_a_cycle() -> None:
             state = tell(found, 1.0 + 0.005 * k, name)
             stamps += [state.stamp] if isinstance(state, State) else []
     assert len(stamps) >= 9
-    assert all(first < second for first, second in zip(stamps, stamps[1:], strict=False))
+    assert all(first < second for first, second in pairwise(stamps))
 
 
 def test_a_joint_that_is_heard_no_more_is_a_doubt() -> None:
@@ -145,7 +146,9 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, st.floats(1.0, 1e6))
-def test_any_messages_give_states_in_the_order_of_time(messages: list[tuple[float, str]], offset: float) -> None:
+def test_any_messages_give_states_in_the_order_of_time(
+    messages: list[tuple[float, str]], offset: float
+) -> None:
     """Never one that holds what was not said; the same for the same messages, whenever they come."""
     first, second = merger(others="ignore"), merger(others="ignore")
     last = -math.inf

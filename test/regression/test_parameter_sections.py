@@ -137,7 +137,15 @@ def test_what_others_find_in_the_same_file_is_no_reason(tmp_path, text, node):
 
 @pytest.mark.parametrize(
     "pattern",
-    ["compensation", "/compensation", "/**/compensation", "/left/compensation", "left/compensation", "/**", "/*/compensation"],
+    [
+        "compensation",
+        "/compensation",
+        "/**/compensation",
+        "/left/compensation",
+        "left/compensation",
+        "/**",
+        "/*/compensation",
+    ],
 )
 def test_the_command_line_reads_every_form(tmp_path, pattern):
     """`stribeck compensate --config`, with the same values."""

@@ -169,7 +169,9 @@ class StateMerger:
     def _forget(self) -> None:
         """As if nothing had been heard."""
         unknown = np.full(len(self.names), np.nan)
-        self._position, self._velocity, self._effort = unknown.copy(), unknown.copy(), unknown.copy()
-        self._slopes = np.zeros(len(self.names))
-        self._stamps = np.full(len(self.names), -np.inf)
-        self._given = -math.inf
+        self._position: FloatArray = unknown.copy()
+        self._velocity: FloatArray = unknown.copy()
+        self._effort: FloatArray = unknown.copy()
+        self._slopes: FloatArray = np.zeros(len(self.names))
+        self._stamps: FloatArray = np.full(len(self.names), -np.inf)
+        self._given: float = -math.inf

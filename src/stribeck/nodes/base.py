@@ -35,6 +35,9 @@ from stribeck.nodes.transport import avoid_shared_memory
 
 DIAGNOSTICS_PERIOD = 1.0
 
+SPIN = 0.25
+"""A process looks so often whether it is to end [s]; each time rclpy builds its wait set anew, which costs a millisecond."""
+
 SWITCH_INTERVAL = 1e-4
 """A thread that serves messages waits at most so long for one that does not [s]."""
 
@@ -130,9 +133,8 @@ class ServiceNode(LifecycleNode):
                     spec.removeprefix(f"{first}.") for spec in self._specs if spec.startswith(f"{first}.")
                 ]
                 raise ConfigError(f"{name}: unknown parameter of a joint; valid: {', '.join(known)}")
-            if first == "qos_overrides" and ".publisher" in name:
-                strangers.append(name)
-            elif first not in ROS_PARAMETERS and not (rest and not joints):
+            unheard = first == "qos_overrides" and ".publisher" in name
+            if unheard or (first not in ROS_PARAMETERS and not (rest and not joints)):
                 strangers.append(name)
         if strangers:
             self.get_logger().warning(
@@ -291,12 +293,12 @@ class ServiceNode(LifecycleNode):
 
     # -- subscriptions
 
-    def create_subscription(self, kind: Any, topic: str, callback: Any, qos_profile: Any, **kwargs: Any) -> Any:
+    def create_subscription(
+        self, kind: Any, topic: str, callback: Any, qos_profile: Any, **kwargs: Any
+    ) -> Any:
         """A subscription whose history, depth and reliability are the user's where ``qos_overrides`` name them."""
         name = f"qos_overrides.{self.resolve_topic_name(topic)}.subscription."
-        asked = [
-            policy for policy in OVERRIDABLE if name + policy.name.lower() in self._parameter_overrides
-        ]
+        asked = [policy for policy in OVERRIDABLE if name + policy.name.lower() in self._parameter_overrides]
         kwargs.setdefault("qos_overriding_options", QoSOverridingOptions(asked))
         return super().create_subscription(kind, topic, callback, qos_profile, **kwargs)
 
@@ -308,14 +310,19 @@ class ServiceNode(LifecycleNode):
                 yield subscription
 
     def serve_fast(
-        self, *subscriptions: Any, tick: Callable[[], None] = lambda: None, period: float = 0.1
+        self,
+        *subscriptions: Any,
+        tick: Callable[[], None] = lambda: None,
+        period: float = 0.1,
+        lazy: Callable[[], bool] = lambda: False,
     ) -> None:
         """Serve subscriptions by a :class:`HotLoop`; they must be created with :func:`quiet_events`.
 
         :param tick: called in the same thread about once per ``period`` [s].
+        :param lazy: whether it is enough, now, to look for messages once per ``period``.
         """
         self._hot = subscriptions
-        self._loop = HotLoop(self, subscriptions, tick, period, self.report)
+        self._loop = HotLoop(self, subscriptions, tick, period, self.report, lazy)
         if self.owns_process:
             self._loop.go_first()
             gc.collect()
@@ -409,7 +416,7 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
     try:
         while not stopping and rclpy.ok() and node.exit_code is None:
             try:
-                executor.spin_once(timeout_sec=0.1)
+                executor.spin_once(timeout_sec=SPIN)
             except Exception as error:  # of a callback: one bad message ends no node
                 node.report(error)
     finally:

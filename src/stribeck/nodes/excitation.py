@@ -35,8 +35,8 @@ from stribeck.nodes.excitation_setup import excitation_of
 from stribeck.nodes.messages import TelemetryTopic, decoded, telemetry_topics
 from stribeck.nodes.parameters import EXCITATION
 from stribeck.nodes.player import Listener, Player
-from stribeck.nodes.recording import TELEMETRY as TELEMETRY_TOPICS
 from stribeck.nodes.recording import OFFERS_PERIOD, Hearing, contract_topics
+from stribeck.nodes.recording import TELEMETRY as TELEMETRY_TOPICS
 
 PROGRESS_PERIOD = 0.2
 TELEMETRY_PERIOD = 0.05
@@ -94,9 +94,7 @@ class ExcitationNode(ServiceNode):
         heard = contract_topics()
         self._bag_topics = [found.topic for found in heard]
         self._read_at = 0.0
-        self._hearing = Hearing(
-            self, {found: takes[found.topic] for found in heard if found.topic in takes}
-        )
+        self._hearing = Hearing(self, {found: takes[found.topic] for found in heard if found.topic in takes})
 
     def _follow_offers(self) -> None:
         if self._hearing is not None:

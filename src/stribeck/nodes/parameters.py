@@ -157,6 +157,22 @@ _COMPENSATION_COMMON: Table = (
         choices=("", *EFFORT_MEANINGS),
     ),
     Spec("command_timeout", "float", 0.1, "commands older than this are not passed on [s]", 0.005, 10.0),
+    Spec(
+        "pause_limit",
+        "float",
+        0.04,
+        "a node that stood still for so long stands back by itself [s]; shorter than lease",
+        0.02,
+        10.0,
+    ),
+    Spec(
+        "lease",
+        "float",
+        0.05,
+        "the guard takes over from a node that gives no sign of life for so long [s]",
+        0.03,
+        10.0,
+    ),
 )
 
 COMPENSATION: Table = (
@@ -213,6 +229,15 @@ COMPENSATION: Table = (
         "a guard runs beside this node: it passes commands on while this node is not enabled",
     ),
     Spec(
+        "automatic_returns",
+        "int",
+        0,
+        "so often the node compensates again by itself after the guard took over, until somebody enables it; "
+        "0: only when enabled",
+        0,
+        1000,
+    ),
+    Spec(
         "latency_samples", "int", 2000, "cycles that the figures in diagnostics are taken from", 100, 1000000
     ),
     Spec("enabled", "bool", True, "compensate as soon as the node is active; else wait for ~/enable"),
@@ -225,7 +250,7 @@ GUARD: Table = (
         "slew_limit",
         "float",
         0.0,
-        "goal_offset: how fast the offset is taken back [N m/s]; 0: 50 times the limit per second",
+        "sum, goal_offset: how fast the friction is taken back [N m/s]; 0: 50 times the limit per second",
         0.0,
         1e6,
     ),

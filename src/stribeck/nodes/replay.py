@@ -72,9 +72,7 @@ def replay(
             now = stamp.seconds
             offset = now - 1e-9 * message.log_time if offset is None else offset
             foreign = compensator.merger.foreign
-            found = compensator.on_state(
-                now, now, state.name, state.position, state.velocity, state.effort
-            )
+            found = compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
             if compensator.merger.foreign != foreign:
                 continue
             torque.append(found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,7 +74,9 @@ def sections_of(path: Path, node: str) -> list[Section]:
     else:
         fixed = sorted({section.pattern for section in own if "*" not in section.pattern})
         if len(fixed) > 1:
-            raise ConfigError(f"{path}: parameters of several nodes {node!r}: {', '.join(fixed)}; give the full name of one (--node)")
+            raise ConfigError(
+                f"{path}: parameters of several nodes {node!r}: {', '.join(fixed)}; give the full name of one (--node)"
+            )
         full = fixed[0] if fixed else f"/{node}"
         if not fixed and own:  # in any namespace that they ask for
             return [section for section in found if section in own or section.matches(full)]
@@ -85,11 +88,7 @@ def sections_of(path: Path, node: str) -> list[Section]:
 
 def parameter_files(arguments: Sequence[str]) -> list[Path]:
     """The parameter files that the arguments of a process, or of a node, name."""
-    return [
-        Path(value)
-        for option, value in zip(arguments, arguments[1:], strict=False)
-        if option == "--params-file"
-    ]
+    return [Path(value) for option, value in pairwise(arguments) if option == "--params-file"]
 
 
 def check_sections(paths: Iterable[Path], node: str, usual: str) -> None:
