@@ -69,6 +69,12 @@ class StateMerger:
         self._timeout, self._strict = timeout, other_joints == "refuse"
         self._kinds: dict[tuple[str, ...], _Part | Literal["all", "none"]] = {}
         self._whole: State | None = None
+        self._position: FloatArray
+        self._velocity: FloatArray
+        self._effort: FloatArray
+        self._slopes: FloatArray
+        self._stamps: FloatArray
+        self._given: float
         self._forget()
 
     def take(
@@ -169,9 +175,7 @@ class StateMerger:
     def _forget(self) -> None:
         """As if nothing had been heard."""
         unknown = np.full(len(self.names), np.nan)
-        self._position: FloatArray = unknown.copy()
-        self._velocity: FloatArray = unknown.copy()
-        self._effort: FloatArray = unknown.copy()
-        self._slopes: FloatArray = np.zeros(len(self.names))
-        self._stamps: FloatArray = np.full(len(self.names), -np.inf)
-        self._given: float = -math.inf
+        self._position, self._velocity, self._effort = unknown.copy(), unknown.copy(), unknown.copy()
+        self._slopes = np.zeros(len(self.names))
+        self._stamps = np.full(len(self.names), -np.inf)
+        self._given = -math.inf
