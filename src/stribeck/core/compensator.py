@@ -38,6 +38,7 @@ from stribeck.core.energy import EnergyTank
 from stribeck.core.goals import GoalPath
 from stribeck.core.incoming import Command, Commands, JointOrder, Numbers, Order, StreamClock, picked
 from stribeck.core.joint_map import JointMap
+from stribeck.core.merging import StateMerger
 from stribeck.core.observer import FrictionObserver, Motion
 from stribeck.core.plausibility import Plausibility
 from stribeck.core.residual import Delayed, Dynamics
@@ -298,6 +299,7 @@ class Compensator:
         self.tank = EnergyTank(self.model.at_rest)
         self._dynamics = dynamics
         self.observer: FrictionObserver | None = None
+        self.merger = StateMerger(self.names, settings.state_timeout, settings.other_joints)
         self._telemetry: deque[tuple[float, str, float, float]] = deque()
         self._state_arrival = -math.inf
         self._stamp: float | None = None
@@ -445,12 +447,16 @@ class Compensator:
         :param now: the time by the clock of the stamps, where that need not run as the steady one does:
             simulated time [s].
         """
-        if not self.enabled:
+        with np.errstate(all="ignore"):  # what is absurd ends at the limits, or in doubt
+            state = self.merger.take(stamp, names, position, velocity, effort)
+        if state is None or not self.enabled:
             return self.torque
+        if isinstance(state, str):
+            return self._fall_to_zero(state)
         try:
-            with np.errstate(all="ignore"):  # what is absurd ends at the limits, or in doubt
-                self._check_lag(arrival if now is None else now, stamp)
-                return self._follow(arrival, stamp, names, position, velocity, effort)
+            with np.errstate(all="ignore"):
+                self._check_lag(arrival if now is None else now, state.stamp)
+                return self._follow(arrival, *state)
         except _BridgedError as lost:
             self._bridged = str(lost)
             if self.doubt is None and arrival - self._state_arrival <= self.settings.state_timeout:
