@@ -166,8 +166,10 @@ class Commands:
         """
         if not math.isfinite(arrival if stamp is None else stamp):
             return False
-        if stamp is not None and states_behind is not None and not self._in_time(
-            arrival, arrival - stamp - states_behind, timeout
+        if (
+            stamp is not None
+            and states_behind is not None
+            and not self._in_time(arrival, arrival - stamp - states_behind, timeout)
         ):
             return False
         with np.errstate(all="ignore"):
