@@ -48,6 +48,9 @@ RELEASE_TIME = 0.03
 UNLEARNT_BOOST = 0.3
 """Where nothing is learnt it grows by this share of the friction at rest at most."""
 
+HELD = 0.9
+"""Friction holds a joint against this share of itself."""
+
 NOISE = 4.0
 """A velocity of so many standard deviations of its noise is motion."""
 
@@ -334,7 +337,9 @@ class FeedForward:
             )
             self.observer.begin(self._recalled, self.warmth)
         self.observer.update(state.joint_position, state.joint_velocity, acting, how, dt)
-        self.contact.update(self.observer.contact, how.led, how.follows, self.path.direction, dt)
+        seen = self.observer
+        held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
+        self.contact.update(seen.contact, held, how.led, how.follows, self.path.direction, dt)
 
     def _tuning_now(self, known: BoolArray) -> Tuning:
         """Tuning with the velocity from which a joint moves: it must stand out of its noise, and be slow for the loop."""
