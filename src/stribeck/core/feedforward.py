@@ -266,14 +266,17 @@ class FeedForward:
         intended = self._intended(state.velocity, error, wish.rate, *vars(tuning).values())
         path = self.path.direction
         ahead = np.minimum(np.maximum(-behind * path / tuning.error_width, 0.0), 1.0)
-        ledway = (1.0 - (1.0 - tuning.away) * ahead) * path
+        ledway = motion + (1.0 - np.abs(motion)) * path
+        ledway = (1.0 - (1.0 - tuning.away) * ahead) * ledway
         return np.where(wish.known, led * ledway + (1.0 - led) * intended, motion)
 
     def _law_velocity(
         self, rate: FloatArray, speed: FloatArray, motion: FloatArray, leads: BoolArray, led: FloatArray
     ) -> FloatArray:
-        """Velocity at which the law is asked [rad/s]: the slower of goal and joint, none at rest."""
+        """Velocity at which the law is asked [rad/s]: the measured one, or where more is known the slower of goal and joint."""
         path = self.path.direction
+        if self.observer is None:
+            return speed
         slower = np.maximum(self.travel.velocity * path, 0.0)
         slower = np.where(rate != 0.0, np.minimum(np.abs(rate), slower), slower)
         moving = np.where(np.abs(motion) > 0.1, speed, 0.0)
