@@ -454,6 +454,9 @@ class Compensator:
                 return self.torque
             return self._fall_to_zero(self._bridged)
         except _DoubtError as doubt:
+            if math.isfinite(stamp) and stamp != self._stamp:  # its time has passed: the ramp begins after it
+                self._stamp = stamp
+                self._plausibility.restart()
             return self._fall_to_zero(str(doubt))
 
     def expire(self, now: float) -> bool:
@@ -731,7 +734,7 @@ class Compensator:
         if observer is None:
             if known.all():
                 return np.full(len(known), gain), None
-            surely = min(gain, 1.0) * min(sure / SAFETY, 1.0) * SAFETY
+            surely = min(gain, 1.0) * sure
             return np.where(known, gain, surely), None
         reached = max(gain, min(self.settings.learned_gain, gain * 1.25))
         learned = gain + led * observer.certainty * (reached - gain)
