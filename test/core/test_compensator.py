@@ -325,7 +325,7 @@ def test_states_that_say_nothing_bridge_no_more_than_the_timeout(what: str) -> N
     """State after state of that kind: the torque stays for the time-out after the last good one, and is then zero."""
     driven = Driven([model("a"), model("b", "m2")])
     before = driven.settled()
-    action, reason = BRIDGED[what]
+    _, reason = BRIDGED[what]
     order = driven.names, driven.position + (0.2 if what == "a jump" else 0.0), [1.0, 1.0], []
     said = []
     for k in range(1, 12):

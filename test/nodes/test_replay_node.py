@@ -50,8 +50,8 @@ def bag(tmp_path: Path) -> Path:
                 step, position=[at], velocity=[3.2 * math.cos(4.0 * t - 0.3)], effort=[0.2 * math.sin(at)]
             )
             stamp = command.header.stamp.sec * 10**9 + command.header.stamp.nanosec
-            recorder.write(STATES.name, serialize_message(state), stamp + 1_000_000)
-            recorder.write(COMMANDS.name, serialize_message(command), stamp + 2_000_000)
+            recorder.write(STATES.name, serialize_message(state), stamp + 200_000)
+            recorder.write(COMMANDS.name, serialize_message(command), stamp + 400_000)
     return tmp_path / "motion"
 
 
