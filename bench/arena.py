@@ -28,8 +28,8 @@ CHOICES = {
     "joints": ("tracking",),
     "disturbed": ("disturbed",),
     "arm": ("arm",),
-    "hand": ("hand",),
-    "coast": ("coast",),
+    "hand": ("hand", "guided"),
+    "coast": ("coast", "released"),
     "contact": ("wall", "hold"),
 }
 """What ``--part`` stands for."""

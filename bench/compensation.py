@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
-os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
 os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
 
 import rclpy
@@ -27,6 +26,7 @@ from sensor_msgs.msg import JointState
 
 from stribeck.io.actuators import load_actuator
 from stribeck.nodes.base import ServiceNode, quiet_events
+from stribeck.nodes.transport import stay_on_this_machine
 
 CASES = tuple((joints, rate) for joints in (1, 7, 32) for rate in (100, 500, 1000))
 LONG_CASE = (7, 1000)
@@ -87,6 +87,7 @@ class Robot(ServiceNode):
 
 def measure() -> dict[str, dict[str, float]]:
     """All cases; figures by ``<joints>x<rate>``."""
+    stay_on_this_machine()
     rclpy.init()
     robot = Robot()
     executor = SingleThreadedExecutor()

@@ -19,6 +19,7 @@ from pathlib import Path
 import bus
 import compensation
 import fleet
+import guard
 import jax
 import joints_in_mujoco
 import numpy as np
@@ -50,6 +51,7 @@ def main() -> None:
     # Before JAX has its threads: these are about microseconds.
     nodes = {
         "compensation": compensation.measure(),
+        "guard": guard.measure(),
         "bus": bus.measure(),
         "mujoco": joints_in_mujoco.measure(),
     }

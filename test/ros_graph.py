@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
-os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-# As the nodes do: shared memory that a killed process left behind stops others for a second.
-os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
 rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed: pip install '.[ros]'")
 
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
+
+from stribeck.nodes.transport import stay_on_this_machine  # noqa: E402
+
+stay_on_this_machine()  # also for the processes that tests start
 
 PATIENCE = 10.0
 """Seconds after which a condition that never comes true fails a test."""

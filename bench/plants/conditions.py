@@ -14,6 +14,12 @@ from plants.joints import JOINTS, Condition
 SCALES = (1.0, 0.5, 1.5)
 """True friction per identified friction."""
 
+FREE_SCALES = (1.0, 0.7, 0.3, 1.5, 2.0)
+"""The same for joints without goals."""
+
+PRELUDE = 3.0
+"""So long joints follow goals before they are left without [s]."""
+
 REFERENCES = ("sine", "slow", "moves", "creep")
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -95,12 +101,22 @@ def _varied(
 
 def guided(quick: bool = False) -> list[Condition]:
     """Joints that a hand guides, pushes and lets go; nothing but gravity is controlled."""
-    return _goalless("hand", quick, (1.0, 0.5, 0.3, 1.5))
+    return _goalless("hand", quick, FREE_SCALES)
 
 
 def coasting(quick: bool = False) -> list[Condition]:
     """Joints that are pushed once and let go."""
-    return _goalless("coast", quick, (1.0, 0.5, 0.3, 1.5))
+    return _goalless("coast", quick, FREE_SCALES)
+
+
+def guided_later(quick: bool = False) -> list[Condition]:
+    """The same after some seconds of motion under goals."""
+    return [replace(c, prelude=PRELUDE) for c in guided(quick)]
+
+
+def coasting_later(quick: bool = False) -> list[Condition]:
+    """Joints that are pushed after some seconds of motion under goals."""
+    return [replace(c, prelude=PRELUDE) for c in coasting(quick)]
 
 
 def _goalless(reference: str, quick: bool, scales: tuple[float, ...]) -> list[Condition]:
@@ -144,8 +160,8 @@ def _contacts(contact: Any, quick: bool) -> list[Condition]:
     return found
 
 
-SECONDS = {"disturbed": 10.0, "tracking": 10.0, "hand": 11.0, "coast": 6.0, "wall": 6.0, "hold": 6.0}
+SECONDS = {"guided": 14.0, "released": 9.0, "disturbed": 10.0, "tracking": 10.0, "hand": 11.0, "coast": 6.0, "wall": 6.0, "hold": 6.0}
 """Simulated time of a run, by part [s]."""
 
-PARTS = {"tracking": tracking, "disturbed": disturbed, "hand": guided, "coast": coasting, "wall": walls, "hold": holds}
+PARTS = {"tracking": tracking, "disturbed": disturbed, "hand": guided, "guided": guided_later, "coast": coasting, "released": coasting_later, "wall": walls, "hold": holds}
 """The runs of single joints, by part."""

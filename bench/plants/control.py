@@ -95,7 +95,7 @@ def reference(name: str, t: FloatArray) -> Reference:
 def gains(condition: Condition) -> tuple[float, float, float]:
     """Proportional [N m/rad], derivative [N m s/rad] and acceleration gain [kg m²]."""
     inertia, w = condition.data.inertia, condition.bandwidth
-    if condition.control == "zero":
+    if condition.control == "zero" and not condition.prelude:
         return 0.0, 0.0, 0.0
     return inertia * w * w, 2.0 * inertia * w, inertia
 
@@ -186,7 +186,7 @@ STROKE = 1.5
 
 
 def hand_schedule(name: str, t: FloatArray) -> Hand:
-    """``hand``: two cycles of guiding to and fro, then push and release; ``coast``: one push; ``hold``: grip at 0.6 s, before the goal moves."""
+    """``hand``: two cycles of guiding to and fro, then push and release; ``coast``: one push; ``hold``: grip at 1.4 s, while the joint moves."""
     grips, path, slope = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
     if name == "hand":
         for begin, sign in ((0.6, 1.0), (5.8, -1.0)):
@@ -201,5 +201,5 @@ def hand_schedule(name: str, t: FloatArray) -> Hand:
         grips = ((t >= 0.6) & (t < 0.6 + 0.5 * STROKE)).astype(np.float64)
         path, slope = grips * push[0], grips * push[1] / STROKE
     elif name == "hold":
-        grips = (t >= 0.6).astype(np.float64)
+        grips = (t >= 1.4).astype(np.float64)
     return Hand(grips, path, slope)

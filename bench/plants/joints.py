@@ -82,6 +82,7 @@ class Condition:
     :param bandwidth: of the controller [rad/s].
     :param reference: name in :mod:`plants.control`; ``hand`` and ``coast`` are no references but schedules of a hand.
     :param hand_speed: peak speed of the hand's strokes [rad/s].
+    :param prelude: the joint follows goals for so long before it is left without any [s].
     :param contact: what the joint meets.
     """
 
@@ -103,6 +104,7 @@ class Condition:
     bandwidth: float = 15.0
     reference: str = "moves"
     hand_speed: float = 0.0
+    prelude: float = 0.0
     contact: Literal["none", "wall", "hold"] = "none"
 
     @property

@@ -88,11 +88,15 @@ class Arena:
         self.times = times
         self._stack = np.stack([np.stack([p.position, p.velocity, p.acceleration, p.rest]) for p in paths])
         self._which = np.array([names.index(c.reference) if c.control != "zero" else 0 for c in self.every])
+        # Joints that are left without goals later follow one kind of path before.
+        opening = reference("sine", times)
+        self._opening = np.stack([opening.position, opening.velocity, opening.acceleration, opening.rest])
         limit = _array(c.data.torque_limit for c in self.every)
         contact = np.array([c.contact for c in self.every])
         reach = PRESSED * limit / np.maximum(self.kp, 1e-9)
         self._scale = np.where(contact == "wall", WALL_AT + reach, np.where(contact == "hold", reach, 1.0))
         self.goalless = np.array([c.control == "zero" for c in self.every])
+        self.prelude = float(max(c.prelude for c in self.every))
 
     def _set_loads(self) -> None:
         every = self.every
@@ -112,7 +116,7 @@ class Arena:
             raise ValueError(f"one schedule of the hand at a time, found {', '.join(sorted(kinds))}")
         self.schedule = next(iter(kinds), "")
         inner: FloatArray = np.arange(round(self.seconds / INNER), dtype=np.float64) * INNER
-        self.hand = hand_schedule(self.schedule, inner)
+        self.hand = hand_schedule(self.schedule, inner - self.prelude)
         gripped = _array(c.control == "zero" or c.contact == "hold" for c in every)
         coulomb = _array(c.data.coulomb for c in every)
         self.hand_k = gripped * coulomb / HAND_LAG.get(self.schedule, 1.0)
@@ -144,11 +148,15 @@ class Arena:
             noise = rng.standard_normal(len(self.conditions))[self.own]
             at, speed = encoder.read(body.q, body.v, noise)
             goal, rate, bend, rest = self._stack[self._which, :, now].T
+            goalless = self.goalless
+            if time < self.prelude:
+                goal, rate, bend, rest = np.where(goalless, self._opening[:, now, None], (goal, rate, bend, rest))
+                goalless = np.zeros_like(goalless)
             goal, rate, bend = self._scale * goal, self._scale * rate, self._scale * bend
             gravity = self.gravity_known * np.sin(at)
             effort = self.feed * bend + self.kp * (goal - at) + self.kd * (rate - speed)
-            effort = np.clip(np.where(self.goalless, 0.0, effort) + gravity, -self.limit, self.limit)
-            blank = np.where(self.goalless, np.nan, 0.0)
+            effort = np.clip(np.where(goalless, 0.0, effort) + gravity, -self.limit, self.limit)
+            blank = np.where(goalless, np.nan, 0.0)
             sample = (at, speed, goal + blank, rate + blank, bend + blank, effort)
             for places, method in zip(self.where, self.methods, strict=True):
                 seen = [part[places] for part in sample]

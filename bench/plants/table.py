@@ -173,7 +173,9 @@ ROWS = {
     "tracking": tracking_rows,
     "disturbed": tracking_rows,
     "hand": free_rows,
+    "guided": free_rows,
     "coast": free_rows,
+    "released": free_rows,
     "wall": contact_rows,
     "hold": contact_rows,
 }

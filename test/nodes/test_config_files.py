@@ -33,7 +33,7 @@ def nodes_of(path: Path) -> list[str]:
     ]
     if path.name == "compensation.yaml":
         found.append("guard")  # takes what is there for all nodes
-    return [name for name in found if name != "/**"]
+    return [name.rpartition("/")[2] for name in found if name != "/**"]
 
 
 FILES = [
@@ -69,9 +69,10 @@ def test_the_file_of_a_node_says_everything(node):
     assert set(raw_values(path, node)) >= names
 
 
+@pytest.mark.parametrize("namespace", ["", "/left/arm"])
 @pytest.mark.parametrize(("path", "node"), FILES)
-def test_the_node_takes_the_file(path, node):
-    """The parameters that a real node declares have the values of the file."""
+def test_the_node_takes_the_file(path, node, namespace):
+    """The parameters that a real node declares have the values of the file, in a namespace too."""
     ros_graph = pytest.importorskip("ros_graph", reason="rclpy is not installed: pip install '.[ros]'")
     import importlib
 
@@ -85,7 +86,7 @@ def test_the_node_takes_the_file(path, node):
     )
     table, per_joint = TABLES[node]
     with ros_graph.Graph() as graph:
-        made = graph.add(make, {}, cli_args=["--ros-args", "--params-file", str(path)])
+        made = graph.add(make, {}, cli_args=["--ros-args", "--params-file", str(path)], namespace=namespace)
         for joint in raw_values(path, node).get("joints", []):
             made.declare(joint_table(per_joint, joint))
         own = {spec.name for spec in (*table, *made.table)}
@@ -99,9 +100,9 @@ def raw_values(path: Path, node: str) -> dict[str, object]:
     """What a file says for a node, flat, as YAML has it."""
     content = yaml.safe_load(path.read_text())
     found: dict[str, object] = {}
-    for key in ("/**", node):
-        if key in content:
-            found |= dict(flat(content[key]["ros__parameters"]))
+    for key, group in content.items():
+        if key in ("/**", f"/**/{node}", node):
+            found |= dict(flat(group["ros__parameters"]))
     return found
 
 

@@ -28,9 +28,6 @@ from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensat
 
 SCHEMA = 1
 
-NODE = "compensation"
-"""The node whose parameters ``--config`` holds."""
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Play the recording through the compensator, and write what came out."""
@@ -66,7 +63,7 @@ def _values(arguments: argparse.Namespace, bag: BagContent) -> dict[str, Value]:
     if arguments.config is not None:
         if arguments.joint:
             raise ConfigError(f"the joints are those of {arguments.config}: leave --joint out")
-        values = read_yaml(arguments.config, NODE, COMPENSATION, COMPENSATED_JOINT)
+        values = read_yaml(arguments.config, arguments.node, COMPENSATION, COMPENSATED_JOINT)
         names = [str(name) for name in _listed(values["joints"])]
     else:
         names = _joints(arguments, bag)

@@ -17,6 +17,7 @@ from stribeck.core.bench import Pendulum
 from stribeck.core.friction import law_named
 from stribeck.errors import StribeckError
 from stribeck.io.parameter_file import ParameterFile
+from stribeck.nodes.transport import stay_on_this_machine
 from stribeck.servo.device import EmulatedServo
 from stribeck.servo.joint import published_parameters
 
@@ -94,7 +95,7 @@ def node_yaml(node: str, values: Mapping[str, Any]) -> str:
 def join_private_domain() -> None:
     """Keep the graph of the demo apart from whatever else runs on this machine or in the network."""
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    stay_on_this_machine()
     os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, 101))
 
 

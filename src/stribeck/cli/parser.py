@@ -415,6 +415,12 @@ def _compensate(parser: argparse.ArgumentParser) -> None:
         metavar="YAML",
         help="instead: parameters of the compensation node; its files lie relative to this one",
     )
+    joints.add_argument(
+        "--node",
+        default="compensation",
+        metavar="NAME",
+        help="the node of --config, as /left/compensation where it has several (default: compensation)",
+    )
     law = parser.add_argument_group("compensation (over what --config says)")
     law.add_argument("--gain", type=float, help="share of the friction that is cancelled (default: 0.8)")
     law.add_argument(

@@ -68,6 +68,14 @@ class ScaleFilter:
         self.deviation: FloatArray = np.full(n, settings.prior)
         """Standard deviation of the friction at the last motion that was learnt from, as a share of it, (n,)."""
 
+    def _regressors(self, coulomb: FloatArray, viscous: FloatArray) -> FloatArray:
+        return np.stack([coulomb, viscous, self._level], axis=-1) / self._level[:, None]
+
+    def innovation(self, residual: FloatArray, coulomb: FloatArray, viscous: FloatArray) -> FloatArray:
+        """What a residual has beyond the prediction, as a share of the friction at rest, (n,)."""
+        predicted = np.einsum("ij,ij->i", self._regressors(coulomb, viscous), self.state)
+        return np.asarray(-residual / self._level - predicted)
+
     def update(
         self,
         residual: FloatArray,
@@ -88,8 +96,8 @@ class ScaleFilter:
         """
         x, cov, level = self.state, self.covariance, self._level
         learning = moving
-        regressors = np.stack([coulomb, viscous, level], axis=-1) / level[:, None]
-        innovation = -residual / level - np.einsum("ij,ij->i", regressors, x)
+        regressors = self._regressors(coulomb, viscous)
+        innovation = self.innovation(residual, coulomb, viscous)
         cov = cov + self._growth * (dt * learning)[:, None, None]
         product = np.einsum("ijk,ik->ij", cov, regressors)
         variance = np.einsum("ij,ij->i", product, regressors)

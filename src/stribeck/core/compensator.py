@@ -34,9 +34,11 @@ from stribeck.core.compensation import (
     intended_direction,
     motion_direction,
 )
+from stribeck.core.energy import EnergyTank
 from stribeck.core.goals import GoalPath
 from stribeck.core.incoming import Command, Commands, JointOrder, Numbers, Order, StreamClock, picked
 from stribeck.core.joint_map import JointMap
+from stribeck.core.merging import StateMerger
 from stribeck.core.observer import FrictionObserver, Motion
 from stribeck.core.plausibility import Plausibility
 from stribeck.core.residual import Delayed, Dynamics
@@ -92,7 +94,7 @@ NOISE = 4.0
 """A velocity of so many standard deviations of its noise is motion."""
 
 FOLLOWING = 0.2
-"""A joint that moves at this share of its goal's velocity follows it."""
+"""A joint slower than this share of its goal's velocity sticks."""
 
 BEYOND_PRESLIDING = 3.0
 """Friction is what it is in motion so many presliding lengths after a turn."""
@@ -293,8 +295,11 @@ class Compensator:
         self._own, self._controller = Delayed(settings.loop_delay), Delayed(settings.loop_delay)
         self._contact: FloatArray = np.zeros(len(names))
         self._boost: FloatArray = np.zeros(len(names))
+        self._touched: FloatArray = np.zeros(len(names))
+        self.tank = EnergyTank(self.model.at_rest)
         self._dynamics = dynamics
         self.observer: FrictionObserver | None = None
+        self.merger = StateMerger(self.names, settings.state_timeout, settings.other_joints)
         self._telemetry: deque[tuple[float, str, float, float]] = deque()
         self._state_arrival = -math.inf
         self._stamp: float | None = None
@@ -442,12 +447,16 @@ class Compensator:
         :param now: the time by the clock of the stamps, where that need not run as the steady one does:
             simulated time [s].
         """
-        if not self.enabled:
+        with np.errstate(all="ignore"):  # what is absurd ends at the limits, or in doubt
+            state = self.merger.take(stamp, names, position, velocity, effort)
+        if state is None or not self.enabled:
             return self.torque
+        if isinstance(state, str):
+            return self._fall_to_zero(state)
         try:
-            with np.errstate(all="ignore"):  # what is absurd ends at the limits, or in doubt
-                self._check_lag(arrival if now is None else now, stamp)
-                return self._follow(arrival, stamp, names, position, velocity, effort)
+            with np.errstate(all="ignore"):
+                self._check_lag(arrival if now is None else now, state.stamp)
+                return self._follow(arrival, *state)
         except _BridgedError as lost:
             self._bridged = str(lost)
             if self.doubt is None and arrival - self._state_arrival <= self.settings.state_timeout:
@@ -624,7 +633,8 @@ class Compensator:
         self._applied = self._solution = self._slope = self._zero
         self._last_position = None
         self._load = None
-        self._contact = self._boost = self._zero
+        self._contact = self._touched = self._boost = self._zero
+        self.tank.restart()
         self._path.restart()
         self._travel.restart()
         self._own.clear()
@@ -672,13 +682,16 @@ class Compensator:
         travel, path = self._travel, self._path.direction
         travel.update(state.position, speed, tuning.deadband, dt)
         leads = known & self._path.leads
-        slowest = np.maximum(FOLLOWING * np.abs(rate), 0.3 * tuning.command_velocity)
-        follows = (travel.velocity * path > slowest) & (travel.direction * path > 0.0)
+        along = np.where(travel.direction * path > 0.0, travel.velocity * path, 0.0)
+        least = 0.3 * tuning.command_velocity
+        follows = along > np.maximum(FOLLOWING * np.abs(rate), least)
         beyond = travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband
         how = Motion(
             speed, np.where(leads, path, motion), motor, external, leads, leads & follows & beyond
         )
         self._observe(state, measured, how, dt)
+        rests = known | (np.abs(travel.velocity) < 0.1 * tuning.moving_velocity)
+        self.tank.update(self._applied, self.settings.sure * self.model.at_rest, speed, rests, dt)
         self._follow_inertia()
         direction = motion
         if known.any():
@@ -738,9 +751,11 @@ class Compensator:
             return np.where(known, gain, surely), None
         reached = max(gain, min(self.settings.learned_gain, gain * 1.25))
         learned = gain + led * observer.certainty * (reached - gain)
-        scales, low = observer.scales, observer.surely(sure / SAFETY)
-        return np.where(known, learned, min(gain, 1.0) * SAFETY), Scales(
-            np.where(known, scales.dry, low.dry), np.where(known, scales.viscous, low.viscous)
+        least = sure / SAFETY
+        scales, low = observer.scales, observer.surely(least)
+        dry, viscous = (least + self.tank.share * (part - least) for part in low)
+        return np.where(known, learned, SAFETY * min(reached, 1.0)), Scales(
+            np.where(known, scales.dry, dry), np.where(known, scales.viscous, viscous)
         )
 
     def _bounded(
@@ -779,8 +794,12 @@ class Compensator:
         observer = self.observer
         observer.update(state.joint_position, state.joint_velocity, acting, how, dt)
         share = min(1.0, dt / CONTACT_TIME)
-        held = observer.contact & (np.abs(self._travel.velocity) < self._tuning.command_velocity)
-        self._contact = self._contact + share * (held - self._contact)
+        # A contact lasts until the joint moves on, or its goal turns back.
+        stands = ~how.follows
+        path = np.sign(self._path.direction)
+        kept = np.where(stands & (path * self._touched > 0.0), self._touched, 0.0)
+        self._touched = np.where(stands & how.led & observer.contact, path, kept)
+        self._contact = self._contact + share * (np.abs(self._touched) - self._contact)
 
     def _acting(self, stamp: float, effort: FloatArray) -> FloatArray | None:
         """Torque of the motors that acts at a state, in the robot's coordinates [N m], if it is known."""

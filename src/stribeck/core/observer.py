@@ -2,8 +2,8 @@ r"""What motion tells of the friction that there is now: scales, offset, and wha
 
 Momentum residual (:mod:`stribeck.core.residual`) and Kalman filter (:mod:`stribeck.core.adaptation`) of
 joints whose inertia is known, in the coordinates of the parameter files. With goals, every motion tells of friction.
-Without, a hand may push or brake, and only a joint that coasts does: it slows down as friction alone
-would slow it, while its speed changes by a good part.
+Without, none does: a hand that pushes looks like less friction, one that brakes like more, and no measurement of
+the joint tells a hand from friction.
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ BoolArray = npt.NDArray[np.bool_]
 ONE_WAY = 0.7
 """A smoothed direction of motion beyond this: the reversal before it is over."""
 
-COASTING_TIME = 3.0
-"""A joint coasts when it has slowed down as friction does for so many time constants of the residual."""
+SURPRISE = 0.4
+"""A residual that differs from what is expected by this share of the friction at rest may be a contact."""
 
-COASTING_LOSS = 0.2
-"""... and has lost this share of its speed."""
-
-COASTING_SPREAD = 0.15
-"""... and its deceleration, as a share of the identified friction, has kept within ± this."""
+SURPRISE_TIME = 0.3
+"""It is held for one for so long [s]: a joint that meets something stops until then."""
 
 CONTACT_MARGIN = 1.15
 """A torque beyond this many times the friction that there may be is a contact."""
@@ -87,16 +84,13 @@ class FrictionObserver:
         """The residual [N m]: friction, and whatever else acts."""
         self.contact: BoolArray = np.zeros(n, dtype=np.bool_)
         """Where more acts against the motion than friction can."""
+        self._surprised: FloatArray = np.zeros(n)
         self.learning: BoolArray = np.zeros(n, dtype=np.bool_)
-        self._ratio: FloatArray = np.zeros(n)
-        self._coasting_for: FloatArray = np.zeros(n)
-        self._entry: FloatArray = np.zeros(n)
 
     def restart(self) -> None:
         """Forget the motion; what was learnt stays."""
         self.residual.restart()
         self._friction.value = np.zeros_like(self._friction.value)
-        self._coasting_for = np.zeros_like(self._coasting_for)
 
     def update(
         self, q: FloatArray, v: FloatArray, acting: FloatArray, motion: Motion, dt: float
@@ -117,33 +111,15 @@ class FrictionObserver:
         )
         dry, viscous, direction = smooth
         one_way = np.abs(direction) > ONE_WAY
-        coasting = self._coasts(
-            motion, dry + viscous, one_way & (np.abs(motion.direction) >= 1.0) & ~motion.led, dt
-        )
-        upper = CONTACT_MARGIN * self.largest()
-        self.contact = one_way & (self.torque * direction < 0.0) & (np.abs(self.torque) > upper)
-        moving = one_way & ((motion.led & motion.follows & ~self.contact) | coasting)
+        against = one_way & (self.torque * direction < 0.0)
+        foreign = against & (np.abs(self.torque) > self.largest(self.filter.settings.offset_limit))
+        surprising = np.abs(self.filter.innovation(self.torque, dry, viscous)) > SURPRISE + 3.0 * self.filter.deviation
+        self._surprised = np.where(surprising, self._surprised + dt, 0.0)
+        foreign |= surprising & (self._surprised < SURPRISE_TIME)
+        self.contact = against & (np.abs(self.torque) > self.largest(np.abs(self.filter.state[:, 2])))
+        moving = one_way & motion.led & motion.follows & ~foreign
         self.learning = self.filter.update(
             self.torque, dry, viscous, moving, self.residual.time_constant, dt
-        )
-
-    def _coasts(self, motion: Motion, friction: FloatArray, one_way: BoolArray, dt: float) -> BoolArray:
-        """Where a joint that nobody leads slows down as friction does."""
-        speed = np.abs(motion.velocity)
-        ratio = -self.torque / np.where(np.abs(friction) > 0.0, friction, np.inf)
-        lasts = (
-            one_way
-            & (np.abs(ratio - self._ratio) <= COASTING_SPREAD * np.maximum(np.abs(self._ratio), 0.3))
-            & (ratio > 0.0)
-        )
-        begins = ~lasts
-        self._ratio = np.where(begins, ratio, self._ratio + 0.1 * (ratio - self._ratio))
-        self._entry = np.where(begins, speed, self._entry)
-        self._coasting_for = np.where(begins, 0.0, self._coasting_for + dt)
-        return np.asarray(
-            lasts
-            & (self._coasting_for >= COASTING_TIME * self.residual.time_constant)
-            & (speed <= (1.0 - COASTING_LOSS) * self._entry)
         )
 
     @property
@@ -161,14 +137,17 @@ class FrictionObserver:
         """How well the scales are known, 0 before any motion to 1, (n,)."""
         return np.clip(1.0 - (self.filter.deviation / (0.5 * self.filter.settings.prior)) ** 2, 0.0, 1.0)
 
-    def largest(self) -> FloatArray:
-        """The most friction that there may be at the measured motion [N m], (n,)."""
+    def largest(self, offset: float | FloatArray) -> FloatArray:
+        """More than the most friction that there may be at the measured motion [N m], (n,).
+
+        :param offset: how large the offset may be, as a share of the friction at rest [1].
+        """
         upper = self.filter.state + SURE_DEVIATIONS * self._deviations
         dry, viscous, _ = np.abs(self._friction.value)
         settings = self.filter.settings
         scale = np.minimum(upper, settings.scale_upper)
         base = scale[:, 0] * np.maximum(dry, self.level)
-        return np.asarray(base + scale[:, 1] * viscous + settings.offset_limit * self.level)
+        return np.asarray(CONTACT_MARGIN * (base + scale[:, 1] * viscous + offset * self.level))
 
     @property
     def _deviations(self) -> FloatArray:
@@ -181,5 +160,7 @@ class FrictionObserver:
 
     def surely(self, least: float) -> Scales:
         """The lower end of what friction there is, at least ``least`` of what was identified."""
-        lower = np.maximum(self.filter.state - SURE_DEVIATIONS * self._deviations, least)
+        lower = self.filter.state - SURE_DEVIATIONS * self._deviations
+        lower[:, 0] -= np.abs(self.filter.state[:, 2])
+        lower = np.maximum(lower, least)
         return Scales(lower[:, 0], lower[:, 1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 import time
@@ -24,14 +23,20 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import ReliabilityPolicy
+from rclpy.qos import QoSPolicyKind, QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.signals import SignalHandlerOptions
 
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.parameters import KNOWN_NAMES, Spec, Table
+from stribeck.nodes.sections import check_sections, parameter_files
+from stribeck.nodes.transport import avoid_shared_memory
 
 DIAGNOSTICS_PERIOD = 1.0
+
+SPIN = 0.25
+"""A process looks so often whether it is to end [s]; each time rclpy builds its wait set anew, which costs a millisecond."""
 
 SWITCH_INTERVAL = 1e-4
 """A thread that serves messages waits at most so long for one that does not [s]."""
@@ -42,6 +47,9 @@ Level = Literal["info", "warning", "error"]
 
 ROS_PARAMETERS = ("use_sim_time", "qos_overrides", "start_type_description_service")
 """What ROS itself takes from a file of parameters."""
+
+OVERRIDABLE = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY)
+"""Qualities of subscriptions that ``qos_overrides`` may change."""
 
 AUTOSTART = Spec("autostart", "bool", False, "configure and activate without being told")
 
@@ -63,6 +71,8 @@ class ServiceNode(LifecycleNode):
         self._hot: tuple[Any, ...] = ()
         self._loop: HotLoop | None = None
         super().__init__(name, **kwargs)
+        self._usual_name = name
+        self._parameter_files = parameter_files([*sys.argv, *(kwargs.get("cli_args") or ())])
         self._specs: dict[str, Spec] = {}
         self.declare((*self.table, AUTOSTART))
         self.add_on_set_parameters_callback(self._on_set_parameters)
@@ -123,7 +133,8 @@ class ServiceNode(LifecycleNode):
                     spec.removeprefix(f"{first}.") for spec in self._specs if spec.startswith(f"{first}.")
                 ]
                 raise ConfigError(f"{name}: unknown parameter of a joint; valid: {', '.join(known)}")
-            if first not in ROS_PARAMETERS and not (rest and not joints):
+            unheard = first == "qos_overrides" and ".publisher" in name
+            if unheard or (first not in ROS_PARAMETERS and not (rest and not joints)):
                 strangers.append(name)
         if strangers:
             self.get_logger().warning(
@@ -168,6 +179,7 @@ class ServiceNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Read parameters and files; FAILURE with one line if they do not fit."""
         try:
+            check_sections(self._parameter_files, self.get_fully_qualified_name(), self._usual_name)
             self._configure(self.values())
             self._check_names(self.values())
         except Exception as error:  # rclpy would swallow it without a word
@@ -279,7 +291,16 @@ class ServiceNode(LifecycleNode):
         else:
             logger.info(text)
 
-    # -- subscriptions served fast
+    # -- subscriptions
+
+    def create_subscription(
+        self, kind: Any, topic: str, callback: Any, qos_profile: Any, **kwargs: Any
+    ) -> Any:
+        """A subscription whose history, depth and reliability are the user's where ``qos_overrides`` name them."""
+        name = f"qos_overrides.{self.resolve_topic_name(topic)}.subscription."
+        asked = [policy for policy in OVERRIDABLE if name + policy.name.lower() in self._parameter_overrides]
+        kwargs.setdefault("qos_overriding_options", QoSOverridingOptions(asked))
+        return super().create_subscription(kind, topic, callback, qos_profile, **kwargs)
 
     @property
     def subscriptions(self) -> Iterator[Any]:
@@ -289,14 +310,19 @@ class ServiceNode(LifecycleNode):
                 yield subscription
 
     def serve_fast(
-        self, *subscriptions: Any, tick: Callable[[], None] = lambda: None, period: float = 0.1
+        self,
+        *subscriptions: Any,
+        tick: Callable[[], None] = lambda: None,
+        period: float = 0.1,
+        lazy: Callable[[], bool] = lambda: False,
     ) -> None:
         """Serve subscriptions by a :class:`HotLoop`; they must be created with :func:`quiet_events`.
 
         :param tick: called in the same thread about once per ``period`` [s].
+        :param lazy: whether it is enough, now, to look for messages once per ``period``.
         """
         self._hot = subscriptions
-        self._loop = HotLoop(self, subscriptions, tick, period, self.report)
+        self._loop = HotLoop(self, subscriptions, tick, period, self.report, lazy)
         if self.owns_process:
             self._loop.go_first()
             gc.collect()
@@ -321,6 +347,14 @@ def offered_weakly(node: Node, topic: str) -> bool:
     """Whether a publisher of a topic is known that offers best effort only: no reliable subscription hears it."""
     offers = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
     return any(offer.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for offer in offers)
+
+
+def measured(depth: int) -> QoSProfile:
+    """Quality of a subscription to measurements: best effort, which hears every publisher, reliable or not.
+
+    What is lost is not worth waiting for: the next state comes soon, and if none does, that is what time-outs are for.
+    """
+    return QoSProfile(depth=depth, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def quiet_events() -> Any:
@@ -359,7 +393,7 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
     :returns: exit code: 0, what a node that ends by itself says, or 1 if the node could not be made.
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
-    avoid_shared_memory()
+    warning = avoid_shared_memory()
     stopping: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: stopping.append(received))
@@ -374,13 +408,15 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         rclpy.shutdown()
         return 1
+    if warning:
+        node.get_logger().warning(warning)
     node.owns_process = True
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
         while not stopping and rclpy.ok() and node.exit_code is None:
             try:
-                executor.spin_once(timeout_sec=0.1)
+                executor.spin_once(timeout_sec=SPIN)
             except Exception as error:  # of a callback: one bad message ends no node
                 node.report(error)
     finally:
@@ -388,16 +424,6 @@ def run(make: Callable[[], ServiceNode], argv: list[str] | None = None) -> int:
         executor.shutdown()
         rclpy.try_shutdown()
     return 0 if stopping else node.exit_code or 0
-
-
-def avoid_shared_memory() -> None:
-    """Let this process talk by UDP alone, unless the user has chosen transports; for Fast DDS, before its start.
-
-    Whoever writes into shared memory holds a lock of the reader's. A process that is stopped or killed while it
-    holds one keeps the others from hearing anybody, for a second and more: what a guard is there for would fail,
-    and samples would be lost. Loopback UDP is as fast for messages this small.
-    """
-    os.environ.setdefault("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")
 
 
 def steady() -> float:

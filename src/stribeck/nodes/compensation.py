@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from rclpy.duration import Duration
-from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Int64
 from std_srvs.srv import SetBool
 
 from stribeck.core.compensator import Compensator
+from stribeck.core.parting import Parting
 from stribeck.io.cdr import JointStateReader, Stamp, header_stamp
-from stribeck.nodes.base import ServiceNode, offered_weakly, quiet_events, run, steady
+from stribeck.nodes.base import ServiceNode, measured, offered_weakly, quiet_events, run, steady
 from stribeck.nodes.messages import (
     CommandReader,
     OutputMessage,
@@ -27,32 +27,23 @@ from stribeck.nodes.messages import (
     telemetry_topics,
 )
 from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, joint_table
-from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of
+from stribeck.nodes.setup import (
+    CompensatedJoint,
+    check_lease,
+    compensated_joints,
+    compensator_of,
+    hand_through_of,
+)
 from stribeck.nodes.telemetry import Gate, hand_over
 
 DEPTH = 50
 TICK = 0.01
-LEASE = 0.05
-"""A node that gives no sign of life for so long is taken for dead [s]."""
-
-PAUSE = LEASE - TICK
-"""A node that stood still for so long stands back by itself [s]: the last sign may not have reached the guard."""
-
 CALM = 0.3
 """How long a node must have run without a pause before it starts to compensate by itself [s]."""
 
 
 REVOKED = "compensation_revoked"
 REVOKED_QOS = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-
-
-def alive_qos(lease: float) -> QoSProfile:
-    """Quality of the sign of life: lost as soon as it is not given for ``lease`` [s]."""
-    return QoSProfile(
-        depth=1,
-        liveliness=LivelinessPolicy.MANUAL_BY_TOPIC,
-        liveliness_lease_duration=Duration(seconds=lease),
-    )
 
 
 class CompensationNode(ServiceNode):
@@ -82,7 +73,13 @@ class CompensationNode(ServiceNode):
         values = self.values()
         self._joints = compensated_joints(values)
         compensator = compensator_of(values, self._joints)
-        self._guarded = values["guarded"]
+        check_lease(values)
+        self._guarded, self._pause = values["guarded"], values["pause_limit"]
+        self._returns, self._returned = values["automatic_returns"], 0
+        # What fades is taken back by a compensator of its own: this one may go on meanwhile.
+        fade = hand_through_of(values, self._joints).fade
+        self._parting = Parting(fade, values["command_timeout"])
+        self._sums = values["output_mode"] == "sum"
         self._enable_at_start = values["enabled"]
         self._margin = values["temperature_margin"]
         self._durations = np.zeros(values["latency_samples"])
@@ -96,7 +93,7 @@ class CompensationNode(ServiceNode):
         self._on_each_state = values["output_mode"] in ("friction_only", "current")
         self._output = self.create_publisher(self._message.type, "compensated_command", DEPTH)
         self._torque = self.create_publisher(JointState, "friction_torque", DEPTH)
-        self._alive = self.create_publisher(Int64, "compensation_alive", alive_qos(LEASE))
+        self._alive = self.create_publisher(Int64, "compensation_alive", 1)
         self._handles = [self._output, self._torque, self._alive]
         self._compensator = compensator
         self._last_sign = steady()
@@ -106,18 +103,29 @@ class CompensationNode(ServiceNode):
                 topic.type, topic.name, lambda data, topic=topic: self._on_telemetry(topic, data), 1, raw=True
             )
             self._handles.append(subscription)
+        states = self._hear(JointState, "joint_states", self._on_state, measured(DEPTH))
+        self._needs_reliable_states = states.qos_profile.reliability == ReliabilityPolicy.RELIABLE
         self.serve_fast(  # the guard's word first: nothing that waited beside it is answered any more
             self.create_subscription(
                 Int64, REVOKED, self._on_revoked, REVOKED_QOS, event_callbacks=quiet_events()
             ),
             self._hear(self._commands.type, "controller_command", self._on_command),
-            self._hear(JointState, "joint_states", self._on_state),
+            states,
             tick=self._tick,
             period=TICK,
         )
 
-    def _hear(self, kind: Any, topic: str, take: Callable[[bytes], None]) -> Any:
-        return self.create_subscription(kind, topic, take, DEPTH, event_callbacks=quiet_events(), raw=True)
+    def _hear(
+        self, kind: Any, topic: str, take: Callable[[bytes], None], qos: QoSProfile | int = DEPTH
+    ) -> Any:
+        return self.create_subscription(
+            kind,
+            topic,
+            take,
+            qos,
+            event_callbacks=quiet_events(),
+            raw=True,
+        )
 
     def _activate(self) -> None:
         # Finding the others in the graph can hold a process up for some tenths of a second.
@@ -152,23 +160,37 @@ class CompensationNode(ServiceNode):
             if (compensator := self._compensator) is None:
                 return
             arrival = steady()
-            if arrival - self._last_sign > PAUSE:
+            if arrival - self._last_sign > self._pause:
                 self._stand_back(arrival)
-            state = self._states.read(data)
+            state, foreign = self._states.read(data), compensator.merger.foreign
             compensator.on_state(arrival, state.stamp.seconds, state.names, *state.numbers)
+            if compensator.merger.foreign != foreign:
+                return  # somebody else's joints
             if self._on_each_state:
                 self._send(arrival, state.stamp)
             self._durations[self._count % len(self._durations)] = time.perf_counter() - began
             self._count += 1
-            if self._torque.get_subscription_count():
-                self._torque.publish(self._friction.filled(compensator.torque, state.stamp))
+            self._tell_torque(state.stamp)
+
+    def _tell_torque(self, stamp: Stamp) -> None:
+        """Publish the friction torque, if somebody listens."""
+        if self._compensator is not None and self._torque.get_subscription_count():
+            self._torque.publish(self._friction.filled(self._compensator.torque, stamp))
+
+    def _part(self, now: float) -> None:
+        """Take the friction out of the last effort of a controller that has fallen silent."""
+        if self._muted:
+            self._parting.forget()
+        elif (effort := self._parting.due(now)) is not None:
+            stamp = Stamp.of(self.get_clock().now().nanoseconds)
+            self._output.publish(self._message.filled(effort, stamp))
 
     def _on_command(self, data: bytes) -> None:
         with self._lock:
             if self._compensator is None:
                 return
             arrival = steady()
-            if arrival - self._last_sign > PAUSE:
+            if arrival - self._last_sign > self._pause:
                 self._stand_back(arrival)
             stamp = self._commands.take(self._compensator, data, arrival)
             if not self._on_each_state:
@@ -182,6 +204,8 @@ class CompensationNode(ServiceNode):
         if output is not None:
             stamp = Stamp.of(self.get_clock().now().nanoseconds) if stamp is None else stamp
             self._output.publish(self._message.filled(output.values, stamp))
+            if self._sums:
+                self._parting.passed_on(now, output.values - output.friction, output.friction)
 
     # -- the rest
 
@@ -190,17 +214,19 @@ class CompensationNode(ServiceNode):
             if self._compensator is None:
                 return
             now = steady()
-            if now - self._last_sign > PAUSE:
+            if now - self._last_sign > self._pause:
                 self._calm_since = now
             self._give_sign(now)
             if self._compensator.expire(now):
                 self._send_zero()
+                self._tell_torque(Stamp.of(self.get_clock().now().nanoseconds))
+            self._part(now)
         if self._active and self._enable_when_calm and now - self._calm_since > CALM:
             self._enable(True)
 
     def _give_sign(self, now: float) -> None:
         """The sign of life. Given by the hot loop alone: while that hangs the guard is in charge."""
-        if now - self._last_sign > PAUSE:
+        if now - self._last_sign > self._pause:
             self._stand_back(now)
         self._last_sign = now
         self._alive.publish(Int64(data=self._since))
@@ -225,6 +251,13 @@ class CompensationNode(ServiceNode):
         self._since, self._muted = 0, True
         if self._enable_at_start and not self._count:  # nothing has moved yet: it may still start by itself
             self._enable_when_calm, self._calm_since = True, now
+        elif self._returned < self._returns:
+            self._returned += 1
+            self._tripped = (
+                f"{reason}, the guard took over: automatic return {self._returned} of {self._returns}"
+            )
+            self._enable_when_calm, self._calm_since = True, now
+            self.get_logger().warning(self._tripped)
         else:
             self.get_logger().error(self._tripped)
 
@@ -254,6 +287,7 @@ class CompensationNode(ServiceNode):
         if request.data and not self._active:
             response.success, response.message = False, "activate the node first"
             return response
+        self._returned = 0
         self._enable(request.data)
         response.success = True
         response.message = "compensating" if request.data else "friction torque is zero"
@@ -291,6 +325,9 @@ class CompensationNode(ServiceNode):
                 "enabled": compensator.enabled,
                 "gain": compensator.gain,
                 "states": self._count,
+                "automatic returns": f"{self._returned} of {self._returns}",
+                "states merged": compensator.merger.merged,
+                "states of other joints": compensator.merger.foreign,
                 **{
                     f"torque/{n}": float(t)
                     for n, t in zip(compensator.names, compensator.torque, strict=True)
@@ -303,16 +340,22 @@ class CompensationNode(ServiceNode):
         if compensator.settings.effort_meaning == "none" and compensator.model.load_dependent:
             figures["load terms"] = "zero: effort_meaning is none"
         if doubt is not None and compensator.enabled:
+            if not self._count and compensator.merger.foreign:
+                doubt += f": of {', '.join(compensator.names)} none was heard, only other joints"
+            elif not self._count and self._unheard():
+                doubt += ": joint_states are offered as best effort, but qos_overrides ask for reliable ones"
             return "warn", f"zero torque: {doubt}", figures
         if self._tripped:
             return "warn", self._tripped, figures
         if self._guarded and not self._alive.get_subscription_count():
             return "warn", "guarded, but no guard listens: start it, or set guarded to false", figures
-        if not self._count and compensator.enabled and offered_weakly(self, "joint_states"):
-            return "warn", "joint_states are offered as best effort only, reliable ones are needed", figures
         if self._temperature_warning:
             return "warn", self._temperature_warning, figures
         return "ok", doubt or "compensating", figures
+
+    def _unheard(self) -> bool:
+        """Whether a publisher of states is known that this node was told not to hear."""
+        return self._needs_reliable_states and offered_weakly(self, "joint_states")
 
 
 def main() -> int:

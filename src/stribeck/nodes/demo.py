@@ -20,7 +20,7 @@ from std_srvs.srv import Trigger
 
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.compensation import FrictionModel, JointModel
-from stribeck.nodes.base import steady
+from stribeck.nodes.base import measured, steady
 from stribeck.nodes.messages import seconds
 
 FloatArray = npt.NDArray[np.float64]
@@ -104,7 +104,7 @@ class DemoController(Node):
         self._begun = False
         self._commands = self.create_publisher(JointState, "controller_command", DEPTH)
         self._goals = self.create_publisher(JointState, "joint_goals", DEPTH)
-        self.create_subscription(JointState, "joint_states", self._on_state, DEPTH)
+        self.create_subscription(JointState, "joint_states", self._on_state, measured(DEPTH))
         self._command = JointState(name=list(joints))
         self._naive_goal = JointState(name=[naive.name])
         self._lock = threading.Lock()
@@ -207,7 +207,7 @@ class SessionWatcher(Node):
                 JointState,
                 f"/{space}/joint_states",
                 lambda _, space=space: self._streams[space].came(),
-                DEPTH,
+                measured(DEPTH),
             )
             for topic, found in (("progress", self.progress), ("result", self.result)):
                 self.create_subscription(

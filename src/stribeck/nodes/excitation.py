@@ -35,8 +35,8 @@ from stribeck.nodes.excitation_setup import excitation_of
 from stribeck.nodes.messages import TelemetryTopic, decoded, telemetry_topics
 from stribeck.nodes.parameters import EXCITATION
 from stribeck.nodes.player import Listener, Player
+from stribeck.nodes.recording import OFFERS_PERIOD, Hearing, contract_topics
 from stribeck.nodes.recording import TELEMETRY as TELEMETRY_TOPICS
-from stribeck.nodes.recording import contract_topics, hear
 
 PROGRESS_PERIOD = 0.2
 TELEMETRY_PERIOD = 0.05
@@ -60,7 +60,9 @@ class ExcitationNode(ServiceNode):
         self._player: Player | None = None
         self._handles: list[Any] = []
         self._ended = ""
+        self._hearing: Hearing | None = None
         super().__init__("excitation", **kwargs)
+        self.steady_timer(OFFERS_PERIOD, self._follow_offers)
         self.create_service(Trigger, "~/start", self._on_start)
         self.create_service(Trigger, "~/abort", self._on_abort)
 
@@ -92,7 +94,11 @@ class ExcitationNode(ServiceNode):
         heard = contract_topics()
         self._bag_topics = [found.topic for found in heard]
         self._read_at = 0.0
-        self.serve_fast(*(hear(self, found, takes[found.topic]) for found in heard if found.topic in takes))
+        self._hearing = Hearing(self, {found: takes[found.topic] for found in heard if found.topic in takes})
+
+    def _follow_offers(self) -> None:
+        if self._hearing is not None:
+            self._hearing.follow_offers()
 
     def _activate(self) -> None:
         self._ended = ""
@@ -105,6 +111,7 @@ class ExcitationNode(ServiceNode):
             player.stop("the excitation node was deactivated")
 
     def _release(self) -> None:
+        self._hearing = None
         commander, self._commander = self._commander, None
         if commander is not None:
             commander.destroy()

@@ -32,6 +32,11 @@ def seconds(stamp: Any) -> float:
     return float(stamp.sec + 1e-9 * stamp.nanosec)
 
 
+def whole_number(data: bytes) -> int:
+    """The number of a serialised std_msgs/Int64."""
+    return int.from_bytes(data[BODY : BODY + 8], "little" if data[1] & 1 else "big", signed=True)
+
+
 class CommandReader:
     """Hands a controller's commands, as they are on the wire, to a compensator.
 

@@ -16,6 +16,7 @@ from stribeck.core.compensator import OUTPUT_MODES
 from stribeck.core.friction import LAWS
 from stribeck.errors import ConfigError
 from stribeck.io import strict
+from stribeck.nodes.sections import sections_of
 
 Kind = Literal["bool", "int", "float", "text", "floats", "texts"]
 Value = bool | int | float | str | list[float] | list[str]
@@ -156,6 +157,22 @@ _COMPENSATION_COMMON: Table = (
         choices=("", *EFFORT_MEANINGS),
     ),
     Spec("command_timeout", "float", 0.1, "commands older than this are not passed on [s]", 0.005, 10.0),
+    Spec(
+        "pause_limit",
+        "float",
+        0.04,
+        "a node that stood still for so long stands back by itself [s]; shorter than lease",
+        0.02,
+        10.0,
+    ),
+    Spec(
+        "lease",
+        "float",
+        0.05,
+        "the guard takes over from a node that gives no sign of life for so long [s]",
+        0.03,
+        10.0,
+    ),
 )
 
 COMPENSATION: Table = (
@@ -212,6 +229,15 @@ COMPENSATION: Table = (
         "a guard runs beside this node: it passes commands on while this node is not enabled",
     ),
     Spec(
+        "automatic_returns",
+        "int",
+        0,
+        "so often the node compensates again by itself after the guard took over, until somebody enables it; "
+        "0: only when enabled",
+        0,
+        1000,
+    ),
+    Spec(
         "latency_samples", "int", 2000, "cycles that the figures in diagnostics are taken from", 100, 1000000
     ),
     Spec("enabled", "bool", True, "compensate as soon as the node is active; else wait for ~/enable"),
@@ -224,7 +250,7 @@ GUARD: Table = (
         "slew_limit",
         "float",
         0.0,
-        "goal_offset: how fast the offset is taken back [N m/s]; 0: 50 times the limit per second",
+        "sum, goal_offset: how fast the friction is taken back [N m/s]; 0: 50 times the limit per second",
         0.0,
         1e6,
     ),
@@ -363,20 +389,14 @@ def complete(table: Iterable[Spec], given: Mapping[str, Any], what: str) -> dict
 def read_yaml(path: Path, node: str, table: Table, per_joint: Table = ()) -> dict[str, Value]:
     """Values for a node from a ROS parameter file, flat, with those of each joint under ``<joint>.``.
 
-    What stands under ``/**`` is for all nodes; what stands under the node's name goes before it.
+    Sections count as they do for ROS (:mod:`stribeck.nodes.sections`): the last one that gives a parameter.
 
+    :param node: its name, or its fully qualified one.
     :raises ConfigError: for a file that is no parameter file, or values that do not fit.
     """
-    content = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    top = strict.mapping(content, str(path), ConfigError)
-    groups = [key for key in ("/**", node, f"/{node}") if key in top]
-    if not groups:
-        raise ConfigError(f"{path}: no parameters for the node {node!r}; found {', '.join(top) or 'nothing'}")
     given: dict[str, Any] = {}
-    for key in groups:
-        group = strict.mapping(top[key], f"{path}: {key}", ConfigError)
-        strict.check_keys(group, ("ros__parameters",), (), f"{path}: {key}", ConfigError)
-        given |= _flat(strict.mapping(group["ros__parameters"], f"{path}: {key}", ConfigError))
+    for section in sections_of(path, node):
+        given |= _flat(section.values)
     names = given.get("joints", [])
     joints = names if isinstance(names, list) else []
     full = (*table, *(spec for joint in joints for spec in joint_table(per_joint, str(joint))))

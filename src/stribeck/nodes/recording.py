@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rclpy.exceptions import InvalidTopicNameException
-from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.validate_topic_name import validate_topic_name
 from sensor_msgs.msg import JointState
@@ -59,17 +58,46 @@ def contract_topics() -> list[Heard]:
     ]
 
 
-def hear(node: Node, heard: Heard, take: Callable[[bytes], None]) -> Any:
-    """A subscription for a hot loop that takes serialised messages, as reliably as their publishers offer."""
-    weak = offered_weakly(node, heard.name)
-    qos = QoSProfile(
-        depth=DEPTH,
-        reliability=ReliabilityPolicy.BEST_EFFORT if weak else ReliabilityPolicy.RELIABLE,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL if heard.topic.latched else DurabilityPolicy.VOLATILE,
-    )
-    return node.create_subscription(
-        heard.kind, heard.name, take, qos, raw=True, event_callbacks=quiet_events()
-    )
+class Hearing:
+    """Subscriptions of a node that take serialised messages, each as reliable as its publishers offer.
+
+    A reliable one loses nothing, but does not hear a publisher of best effort: as soon as one is found, its topic
+    alone is subscribed to anew (latched messages of the others would come twice).
+
+    :param node: what serves them, in its hot loop.
+    :param takes: what to hear, and what takes it.
+    """
+
+    def __init__(self, node: ServiceNode, takes: Mapping[Heard, Callable[[bytes], None]]) -> None:
+        self._node, self._takes = node, dict(takes)
+        self._weak = self._offered_weakly()
+        self._subscriptions = {heard: self._hear(heard) for heard in self._takes}
+        node.serve_fast(*self._subscriptions.values())
+
+    def follow_offers(self) -> None:
+        """Look for publishers that came since."""
+        late = self._offered_weakly() - self._weak
+        if not late:
+            return
+        self._weak |= late
+        found = self._subscriptions
+        self._node.stop_serving(keep=[kept for heard, kept in found.items() if heard not in late])
+        found |= {heard: self._hear(heard) for heard in self._takes if heard in late}
+        self._node.serve_fast(*found.values())
+
+    def _offered_weakly(self) -> set[Heard]:
+        return {heard for heard in self._takes if offered_weakly(self._node, heard.name)}
+
+    def _hear(self, heard: Heard) -> Any:
+        weak, latched = heard in self._weak, heard.topic.latched
+        qos = QoSProfile(
+            depth=DEPTH,
+            reliability=ReliabilityPolicy.BEST_EFFORT if weak else ReliabilityPolicy.RELIABLE,
+            durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
+        )
+        return self._node.create_subscription(
+            heard.kind, heard.name, self._takes[heard], qos, raw=True, event_callbacks=quiet_events()
+        )
 
 
 class RecorderNode(ServiceNode):
@@ -81,8 +109,7 @@ class RecorderNode(ServiceNode):
         self._recorder: BagRecorder | None = None
         self._said: Any = None
         self._failure = ""
-        self._weak: set[str] = set()
-        self._subscriptions_by_topic: dict[str, Any] = {}
+        self._hearing: Hearing | None = None
         super().__init__("recorder", **kwargs)
         self.steady_timer(OFFERS_PERIOD, self._follow_offers)
 
@@ -100,29 +127,12 @@ class RecorderNode(ServiceNode):
             self._output, self._prefix, [heard.topic for heard in self._heard]
         )
         # Subscribed to anew for each bag: that is when latched messages come again.
-        self._weak = self._offered_weakly()
-        self._subscriptions_by_topic = {heard.name: self._hear(heard) for heard in self._heard}
-        self.serve_fast(*self._subscriptions_by_topic.values())
+        self._hearing = Hearing(self, {heard: self._recording(heard.topic) for heard in self._heard})
         self.get_logger().info(f"recording into {self._recorder.path}")
 
-    def _hear(self, heard: Heard) -> Any:
-        return hear(self, heard, self._recording(heard.topic))
-
-    def _offered_weakly(self) -> set[str]:
-        return {heard.name for heard in self._heard if offered_weakly(self, heard.name)}
-
     def _follow_offers(self) -> None:
-        """Subscribe anew to a topic when a publisher is found that the subscription does not hear.
-
-        To that topic alone: latched messages of the others would be recorded twice.
-        """
-        if self._recorder is None or not (late := self._offered_weakly() - self._weak):
-            return
-        self._weak |= late
-        subscriptions = self._subscriptions_by_topic
-        self.stop_serving(keep=[found for name, found in subscriptions.items() if name not in late])
-        subscriptions |= {heard.name: self._hear(heard) for heard in self._heard if heard.name in late}
-        self.serve_fast(*subscriptions.values())
+        if self._recorder is not None and self._hearing is not None:
+            self._hearing.follow_offers()
 
     def _recording(self, topic: Topic) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
@@ -141,7 +151,7 @@ class RecorderNode(ServiceNode):
         if recorder is None:
             return
         self.stop_serving()
-        self._recorder = None
+        self._recorder = self._hearing = None
         try:
             recorder.close()
         except OutputError as error:

@@ -31,7 +31,7 @@ COMMAND_TYPES = (JOINT_COMMANDS.type, "std_msgs/msg/Float64MultiArray")
 
 
 class Replay(NamedTuple):
-    """What a compensator gave for every state of a bag, in the order of the log.
+    """What a compensator gave for every state of a bag that holds a joint of it, in the order of the log.
 
     :param stamps: header stamps (T,) [ns].
     :param torque: friction torque (T, n) [N m], in the robot's coordinates.
@@ -71,9 +71,11 @@ def replay(
             state = decode(path, message, bag.typestore)
             now = stamp.seconds
             offset = now - 1e-9 * message.log_time if offset is None else offset
-            torque.append(
-                compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
-            )
+            foreign = compensator.merger.foreign
+            found = compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
+            if compensator.merger.foreign != foreign:
+                continue
+            torque.append(found)
             stamps.append(stamp.nanoseconds)
             doubts.append(compensator.doubt)
         elif name == JOINT_COMMANDS.name:
@@ -81,6 +83,10 @@ def replay(
             _command(compensator, decode(path, message, bag.typestore), stamp.seconds, logged)
         elif name in gates and gates[name].passes(stamp):
             _telemetry(compensator, joints, decode(path, message, bag.typestore), stamp.seconds)
+    if not torque:
+        raise RecordingError(
+            f"{path}: no state in {JOINT_STATES.name} holds {' or '.join(compensator.names)}: name its joints"
+        )
     return Replay(np.array(stamps, dtype=np.int64), np.array(torque), tuple(doubts))
 
 

@@ -83,6 +83,19 @@ def compensator_of(values: Mapping[str, Any], joints: list[CompensatedJoint]) ->
     return _with_known_supply(settings, joints)
 
 
+def check_lease(values: Mapping[str, Any]) -> None:
+    """A node must stand back before its guard takes over: else both would speak.
+
+    :raises ConfigError: for a pause limit that is not shorter than the lease.
+    """
+    pause, lease = values["pause_limit"], values["lease"]
+    if not pause < lease:
+        raise ConfigError(
+            f"pause_limit must be shorter than lease, found {pause:g} s and {lease:g} s: give both under /**, alike for "
+            "node and guard"
+        )
+
+
 def hand_through_of(values: Mapping[str, Any], joints: list[CompensatedJoint]) -> Compensator:
     """A compensator that is never enabled: what the guard passes on is the controller's own command."""
     settings = Settings(

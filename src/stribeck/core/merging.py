@@ -1,0 +1,179 @@
+"""Joint states of several publishers, of which each holds some of our joints, merged by joint.
+
+An arm's broadcaster and a gripper's publish on one topic, each at a rate of its own. Everything here is decided by header
+stamps and by the order of the messages, so that a recording gives the same states however fast it is played.
+
+- A message with all of our joints is passed on as it is.
+- One with none of them is somebody else's: it is skipped, and counted.
+- One with some of them brings these up to date. It makes a state of all joints, stamped with the newest stamp, once
+  every joint has been heard and where that is newer than the last state; a joint of a slower publisher keeps its last
+  values, for ``timeout`` at most. A joint that is older is a doubt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.compensation import SLOPE_TIME
+from stribeck.core.incoming import KNOWN_ORDERS, Numbers, picked
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class State(NamedTuple):
+    """A state of all joints, as a message has it: positions [rad], velocities [rad/s], efforts [N m]."""
+
+    stamp: float
+    names: Sequence[str]
+    position: Numbers
+    velocity: Numbers
+    effort: Numbers
+
+
+class _Part(NamedTuple):
+    """Which of our joints a list of names holds.
+
+    :param ours: their places among our joints.
+    :param places: their places in the message.
+    :param problem: why such a message cannot be trusted, empty if it can.
+    """
+
+    ours: npt.NDArray[np.intp]
+    places: npt.NDArray[np.intp]
+    problem: str
+
+
+class StateMerger:
+    """What becomes of the joint states that come in.
+
+    :param names: our joints.
+    :param timeout: longest that a joint may not have been heard of [s].
+    :param other_joints: whether a message of ours may hold joints that are not ours.
+    """
+
+    def __init__(
+        self, names: Sequence[str], timeout: float, other_joints: Literal["refuse", "ignore"]
+    ) -> None:
+        self.names = tuple(names)
+        self.foreign = 0
+        """Messages that held none of our joints."""
+        self.merged = 0
+        """Messages that held some of our joints."""
+        self._timeout, self._strict = timeout, other_joints == "refuse"
+        self._kinds: dict[tuple[str, ...], _Part | Literal["all", "none"]] = {}
+        self._whole: State | None = None
+        self._position: FloatArray
+        self._velocity: FloatArray
+        self._effort: FloatArray
+        self._slopes: FloatArray
+        self._stamps: FloatArray
+        self._given: float
+        self._forget()
+
+    def take(
+        self, stamp: float, names: Sequence[str], position: Numbers, velocity: Numbers, effort: Numbers
+    ) -> State | str | None:
+        """A state of all joints; why there cannot be one; or ``None`` where there is nothing new.
+
+        :param stamp: header stamp of the message [s].
+        """
+        key = tuple(names)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kind(key)
+            if len(self._kinds) < KNOWN_ORDERS:
+                self._kinds[key] = kind
+        if kind == "all":
+            self._whole = State(stamp, key, position, velocity, effort)
+            return self._whole
+        if kind == "none":
+            self.foreign += 1
+            return None
+        self.merged += 1
+        return self._merge(stamp, kind, position, velocity, effort)
+
+    def _kind(self, names: tuple[str, ...]) -> _Part | Literal["all", "none"]:
+        ours = [k for k, name in enumerate(self.names) if name in names]
+        if len(ours) == len(self.names):
+            return "all"
+        if not ours:
+            return "none"
+        doubled = [self.names[k] for k in ours if names.count(self.names[k]) > 1]
+        unknown = sorted(set(names) - set(self.names))
+        problem = ""
+        if doubled:
+            problem = f"joint {', '.join(sorted(doubled))} stands twice in one message"
+        elif unknown and self._strict:
+            problem = f"unknown joint {', '.join(unknown)} (other_joints: ignore lets it pass)"
+        places = [names.index(self.names[k]) for k in ours]
+        return _Part(np.array(ours, dtype=np.intp), np.array(places, dtype=np.intp), problem)
+
+    def _merge(
+        self, stamp: float, part: _Part, position: Numbers, velocity: Numbers, effort: Numbers
+    ) -> State | str | None:
+        if part.problem:
+            return part.problem
+        if not math.isfinite(stamp):
+            return "a stamp is not a number"
+        self._begin_with_the_whole()
+        before = self._stamps[part.ours]
+        if (before == stamp).any():
+            return "time stands still: a state came twice"
+        jumped = bool((before > stamp).any())
+        if jumped:
+            self._forget()
+            before = self._stamps[part.ours]
+        at = picked(position, part.places)
+        self._velocity[part.ours] = (
+            picked(velocity, part.places) if len(velocity) else self._slope(part, at, stamp - before)
+        )
+        self._position[part.ours], self._effort[part.ours] = at, picked(effort, part.places)
+        self._stamps[part.ours] = stamp
+        if jumped:
+            return "time jumped back"
+        return self._state()
+
+    def _state(self) -> State | str | None:
+        """All joints, if they are known, recent, and newer than they were."""
+        newest = float(self._stamps.max())
+        ages = newest - self._stamps
+        for name, age in zip(self.names, ages.tolist(), strict=True):
+            if age == math.inf:
+                return f"joint {name} missing"
+            if age > self._timeout:
+                return f"joint {name}: no states for {1e3 * age:.0f} ms"
+        if newest <= self._given:
+            return None
+        self._given = newest
+        return State(newest, self.names, self._position.copy(), self._velocity.copy(), self._effort.copy())
+
+    def _slope(self, part: _Part, at: FloatArray, elapsed: FloatArray) -> FloatArray:
+        """Filtered slope of the joints' own positions, whose messages do not say their velocity."""
+        ours = part.ours
+        share = np.minimum(1.0, elapsed / SLOPE_TIME)
+        slope = self._slopes[ours] + share * ((at - self._position[ours]) / elapsed - self._slopes[ours])
+        self._slopes[ours] = np.where(elapsed <= self._timeout, slope, 0.0)
+        return self._slopes[ours]
+
+    def _begin_with_the_whole(self) -> None:
+        """What the last message of all joints said counts as heard."""
+        whole, self._whole = self._whole, None
+        if whole is None or not math.isfinite(whole.stamp) or not whole.stamp > self._stamps.max():
+            return
+        order = np.array([whole.names.index(name) for name in self.names], dtype=np.intp)
+        self._position, self._effort = picked(whole.position, order), picked(whole.effort, order)
+        self._velocity = picked(whole.velocity, order)
+        self._stamps[:] = self._given = whole.stamp
+
+    def _forget(self) -> None:
+        """As if nothing had been heard."""
+        unknown = np.full(len(self.names), np.nan)
+        self._position, self._velocity, self._effort = unknown.copy(), unknown.copy(), unknown.copy()
+        self._slopes = np.zeros(len(self.names))
+        self._stamps = np.full(len(self.names), -np.inf)
+        self._given = -math.inf
