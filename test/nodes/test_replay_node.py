@@ -37,10 +37,7 @@ def message(step: int, **fields: list[float]) -> JointState:
 
 @pytest.fixture
 def bag(tmp_path: Path) -> Path:
-    """A motion with reversals and load: states and commands as rclpy serialises them.
-
-    A command before the first state of a loop is stamped long ago, and not taken: so states come first.
-    """
+    """A motion with reversals and load: commands and states as rclpy serialises them."""
     with BagRecorder(tmp_path / "motion", (STATES, COMMANDS)) as recorder:
         for step in range(STEPS):
             t = step * PERIOD
@@ -50,8 +47,8 @@ def bag(tmp_path: Path) -> Path:
                 step, position=[at], velocity=[3.2 * math.cos(4.0 * t - 0.3)], effort=[0.2 * math.sin(at)]
             )
             stamp = command.header.stamp.sec * 10**9 + command.header.stamp.nanosec
-            recorder.write(STATES.name, serialize_message(state), stamp + 200_000)
-            recorder.write(COMMANDS.name, serialize_message(command), stamp + 400_000)
+            recorder.write(COMMANDS.name, serialize_message(command), stamp + 1_000_000)
+            recorder.write(STATES.name, serialize_message(state), stamp + 2_000_000)
     return tmp_path / "motion"
 
 
