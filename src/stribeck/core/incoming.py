@@ -167,13 +167,20 @@ class Commands:
         """
         if not math.isfinite(arrival if stamp is None else stamp):
             return False
-        if stamp is not None and states_behind is not None and not self._in_time(
-            arrival, arrival - stamp - states_behind, timeout
+        if (
+            stamp is not None
+            and states_behind is not None
+            and not self._in_time(arrival, arrival - stamp - states_behind, timeout)
         ):
             # Of long ago, or the first one after time jumped back, of which the states do not know yet.
             self._returned = _Kept(stamp, arrival, command, self._zero)
             return False
-        if self._returned is not None and stamp is not None and self._kept and stamp < (self._kept[-1].stamp or 0.0):
+        if (
+            self._returned is not None
+            and stamp is not None
+            and self._kept
+            and stamp < (self._kept[-1].stamp or 0.0)
+        ):
             self._kept.clear()
             self._kept.append(self._returned)
         self._returned = None
