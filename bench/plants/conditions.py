@@ -160,8 +160,26 @@ def _contacts(contact: Any, quick: bool) -> list[Condition]:
     return found
 
 
-SECONDS = {"guided": 14.0, "released": 9.0, "disturbed": 10.0, "tracking": 10.0, "hand": 11.0, "coast": 6.0, "wall": 6.0, "hold": 6.0}
+SECONDS = {
+    "guided": 14.0,
+    "released": 9.0,
+    "disturbed": 10.0,
+    "tracking": 10.0,
+    "hand": 11.0,
+    "coast": 6.0,
+    "wall": 6.0,
+    "hold": 6.0,
+}
 """Simulated time of a run, by part [s]."""
 
-PARTS = {"tracking": tracking, "disturbed": disturbed, "hand": guided, "guided": guided_later, "coast": coasting, "released": coasting_later, "wall": walls, "hold": holds}
+PARTS = {
+    "tracking": tracking,
+    "disturbed": disturbed,
+    "hand": guided,
+    "guided": guided_later,
+    "coast": coasting,
+    "released": coasting_later,
+    "wall": walls,
+    "hold": holds,
+}
 """The runs of single joints, by part."""

@@ -150,7 +150,9 @@ class Arena:
             goal, rate, bend, rest = self._stack[self._which, :, now].T
             goalless = self.goalless
             if time < self.prelude:
-                goal, rate, bend, rest = np.where(goalless, self._opening[:, now, None], (goal, rate, bend, rest))
+                goal, rate, bend, rest = np.where(
+                    goalless, self._opening[:, now, None], (goal, rate, bend, rest)
+                )
                 goalless = np.zeros_like(goalless)
             goal, rate, bend = self._scale * goal, self._scale * rate, self._scale * bend
             gravity = self.gravity_known * np.sin(at)

@@ -53,7 +53,7 @@ class ScaleFilter:
     :param level: friction of each joint at rest b, (n,) [N m].
     """
 
-    def __init__(self, level: FloatArray, settings: AdaptationSettings, prior: FloatArray | None = None) -> None:
+    def __init__(self, level: FloatArray, settings: AdaptationSettings) -> None:
         n = len(level)
         self.settings = settings
         self._level = level
@@ -67,6 +67,10 @@ class ScaleFilter:
         self._growth = np.diag([settings.drift**2, settings.drift**2, settings.wander**2])
         self.deviation: FloatArray = np.full(n, settings.prior)
         """Standard deviation of the friction at the last motion that was learnt from, as a share of it, (n,)."""
+
+    def restrict(self) -> None:
+        """Bring the states within their bounds."""
+        self.state = np.clip(self.state, self._lower, self._upper)
 
     def _regressors(self, coulomb: FloatArray, viscous: FloatArray) -> FloatArray:
         return np.stack([coulomb, viscous, self._level], axis=-1) / self._level[:, None]
@@ -94,7 +98,7 @@ class ScaleFilter:
         :param smoothing: time constant of the residual [s]: so long errors of it go together.
         :param dt: time since the last step [s].
         """
-        x, cov, level = self.state, self.covariance, self._level
+        x, cov = self.state, self.covariance
         learning = moving
         regressors = self._regressors(coulomb, viscous)
         innovation = self.innovation(residual, coulomb, viscous)

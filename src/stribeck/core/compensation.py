@@ -279,6 +279,7 @@ class JointModel:
     :param max_torque: the feed-forward stays within ± this, in the file's coordinates [N m].
     :param source: where the values come from, for messages.
     :param tuning: rest and reversals, in the file's coordinates; from the servo's resolution if left out.
+    :param temperature: at which the values were identified [°C].
     """
 
     name: str
@@ -288,6 +289,7 @@ class JointModel:
     max_torque: float
     source: str = ""
     tuning: Tuning | None = None
+    temperature: float | None = None
 
 
 def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: EffortMeaning) -> None:

@@ -12,45 +12,35 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import le
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.adaptation import AdaptationSettings
 from stribeck.core.compensation import (
-    EFFORT_MEANINGS,
     SLOPE_TIME,
     Compiler,
-    EffortMeaning,
     FrictionModel,
     JointModel,
-    Scales,
-    Tuning,
     as_written,
     check_gain,
-    intended_direction,
-    motion_direction,
 )
-from stribeck.core.energy import EnergyTank
-from stribeck.core.goals import GoalPath
+from stribeck.core.feedforward import FeedForward, Loads, State, Wish
 from stribeck.core.incoming import Command, Commands, JointOrder, Numbers, Order, StreamClock, picked
 from stribeck.core.joint_map import JointMap
 from stribeck.core.merging import StateMerger
-from stribeck.core.observer import FrictionObserver, Motion
+from stribeck.core.namespace import array_namespace
+from stribeck.core.observer import Learned
 from stribeck.core.plausibility import Plausibility
 from stribeck.core.residual import Delayed, Dynamics
-from stribeck.core.namespace import array_namespace
-from stribeck.core.travel import Travel
+from stribeck.core.settings import OUTPUT_MODES as OUTPUT_MODES
+from stribeck.core.settings import OutputMode as OutputMode
+from stribeck.core.settings import Settings as Settings
 from stribeck.errors import ConfigError
 
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-
-OutputMode = Literal["friction_only", "sum", "goal_offset", "current"]
-OUTPUT_MODES: tuple[OutputMode, ...] = get_args(OutputMode)
 
 LONGEST_STEP = 0.05
 """Longest time that the law sees pass between two states [s]."""
@@ -74,45 +64,11 @@ LARGEST_EFFORT = 10.0
 LOWEST_SUPPLY = 0.5
 """Supply voltages below this are no measurement of a servo that answers [V]."""
 
+FRICTION_PER_KELVIN = 0.01
+"""By this share of itself friction falls per kelvin: a cautious figure for greased gears [1/K]."""
+
 TIMES_TO_FULL_TORQUE = 50.0
 """Default slew limit: the torque limit this many times per second."""
-
-
-Control = Literal["tracking", "impedance"]
-CONTROLS: tuple[Control, ...] = get_args(Control)
-
-SAFETY = 0.85
-"""Without a goal: this share of the friction that is surely there, at most."""
-
-CONTACT_TIME = 0.05
-"""Time constant with which the torque goes, and comes back, at a contact [s]."""
-
-STICK_TIME = 0.4
-"""Time in which the torque of a joint that sticks although its goal moves on grows by its friction at rest [s]."""
-
-NOISE = 4.0
-"""A velocity of so many standard deviations of its noise is motion."""
-
-FOLLOWING = 0.2
-"""A joint slower than this share of its goal's velocity sticks."""
-
-BEYOND_PRESLIDING = 3.0
-"""Friction is what it is in motion so many presliding lengths after a turn."""
-
-RELEASE_TIME = 0.03
-"""Time constant with which that goes again as the joint moves [s]."""
-
-RESIDUAL_TIME = 0.02
-"""Shortest time constant of the momentum residual [s]."""
-
-GOAL_LOOP = 6.0
-"""With a goal, the motion decides from a velocity that friction makes in so many loop times [1]."""
-
-FREE_LOOP = 2.0
-"""The same without a goal, where it is a part of the friction that is added."""
-
-LOOP_SHARE = 0.3
-r"""Largest frequency that the intention of a joint at rest may have, :math:`\omega_c T` [rad]."""
 
 
 class _DoubtError(Exception):
@@ -134,70 +90,6 @@ class Output(NamedTuple):
     friction: FloatArray
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How a compensator works.
-
-    :param mode: what goes out.
-    :param effort_meaning: what the effort of the states is: torque of the motor, torque at the link,
-        or nothing that can be used, in which case load terms are zero.
-    :param gain: share of the friction that is cancelled [1].
-    :param state_timeout: age of the last state from which the torque is zero [s].
-    :param command_timeout: age of the last command from which it is not passed on, and says nothing of
-        the intended motion any more [s]. The first is decided by arrival, the second by stamps.
-    :param ramp_time: from zero to full torque after a start or a doubt [s].
-    :param slew: largest change of torque [N m/s] in the coordinates of the parameter files; 0 for
-        :data:`TIMES_TO_FULL_TORQUE` times each joint's limit.
-    :param other_joints: whether states that hold joints without a parameter file count as a doubt.
-    :param tuning: rest and reversals of all joints, in the robot's coordinates; by default each joint's own.
-    :param control: what the goals are for. Where they are tracked the offset that the friction model leaves
-        is cancelled too; an impedance is to yield.
-    :param adapt: learn how much friction there is now, for joints whose dynamics are known.
-    :param sure: share of the identified friction that is there for sure, come what may [1].
-    :param loop_delay: from a measurement to the torque that it makes [s]; 0: two periods of the states.
-    :param state_lag: states that arrive later than others by more than this are not used [s].
-    :param learned_gain: the gain towards which that of a joint goes as its friction is learnt, at most
-        19/16 of ``gain``.
-    """
-
-    mode: OutputMode
-    effort_meaning: EffortMeaning
-    gain: float = 0.8
-    state_timeout: float = 0.04
-    command_timeout: float = 0.1
-    ramp_time: float = 0.5
-    slew: float = 0.0
-    other_joints: Literal["refuse", "ignore"] = "refuse"
-    tuning: Tuning | None = None
-    control: Control = "tracking"
-    adapt: bool = True
-    sure: float = 0.25
-    loop_delay: float = 0.0
-    state_lag: float = 0.1
-    learned_gain: float = 1.0
-    adaptation: AdaptationSettings = AdaptationSettings()
-
-    def __post_init__(self) -> None:
-        if self.mode not in OUTPUT_MODES:
-            raise ConfigError(f"unknown output mode {self.mode!r}; valid: {', '.join(OUTPUT_MODES)}")
-        if self.effort_meaning not in EFFORT_MEANINGS:
-            raise ConfigError(
-                f"effort_meaning must be one of {', '.join(EFFORT_MEANINGS)}, found {self.effort_meaning!r}: "
-                "say what the effort in the joint states is"
-            )
-        for name in ("state_timeout", "command_timeout"):
-            if not 0.0 < getattr(self, name) <= 10.0:
-                raise ConfigError(f"{name} must be in (0, 10] s, found {getattr(self, name):g}")
-        if self.control not in CONTROLS:
-            raise ConfigError(f"unknown control {self.control!r}; valid: {', '.join(CONTROLS)}")
-        for name in ("sure", "learned_gain"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"{name} must be between 0 and 1, found {getattr(self, name):g}")
-        for name in ("ramp_time", "slew", "loop_delay", "state_lag"):
-            if not 0.0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"{name} must be zero or positive, found {getattr(self, name):g}")
-
-
 def eased(applied: Any, wanted: Any, reach: Any) -> Any:
     """The torque that is wanted, or as near to it as may be reached from the torque that is applied [N m]."""
     xp = array_namespace(applied, wanted, reach)
@@ -209,14 +101,12 @@ def _finite(values: FloatArray) -> bool:
     return all(map(math.isfinite, values.tolist()))
 
 
-class _State(NamedTuple):
-    """A measured state: in the robot's coordinates, and in those of the parameter files."""
+def warmth(difference: float) -> float:
+    """Share of the identified friction that a joint still has when it is warmer by ``difference`` [K].
 
-    stamp: float
-    joint_position: FloatArray
-    joint_velocity: FloatArray
-    position: FloatArray
-    velocity: FloatArray
+    Lubricants thin: 1 % per kelvin, the half at most. A colder joint has more friction, of which nothing is promised.
+    """
+    return 1.0 - min(max(FRICTION_PER_KELVIN * difference, 0.0), 0.5)
 
 
 class Compensator:
@@ -256,24 +146,8 @@ class Compensator:
         self.settings = settings
         self.model = FrictionModel(joints, compiler)
         self.map = JointMap.stacked(maps)
-        self._base_tuning = self._tuning = self._initial_tuning(joints)
-        self._tuned_for: FloatArray | None = None
-        self._steep: FloatArray = np.zeros(len(names))
-        rotors = [joint.values.get("armature", 0.0) or math.inf for joint in joints]
-        self._rotors: FloatArray = np.array(rotors, dtype=np.float64)
-        names_of_tuning = tuple(vars(Tuning()))
-        self._intended = compiler(
-            lambda velocity, error, rate, *own: intended_direction(velocity, error, rate, Tuning(*own)),
-            ("velocity", "error", "rate", *names_of_tuning),
-        )
-        self._moving = compiler(
-            lambda velocity, moving_velocity: motion_direction(
-                velocity, Tuning(moving_velocity=moving_velocity)
-            ),
-            ("velocity", "moving_velocity"),
-        )
+        self.feed_forward = FeedForward(self.model, self.map, settings, compiler, dynamics)
         self._eased = compiler(eased, ("applied", "wanted", "reach"))
-        self.gain = settings.gain
         self.enabled = False
         self.doubt: str | None = "not enabled"
         self.torque: FloatArray = np.zeros(len(names))
@@ -284,34 +158,46 @@ class Compensator:
         self._slew = np.where(slew > 0.0, slew, TIMES_TO_FULL_TORQUE * self.model.limit)
         self._order = JointOrder(self.names)
         self._commands, self._goals = Commands(len(names)), Commands(len(names))
-        self._path, self._travel = GoalPath(len(names)), Travel(len(names))
         self._clock = StreamClock()
         step = np.array([joint.actuator.resolution for joint in joints]) / self.map.ratio
-        self._plausibility = Plausibility(
-            names, step, np.abs(self.map.velocity(self._tuning.moving_velocity))
-        )
-        self._period = 0.0
+        moving = self.feed_forward.tuning.moving_velocity / self.map.ratio
+        self._plausibility = Plausibility(names, step, moving)
         self._bridged: str | None = None
         self._own, self._controller = Delayed(settings.loop_delay), Delayed(settings.loop_delay)
-        self._contact: FloatArray = np.zeros(len(names))
-        self._boost: FloatArray = np.zeros(len(names))
-        self._touched: FloatArray = np.zeros(len(names))
-        self.tank = EnergyTank(self.model.at_rest)
-        self._dynamics = dynamics
-        self.observer: FrictionObserver | None = None
         self.merger = StateMerger(self.names, settings.state_timeout, settings.other_joints)
-        self._telemetry: deque[tuple[float, str, float, float]] = deque()
+        self._telemetry: deque[tuple[float, str, float, float, float]] = deque()
         self._state_arrival = -math.inf
         self._stamp: float | None = None
         self._ramp = 0.0
         self._zero: FloatArray = np.zeros(len(names))
         self._nothing: FloatArray = np.full(len(names), np.nan)
-        self._nowhere: BoolArray = np.zeros(len(names), dtype=np.bool_)
-        self._applied = self._solution = self._slope = self._zero
+        nowhere = np.zeros(len(names), dtype=np.bool_)
+        self._no_wish = Wish(self._nothing, self._zero, nowhere)
+        self._applied = self._slope = self._zero
         self._last_position: FloatArray | None = None
         self._load: FloatArray | None = None
         self._needs_gain = settings.mode == "goal_offset"
         self._looks_at_load = settings.effort_meaning != "none" and self.model.load_dependent
+
+    @property
+    def gain(self) -> float:
+        """Share of the friction that is cancelled."""
+        return self.feed_forward.gain
+
+    @property
+    def learned(self) -> tuple[Learned, ...] | None:
+        """What was learnt of each joint; ``None`` before any."""
+        observer = self.feed_forward.observer
+        return None if observer is None else observer.learned
+
+    def recall(self, learned: Sequence[Learned] | None) -> None:
+        """Begin with what an earlier run had learnt, or with the parameter files alone.
+
+        :param learned: of each joint, in their order.
+        """
+        if learned is not None and len(learned) != len(self.names):
+            raise ConfigError(f"learned: expected {len(self.names)} joints, found {len(learned)}")
+        self.feed_forward.recall(learned)
 
     # -- switches
 
@@ -336,7 +222,7 @@ class Compensator:
         :raises ConfigError: for a gain that would not be stable; the old one stays.
         """
         check_gain(self.model.joints, gain, self.settings.effort_meaning)
-        self.gain = gain
+        self.feed_forward.gain = gain
         self.settings = replace(self.settings, gain=gain)
 
     # -- what comes in
@@ -347,20 +233,21 @@ class Compensator:
         *,
         kp: float = math.nan,
         supply_voltage: float = math.nan,
+        temperature: float = math.nan,
         stamp: float | None = None,
     ) -> None:
-        """Firmware gain and supply voltage of a joint, where they are known and possible.
+        """Firmware gain, supply voltage [V] and temperature [°C] of a joint, where they are known and possible.
 
         With a ``stamp`` they count for the states that are stamped :data:`TELEMETRY_DELAY` after it.
         """
         if joint not in self.names:
             return
         if stamp is None or not math.isfinite(stamp):
-            self._set_telemetry(joint, kp, supply_voltage)
+            self._set_telemetry(joint, kp, supply_voltage, temperature)
             return
         if self._telemetry and stamp < self._telemetry[-1][0]:
             self._telemetry.clear()  # time jumped back
-        self._telemetry.append((stamp, joint, kp, supply_voltage))
+        self._telemetry.append((stamp, joint, kp, supply_voltage, temperature))
         while self._telemetry and (
             len(self._telemetry) > WAITING_TELEMETRY * len(self.names) or not self.enabled
         ):
@@ -557,8 +444,7 @@ class Compensator:
         frozen = self._plausibility.frozen(at, speed, dt) if dt > 0.0 or before is None else None
         if frozen is not None and told:
             raise _DoubtError(frozen)
-        self._period = self._period + 0.05 * (dt - self._period) if self._period else dt
-        state = _State(stamp, at, speed, self.map.servo_position(at), self.map.servo_velocity(speed))
+        state = State(stamp, at, speed, self.map.servo_position(at), self.map.servo_velocity(speed))
         wanted = self._wanted(state, self.map.servo_torque(load), load, self._wishes(stamp, arrival), dt)
         if not _finite(wanted):
             raise _DoubtError("position, velocity or effort is out of all proportion")
@@ -610,8 +496,11 @@ class Compensator:
             return order, None, gap
         return order, before, None
 
-    def _set_telemetry(self, joint: str, kp: float, supply_voltage: float) -> None:
+    def _set_telemetry(self, joint: str, kp: float, supply_voltage: float, temperature: float) -> None:
         k = self.names.index(joint)
+        identified = self.model.joints[k].temperature
+        if math.isfinite(temperature) and identified is not None:
+            self.feed_forward.warmth[k] = warmth(temperature - identified)
         if math.isfinite(kp) and kp >= 0.0:
             self.kp[k] = kp
         if math.isfinite(supply_voltage) and supply_voltage > LOWEST_SUPPLY:
@@ -630,16 +519,11 @@ class Compensator:
     def _restart(self) -> None:
         """Forget everything that a doubt or a gap makes worthless; the ramp begins anew."""
         self._ramp = 0.0
-        self._applied = self._solution = self._slope = self._zero
+        self._applied = self._slope = self._zero
         self._last_position = None
         self._load = None
-        self._contact = self._touched = self._boost = self._zero
-        self.tank.restart()
-        self._path.restart()
-        self._travel.restart()
         self._own.clear()
-        if self.observer is not None:
-            self.observer.restart()
+        self.feed_forward.restart()
 
     def _slope_of(self, at: FloatArray, dt: float) -> FloatArray:
         if self._last_position is not None and dt > 0.0:
@@ -650,7 +534,7 @@ class Compensator:
 
     def _wanted(
         self,
-        state: _State,
+        state: State,
         effort: FloatArray,
         measured: FloatArray,
         wishes: tuple[Command | None, FloatArray],
@@ -661,67 +545,19 @@ class Compensator:
         :param effort: measured effort in the parameter files' coordinates, ``measured`` in the robot's.
         :raises _DoubtError: for an effort that is needed and cannot be.
         """
-        tuning, speed = self._tuning, state.velocity
         command, rate = wishes
-        if command is None:
-            goal, rate, known = self._nothing, self._zero, self._nowhere
-        else:
-            goal, rate = self.map.servo_position(command.position), self.map.servo_velocity(rate)
+        wish = self._no_wish
+        if command is not None:
+            goal = self.map.servo_position(command.position)
             known = np.isfinite(goal) | np.isfinite(command.velocity)
-        steep = np.where(known, GOAL_LOOP, FREE_LOOP) * self._steep
-        least = np.maximum(steep, NOISE * self._travel.noise)
-        tuning = replace(tuning, moving_velocity=np.maximum(tuning.moving_velocity, least))
-        motion = self._moving(speed, tuning.moving_velocity)
-        motor, external = self._loads(state, effort, command, goal, dt)
-        led = self._zero
-        if known.any():
-            error = np.where(np.isfinite(goal), goal - state.position, 0.0)
-            behind = error - np.minimum(np.maximum(error, -tuning.deadband), tuning.deadband)
-            self._path.update(goal, rate, behind, motion, dt, tuning.presliding, tuning.command_velocity)
-            led = np.where(known, self._path.share, 0.0)
-        travel, path = self._travel, self._path.direction
-        travel.update(state.position, speed, tuning.deadband, dt)
-        leads = known & self._path.leads
-        along = np.where(travel.direction * path > 0.0, travel.velocity * path, 0.0)
-        least = 0.3 * tuning.command_velocity
-        follows = along > np.maximum(FOLLOWING * np.abs(rate), least)
-        beyond = travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband
-        how = Motion(
-            speed, np.where(leads, path, motion), motor, external, leads, leads & follows & beyond
-        )
-        self._observe(state, measured, how, dt)
-        rests = known | (np.abs(travel.velocity) < 0.1 * tuning.moving_velocity)
-        self.tank.update(self._applied, self.settings.sure * self.model.at_rest, speed, rests, dt)
-        self._follow_inertia()
-        direction = motion
-        if known.any():
-            direction = np.where(known, self._intended(speed, error, rate, *vars(tuning).values()), motion)
-            ahead = np.minimum(np.maximum(-behind * path / tuning.error_width, 0.0), 1.0)
-            direction = led * (1.0 - (1.0 - tuning.away) * ahead) * path + (1.0 - led) * direction
-        gain, scales = self._strength(known, led)
-        slower = np.maximum(travel.velocity * path, 0.0)
-        slower = np.where(np.abs(rate) > 0.0, np.minimum(np.abs(rate), slower), slower)
-        moves = np.where(np.abs(motion) > 0.1, speed, 0.0)
-        at = np.where(leads, led * slower * path + (1.0 - led) * speed, moves)
-        guess = self._solution if self._looks_at_load else None
-        torque = self.model.feed_forward(gain, direction, at, motor, external, guess, scales)
-        self._solution = torque
-        return self._bounded(torque, direction, led, known, self._stuck(state, goal, rate, leads & ~follows, dt))
-
-    def _stuck(
-        self, state: _State, goal: FloatArray, rate: FloatArray, lagging: BoolArray, dt: float
-    ) -> FloatArray:
-        """What a joint is given beside its friction while it sticks although its goal moves on, (n,) [N m]."""
-        path = self._path.direction
-        behind = path * (goal - state.position) > self._tuning.deadband
-        sticks = lagging & behind & (self._contact < 0.5)
-        grown = self._boost + dt / STICK_TIME
-        most = 0.3 if self.observer is None else self.observer.doubtful
-        self._boost = np.where(sticks, np.minimum(grown, most), self._boost * math.exp(-dt / RELEASE_TIME))
-        return np.asarray(self._boost * path * self.model.at_rest)
+            wish = Wish(goal, self.map.servo_velocity(rate), known)
+        motor, external = self._loads(state, effort, command, wish.goal, dt)
+        loads = Loads(motor, external, self._looks_at_load)
+        acting = self._acting(state.stamp, measured)
+        return self.feed_forward.torque(state, wish, loads, acting, self._applied, dt)
 
     def _loads(
-        self, state: _State, effort: FloatArray, command: Command | None, goal: FloatArray, dt: float
+        self, state: State, effort: FloatArray, command: Command | None, goal: FloatArray, dt: float
     ) -> tuple[FloatArray, FloatArray]:
         """Motor torque without the own feed-forward and external torque, (n,) [N m], zero where they do not matter."""
         if not self._looks_at_load:
@@ -736,75 +572,10 @@ class Compensator:
         self._load = None
         return motor, -self._possible(motor)
 
-    def _strength(self, known: BoolArray, led: FloatArray) -> tuple[FloatArray, Scales | None]:
-        """Gain of each joint, and the scales of its identified friction.
-
-        Without a goal nothing tells motion that is wanted from motion that the compensation causes itself:
-        never more than a share of the friction that is surely there.
-        """
-        gain, sure = self.gain, self.settings.sure
-        observer = self.observer
-        if observer is None:
-            if known.all():
-                return np.full(len(known), gain), None
-            surely = min(gain, 1.0) * sure
-            return np.where(known, gain, surely), None
-        reached = max(gain, min(self.settings.learned_gain, gain * 1.25))
-        learned = gain + led * observer.certainty * (reached - gain)
-        least = sure / SAFETY
-        scales, low = observer.scales, observer.surely(least)
-        dry, viscous = (least + self.tank.share * (part - least) for part in low)
-        return np.where(known, learned, SAFETY * min(reached, 1.0)), Scales(
-            np.where(known, scales.dry, dry), np.where(known, scales.viscous, viscous)
-        )
-
-    def _bounded(
-        self,
-        torque: FloatArray,
-        direction: FloatArray,
-        led: FloatArray,
-        known: BoolArray,
-        stuck: FloatArray,
-    ) -> FloatArray:
-        """The torque with the offset that the law leaves, on the dissipative side, without that at a contact."""
-        observer = self.observer
-        if observer is None:
-            return torque
-        if self.settings.control == "tracking":
-            added = torque + led * np.abs(direction) * observer.offset + stuck
-            torque = np.where(direction * added > 0.0, added, 0.0)
-            torque = np.minimum(np.maximum(torque, -self.model.limit), self.model.limit)
-        return np.asarray(torque * (1.0 - self._contact))
-
-    def _observe(
-        self,
-        state: _State,
-        effort: FloatArray,
-        how: Motion,
-        dt: float,
-    ) -> None:
-        """What the momentum of the joints tells of their friction, and of contacts."""
-        if self._dynamics is None or not self.settings.adapt:
-            return
-        acting = self._acting(state.stamp, effort)
-        if acting is None:
-            return
-        if self.observer is None:
-            self.observer = self._make_observer()
-        observer = self.observer
-        observer.update(state.joint_position, state.joint_velocity, acting, how, dt)
-        share = min(1.0, dt / CONTACT_TIME)
-        # A contact lasts until the joint moves on, or its goal turns back.
-        stands = ~how.follows
-        path = np.sign(self._path.direction)
-        kept = np.where(stands & (path * self._touched > 0.0), self._touched, 0.0)
-        self._touched = np.where(stands & how.led & observer.contact, path, kept)
-        self._contact = self._contact + share * (np.abs(self._touched) - self._contact)
-
     def _acting(self, stamp: float, effort: FloatArray) -> FloatArray | None:
         """Torque of the motors that acts at a state, in the robot's coordinates [N m], if it is known."""
         if self.settings.mode == "sum":
-            delay = self._loop_delay()
+            delay = self.feed_forward.loop_delay
             self._own.delay = self._controller.delay = delay
             own, controller = self._own.at(stamp), self._controller.at(stamp)
             if own is None or controller is None or not _finite(controller):
@@ -812,52 +583,7 @@ class Compensator:
             return own + controller
         return effort if self.settings.effort_meaning == "motor" and _finite(effort) else None
 
-    def _loop_delay(self) -> float:
-        return self.settings.loop_delay or 2.0 * self._period
-
-    def _make_observer(self) -> FrictionObserver:
-        assert self._dynamics is not None
-        slowest = max(RESIDUAL_TIME, 4.0 * (self._loop_delay() + self._period))
-        constants = np.full(len(self.names), slowest)
-        return FrictionObserver(self.model, self._dynamics, self.map, constants, self.settings.adaptation)
-
-    def _follow_inertia(self) -> None:
-        r"""Widths below which the loop through motion or error would be too steep for its delay.
-
-        Held by all loops that were simulated: :math:`1.5\,g F_s/e_w \le J\omega_c^2`, :math:`\omega_c = 0.3/T`.
-        Where no dynamics are known the rotor's inertia is taken for all there is.
-        """
-        observer, inertia = self.observer, self._rotors
-        if observer is not None and observer.residual.inertia is not None:
-            inertia = observer.residual.inertia
-        if inertia is self._tuned_for or not self._period:
-            return
-        self._tuned_for = inertia
-        if inertia is not self._rotors:
-            inertia = (inertia if inertia.ndim == 1 else np.diagonal(inertia)) / self.map.ratio**2
-        loop = self._loop_delay() + self._period
-        friction = self.model.at_rest if observer is None else observer.scales.dry * self.model.at_rest
-        width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
-        self._steep = friction * loop / inertia
-        base = self._base_tuning
-        self._tuning = replace(
-            base,
-            error_width=np.maximum(base.error_width, width),
-        )
-
-    def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:
-        """Rest and reversals of each joint, in the coordinates of the parameter files."""
-        said = self.settings.tuning
-        if said is None:
-            own = [j.tuning or Tuning.of_resolution(j.actuator.resolution) for j in joints]
-            return Tuning.stacked(own)
-        ratios = {name: 1.0 if name == "away" else self.map.ratio for name in vars(said)}
-        n = len(joints)
-        return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(said, name) for name in ratios})
-
-    def _controller_torque(
-        self, state: _State, goal: FloatArray, command: Command
-    ) -> FloatArray | None:
+    def _controller_torque(self, state: State, goal: FloatArray, command: Command) -> FloatArray | None:
         """The controller's torque without feed-forward, where the output mode knows it."""
         found = None
         at, speed = state.position, state.velocity

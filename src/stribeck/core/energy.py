@@ -40,7 +40,9 @@ class EnergyTank:
         """Full again."""
         self.content = self.capacity.copy()
 
-    def update(self, torque: FloatArray, sure: FloatArray, velocity: FloatArray, rests: BoolArray, dt: float) -> None:
+    def update(
+        self, torque: FloatArray, sure: FloatArray, velocity: FloatArray, rests: BoolArray, dt: float
+    ) -> None:
         """Take in what was added during a step.
 
         :param torque: friction torque that acts [N m].

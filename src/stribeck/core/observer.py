@@ -8,6 +8,7 @@ the joint tells a hand from friction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,25 @@ class Motion(NamedTuple):
     follows: BoolArray
 
 
+class Learned(NamedTuple):
+    """What was learnt of one joint.
+
+    :param dry: scale of all identified friction but the viscous [1].
+    :param viscous: scale of the viscous friction [1].
+    :param deviation_dry: standard deviation [1].
+    :param deviation_viscous: standard deviation [1].
+    """
+
+    dry: float
+    viscous: float
+    deviation_dry: float
+    deviation_viscous: float
+
+
+RECALLED = 0.15
+"""What was learnt in an earlier run may have changed since, with this standard deviation [1]."""
+
+
 class FrictionObserver:
     """Scales and offset of the friction of n joints, from the torque that their dynamics lack.
 
@@ -87,14 +107,38 @@ class FrictionObserver:
         self._surprised: FloatArray = np.zeros(n)
         self.learning: BoolArray = np.zeros(n, dtype=np.bool_)
 
+    def begin(self, learned: Sequence[Learned] | None, warmth: FloatArray) -> None:
+        """Start from what was learnt before, else from what the temperature leaves of the identified friction.
+
+        :param warmth: that share (n,) [1].
+        """
+        state, covariance = self.filter.state, self.filter.covariance
+        if learned is None:
+            state[:, :2] = warmth[:, None]
+        else:
+            for k, found in enumerate(learned):
+                state[k, :2] = found.dry, found.viscous
+                for i, deviation in enumerate((found.deviation_dry, found.deviation_viscous)):
+                    prior = self.filter.settings.prior
+                    covariance[k, i, i] = min(deviation**2 + RECALLED**2, prior**2)
+                covariance[k, 0, 1] = covariance[k, 1, 0] = 0.0
+        self.filter.restrict()
+
+    @property
+    def learned(self) -> tuple[Learned, ...]:
+        """What to begin with another time."""
+        deviations = self._deviations
+        return tuple(
+            Learned(*map(float, (state[0], state[1], deviation[0], deviation[1])))
+            for state, deviation in zip(self.filter.state, deviations, strict=True)
+        )
+
     def restart(self) -> None:
         """Forget the motion; what was learnt stays."""
         self.residual.restart()
         self._friction.value = np.zeros_like(self._friction.value)
 
-    def update(
-        self, q: FloatArray, v: FloatArray, acting: FloatArray, motion: Motion, dt: float
-    ) -> None:
+    def update(self, q: FloatArray, v: FloatArray, acting: FloatArray, motion: Motion, dt: float) -> None:
         """Take in a state.
 
         :param q: positions, in the robot's coordinates [rad].
@@ -113,14 +157,14 @@ class FrictionObserver:
         one_way = np.abs(direction) > ONE_WAY
         against = one_way & (self.torque * direction < 0.0)
         foreign = against & (np.abs(self.torque) > self.largest(self.filter.settings.offset_limit))
-        surprising = np.abs(self.filter.innovation(self.torque, dry, viscous)) > SURPRISE + 3.0 * self.filter.deviation
+        surprising = (
+            np.abs(self.filter.innovation(self.torque, dry, viscous)) > SURPRISE + 3.0 * self.filter.deviation
+        )
         self._surprised = np.where(surprising, self._surprised + dt, 0.0)
         foreign |= surprising & (self._surprised < SURPRISE_TIME)
         self.contact = against & (np.abs(self.torque) > self.largest(np.abs(self.filter.state[:, 2])))
         moving = one_way & motion.led & motion.follows & ~foreign
-        self.learning = self.filter.update(
-            self.torque, dry, viscous, moving, self.residual.time_constant, dt
-        )
+        self.learning = self.filter.update(self.torque, dry, viscous, moving, self.residual.time_constant, dt)
 
     @property
     def scales(self) -> Scales:

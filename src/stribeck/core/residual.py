@@ -27,7 +27,7 @@ class Dynamics(Protocol):
     """Inertia and the torque of gravity and velocities of some joints."""
 
     def mass_matrix_and_bias(self, q: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """:math:`M(q)`, (n, n) or its diagonal (n,), and :math:`h(q, \\dot q)`, (n,)."""
+        r""":math:`M(q)`, (n, n) or its diagonal (n,), and :math:`h(q, \dot q)`, (n,)."""
 
 
 class LowPass:
