@@ -97,7 +97,7 @@ def test_a_joint_at_rest_may_stand_still() -> None:
 
 
 def test_a_coarse_encoder_is_not_frozen() -> None:
-    """Steps of 3 mrad at 0.2 rad/s: 15 ms apart; steps of 50 mrad are known after the first."""
+    """Steps of 3 mrad at 0.2 rad/s, 15 ms apart, of which nothing is known."""
     found = watch(step=0.0)
     for k in range(1000):
         at = np.array([round(0.2 * k * DT / 0.003) * 0.003])
