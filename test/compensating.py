@@ -24,7 +24,10 @@ def model(name: str = "a", law: str = "m1", limit: float = 0.3, **changes: float
 
 
 class Driven:
-    """A compensator with a clock: states every 5 ms, arriving 1 ms after their stamps."""
+    """A compensator with a clock: states every 5 ms, arriving 1 ms after their stamps.
+
+    Without a goal all of the identified friction counts, unless ``sure`` is said.
+    """
 
     def __init__(self, joints: Sequence[JointModel] | None = None, **settings: Any) -> None:
         self.joints = list(joints or [model()])
@@ -34,6 +37,7 @@ class Driven:
             "effort_meaning": "none",
             "ramp_time": 0.0,
             "slew": 1e6,
+            "sure": 1.0,
             **settings,
         }
         self.compensator = Compensator(self.joints, self.maps, Settings(**chosen))
@@ -42,18 +46,38 @@ class Driven:
         self.compensator.enable()
         self.names = [joint.name for joint in self.joints]
         self.time = 100.0
+        self.position = np.zeros(len(self.joints))
+        self.velocity: np.ndarray | None = None
 
     def state(
-        self, velocity: Any = 1.0, position: Any = 0.0, effort: Any = NAN, dt: float = STEP
+        self, velocity: Any = 1.0, position: Any = None, effort: Any = NAN, dt: float = STEP
     ) -> np.ndarray:
-        """One more state; numbers stand for all joints."""
+        """One more state; numbers stand for all joints. Positions follow from the velocities if left out."""
         self.time += dt
+        self._move(velocity, position, dt)
         return self.send(self.time, velocity, position, effort)
 
+    def _move(self, velocity: Any, position: Any, dt: float) -> None:
+        """Where the joints are now, as far as positions and velocities are numbers."""
+        told = np.asarray(velocity, dtype=np.float64)
+        if told.size in (1, len(self.names)) and np.all(np.abs(told) < 100.0):
+            speed = np.broadcast_to(told, self.position.shape)
+            before = speed if self.velocity is None else self.velocity
+            self.position = self.position + (
+                0.5 * (before + speed) * dt if self.velocity is not None else 0.0
+            )
+            self.velocity = speed
+        if position is not None and np.all(np.isfinite(position)) and np.size(position):
+            self.position = np.broadcast_to(position, self.position.shape).astype(np.float64)
+
     def send(
-        self, stamp: float, velocity: Any = 1.0, position: Any = 0.0, effort: Any = NAN, names: Any = None
+        self, stamp: float, velocity: Any = 1.0, position: Any = None, effort: Any = NAN, names: Any = None
     ) -> np.ndarray:
+        """A state with a stamp, where the joints are if no position is said; others than ours are at 0."""
         names = self.names if names is None else names
+        if position is None:
+            places = dict(zip(self.names, self.position.tolist(), strict=True))
+            position = [places.get(name, 0.0) for name in names]
         position, velocity, effort = (
             [value] * len(names) if np.isscalar(value) else value for value in (position, velocity, effort)
         )

@@ -9,7 +9,7 @@ from compensating import M1, NAN, STEP, XL330, Driven, model
 from stribeck.core.actuator import Command as FirmwareCommand
 from stribeck.core.actuator import ControlState, Gains, motor_torque
 from stribeck.core.compensation import goal_offset
-from stribeck.core.compensator import OUTPUT_MODES
+from stribeck.core.compensator import OUTPUT_MODES, Settings
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap
 
@@ -28,7 +28,7 @@ def test_a_moving_joint_gets_its_share_of_the_friction() -> None:
 
 def test_saturation_slew_and_ramp() -> None:
     """The limit binds, the torque changes by slew · dt at most, and grows with time after a start."""
-    driven = Driven([model(friction_base=5.0)], slew=2.0)
+    driven = Driven([model(friction_base=5.0, armature=1.0)], slew=2.0)
     torques = [float(driven.state()[0]) for _ in range(60)]
     np.testing.assert_allclose(np.diff(torques[:31]), 2.0 * STEP, rtol=1e-9)
     assert torques[0] == 0.0
@@ -43,7 +43,8 @@ def test_saturation_slew_and_ramp() -> None:
 
 def test_the_default_slew_limit_reaches_full_torque_in_20_ms() -> None:
     """50 times the limit per second, each joint its own."""
-    joints = [model("a", limit=0.1, friction_base=5.0), model("b", limit=0.4, friction_base=5.0)]
+    heavy = {"friction_base": 5.0, "armature": 1.0}
+    joints = [model("a", limit=0.1, **heavy), model("b", limit=0.4, **heavy)]
     driven = Driven(joints, slew=0.0)
     driven.state()
     for k in range(1, 5):
@@ -61,24 +62,47 @@ def test_without_commands_the_gain_is_one_at_most() -> None:
     assert capped == pytest.approx(M1["friction_base"] + M1["friction_viscous"])
 
 
+@pytest.mark.parametrize("mode", OUTPUT_MODES)
+@pytest.mark.parametrize("gain", [0.4, 0.8, 1.0, 1.5])
+def test_without_goals_a_quarter_of_the_friction_is_cancelled_by_default(mode: str, gain: float) -> None:
+    """min(gain, 1)/4 of the identified friction: passive as long as there is a quarter of it; nothing at rest."""
+    driven = Driven(mode=mode, gain=gain, sure=Settings("sum", "none").sure)
+    for _ in range(10):
+        driven.command(effort=[0.02])
+        torque = driven.state(2.0)
+    friction = M1["friction_base"] + 2.0 * M1["friction_viscous"]
+    assert torque[0] == pytest.approx(0.25 * min(gain, 1.0) * friction)
+    assert driven.state(0.0)[0] == 0.0
+
+
 def test_intention_moves_a_joint_at_rest() -> None:
-    """An error beyond the dead-band, a commanded velocity, or the slope of the goals; nothing in the dead-band."""
-    for command, sign in (
-        ({"position": [0.02]}, 1.0),
-        ({"position": [-0.02]}, -1.0),
-        ({"position": [0.0], "velocity": [0.2]}, 1.0),
-        ({"position": [0.004]}, 0.0),
-        ({"position": [NAN], "velocity": [-0.2]}, -1.0),
-    ):
+    """An error far beyond the dead-band at once; nothing within it."""
+    for goal, sign in ((0.2, 1.0), (-0.2, -1.0), (0.004, 0.0)):
         driven = Driven()
         driven.state(0.0)
-        driven.command(**command)
+        driven.command([goal])
         assert driven.state(0.0)[0] == pytest.approx(sign * 0.8 * M1["friction_base"])
+
+
+@pytest.mark.parametrize("kind", ["goals", "goals with velocities", "velocities"])
+def test_goals_that_move_turn_friction_round_along_their_own_path(kind: str) -> None:
+    """1 - exp(-s/l) of the friction after a path s, presliding length l; within a dead-band of the goal, at rest.
+
+    Goals move by 1 mrad each state: whether velocities are told or not, and with velocities alone.
+    """
     driven = Driven()
-    for k in range(40):
-        driven.command([1e-3 * k])
-        driven.state(0.0, position=1e-3 * k)  # exactly where it should be, and 0.2 rad/s commanded
-    assert driven.torque[0] == pytest.approx(0.8 * M1["friction_base"], rel=1e-3)
+    length = 2.0 * XL330.resolution
+    driven.state(0.0)
+    for k in range(1, 41):
+        goal, rate = [1e-3 * k], [1e-3 / STEP]
+        driven.command(
+            [NAN] if kind == "velocities" else goal,
+            velocity=[] if kind == "goals" else rate,
+        )
+        torque = driven.state(0.0, position=1e-3 * k)  # where it should be
+        turned = 1.0 - math.exp(-(k - (kind == "goals")) * 1e-3 / length)
+        if kind != "goals" or k > 20:  # the slope of the goals is filtered
+            assert torque[0] == pytest.approx(turned * 0.8 * M1["friction_base"], rel=1e-3)
 
 
 def test_without_velocities_the_slope_of_the_positions_counts() -> None:
@@ -121,9 +145,10 @@ def test_several_joints_are_as_one_by_one_in_any_order() -> None:
         for j, m in zip(joints, maps, strict=True)
     ]
     rng = np.random.default_rng(1)
-    for _ in range(40):
-        order = rng.permutation(4)
-        at, speed, effort = (rng.uniform(-1.0, 1.0, 4) * scale for scale in (1.0, 3.0, 0.2))
+    rates = np.array([3.0, 4.0, 5.0, 6.0])
+    for k in range(40):
+        order, phase = rng.permutation(4), STEP * k * rates
+        at, speed, effort = np.sin(phase), rates * np.cos(phase), rng.uniform(-0.2, 0.2, 4)
         together.time += STEP
         names = [f"j{k}" for k in order]
         found = together.send(together.time, speed[order], at[order], effort[order], names)
@@ -174,7 +199,8 @@ def test_in_goal_offset_the_firmwares_torque_is_the_load() -> None:
     driven.state()
     p = joints[0].values
     command, rest = FirmwareCommand(0.1, 1.0, 5.0), ControlState(0.0, 0.0)
-    motor, _ = motor_torque(XL330, p, Gains(200.0, 0.0, 0.0), rest, command, 0.0, 1.0, 0.0)
+    at = float(driven.position[0])
+    motor, _ = motor_torque(XL330, p, Gains(200.0, 0.0, 0.0), rest, command, at, 1.0, 0.0)
     assert driven.torque[0] == pytest.approx(0.8 * 0.2 * 2.0 * abs(motor + 0.02) / (1.0 - 0.16))
 
 
@@ -199,19 +225,13 @@ def test_an_effort_that_cannot_be_gives_zero_and_leaves_no_trace(meaning: str, e
 # -- doubts
 
 
-def doubled(driven: Driven) -> None:
-    driven.send(driven.time)
-
-
 DOUBTS = {
     "NaN position": (lambda d: d.state(position=NAN), "not a number"),
     "NaN velocity": (lambda d: d.state(NAN), "not a number"),
     "infinite velocity": (lambda d: d.state(math.inf), "not a number"),
     "velocity of one joint only": (lambda d: d.state([1.0]), "not a number"),
     "positions missing": (lambda d: d.state(position=[]), "not a number"),
-    "twice": (lambda d: d.send(d.time), "came twice"),
     "back": (lambda d: d.send(d.time - 3.0), "jumped back"),
-    "out of order": (lambda d: d.send(d.time - 0.004), "jumped back"),
     "stamp of NaN": (lambda d: d.send(NAN), "stamp"),
     "half twice": (lambda d: d.send(d.time, names=["a"]), "came twice"),
     "half back": (lambda d: d.send(d.time - 3.0, names=["a"]), "jumped back"),
@@ -268,8 +288,8 @@ def test_after_a_doubt_it_comes_back_with_the_ramp(what: str) -> None:
     for _ in range(40):
         full = driven.state()
     DOUBTS[what][0](driven)
-    if what in ("back", "out of order"):
-        driven.time -= 3.0 if what == "back" else 0.004
+    if what == "back":
+        driven.time -= 3.0
     elif what.endswith(("unknown joint", "doubled joint")):
         driven.time += STEP
     for k in range(1, 30):
@@ -279,12 +299,59 @@ def test_after_a_doubt_it_comes_back_with_the_ramp(what: str) -> None:
     assert driven.doubt is None
 
 
+BRIDGED = {
+    "twice": (lambda d: d.send(d.time), "came twice"),
+    "out of order": (lambda d: d.send(d.time - 0.004), "after a later one"),
+    "late": (
+        lambda d: d.compensator.on_state(d.time + 0.15, d.time + STEP, d.names, [0, 0], [0, 0], []),
+        "late",
+    ),
+    "a jump": (lambda d: d.send(d.time + STEP, position=d.position + 0.2), "a jumps by 0.2"),
+}
+
+
+@pytest.mark.parametrize("what", BRIDGED)
+def test_one_state_that_says_nothing_changes_nothing(what: str) -> None:
+    """Afterwards the torque is to the last bits what it would have been without that state; no doubt, no ramp."""
+    driven, undisturbed = (Driven([model("a"), model("b", "m2")], state_timeout=0.2) for _ in range(2))
+    for k in range(40):
+        before = driven.state(math.sin(0.1 * k))
+        undisturbed.state(math.sin(0.1 * k))
+    np.testing.assert_array_equal(BRIDGED[what][0](driven), before)
+    assert driven.doubt is None
+    for k in range(40, 60):
+        driven.state(math.sin(0.1 * k))
+        np.testing.assert_array_equal(driven.torque, undisturbed.state(math.sin(0.1 * k)))
+
+
+@pytest.mark.parametrize("what", ["twice", "out of order", "a jump"])
+def test_states_that_say_nothing_bridge_no_more_than_the_timeout(what: str) -> None:
+    """State after state of that kind: the torque stays for the time-out after the last good one, and is then zero."""
+    driven = Driven([model("a"), model("b", "m2")])
+    before = driven.settled()
+    _, reason = BRIDGED[what]
+    order = driven.names, driven.position + (0.2 if what == "a jump" else 0.0), [1.0, 1.0], []
+    said = []
+    for k in range(1, 12):
+        stamp = {"twice": driven.time, "out of order": driven.time - 0.004}.get(what, driven.time + k * STEP)
+        found = driven.compensator.on_state(driven.time + k * STEP + 0.001, stamp, *order)
+        if driven.doubt is None:
+            np.testing.assert_array_equal(found, before)
+        else:
+            np.testing.assert_array_equal(found, 0.0)
+            said.append((k, driven.doubt))
+    assert said[0][0] in (8, 9)  # 40 ms
+    assert reason in said[0][1]
+    # A joint that stays where it jumped to is there.
+    assert len(said) == 1 if what == "a jump" else said[-1][0] == 11
+
+
 def test_numbers_that_leave_no_direction_are_a_doubt() -> None:
     """A goal infinitely far ahead and a commanded velocity infinitely fast away from it."""
     driven = Driven()
     driven.settled()
     driven.command([1.7e308], velocity=[-1.7e308])
-    assert driven.state(0.0, position=-1.7e308)[0] == 0.0
+    assert driven.state(0.0)[0] == 0.0
     assert driven.doubt == "position, velocity or effort is out of all proportion"
 
 

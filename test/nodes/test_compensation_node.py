@@ -21,6 +21,8 @@ from stribeck.nodes.compensation import CompensationNode
 
 M1 = {**published("xl330", "m1"), "q_offset": 0.0}
 BUDGET = M1["friction_base"] + 1.0 * M1["friction_viscous"]
+FREE = 0.25 * BUDGET
+"""What is sure of it: without goals no more is cancelled."""
 
 
 @pytest.fixture
@@ -64,11 +66,14 @@ class Rig:
         self.states = graph.publisher(JointState, "joint_states")
         wait_for(lambda: self.node._output.get_subscription_count(), "the output is connected")
         self.time = 1.0
+        self.position = 0.2
 
     def send(self, **changes: object) -> float:
         """One more state 5 ms later; the torque that follows."""
-        self.time += changes.pop("dt", 0.005)
-        message = state(self.time)
+        dt = changes.pop("dt", 0.005)
+        self.time += dt
+        self.position += 1.0 * dt
+        message = state(self.time, position=self.position)
         for name, value in changes.items():
             setattr(message, name, value)
         count = len(self.out)
@@ -79,7 +84,7 @@ class Rig:
     def run(self) -> None:
         """Two good states: full torque."""
         self.send()
-        assert self.send() == pytest.approx(0.8 * BUDGET)
+        assert self.send() == pytest.approx(0.8 * FREE)
 
     def diagnosis(self) -> tuple[bytes, str]:
         """Level and sentence, as they are now."""
@@ -98,7 +103,7 @@ def rig(parameters):
 
 
 def test_friction_torque_of_a_moving_joint(parameters):
-    """0.8 of the budget in the direction of motion, one message per state; zero on deactivation."""
+    """0.8 of what is sure of the budget in the direction of motion, one message per state; zero on deactivation."""
     with Graph() as graph:
         node = graph.add(CompensationNode, parameters)
         activate(node)
@@ -106,10 +111,10 @@ def test_friction_torque_of_a_moving_joint(parameters):
         states = graph.publisher(JointState, "joint_states")
         wait_for(lambda: node._output.get_subscription_count(), "the output is connected")
         for k in range(5):
-            states.publish(state(1.0 + 0.005 * k))
+            states.publish(state(1.0 + 0.005 * k, position=0.2 + 0.005 * k))
             wait_for(lambda k=k: len(out) > k, f"output {k}")
         assert out[0].data[0] == 0.0, "the first state has no time before it"
-        np.testing.assert_allclose([m.data[0] for m in out[1:]], 0.8 * BUDGET)
+        np.testing.assert_allclose([m.data[0] for m in out[1:]], 0.8 * FREE)
         node.trigger_deactivate()
         wait_for(lambda: out[-1].data[0] == 0.0, "zero after deactivation")
 
@@ -120,12 +125,11 @@ def test_friction_torque_of_a_moving_joint(parameters):
         ({"position": [math.nan]}, "not a number"),
         ({"velocity": [math.inf]}, "not a number"),
         ({"dt": -0.5}, "time jumped back"),
-        ({"dt": 0.0}, "came twice"),
         ({"name": ["hinge", "hinge"], "position": [0.0, 0.0], "velocity": [1.0, 1.0]}, "stands twice"),
         ({"name": ["hinge", "other"], "position": [0.0, 0.0], "velocity": [1.0, 1.0]}, "unknown joint other"),
         ({"dt": 0.2}, "no states for 200 ms"),
     ],
-    ids=["nan", "infinite", "back", "still", "doubled", "unknown", "gap"],
+    ids=["nan", "infinite", "back", "doubled", "unknown", "gap"],
 )
 def test_a_state_in_doubt_gives_zero_and_says_why(rig, changes, part):
     """One such state: zero at once, a warning that says what was found; good states bring the torque back."""
@@ -137,7 +141,7 @@ def test_a_state_in_doubt_gives_zero_and_says_why(rig, changes, part):
     assert rig.diagnosis() == (DiagnosticStatus.OK, "compensating")
 
 
-@pytest.mark.parametrize(("meaning", "expected"), [("motor", 0.0), ("none", 0.8 * BUDGET)])
+@pytest.mark.parametrize(("meaning", "expected"), [("motor", 0.0), ("none", 0.8 * FREE)])
 def test_an_effort_that_cannot_be(parameters, tmp_path, meaning, expected):
     """1e9 N m: zero where the law needs the effort, nothing at all where it has no meaning."""
     values = {**published("xl330", "m3"), "q_offset": 0.0}
@@ -205,7 +209,7 @@ def test_the_file_may_be_edited_while_it_runs(rig, tmp_path):
     path = tmp_path / "m1.json"
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
-    assert rig.send() == pytest.approx(0.8 * BUDGET)
+    assert rig.send() == pytest.approx(0.8 * FREE)
     rig.node.trigger_deactivate()
     rig.node.trigger_cleanup()
     assert rig.node.trigger_configure() == TransitionCallbackReturn.FAILURE
@@ -214,7 +218,7 @@ def test_the_file_may_be_edited_while_it_runs(rig, tmp_path):
     activate(rig.node)
     wait_for(lambda: rig.node._output.get_subscription_count(), "the output is connected again")
     rig.send()
-    assert rig.send() == pytest.approx(0.8 * (BUDGET + M1["friction_base"]))
+    assert rig.send() == pytest.approx(0.8 * (FREE + 0.25 * M1["friction_base"]))
 
 
 def set_parameter(rig: Rig, name: str, value: object) -> tuple[bool, str]:
@@ -230,7 +234,7 @@ def test_the_gain_can_be_set_while_it_runs(rig):
     """It counts from the next state on; what is no gain, and what cannot change now, is refused with the reason."""
     rig.run()
     assert set_parameter(rig, "gain", 0.4) == (True, "")
-    assert rig.send() == pytest.approx(0.4 * BUDGET)
+    assert rig.send() == pytest.approx(0.4 * FREE)
     for name, value, part in (
         ("gain", 7.0, ""),
         ("gain", math.nan, ""),
@@ -240,7 +244,7 @@ def test_the_gain_can_be_set_while_it_runs(rig):
         done, reason = set_parameter(rig, name, value)
         assert not done, name
         assert part in reason
-    assert rig.send() == pytest.approx(0.4 * BUDGET)
+    assert rig.send() == pytest.approx(0.4 * FREE)
     request = GetParameters.Request(names=["gain"])
     found = rig.graph.call(GetParameters, "/compensation/get_parameters", request).values
     assert found[0].double_value == 0.4

@@ -149,8 +149,6 @@ class FeedForward:
         self._map, self._dynamics = joint_map, dynamics
         self._zero: FloatArray = np.zeros(n)
         self._base = self._initial_tuning(model.joints)
-        self.tuning = self._base
-        self._steep: FloatArray = np.zeros(n)
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
         self._rotors: FloatArray = np.array(rotors, dtype=np.float64)
         self._intended = compiler(
@@ -169,13 +167,13 @@ class FeedForward:
         self._recalled: Sequence[Learned] | None = None
         self.warmth: FloatArray = np.ones(n)
         """Share of the identified friction that the joints' temperature leaves."""
-        self._period = 0.0
         self.restart()
 
     def restart(self) -> None:
         """Forget the motion; what was learnt stays."""
-        self._solution = self._boost = self._zero
-        self._since_tuned, self._since_seen = math.inf, 0.0
+        self._solution = self._boost = self._steep = self._zero
+        self._period, self._since_tuned, self.tuning = 0.0, math.inf, self._base
+        self._since_seen = 0.0
         self.path.restart()
         self.travel.restart()
         self.contact.restart()

@@ -142,6 +142,7 @@ class Commands:
     def __init__(self, joints: int) -> None:
         self._zero: FloatArray = np.zeros(joints)
         self._kept: deque[_Kept] = deque(maxlen=KEPT_COMMANDS)
+        self._returned: _Kept | None = None
         self._agreeing = 0
         self._clock = math.nan
         self.difference = 0.0
@@ -171,7 +172,18 @@ class Commands:
             and states_behind is not None
             and not self._in_time(arrival, arrival - stamp - states_behind, timeout)
         ):
+            # Of long ago, or the first one after time jumped back, of which the states do not know yet.
+            self._returned = _Kept(stamp, arrival, command, self._zero)
             return False
+        if (
+            self._returned is not None
+            and stamp is not None
+            and self._kept
+            and stamp < (self._kept[-1].stamp or 0.0)
+        ):
+            self._kept.clear()
+            self._kept.append(self._returned)
+        self._returned = None
         with np.errstate(all="ignore"):
             rate = self._velocity(arrival, stamp, command)
         self._kept.append(_Kept(stamp, arrival, command, rate))
@@ -185,6 +197,9 @@ class Commands:
 
     def before(self, stamp: float, arrival: float, timeout: float) -> tuple[Command | None, FloatArray]:
         """The last command before a state and its velocity; none if it is older than ``timeout`` [s]."""
+        returned = self._returned
+        if returned is not None and 0.0 < stamp - (returned.stamp or 0.0) <= timeout and not self.difference:
+            return returned.command, returned.rate
         for kept in reversed(self._kept):
             by_arrival = kept.stamp is None or self.difference != 0.0
             age = arrival - kept.arrival if by_arrival else stamp - (kept.stamp or 0.0)

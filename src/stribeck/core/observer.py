@@ -143,6 +143,8 @@ class FrictionObserver:
         """Forget the motion; what was learnt stays."""
         self.residual.restart()
         self._friction.value = np.zeros_like(self._friction.value)
+        self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
+        self._surprised, self._elapsed = np.zeros_like(self._surprised), 0.0
 
     def update(self, q: FloatArray, v: FloatArray, acting: FloatArray, motion: Motion, dt: float) -> bool:
         """Take in a state; whether something was concluded from it, which happens every :data:`PERIOD`.

@@ -15,6 +15,9 @@ FROZEN_TIME = 0.05
 FROZEN_STEPS = 4.0
 """... and by so many steps of the position it should have moved."""
 
+ONE_WAY = 0.5
+"""... to one side: this share of the way that its velocity makes, or it is noise."""
+
 COARSEST_STEP = 0.003
 """As long as no step of a position was seen, it may be as coarse as this [rad]."""
 
@@ -44,6 +47,7 @@ class Plausibility:
         self._speed: FloatArray = np.zeros(n)
         self._still: FloatArray = np.zeros(n)
         self._missed: FloatArray = np.zeros(n)
+        self._way: FloatArray = np.zeros(n)
         self._seen: FloatArray = np.full(n, COARSEST_STEP)
 
     def jump(self, at: FloatArray, speed: FloatArray, dt: float) -> str | None:
@@ -74,15 +78,16 @@ class Plausibility:
             change = np.abs(at - before)
             stands = change == 0.0
             if not stands.any():
-                self._still = self._missed = self._zero
+                self._still = self._missed = self._way = self._zero
                 return None
             self._seen = np.where(stands, self._seen, np.minimum(self._seen, change))
             moves = np.abs(speed) > 0.5 * self._moving
             self._still = np.where(stands, self._still + dt, 0.0)
-            self._missed = np.where(stands, self._missed + np.where(moves, speed * dt, 0.0), 0.0)
-        late = (self._still >= FROZEN_TIME) & (
-            np.abs(self._missed) > FROZEN_STEPS * np.maximum(self._step, self._seen)
-        )
+            missed = np.where(moves, speed * dt, 0.0)
+            self._missed = np.where(stands, self._missed + missed, 0.0)
+            self._way = np.where(stands, self._way + np.abs(missed), 0.0)
+        least = np.maximum(FROZEN_STEPS * np.maximum(self._step, self._seen), ONE_WAY * self._way)
+        late = (self._still >= FROZEN_TIME) & (np.abs(self._missed) > least)
         if not late.any():
             return None
         k = int(np.argmax(late))

@@ -84,9 +84,12 @@ class MomentumResidual:
         elif before is not None and before is not self.inertia:
             self._momentum = self._momentum + self._product(self.inertia - before, v)
         self.share = -np.expm1(-dt / self.time_constant)
+        # Filtered as the torques are, with the same share of a step: else inertia would count for less than it is.
+        rate = self.share / dt if dt > 0.0 else 1.0 / self.time_constant
+        risen = rate * (momentum - self._momentum)
         self._momentum = self._momentum + self.share * (momentum - self._momentum)
         self._lacking = self._lacking + self.share * (torque - self._bias - self._lacking)
-        return np.asarray((momentum - self._momentum) / self.time_constant - self._lacking)
+        return np.asarray(risen - self._lacking)
 
     @staticmethod
     def _product(inertia: FloatArray, v: FloatArray) -> FloatArray:

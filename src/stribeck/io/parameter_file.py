@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -111,7 +111,9 @@ def cautious_values(content: ParameterFile, quantile: float) -> dict[str, float]
 
     :param quantile: 0.5 leaves the values as they are; lower ones take less of all friction torques and load terms, as if
         they were normal with the file's intervals. What an interval does not tell stays. Terms are lowered all together,
-        which is more cautious than a quantile of their sum. A term of no fixed sign (``torque_offset``) stays.
+        which is more cautious than a quantile of their sum. A term of no fixed sign (``torque_offset``) stays. A negative
+        Stribeck term shrinks with the term that it is taken from, and the load terms of motor and external torque, of
+        which a difference counts, shrink alike: at no velocity and load there is more friction, nor less than none.
     :raises ParameterFileError: for a file without intervals.
     """
     values = dict(content.values)
@@ -126,7 +128,43 @@ def cautious_values(content: ParameterFile, quantile: float) -> dict[str, float]
     for name, (lower, upper) in content.provenance.intervals.items():
         if name in values and "friction" in name and values[name] > 0.0:
             values[name] = max(values[name] + share * (upper - lower), 0.0)
+    for pair in DIFFERENCES:
+        _shrink_alike(values, content.values, pair)
+    _keep_dissipative(values, content.values)
     return values
+
+
+DIFFERENCES = (
+    ("load_friction_motor", "load_friction_external"),
+    ("load_friction_motor_stribeck", "load_friction_external_stribeck"),
+)
+"""Coefficients of which the friction takes a difference."""
+
+
+def _share_left(values: Mapping[str, float], whole: Mapping[str, float], names: Iterable[str]) -> float:
+    return min((values[name] / whole[name] for name in names if whole.get(name, 0.0) > 0.0), default=1.0)
+
+
+def _shrink_alike(values: dict[str, float], whole: Mapping[str, float], names: Iterable[str]) -> None:
+    """Lower coefficients to the least share that is left of one of them."""
+    share = min(_share_left(values, whole, names), 1.0)
+    for name in names:
+        if name in values and share < 1.0:
+            values[name] = share * whole[name]
+
+
+def _keep_dissipative(values: dict[str, float], whole: Mapping[str, float]) -> None:
+    r"""Shrink a negative Stribeck term as the Coulomb terms that it is taken from.
+
+    :math:`0 \le K_c' + sK_c^{s\prime} \le K_c + sK_c^s` holds for all weights s in [0, 1] where it does at both ends.
+    """
+    bases = [name for name in ("friction_base", "friction_base_negative") if name in values]
+    share, fading = _share_left(values, whole, bases), "friction_stribeck"
+    if not (values.get(fading, 0.0) < 0.0 and share < 1.0):
+        return
+    values[fading] = share * whole[fading]
+    for name in bases:
+        values[name] = max(min(values[name], whole[name] + (1.0 - share) * whole[fading]), 0.0)
 
 
 def write_parameter_file(path: Path, content: ParameterFile) -> None:
