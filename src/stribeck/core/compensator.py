@@ -261,14 +261,17 @@ class Compensator:
         position: Numbers,
         velocity: Numbers,
         effort: Numbers,
+        now: float | None = None,
     ) -> None:
         """A controller's command; fields may be empty. Without ``names`` in the order of the joints.
 
         A command counts for the states that are stamped after it, or that arrive after it where it has
         no stamp. One that does not name every joint does not count.
+
+        :param now: the time by the clock of the stamps, as :meth:`on_state` has it.
         """
         command = self._command(names, position, velocity, effort)
-        if command is not None and self._take(self._commands, arrival, stamp, command):
+        if command is not None and self._take(self._commands, arrival, stamp, command, now):
             time = stamp if stamp is not None else self._stamp
             if time is not None:
                 self._controller.add(time, command.effort)
@@ -280,14 +283,17 @@ class Compensator:
         names: Sequence[str] | None,
         position: Numbers,
         velocity: Numbers,
+        now: float | None = None,
     ) -> None:
         """Where a controller wants the joints, told beside its commands; fields may be empty.
 
         From the first one on, goals are taken from here instead of from the commands.
+
+        :param now: the time by the clock of the stamps, as :meth:`on_state` has it.
         """
         goal = self._command(names, position, velocity, ())
         if goal is not None:
-            self._take(self._goals, arrival, stamp, goal)
+            self._take(self._goals, arrival, stamp, goal, now)
 
     def _command(
         self, names: Sequence[str] | None, position: Numbers, velocity: Numbers, effort: Numbers
@@ -297,8 +303,11 @@ class Compensator:
             return None
         return Command(*(picked(values, order) for values in (position, velocity, effort)))
 
-    def _take(self, commands: Commands, arrival: float, stamp: float | None, command: Command) -> bool:
-        return commands.add(arrival, stamp, command, self._clock.offset, self.settings.command_timeout)
+    def _take(
+        self, commands: Commands, arrival: float, stamp: float | None, command: Command, now: float | None
+    ) -> bool:
+        timeout = self.settings.command_timeout
+        return commands.add(arrival, stamp, command, self._clock.offset, timeout, now)
 
     @property
     def notice(self) -> str | None:

@@ -157,11 +157,13 @@ class Commands:
         command: Command,
         states_behind: float | None = None,
         timeout: float = math.inf,
+        now: float | None = None,
     ) -> bool:
         """Take in a command; one whose stamp lies before that of the last begins anew.
 
         :param states_behind: how far stamps of states lie behind their arrivals [s], where that is known.
         :param timeout: a command that was older than this when it came is not taken [s].
+        :param now: when it came by the clock of ``states_behind``, where that is not the one of ``arrival`` [s].
         :returns: whether it was taken.
         """
         if not math.isfinite(arrival if stamp is None else stamp):
@@ -169,7 +171,9 @@ class Commands:
         if (
             stamp is not None
             and states_behind is not None
-            and not self._in_time(arrival, arrival - stamp - states_behind, timeout)
+            and not self._in_time(
+                arrival, (arrival if now is None else now) - stamp - states_behind, timeout
+            )
         ):
             return False
         with np.errstate(all="ignore"):
