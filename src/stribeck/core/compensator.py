@@ -90,6 +90,25 @@ class Output(NamedTuple):
     friction: FloatArray
 
 
+class Account(NamedTuple):
+    """What is known of the friction of joints now, (n,) each.
+
+    :param dry: share of the identified friction but the viscous [1].
+    :param viscous: share of the identified viscous friction [1].
+    :param offset: what both do not explain, as the torque that cancels it, in the robot's coordinates [N m].
+    :param certainty: how well the shares are known, 0 to 1.
+    :param contact: how much of a contact there is, 0 to 1.
+    :param energy: what is left, without a goal, of the torque beyond what is certain, 0 to 1.
+    """
+
+    dry: FloatArray
+    viscous: FloatArray
+    offset: FloatArray
+    certainty: FloatArray
+    contact: FloatArray
+    energy: FloatArray
+
+
 def eased(applied: Any, wanted: Any, reach: Any) -> Any:
     """The torque that is wanted, or as near to it as may be reached from the torque that is applied [N m]."""
     xp = array_namespace(applied, wanted, reach)
@@ -189,6 +208,15 @@ class Compensator:
         """What was learnt of each joint; ``None`` before any."""
         observer = self.feed_forward.observer
         return None if observer is None else observer.learned
+
+    def account(self) -> Account:
+        """What is known of the friction now, for whoever tells it."""
+        found, ones = self.feed_forward, np.ones(len(self.names))
+        observer, contact, energy = found.observer, found.contact.share, found.tank.share
+        if observer is None:
+            return Account(ones, ones, self._zero, self._zero, contact, energy)
+        offset = np.asarray(self.map.torque(observer.offset))
+        return Account(*observer.scales, offset, observer.certainty, contact, energy)
 
     def recall(self, learned: Sequence[Learned] | None) -> None:
         """Begin with what an earlier run had learnt, or with the parameter files alone.

@@ -171,9 +171,7 @@ class Commands:
         if (
             stamp is not None
             and states_behind is not None
-            and not self._in_time(
-                arrival, (arrival if now is None else now) - stamp - states_behind, timeout
-            )
+            and not self._in_time(arrival, (arrival if now is None else now) - stamp - states_behind, timeout)
         ):
             return False
         with np.errstate(all="ignore"):

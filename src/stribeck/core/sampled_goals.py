@@ -129,7 +129,7 @@ def _problem(names: Sequence[str], points: Sequence[GoalPoint]) -> str | None:
     last = -math.inf
     for number, point in enumerate(points, 1):
         what = f"point {number} of a trajectory"
-        if not len(point.position) == len(names):
+        if len(point.position) != len(names):
             return f"{what} has {len(point.position)} positions for {len(names)} joints"
         if len(point.velocity) not in (0, len(names)):
             return f"{what} has {len(point.velocity)} velocities for {len(names)} joints"

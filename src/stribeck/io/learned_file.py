@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ def write_learned(path: Path, joints: Sequence[Identified], learned: Sequence[Le
     """
     content = {
         "schema": SCHEMA,
-        "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "joints": [{**j._asdict(), **own._asdict()} for j, own in zip(joints, learned, strict=True)],
     }
     write_atomically(path, json.dumps(content, indent=1, allow_nan=False) + "\n")

@@ -93,7 +93,9 @@ class GoalSource:
 
 def _wanted(message: Any) -> Any:
     """What a controller's state says is wanted: ``reference``, which older versions call ``desired``."""
-    if hasattr(message, "reference") and (len(message.reference.positions) or not hasattr(message, "desired")):
+    if hasattr(message, "reference") and (
+        len(message.reference.positions) or not hasattr(message, "desired")
+    ):
         return message.reference
     return message.desired
 

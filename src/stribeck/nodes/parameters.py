@@ -105,7 +105,12 @@ TUNING: Table = (
         1.0,
     ),
     Spec(
-        "error_width", "float", 0.0, "error beyond the dead-band for full torque [rad]; 0: automatic", 0.0, 1.0
+        "error_width",
+        "float",
+        0.0,
+        "error beyond the dead-band for full torque [rad]; 0: automatic",
+        0.0,
+        1.0,
     ),
     Spec(
         "command_velocity",
@@ -294,7 +299,10 @@ COMPENSATION: Table = (
         3,
     ),
     Spec(
-        "adapt", "bool", True, "learn how much friction there is now; needs urdf, or inertia or load of the joints"
+        "adapt",
+        "bool",
+        True,
+        "learn how much friction there is now; needs urdf, or inertia or load of the joints",
     ),
     Spec(
         "sure",
@@ -321,7 +329,12 @@ COMPENSATION: Table = (
         1.0,
     ),
     Spec(
-        "state_lag", "float", 0.1, "states that arrive this much later than others are not used [s]", 0.0, 10.0
+        "state_lag",
+        "float",
+        0.1,
+        "states that arrive this much later than others are not used [s]",
+        0.0,
+        10.0,
     ),
     Spec(
         "state_file",
