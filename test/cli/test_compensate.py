@@ -232,7 +232,7 @@ def test_without_commands_motion_alone_decides(robot, tmp_path):
         run("--params", robot / "m1.json", "--states", tmp_path / "states", "--output", tmp_path / "t.csv")
         == 0
     )
-    assert np.abs(table(tmp_path / "t.csv")[2]).max() > 0.01
+    assert 0.003 < np.abs(table(tmp_path / "t.csv")[2]).max() < 0.004, "the quarter that is sure"
 
 
 def test_commands_without_names_or_stamps_count_from_their_log_time(robot, tmp_path):

@@ -163,13 +163,12 @@ class FeedForward:
         self._recalled: Sequence[Learned] | None = None
         self.warmth: FloatArray = np.ones(n)
         """Share of the identified friction that the joints' temperature leaves."""
-        self._period = 0.0
         self.restart()
 
     def restart(self) -> None:
         """Forget the motion; what was learnt stays."""
         self._solution = self._boost = self._zero
-        self._since_tuned = math.inf
+        self._since_tuned, self._period, self.tuning = math.inf, 0.0, self._base
         self.path.restart()
         self.travel.restart()
         self.contact.restart()
