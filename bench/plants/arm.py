@@ -192,7 +192,7 @@ class ArmArena:
             if c.control == "computed":
                 effort[k] = mass @ (bend[k] + pull) + coriolis @ v[k] + gravity
             else:
-                effort[k] = self.home * (bend[k] + pull) + gravity
+                effort[k] = self.home * pull + mass @ bend[k] + coriolis @ v[k] + gravity
             masses[k] = mass
             momentum[k], known[k] = mass @ v[k], coriolis.T @ v[k] - gravity
         self.masses = masses

@@ -61,6 +61,7 @@ def parameters(folder: Path) -> dict[str, object]:
         "hinge.parameter_file": str(path),
         "effort_meaning": "motor",
         "state_timeout": 0.2,
+        "state_lag": 10.0,
         "command_timeout": 0.5,
         "ramp_time": 0.2,
     }
@@ -100,7 +101,8 @@ def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag
         wait_for(lambda: node._torque.get_subscription_count(), "the torque is heard")
         for loop in (1, 2):
             play(messages, publishers, rate)
-            wait_for(lambda loop=loop: len(torques) >= loop * STEPS, f"{loop * STEPS} torques")
+            try: wait_for(lambda loop=loop: len(torques) >= loop * STEPS, f"{loop * STEPS} torques")
+            except AssertionError: print("DEBUG", loop, len(torques), node._count, node._compensator.merger.foreign, node._compensator.doubt); raise
     found = [(t.header.stamp.sec * 10**9 + t.header.stamp.nanosec, t.effort[0]) for t in torques]
     assert len(found) == 2 * STEPS
     np.testing.assert_allclose([torque for _, torque in found], [wanted[s] for s, _ in found], atol=1e-9)

@@ -48,6 +48,9 @@ RELEASE_TIME = 0.03
 UNLEARNT_BOOST = 0.3
 """Where nothing is learnt it grows by this share of the friction at rest at most."""
 
+HELD = 0.9
+"""Friction holds a joint against this share of itself."""
+
 NOISE = 4.0
 """A velocity of so many standard deviations of its noise is motion."""
 
@@ -168,7 +171,8 @@ class FeedForward:
     def restart(self) -> None:
         """Forget the motion; what was learnt stays."""
         self._solution = self._boost = self._zero
-        self._since_tuned, self._period, self.tuning = math.inf, 0.0, self._base
+        self._since_tuned, self._since_seen = math.inf, 0.0
+        self._period, self.tuning = 0.0, self._base
         self.path.restart()
         self.travel.restart()
         self.contact.restart()
@@ -223,8 +227,9 @@ class FeedForward:
                 leads & follows & self._beyond_presliding(tuning),
             )
             self._observe(state, acting, how, dt)
-        rests = known | (np.abs(self.travel.velocity) < 0.1 * tuning.moving_velocity)
-        self.tank.update(applied, self.settings.sure * self.model.at_rest, speed, rests, dt)
+        if observing and not known.all():
+            rests = known | (np.abs(self.travel.velocity) < 0.1 * tuning.moving_velocity)
+            self.tank.update(applied, self.settings.sure * self.model.at_rest, speed, rests, dt)
         led = np.where(known, self.path.share, 0.0)
         direction = self._direction(state, wish, motion, behind, led, tuning)
         gain, scales = self._strength(known, led)
@@ -303,8 +308,12 @@ class FeedForward:
         reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
         learned = gain + led * observer.certainty * (reached - gain)
         least = sure / SAFETY
-        scales, low = observer.scales, observer.surely(least)
-        dry, viscous = (least + self.tank.share * (part - least) for part in low)
+        if known.all():
+            return learned, observer.scales
+        dry, viscous = (
+            least + self.tank.share * (np.maximum(part, least) - least) for part in observer.surely
+        )
+        scales = observer.scales
         return np.where(known, learned, SAFETY * min(reached, 1.0)), Scales(
             np.where(known, scales.dry, dry), np.where(known, scales.viscous, viscous)
         )
@@ -332,8 +341,13 @@ class FeedForward:
                 self.model, self._dynamics, self._map, constants, self.settings.adaptation
             )
             self.observer.begin(self._recalled, self.warmth)
-        self.observer.update(state.joint_position, state.joint_velocity, acting, how, dt)
-        self.contact.update(self.observer.contact, how.led, how.follows, self.path.direction, dt)
+        seen = self.observer
+        self._since_seen += dt
+        if not seen.update(state.joint_position, state.joint_velocity, acting, how, dt):
+            return
+        elapsed, self._since_seen = self._since_seen, 0.0
+        held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
+        self.contact.update(seen.contact, held, how.led, how.follows, self.path.direction, elapsed)
 
     def _tuning_now(self, known: BoolArray) -> Tuning:
         """Tuning with the velocity from which a joint moves: it must stand out of its noise, and be slow for the loop."""

@@ -22,6 +22,9 @@ from stribeck.core.residual import Dynamics, LowPass, MomentumResidual
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
+PERIOD = 0.004
+"""Conclusions are drawn so often at most [s]: friction does not change faster, and a cycle has little time."""
+
 ONE_WAY = 0.7
 """A smoothed direction of motion beyond this: the reversal before it is over."""
 
@@ -106,6 +109,8 @@ class FrictionObserver:
         """Where more acts against the motion than friction can."""
         self._surprised: FloatArray = np.zeros(n)
         self.learning: BoolArray = np.zeros(n, dtype=np.bool_)
+        self._elapsed = 0.0
+        self._conclude()
 
     def begin(self, learned: Sequence[Learned] | None, warmth: FloatArray) -> None:
         """Start from what was learnt before, else from what the temperature leaves of the identified friction.
@@ -123,6 +128,7 @@ class FrictionObserver:
                     covariance[k, i, i] = min(deviation**2 + RECALLED**2, prior**2)
                 covariance[k, 0, 1] = covariance[k, 1, 0] = 0.0
         self.filter.restrict()
+        self._conclude()
 
     @property
     def learned(self) -> tuple[Learned, ...]:
@@ -138,8 +144,8 @@ class FrictionObserver:
         self.residual.restart()
         self._friction.value = np.zeros_like(self._friction.value)
 
-    def update(self, q: FloatArray, v: FloatArray, acting: FloatArray, motion: Motion, dt: float) -> None:
-        """Take in a state.
+    def update(self, q: FloatArray, v: FloatArray, acting: FloatArray, motion: Motion, dt: float) -> bool:
+        """Take in a state; whether something was concluded from it, which happens every :data:`PERIOD`.
 
         :param q: positions, in the robot's coordinates [rad].
         :param v: velocities, likewise [rad/s].
@@ -147,64 +153,58 @@ class FrictionObserver:
         :param dt: time since the last state [s].
         """
         found = self.residual.update(q, v, acting, dt)
+        self._elapsed += dt
+        if self._elapsed < PERIOD:
+            return False
+        elapsed, self._elapsed = self._elapsed, 0.0
         self.torque = self._map.servo_torque(found)
         whole = self._model.budget(motion.direction, motion.velocity, motion.motor, motion.external)
         viscous = self._model.viscous(motion.direction, motion.velocity)
-        smooth = self._friction.update(
-            np.stack([whole - viscous, viscous, motion.direction]), self.residual.share
+        share = -np.expm1(-elapsed / self.residual.time_constant)
+        dry, viscous, direction = self._friction.update(
+            np.stack([whole - viscous, viscous, motion.direction]), share
         )
-        dry, viscous, direction = smooth
-        one_way = np.abs(direction) > ONE_WAY
+        size, one_way = np.abs(self.torque), np.abs(direction) > ONE_WAY
         against = one_way & (self.torque * direction < 0.0)
-        foreign = against & (np.abs(self.torque) > self.largest(self.filter.settings.offset_limit))
-        surprising = (
-            np.abs(self.filter.innovation(self.torque, dry, viscous)) > SURPRISE + 3.0 * self.filter.deviation
-        )
-        self._surprised = np.where(surprising, self._surprised + dt, 0.0)
+        largest = self.largest(np.stack([np.full_like(size, self._offset_limit), np.abs(self._offset_share)]))
+        foreign = against & (size > largest[0])
+        self.contact = against & (size > largest[1])
+        surprise = np.abs(self.filter.innovation(self.torque, dry, viscous))
+        surprising = surprise > SURPRISE + 3.0 * self.filter.deviation
+        self._surprised = np.where(surprising, self._surprised + elapsed, 0.0)
         foreign |= surprising & (self._surprised < SURPRISE_TIME)
-        self.contact = against & (np.abs(self.torque) > self.largest(np.abs(self.filter.state[:, 2])))
         moving = one_way & motion.led & motion.follows & ~foreign
-        self.learning = self.filter.update(self.torque, dry, viscous, moving, self.residual.time_constant, dt)
+        self.learning = self.filter.update(
+            self.torque, dry, viscous, moving, self.residual.time_constant, elapsed
+        )
+        self._conclude()
+        return True
 
-    @property
-    def scales(self) -> Scales:
+    def _conclude(self) -> None:
+        """What the filter says now, for every state until the next conclusion."""
+        state, prior = self.filter.state, self.filter.settings.prior
+        self._deviations = np.sqrt(np.diagonal(self.filter.covariance, axis1=1, axis2=2))
+        self._offset_limit, self._offset_share = self.filter.settings.offset_limit, state[:, 2]
+        self.scales = Scales(state[:, 0], state[:, 1])
         """Of the identified friction, as estimated."""
-        return Scales(self.filter.state[:, 0], self.filter.state[:, 1])
-
-    @property
-    def offset(self) -> FloatArray:
+        self.offset: FloatArray = state[:, 2] * self.level
         """What the scaled friction does not explain, against positive motion [N m], (n,)."""
-        return np.asarray(self.filter.state[:, 2] * self.level)
+        certainty = 1.0 - (self.filter.deviation / (0.5 * prior)) ** 2
+        self.certainty: FloatArray = np.maximum(certainty, 0.0)
+        """How well the friction is known, 0 before any motion to 1, (n,)."""
+        self.doubtful: FloatArray = SURE_DEVIATIONS * self._deviations[:, 0] + 0.1
+        """How much more friction than estimated there may be at rest, as a share of that identified, (n,)."""
+        lower = state[:, :2] - SURE_DEVIATIONS * self._deviations[:, :2]
+        self.surely = Scales(lower[:, 0] - np.abs(state[:, 2]), lower[:, 1])
+        """The lower end of what friction there is, as a share of that identified."""
 
-    @property
-    def certainty(self) -> FloatArray:
-        """How well the scales are known, 0 before any motion to 1, (n,)."""
-        return np.clip(1.0 - (self.filter.deviation / (0.5 * self.filter.settings.prior)) ** 2, 0.0, 1.0)
-
-    def largest(self, offset: float | FloatArray) -> FloatArray:
-        """More than the most friction that there may be at the measured motion [N m], (n,).
+    def largest(self, offset: FloatArray) -> FloatArray:
+        """More than the most friction that there may be at the measured motion [N m], shaped as ``offset``.
 
         :param offset: how large the offset may be, as a share of the friction at rest [1].
         """
-        upper = self.filter.state + SURE_DEVIATIONS * self._deviations
+        upper = self.filter.state[:, :2] + SURE_DEVIATIONS * self._deviations[:, :2]
+        upper = np.minimum(upper, self.filter.settings.scale_upper)
         dry, viscous, _ = np.abs(self._friction.value)
-        settings = self.filter.settings
-        scale = np.minimum(upper, settings.scale_upper)
-        base = scale[:, 0] * np.maximum(dry, self.level)
-        return np.asarray(CONTACT_MARGIN * (base + scale[:, 1] * viscous + offset * self.level))
-
-    @property
-    def _deviations(self) -> FloatArray:
-        return np.sqrt(np.diagonal(self.filter.covariance, axis1=1, axis2=2))
-
-    @property
-    def doubtful(self) -> FloatArray:
-        """How much more friction than estimated there may be at rest, as a share of that identified, (n,)."""
-        return np.asarray(SURE_DEVIATIONS * np.sqrt(self.filter.covariance[:, 0, 0]) + 0.1)
-
-    def surely(self, least: float) -> Scales:
-        """The lower end of what friction there is, at least ``least`` of what was identified."""
-        lower = self.filter.state - SURE_DEVIATIONS * self._deviations
-        lower[:, 0] -= np.abs(self.filter.state[:, 2])
-        lower = np.maximum(lower, least)
-        return Scales(lower[:, 0], lower[:, 1])
+        base = upper[:, 0] * np.maximum(dry, self.level) + upper[:, 1] * viscous
+        return np.asarray(CONTACT_MARGIN * (base + offset * self.level))

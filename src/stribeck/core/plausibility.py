@@ -39,6 +39,7 @@ class Plausibility:
     def restart(self) -> None:
         """Forget the states so far; what a step of a position is stays known."""
         n = len(self._names)
+        self._zero: FloatArray = np.zeros(n)
         self._at: FloatArray | None = None
         self._speed: FloatArray = np.zeros(n)
         self._still: FloatArray = np.zeros(n)
@@ -54,9 +55,12 @@ class Plausibility:
         """
         if self._at is None:
             return None
+        change = at - self._at
+        if np.abs(change).max() <= LARGEST_MISFIT and not np.abs(speed).max() * dt > LARGEST_MISFIT:
+            return None  # nothing is large: the usual case
         measured = np.where(np.isfinite(speed), speed, self._speed)
         mean, larger = 0.5 * (measured + self._speed), np.maximum(np.abs(measured), np.abs(self._speed))
-        misfit = np.abs(at - self._at - mean * dt)
+        misfit = np.abs(change - mean * dt)
         allowed = LARGEST_MISFIT + 8.0 * self._step + larger * dt
         if not (misfit > allowed).any():
             return None
@@ -65,14 +69,17 @@ class Plausibility:
 
     def frozen(self, at: FloatArray, speed: FloatArray, dt: float) -> str | None:
         """Take in a state; which joint's position stands still although its velocity moves it."""
-        if self._at is not None:
-            change = np.abs(at - self._at)
+        before, self._at, self._speed = self._at, at, speed
+        if before is not None:
+            change = np.abs(at - before)
             stands = change == 0.0
+            if not stands.any():
+                self._still = self._missed = self._zero
+                return None
             self._seen = np.where(stands, self._seen, np.minimum(self._seen, change))
             moves = np.abs(speed) > 0.5 * self._moving
             self._still = np.where(stands, self._still + dt, 0.0)
             self._missed = np.where(stands, self._missed + np.where(moves, speed * dt, 0.0), 0.0)
-        self._at, self._speed = at, speed
         late = (self._still >= FROZEN_TIME) & (
             np.abs(self._missed) > FROZEN_STEPS * np.maximum(self._step, self._seen)
         )
