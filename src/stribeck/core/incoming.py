@@ -168,16 +168,19 @@ class Commands:
         """
         if not math.isfinite(arrival if stamp is None else stamp):
             return False
-        if (
-            stamp is not None
-            and states_behind is not None
-            and not self._in_time(arrival, (arrival if now is None else now) - stamp - states_behind, timeout)
-        ):
-            return False
+        if stamp is not None and states_behind is not None and not self._jumps_back(stamp, timeout):
+            come = arrival if now is None else now
+            if not self._in_time(arrival, come - stamp - states_behind, timeout):
+                return False
         with np.errstate(all="ignore"):
             rate = self._velocity(arrival, stamp, command)
         self._kept.append(_Kept(stamp, arrival, command, rate))
         return True
+
+    def _jumps_back(self, stamp: float, timeout: float) -> bool:
+        """Whether time has jumped back, so that nobody knows yet how far states lie behind their arrivals."""
+        last = self._kept[-1].stamp if self._kept else None
+        return last is not None and stamp < last - timeout
 
     def latest(self, now: float, timeout: float) -> Command | None:
         """The last command, if it arrived within ``timeout`` before ``now`` [s]."""
