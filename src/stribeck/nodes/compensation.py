@@ -76,6 +76,7 @@ class CompensationNode(ServiceNode):
         self._enable_when_calm = False
         self._goals: GoalReader | None = None
         self._memory: Memory | None = None
+        self._newest: float | None = None
         self.create_service(SetBool, "~/enable", self._on_enable)
         self.create_service(Trigger, "~/forget", self._on_forget)
         self.steady_timer(KEEPING_PERIOD, self._keep)
@@ -122,7 +123,7 @@ class CompensationNode(ServiceNode):
         if values["state_file"]:
             self._recall(Path(values["state_file"]).expanduser(), compensator)
         self._compensator, self._goals = compensator, goals
-        self._simulated = self.get_clock().ros_time_is_active
+        self._simulated, self._newest = self.get_clock().ros_time_is_active, None
         self._last_sign = steady()
         self._gates = {topic.name: Gate() for topic in telemetry_topics()}
         for topic in telemetry_topics():
@@ -196,7 +197,8 @@ class CompensationNode(ServiceNode):
             if arrival - self._last_sign > self._pause:
                 self._stand_back(arrival)
             state, foreign = self._states.read(data), compensator.merger.foreign
-            stamp, now = state.stamp.seconds, self._simulated_time() if self._simulated else None
+            stamp = self._newest = state.stamp.seconds
+            now = self._now() if self._simulated else None
             if self._goals is not None:
                 self._goals.source.before_state(arrival, stamp, state.names, state.numbers[0], now)
             compensator.on_state(arrival, stamp, state.names, *state.numbers, now)
@@ -208,15 +210,16 @@ class CompensationNode(ServiceNode):
             self._count += 1
             self._tell_torque(state.stamp)
 
-    def _simulated_time(self) -> float:
-        """The time on /clock [s]."""
-        return float(1e-9 * self.get_clock().now().nanoseconds)
+    def _now(self) -> float | None:
+        """The time on /clock [s]; until that was heard the stamp of the last state."""
+        now = self.get_clock().now().nanoseconds
+        return 1e-9 * now if now else self._newest
 
     def _on_goal(self, data: bytes) -> None:
         with self._lock:
             if self._goals is None:
                 return
-            now = self._simulated_time() if self._simulated else None
+            now = self._now() if self._simulated else None
             problem = self._goals.take(data, steady(), now)
         if problem is not None:
             self.get_logger().warning(problem, throttle_duration_sec=10.0)
@@ -251,7 +254,7 @@ class CompensationNode(ServiceNode):
             arrival = steady()
             if arrival - self._last_sign > self._pause:
                 self._stand_back(arrival)
-            now = self._simulated_time() if self._simulated else None
+            now = self._now() if self._simulated else None
             stamp = self._commands.take(self._compensator, data, arrival, now)
             if not self._on_each_state:
                 self._send(arrival, stamp)
