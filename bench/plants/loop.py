@@ -182,8 +182,9 @@ class Arena:
                     external = slow + force
                 before = body.v
                 friction = body.step(torque, external, INNER)
-                measures.put_in += ours * before * INNER
-                measures.dissipated += friction * before * INNER
+                if time >= self.prelude:
+                    measures.put_in += ours * before * INNER
+                    measures.dissipated += friction * before * INNER
                 step += 1
             if self.touches:
                 measures.touch(time, force)

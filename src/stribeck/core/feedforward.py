@@ -51,6 +51,9 @@ UNLEARNT_BOOST = 0.3
 HELD = 0.9
 """Friction holds a joint against this share of itself."""
 
+STEPS = 2.0
+"""A velocity that comes in steps tells motion by itself only from so many of them."""
+
 NOISE = 4.0
 """A velocity of so many standard deviations of its noise is motion."""
 
@@ -211,10 +214,11 @@ class FeedForward:
         known, speed = wish.known, state.velocity
         self._tune(dt)
         tuning = self._tuning_now(known)
-        motion = self._moving(speed, tuning.moving_velocity)
+        self.travel.update(state.position, speed, tuning.deadband, dt)
+        coarse = STEPS * self.travel.step > tuning.moving_velocity
+        motion = self._moving(np.where(coarse, self.travel.velocity, speed), tuning.moving_velocity)
         behind = _beyond(np.where(np.isfinite(wish.goal), wish.goal - state.position, 0.0), tuning.deadband)
         self.path.update(wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity)
-        self.travel.update(state.position, speed, tuning.deadband, dt)
         leads = known & self.path.leads
         follows = self._follows(wish.rate, tuning)
         if observing:
@@ -266,14 +270,18 @@ class FeedForward:
         intended = self._intended(state.velocity, error, wish.rate, *vars(tuning).values())
         path = self.path.direction
         ahead = np.minimum(np.maximum(-behind * path / tuning.error_width, 0.0), 1.0)
-        ledway = (1.0 - (1.0 - tuning.away) * ahead) * path
+        moves = np.where(self.path.leads, motion, 0.0)
+        ledway = moves + (1.0 - np.abs(moves)) * path
+        ledway = (1.0 - (1.0 - tuning.away) * ahead) * ledway
         return np.where(wish.known, led * ledway + (1.0 - led) * intended, motion)
 
     def _law_velocity(
         self, rate: FloatArray, speed: FloatArray, motion: FloatArray, leads: BoolArray, led: FloatArray
     ) -> FloatArray:
-        """Velocity at which the law is asked [rad/s]: the slower of goal and joint, none at rest."""
+        """Velocity at which the law is asked [rad/s]: the measured one, or where more is known the slower of goal and joint."""
         path = self.path.direction
+        if self.observer is None:
+            return speed
         slower = np.maximum(self.travel.velocity * path, 0.0)
         slower = np.where(rate != 0.0, np.minimum(np.abs(rate), slower), slower)
         moving = np.where(np.abs(motion) > 0.1, speed, 0.0)

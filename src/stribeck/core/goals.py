@@ -21,7 +21,7 @@ ARRIVAL_TIME = 1.0
 HOLD_TIME = 20.0
 """Time constant with which a joint at rest at its goal loses the torque it came with [s]."""
 
-CONFLICT_TIME = 0.15
+CONFLICT_TIME = 0.01
 """Time constant with which a motion against the goal's takes over from it [s]."""
 
 

@@ -32,6 +32,8 @@ class Travel:
         """Of the motion since the last turn: -1, 0 or 1."""
         self.distance: FloatArray = np.zeros(self._joints)
         """From the last turn [rad]."""
+        self.step: FloatArray = np.full(self._joints, np.inf)
+        """Smallest velocity but zero that was measured [rad/s]: where it is large, velocities come in steps."""
         self._bends: FloatArray = np.zeros(self._joints)
         self._before: tuple[FloatArray, FloatArray] | None = None
         self._turn: FloatArray | None = None
@@ -45,6 +47,8 @@ class Travel:
         if self._turn is None:
             self._turn, self._extreme, self.velocity = position, position, velocity
             return
+        size = np.abs(velocity)
+        self.step = np.where(size > 0.0, np.minimum(self.step, size), self.step)
         if self._before is not None:
             last, earlier = self._before
             bend = velocity - 2.0 * last + earlier
