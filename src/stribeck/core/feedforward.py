@@ -31,7 +31,7 @@ from stribeck.core.joint_map import JointMap
 from stribeck.core.observer import FrictionObserver, Learned, Motion
 from stribeck.core.residual import Dynamics
 from stribeck.core.settings import Settings
-from stribeck.core.travel import Travel
+from stribeck.core.travel import Travel, Turning
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -157,7 +157,7 @@ class FeedForward:
             ),
             ("velocity", "moving_velocity"),
         )
-        self.path, self.travel = GoalPath(n), Travel(n)
+        self.path, self.travel, self.turning = GoalPath(n), Travel(n), Turning(n)
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest)
         self.observer: FrictionObserver | None = None
         self._recalled: Sequence[Learned] | None = None
@@ -172,6 +172,7 @@ class FeedForward:
         self._since_tuned = math.inf
         self.path.restart()
         self.travel.restart()
+        self.turning.restart()
         self.contact.restart()
         self.tank.restart()
         if self.observer is not None:
@@ -212,6 +213,7 @@ class FeedForward:
         behind = _beyond(np.where(np.isfinite(wish.goal), wish.goal - state.position, 0.0), tuning.deadband)
         self.path.update(wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity)
         self.travel.update(state.position, speed, tuning.deadband, dt)
+        self.turning.update(state.position, motion, tuning.presliding)
         leads = known & self.path.leads
         follows = self._follows(wish.rate, tuning)
         if observing:
@@ -238,7 +240,9 @@ class FeedForward:
 
     def _without_goal(self, state: State, loads: Loads) -> FloatArray:
         """The torque of joints of which nothing else is known: a share of the identified friction."""
-        direction = self._moving(state.velocity, self.tuning.moving_velocity)
+        motion = self._moving(state.velocity, self.tuning.moving_velocity)
+        self.turning.update(state.position, motion, self.tuning.presliding)
+        direction = np.abs(motion) * self.turning.share
         gain = min(self.gain, 1.0) * min(self.settings.sure, 1.0)
         guess = self._solution if loads.matter else None
         self._solution = self.model.feed_forward(
@@ -256,14 +260,15 @@ class FeedForward:
         tuning: Tuning,
     ) -> FloatArray:
         """Direction of the motion that is or is intended, in [-1, 1]."""
+        free = np.abs(motion) * self.turning.share
         if not wish.known.any():
-            return motion
+            return free
         error = np.where(np.isfinite(wish.goal), wish.goal - state.position, 0.0)
         intended = self._intended(state.velocity, error, wish.rate, *vars(tuning).values())
         path = self.path.direction
         ahead = np.minimum(np.maximum(-behind * path / tuning.error_width, 0.0), 1.0)
         ledway = (1.0 - (1.0 - tuning.away) * ahead) * path
-        return np.where(wish.known, led * ledway + (1.0 - led) * intended, motion)
+        return np.where(wish.known, led * ledway + (1.0 - led) * intended, free)
 
     def _law_velocity(
         self, rate: FloatArray, speed: FloatArray, motion: FloatArray, leads: BoolArray, led: FloatArray
