@@ -165,8 +165,8 @@ class Arena:
             sample = (at, speed, goal + blank, rate + blank, bend + blank, effort)
             for places, method in zip(self.where, self.methods, strict=True):
                 seen = [part[places] for part in sample]
-                seen += [self.known.inertia * seen[1], -gravity[places]]
-                added[places] = method.update(Sample(time, *seen, inertia=self.known.inertia))
+                seen += [self.known.inertia * seen[1], -gravity[places], self.known.inertia]
+                added[places] = method.update(Sample(time, *seen))
             loaded = LOAD_ON <= time < LOAD_OFF
             self._measure(measures, time, goal - body.q, at, rest > 0.0, added)
             total = np.clip(effort + added, -self.limit, self.limit)

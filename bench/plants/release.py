@@ -185,6 +185,7 @@ def _one(robot: Robot, rng: np.random.Generator) -> Pushed:
     if robot.prelude:
         condition = _led(condition)
     cuts = np.sort(rng.uniform(0.1, PUSHING, 2 * int(rng.integers(1, 4))))
+    cuts = cuts if (cuts[1::2] - cuts[::2]).max() > 0.05 else np.array([0.5, 1.0])
     pushes = tuple(
         Push(float(begin), float(end), float(rng.choice([-1.0, 1.0]) * rng.uniform(0.1, 2.5)))
         for begin, end in zip(cuts[::2], cuts[1::2], strict=True)
@@ -235,7 +236,9 @@ class Found:
 class _Cell:
     """Joints of one robot in the simulation, with and without compensation."""
 
-    def __init__(self, robot: Robot, cases: list[Pushed], places: npt.NDArray[np.int64], method: Method) -> None:
+    def __init__(
+        self, robot: Robot, cases: list[Pushed], places: npt.NDArray[np.int64], method: Method
+    ) -> None:
         self.robot, self.places, self.method = robot, places, method
         self.every = round(1.0 / (robot.rate * STEP))
         self.dt = 1.0 / robot.rate
@@ -303,18 +306,21 @@ def simulated(groups: list[tuple[Robot, list[Pushed]]], factory: Factory, second
     start = PRELUDE * preludes.pop()
     count = len(cases)
     order = sorted(range(2 * count), key=lambda n: cases[n % count].condition.law == "gms")
-    places = np.empty(2 * count, dtype=np.int64)
-    places[order] = np.arange(2 * count)
-    places = places.reshape(2, count)
+    places = np.argsort(order).reshape(2, count)
     body = Mechanics([cases[n % count].condition for n in order])
     cells, begin = [], 0
     for robot, own in groups:
         conditions = [case.condition for case in own]
-        known = nominal([c if case.lean_known else replace(c, asymmetry=0.0) for c, case in zip(conditions, own, strict=True)])
+        known = nominal(
+            [
+                c if case.lean_known else replace(c, asymmetry=0.0)
+                for c, case in zip(conditions, own, strict=True)
+            ]
+        )
         cells.append(_Cell(robot, own, places[:, begin : begin + len(own)], factory(robot, known)))
         begin += len(own)
     whole = round((start + seconds) / STEP)
-    times = np.arange(whole) * STEP
+    times: FloatArray = np.arange(whole, dtype=np.float64) * STEP
     path = reference("sine", times)
     held_at, speeds = _hands(cases, whole // LOOK + 1, start)
     watch = _Watch(body, [cases[n % count] for n in order], start)
@@ -394,7 +400,9 @@ class _Watch:
         self.least = np.minimum(self.least, energy)
         self.slowest = np.minimum(self.slowest, speed)
         at = (self.number, self.lanes)
-        self.gained[at] = np.where(self.free, np.maximum(self.gained[at], energy - self.least), self.gained[at])
+        self.gained[at] = np.where(
+            self.free, np.maximum(self.gained[at], energy - self.least), self.gained[at]
+        )
         self.faster[at] = np.where(
             self.free, np.maximum(self.faster[at], speed - self.slowest), self.faster[at]
         )
@@ -468,14 +476,21 @@ def time_to_rest(robot: Robot, case: Pushed, speed: float) -> float:
     return float(2.0 * joint.inertia / ((1.0 - k) * slope) * np.log1p(slope * speed / force) + AWAY)
 
 
+def bristle_energy(case: Pushed) -> float:
+    r"""What friction gives back at most, :math:`F_s^2/2\sigma_0` where it is largest [J]."""
+    c, joint = case.condition, case.condition.data
+    most = case.drift * (1.0 + joint.rise) * (1.0 + abs(c.asymmetry)) * (1.0 + c.ripple)
+    return 0.5 * c.coulomb_scale * joint.coulomb * joint.presliding * most**2
+
+
 def judged(groups: list[tuple[Robot, list[Pushed]]], found: Found) -> tuple[list[Broken], int]:
     """What was broken, the worst first; and how many joints had to be at rest within the run."""
     broken: list[Broken] = []
     robots = [robot for robot, own in groups for _ in own]
     timed = 0
     for n, (robot, case) in enumerate(zip(robots, found.cases, strict=True)):
-        joint, scale = case.condition.data, case.condition.coulomb_scale * case.drift
-        bristles = 0.5 * scale * joint.coulomb * joint.presliding * (1.0 + joint.rise) ** 2
+        joint = case.condition.data
+        bristles = bristle_energy(case)
         spring = SPRING * np.sqrt(2.0 * bristles / joint.inertia)
         checks: list[tuple[Any, float, float]] = []
         for j in np.flatnonzero(np.isfinite(found.energy[1, :, n])):

@@ -63,7 +63,9 @@ def test_naive_compensation_is_caught():
 
 def test_a_joint_comes_to_rest_on_the_spring_of_its_presliding():
     """With a fine encoder, a torque that followed the sign of the velocity kept this joint vibrating at 0.03 rad/s."""
-    condition = Condition("shoulder", coulomb_scale=0.4, viscous_scale=0.4, control="zero", measured_velocity=True)
+    condition = Condition(
+        "shoulder", coulomb_scale=0.4, viscous_scale=0.4, control="zero", measured_velocity=True
+    )
     groups = [(Robot(500, 1, mode="friction_only"), [Pushed(condition, (Push(0.2, 0.8, 1.0),))])]
     broken, timed = judged(groups, simulated(groups, ours, 6.0))
     assert timed == 1
