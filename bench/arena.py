@@ -85,6 +85,20 @@ def measured(
     return figures, conditions
 
 
+def measure() -> dict[str, Any]:
+    """Rows of every part on the quick set: a rival, ours, and no compensation."""
+    print(
+        "\nClosed loops of plants with LuGre and Maxwell slip: errors and forces as ratios to no compensation"
+    )
+    methods = ["none", "momentum", "ours"]
+    chosen = [part for parts in CHOICES.values() for part in parts]
+    figures, conditions = measured(chosen, methods, True, 2)
+    found = {part: ROWS[part](methods, conditions[part], figures[part]) for part in chosen}
+    for part, rows in found.items():
+        print(printed(f"{part}: {len(conditions[part])} runs per method", rows), flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=[*CHOICES, "all"], default="all", help="which runs")

@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import arena
 import bus
 import compensation
 import fleet
@@ -48,12 +49,13 @@ TRIALS = 20_000
 
 def main() -> None:
     """Run all benchmarks."""
-    # Before JAX has its threads: these are about microseconds.
+    # Before JAX has its threads: these are about microseconds, or fork.
     nodes = {
         "compensation": compensation.measure(),
         "guard": guard.measure(),
         "bus": bus.measure(),
         "mujoco": joints_in_mujoco.measure(),
+        "arena": arena.measure(),
     }
     print(f"\nJAX on {jax.devices()[0].device_kind}, {os.cpu_count()} cores")
     logs = recordings()

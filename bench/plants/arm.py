@@ -223,7 +223,8 @@ class ArmArena:
             seen = (at, speed, goal.ravel(), rate.ravel(), bend.ravel(), effort, momentum, known)
             for places, method in zip(own, self.methods, strict=True):
                 blocks = self.masses[places[0] // JOINTS : places[-1] // JOINTS + 1]
-                sample = Sample(float(time), *(part[places] for part in seen), inertia=blocks)
+                own_part = [*(part[places] for part in seen), blocks]
+                sample = Sample(float(time), *own_part)
                 added[places] = method.update(sample)
             resting = (rate.ravel() == 0.0) & (bend.ravel() == 0.0)
             measures.track(float(time), self.dt, goal.ravel() - q, at, resting, added)

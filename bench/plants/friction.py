@@ -10,7 +10,7 @@ doi 10.1109/TAC.2005.858676.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 import numpy as np
@@ -89,6 +89,12 @@ class _Level:
         self.factor = 1.0 + values.ripple * np.sin(values.ripple_wave * position)
         self.extra = values.load_share * np.abs(load)
 
+    def drift(self, share: FloatArray) -> None:
+        """All friction but the stiffness and damping of the bristles is so many times what it was."""
+        values = self.values
+        self.values = replace(values, coulomb=values.coulomb * share, viscous=values.viscous * share)
+        self.rise = self.rise * share
+
     def of(self, velocity: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """g(v), the viscous torque and the weight of Stribeck."""
         values = self.values
@@ -112,6 +118,7 @@ class LuGre:
         self._level = _Level(values)
         self.z: FloatArray = np.zeros_like(values.coulomb)
         self.modulate = self._level.modulate
+        self.drift = self._level.drift
 
     def torque(self, velocity: FloatArray, dt: float) -> FloatArray:
         """Friction that opposes the motion during a step [N m]."""
@@ -138,6 +145,7 @@ class MaxwellSlip:
         self._slips = np.zeros(self.force.shape, dtype=np.bool_)
         self._before: FloatArray = np.zeros_like(values.coulomb)
         self.modulate = self._level.modulate
+        self.drift = self._level.drift
 
     def torque(self, velocity: FloatArray, dt: float) -> FloatArray:
         """Friction that opposes the motion during a step [N m]."""
@@ -173,6 +181,12 @@ class Side:
         self._bristles.modulate(position[: self._split], load[: self._split])
         if self._elements:
             self._elements.modulate(position[self._split :], load[self._split :])
+
+    def drift(self, share: FloatArray) -> None:
+        """From now on friction is so many times what it was."""
+        self._bristles.drift(share[: self._split])
+        if self._elements:
+            self._elements.drift(share[self._split :])
 
     def torque(self, velocity: FloatArray, dt: float) -> FloatArray:
         """Friction that opposes the motion during a step [N m]."""

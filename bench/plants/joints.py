@@ -157,7 +157,7 @@ class Mechanics:
         self.link = (1.0 - share) * inertia
         self.stiffness = self.link * (2.0 * np.pi * _column(conditions, "locked")) ** 2
         loose = np.array([c.drive == "backlash" for c in conditions])
-        self._half_play = 0.5 * BACKLASH * loose
+        self.half_play = 0.5 * BACKLASH * loose
         ratio = np.where(loose, BACKLASH_DAMPING, GEAR_DAMPING)
         self._damping = 2.0 * ratio * np.sqrt(self.stiffness * self.link)
         count = len(conditions)
@@ -185,8 +185,8 @@ class Mechanics:
             self.link_q, self.link_v, self.gear = self.q, self.v, external
             return friction
         twist = self.q - self.link_q
-        beyond = twist - np.clip(twist, -self._half_play, self._half_play)
-        touching = (beyond != 0.0) | (self._half_play == 0.0)
+        beyond = twist - np.clip(twist, -self.half_play, self.half_play)
+        touching = (beyond != 0.0) | (self.half_play == 0.0)
         gear = self.stiffness * beyond + self._damping * touching * (self.v - self.link_v)
         on_motor = np.where(self.two, -gear, external)
         self.v = self.v + (torque - friction + on_motor) * (dt / self.motor)

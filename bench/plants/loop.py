@@ -62,10 +62,13 @@ class Arena:
     """One simulation of conditions that share a sample rate, under all methods.
 
     :param methods: by name; the first must add nothing.
+    :param inner: inner step [s].
     """
 
-    def __init__(self, conditions: list[Condition], methods: Factories, seconds: float) -> None:
-        self.names, self.seconds = tuple(methods), seconds
+    def __init__(
+        self, conditions: list[Condition], methods: Factories, seconds: float, inner: float = INNER
+    ) -> None:
+        self.names, self.seconds, self.inner = tuple(methods), seconds, inner
         lanes = [(c.law == "gms", m, n) for m in range(len(methods)) for n, c in enumerate(conditions)]
         lanes.sort()  # Maxwell slip last
         self.own = np.array([n for _, _, n in lanes])
@@ -115,7 +118,7 @@ class Arena:
         if len(kinds) > 1:
             raise ValueError(f"one schedule of the hand at a time, found {', '.join(sorted(kinds))}")
         self.schedule = next(iter(kinds), "")
-        inner: FloatArray = np.arange(round(self.seconds / INNER), dtype=np.float64) * INNER
+        inner: FloatArray = np.arange(round(self.seconds / self.inner), dtype=np.float64) * self.inner
         self.hand = hand_schedule(self.schedule, inner - self.prelude)
         gripped = _array(c.control == "zero" or c.contact == "hold" for c in every)
         coulomb = _array(c.data.coulomb for c in every)
@@ -139,7 +142,7 @@ class Arena:
         delays = np.array([c.delay for c in every])
         line, line_added = Delay(delays), Delay(delays)
         rng = np.random.default_rng(2)
-        inner = round(self.dt / INNER)
+        inner = round(self.dt / self.inner)
         origin, force, step = body.link_q, np.zeros(count), 0
         held = False
         added = np.zeros(count)
@@ -162,11 +165,12 @@ class Arena:
             sample = (at, speed, goal + blank, rate + blank, bend + blank, effort)
             for places, method in zip(self.where, self.methods, strict=True):
                 seen = [part[places] for part in sample]
-                seen += [self.known.inertia * seen[1], -gravity[places]]
-                added[places] = method.update(Sample(time, *seen, inertia=self.known.inertia))
+                seen += [self.known.inertia * seen[1], -gravity[places], self.known.inertia]
+                added[places] = method.update(Sample(time, *seen))
             loaded = LOAD_ON <= time < LOAD_OFF
             self._measure(measures, time, goal - body.q, at, rest > 0.0, added)
             total = np.clip(effort + added, -self.limit, self.limit)
+            measures.lasts(time, total - effort)
             torque, ours = line.through(total), line_added.through(total - effort)
             constant = self.load * loaded
             for part in range(inner):
@@ -181,10 +185,10 @@ class Arena:
                     force = self._force(body, origin, step, held)
                     external = slow + force
                 before = body.v
-                friction = body.step(torque, external, INNER)
+                friction = body.step(torque, external, self.inner)
                 if time >= self.prelude:
-                    measures.put_in += ours * before * INNER
-                    measures.dissipated += friction * before * INNER
+                    measures.put_in += ours * before * self.inner
+                    measures.dissipated += friction * before * self.inner
                 step += 1
             if self.touches:
                 measures.touch(time, force)

@@ -64,7 +64,7 @@ class Measures:
     def __init__(self, lanes: int) -> None:
         zero = np.zeros(lanes)
         self.error, self.worst, self.force = zero.copy(), zero.copy(), zero.copy()
-        self.peak, self.late = zero.copy(), zero.copy()
+        self.peak, self.late, self.own_late = zero.copy(), zero.copy(), zero.copy()
         self.released, self.growth = zero.copy(), zero.copy()
         self.put_in, self.dissipated = zero.copy(), zero.copy()
         self.free_in, self.free_out = zero.copy(), zero.copy()
@@ -104,6 +104,11 @@ class Measures:
         if time >= CONTACT_SETTLED:
             np.maximum(self.late, np.abs(force), out=self.late)
 
+    def lasts(self, time: float, added: FloatArray) -> None:
+        """A torque of the compensation [N m]: its largest once the first contact is over."""
+        if time >= CONTACT_SETTLED:
+            np.maximum(self.own_late, np.abs(added), out=self.own_late)
+
     def free(self, held: bool, speed: FloatArray) -> None:
         """Speeds [rad/s] while a hand holds the joints or not: what becomes of the speed at release."""
         if self._held and not held:
@@ -123,6 +128,7 @@ class Measures:
             "force": np.sqrt(self.force),
             "peak": self.peak,
             "late": self.late,
+            "own_late": self.own_late,
             "growth": self.growth,
             "final_speed": self.final_speed,
             "energy_in": self.put_in,

@@ -47,8 +47,8 @@ def _mean(values: FloatArray) -> float:
 
 
 def hunts(counts: FloatArray) -> Any:
-    """Whether runs oscillate at rest, (methods, conditions), by their counts; the first method is none."""
-    return (counts > HUNTS) & (counts > 1.5 * counts[0])
+    """Whether runs oscillate at rest, (methods, conditions), by their counts, whole but for rounding; the first method is none."""
+    return (counts > HUNTS + 0.01) & (counts > 1.5 * counts[0])
 
 
 def tracking_rows(
@@ -119,19 +119,27 @@ def free_rows(names: Sequence[str], conditions: list[Condition], found: dict[str
 def contact_rows(
     names: Sequence[str], conditions: list[Condition], found: dict[str, FloatArray]
 ) -> list[Row]:
-    """A row per method for joints in contact: force beyond that without compensation, per torque limit."""
+    """A row per method for joints in contact, all per torque limit.
+
+    ``own``: torque of the compensation that lasts; ``added``: lasting force beyond that without compensation. A joint
+    that is held stands elsewhere than without compensation, where it may never have moved: there ``own`` is what counts.
+    """
     limit = np.array([c.data.torque_limit for c in conditions])
     share = (found["late"] - found["late"][0]) / limit
+    own = found["own_late"] / limit
+    held = any(c.contact == "hold" for c in conditions)
     peak = (found["peak"] - found["peak"][0]) / limit
     hunting = hunts(found["counts"])
     rows = []
     for m, name in enumerate(names):
-        at = int(share[m].argmax())
+        at = int((own if held else share)[m].argmax())
+        force = {"added mean": float(share[m].mean()), "added max": float(share[m].max())}
         rows.append(
             {
                 "method": name,
-                "added mean": float(share[m].mean()),
-                "added max": float(share[m, at]),
+                "own mean": float(own[m].mean()),
+                "own max": float(own[m].max()),
+                **({} if held else force),
                 "peak mean": float(peak[m].mean()),
                 "peak max": float(peak[m].max()),
                 "hunts": int(hunting[m].sum()),

@@ -31,7 +31,7 @@ from stribeck.core.joint_map import JointMap
 from stribeck.core.observer import FrictionObserver, Learned, Motion
 from stribeck.core.residual import Dynamics
 from stribeck.core.settings import Settings
-from stribeck.core.travel import Travel
+from stribeck.core.travel import Travel, Turning
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -161,7 +161,7 @@ class FeedForward:
             ),
             ("velocity", "moving_velocity"),
         )
-        self.path, self.travel = GoalPath(n), Travel(n)
+        self.path, self.travel, self.turning = GoalPath(n), Travel(n), Turning(n)
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest)
         self.observer: FrictionObserver | None = None
         self._recalled: Sequence[Learned] | None = None
@@ -176,6 +176,7 @@ class FeedForward:
         self._since_seen = 0.0
         self.path.restart()
         self.travel.restart()
+        self.turning.restart()
         self.contact.restart()
         self.tank.restart()
         if self.observer is not None:
@@ -217,6 +218,7 @@ class FeedForward:
         motion = self._moving(np.where(coarse, self.travel.velocity, speed), tuning.moving_velocity)
         behind = _beyond(np.where(np.isfinite(wish.goal), wish.goal - state.position, 0.0), tuning.deadband)
         self.path.update(wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity)
+        self.turning.update(state.position, motion, tuning.presliding)
         leads = known & self.path.leads
         follows = self._follows(wish.rate, tuning)
         if observing:
@@ -244,7 +246,9 @@ class FeedForward:
 
     def _without_goal(self, state: State, loads: Loads) -> FloatArray:
         """The torque of joints of which nothing else is known: a share of the identified friction."""
-        direction = self._moving(state.velocity, self.tuning.moving_velocity)
+        motion = self._moving(state.velocity, self.tuning.moving_velocity)
+        self.turning.update(state.position, motion, self.tuning.presliding)
+        direction = np.abs(motion) * self.turning.share
         gain = min(self.gain, 1.0) * min(self.settings.sure, 1.0)
         guess = self._solution if loads.matter else None
         self._solution = self.model.feed_forward(
@@ -262,8 +266,9 @@ class FeedForward:
         tuning: Tuning,
     ) -> FloatArray:
         """Direction of the motion that is or is intended, in [-1, 1]."""
+        free = np.abs(motion) * self.turning.share
         if not wish.known.any():
-            return motion
+            return free
         error = np.where(np.isfinite(wish.goal), wish.goal - state.position, 0.0)
         intended = self._intended(state.velocity, error, wish.rate, *vars(tuning).values())
         path = self.path.direction
@@ -271,7 +276,7 @@ class FeedForward:
         moves = np.where(self.path.leads, motion, 0.0)
         ledway = moves + (1.0 - np.abs(moves)) * path
         ledway = (1.0 - (1.0 - tuning.away) * ahead) * ledway
-        return np.where(wish.known, led * ledway + (1.0 - led) * intended, motion)
+        return np.where(wish.known, led * ledway + (1.0 - led) * intended, free)
 
     def _law_velocity(
         self, rate: FloatArray, speed: FloatArray, motion: FloatArray, leads: BoolArray, led: FloatArray

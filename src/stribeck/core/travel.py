@@ -70,3 +70,36 @@ class Travel:
     def noise(self) -> FloatArray:
         """Standard deviation of the velocity's noise, by its second differences [rad/s]."""
         return np.sqrt(self._bends / 6.0)
+
+
+class Turning:
+    r"""How far the friction of n joints has turned round with their motion, in [-1, 1].
+
+    :math:`z \to s + (z - s)\,e^{-|\Delta\theta|/\ell}`, :math:`s = sign(\Delta\theta)`: within the presliding length
+    :math:`\ell` after a turn friction is a spring and takes next to nothing (P. R. Dahl, "A Solid Friction Model",
+    1968). In any closed cycle a share g < 1 of what turns round likewise puts in less than friction takes, by g;
+    a torque that only follows the sign of the velocity puts in more, and a joint vibrates on that spring.
+    """
+
+    def __init__(self, joints: int) -> None:
+        self._joints = joints
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget."""
+        self.share: FloatArray = np.zeros(self._joints)
+        self._position: FloatArray | None = None
+
+    def update(self, position: FloatArray, motion: FloatArray, length: Any) -> None:
+        """Take in a state.
+
+        :param motion: its direction; where a joint moves when it is first seen its friction has turned.
+        :param length: presliding length [rad].
+        """
+        if self._position is None:
+            self.share = motion
+        else:
+            change = position - self._position
+            sign = np.sign(change)
+            self.share = sign + (self.share - sign) * np.exp(-np.abs(change) / length)
+        self._position = position
