@@ -27,6 +27,8 @@ from stribeck.io.messages import (
     JOINT_STATES,
     SERVO_STATUS,
     RawMessage,
+    Topic,
+    contract_types,
     diagnostic_array,
     dynamic_joint_state,
     joint_state,
@@ -253,6 +255,57 @@ def test_commands_without_names_or_stamps_count_from_their_log_time(robot, tmp_p
     torque = table(tmp_path / "t.csv")[2][:, 0]
     moved = np.flatnonzero(torque)
     assert (moved[0], moved[-1]) == (51, 70)  # for the command's time-out of 0.1 s
+
+
+@pytest.mark.parametrize("topic", ["/joint_commands", "/plan"])
+def test_goals_beside_the_commands(robot, tmp_path, topic):
+    """Positions, or a trajectory that is sampled at each state: more is cancelled than without; others are refused."""
+    found = messages(NAMES[:1])
+    if topic == "/plan":
+        found = [message for message in found if message.topic != JOINT_COMMANDS]
+        found.insert(0, plan())
+    bag(tmp_path / "bag", found)
+    options = ["--params", robot / "m1.json", "--states", tmp_path / "bag", "--output", tmp_path / "t.csv"]
+    assert run(*options, "--goals", topic) == 0
+    assert np.abs(table(tmp_path / "t.csv")[2]).max() > 0.01
+
+
+def plan() -> RawMessage:
+    """The goals of the shoulder as a trajectory_msgs/JointTrajectory."""
+    store = contract_types()
+    time, duration = (store.types[f"builtin_interfaces/msg/{name}"] for name in ("Time", "Duration"))
+    header = store.types["std_msgs/msg/Header"](stamp=time(*divmod(START, 10**9)), frame_id="")
+    point, none = store.types["trajectory_msgs/msg/JointTrajectoryPoint"], np.zeros(0)
+    points = [
+        point(np.array(goals(k)[:1]), none, none, none, duration(*divmod(k * STEP, 10**9)))
+        for k in range(0, COUNT, 10)
+    ]
+    kind = "trajectory_msgs/msg/JointTrajectory"
+    message = store.types[kind](header=header, joint_names=NAMES[:1], points=points)
+    return RawMessage(Topic("/plan", kind), START - 1_000_000, bytes(store.serialize_cdr(message, kind)))
+
+
+def test_goals_that_are_none_are_refused(robot, capsys):
+    """A topic that is not there, or of a type that holds no goals."""
+    options = ["--params", robot / "m1.json", "--states", robot / "one", "--goals"]
+    assert "has no /plan; it has: " in refused(capsys, *options, "/plan")
+    assert "valid for goals: sensor_msgs/msg/JointState" in refused(capsys, *options, "/dynamic_joint_states")
+
+
+def test_with_a_urdf_what_is_learnt_is_in_the_summary(robot, tmp_path, capsys):
+    """Shares of the identified friction with their deviations; without one there is nothing."""
+    (tmp_path / "arm.urdf").write_text(
+        '<robot name="arm"><link name="base"/><link name="upper"><inertial><mass value="0.1"/><inertia ixx="1e-3" '
+        'iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="shoulder" type="revolute">'
+        '<parent link="base"/><child link="upper"/><axis xyz="0 0 1"/></joint></robot>'
+    )
+    options = ["--params", robot / "m1.json", "--states", robot / "one", "--effort-meaning", "motor"]
+    assert run(*options, "--urdf", tmp_path / "arm.urdf", "--json", tmp_path / "with.json") == 0
+    learned = json.loads((tmp_path / "with.json").read_text())["learned"]["shoulder"]
+    assert set(learned) == {"dry", "viscous", "deviation_dry", "deviation_viscous"}
+    assert "of the identified friction" in capsys.readouterr().out
+    assert run(*options, "--json", tmp_path / "without.json") == 0
+    assert json.loads((tmp_path / "without.json").read_text())["learned"] is None
 
 
 def test_topics_of_other_types_are_refused(robot, tmp_path, capsys):

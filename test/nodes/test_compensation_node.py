@@ -141,6 +141,13 @@ def test_a_state_in_doubt_gives_zero_and_says_why(rig, changes, part):
     assert rig.diagnosis() == (DiagnosticStatus.OK, "compensating")
 
 
+def test_a_state_that_comes_twice_is_as_if_it_were_lost(rig):
+    """The torque stays for as long as no state at all would leave it."""
+    rig.run()
+    assert rig.send(dt=0.0) == pytest.approx(0.8 * FREE)
+    rig.run()
+
+
 @pytest.mark.parametrize(("meaning", "expected"), [("motor", 0.0), ("none", 0.8 * FREE)])
 def test_an_effort_that_cannot_be(parameters, tmp_path, meaning, expected):
     """1e9 N m: zero where the law needs the effort, nothing at all where it has no meaning."""

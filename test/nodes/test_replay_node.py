@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ros_graph import Graph, wait_for
+from builtin_interfaces.msg import Time
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.serialization import serialize_message
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
 from helpers import published
@@ -61,24 +63,30 @@ def parameters(folder: Path) -> dict[str, object]:
         "hinge.parameter_file": str(path),
         "effort_meaning": "motor",
         "state_timeout": 0.2,
-        "command_timeout": 0.5,
+        "state_lag": 10.0,
+        "command_timeout": 4.0,
         "ramp_time": 0.2,
     }
 
 
-def play(messages: list[RawMessage], publishers: dict[str, object], rate: float) -> None:
+def play(
+    messages: list[RawMessage], publishers: dict[str, object], rate: float, clock: object | None = None
+) -> None:
     """Publish a bag's messages in their order and at a multiple of their pace."""
     begin, first = time.monotonic(), messages[0].log_time
     for one in messages:
         due = begin + (one.log_time - first) * 1e-9 / rate
         while (left := due - time.monotonic()) > 0.0:
             time.sleep(left)
+        if clock is not None:
+            seconds, nanoseconds = divmod(one.log_time, 10**9)
+            clock.publish(Clock(clock=Time(sec=seconds, nanosec=nanoseconds)))
         publishers[one.topic.name].publish(one.data)
 
 
-@pytest.mark.parametrize("rate", [1.0, pytest.param(4.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rate", [1.0, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag, rate):
-    """At rate 1 and 4, and in the second loop, to 1e-9 N m."""
+    """At rate 1, at rate 2 with /clock, and in the second loop, to 1e-9 N m."""
     given = parameters(tmp_path)
     table = (*COMPENSATION, *joint_table(COMPENSATED_JOINT, "hinge"))
     values = complete(table, given, "test")
@@ -88,7 +96,13 @@ def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag
     assert max(abs(torque) for torque in wanted.values()) > 0.01, "the motion asks for torque"
     messages = read_messages(bag).messages
     with Graph() as graph:
-        node = graph.add(CompensationNode, given)
+        # Nothing may be lost on a machine that others use too: a queue of its own for each loop.
+        states, commands = (
+            f"qos_overrides./{topic}.subscription" for topic in ("joint_states", "controller_command")
+        )
+        heard = {f"{states}.reliability": "reliable", f"{states}.depth": 1000, f"{commands}.depth": 1000}
+        node = graph.add(CompensationNode, {**given, **heard, "use_sim_time": rate != 1.0})
+        clock = graph.publisher(Clock, "/clock") if rate != 1.0 else None
         assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
         assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
         wait_for(lambda: node._compensator.enabled, "compensation is enabled")
@@ -99,7 +113,7 @@ def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag
         }
         wait_for(lambda: node._torque.get_subscription_count(), "the torque is heard")
         for loop in (1, 2):
-            play(messages, publishers, rate)
+            play(messages, publishers, rate, clock)
             wait_for(lambda loop=loop: len(torques) >= loop * STEPS, f"{loop * STEPS} torques")
     found = [(t.header.stamp.sec * 10**9 + t.header.stamp.nanosec, t.effort[0]) for t in torques]
     assert len(found) == 2 * STEPS

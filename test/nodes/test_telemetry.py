@@ -9,6 +9,7 @@ from helpers import write_json
 from stribeck.core.compensator import Compensator, Settings
 from stribeck.core.joint_map import JointMap
 from stribeck.io.cdr import Stamp
+from stribeck.io.learned_file import Identified
 from stribeck.io.parameter_file import read_parameter_file
 from stribeck.nodes.setup import CompensatedJoint
 from stribeck.nodes.telemetry import Gate, hand_over
@@ -30,7 +31,9 @@ def test_the_gate_lets_one_message_in_200_ms_through() -> None:
 def test_what_parameters_say_telemetry_does_not_change(tmp_path, p_gain, supply, kp, voltage) -> None:
     """Gain and supply come from telemetry only where they are not set; what it does not say stays."""
     path = write_json(tmp_path / "m1.json", {**XL330.published["m1"], "model": "m1", "actuator": "xl330"})
-    joint = CompensatedJoint(model("a"), JointMap(), read_parameter_file(path), p_gain, supply)
+    joint = CompensatedJoint(
+        model("a"), JointMap(), read_parameter_file(path), p_gain, supply, Identified("a", "m1", "")
+    )
     compensator = Compensator([joint.model], [joint.map], Settings("goal_offset", "none"))
     compensator.on_telemetry("a", kp=200.0, supply_voltage=5.0)
     hand_over(compensator, joint, {"p_gain": 300.0, "voltage": 4.8, "pwm": math.nan}, 1.0)

@@ -24,7 +24,7 @@ from stribeck.io.messages import JOINT_STATES
 from stribeck.io.storage import BagContent, read_messages
 from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, Value, complete, joint_table, read_yaml
 from stribeck.nodes.replay import Replay, replay
-from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of
+from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of, learning_of
 
 SCHEMA = 1
 
@@ -42,10 +42,16 @@ def run(arguments: argparse.Namespace) -> int:
         )
     bag = read_messages(arguments.states, warn)
     values = _values(arguments, bag)
-    joints = compensated_joints(values, None if arguments.config is None else arguments.config.parent)
+    base = None if arguments.config is None else arguments.config.parent
+    joints = compensated_joints(values, base)
     values["effort_meaning"] = _effort_meaning(values, joints)
-    compensator = compensator_of(values, joints)
-    found = replay(arguments.states, bag, compensator, joints)
+    learning = learning_of(values, joints, base)
+    if learning.dynamics is not None:
+        for line in (*learning.words, f"no friction is learnt: {learning.gap}" if learning.gap else ""):
+            if line:
+                warn(line)
+    compensator = compensator_of(values, joints, learning.dynamics)
+    found = replay(arguments.states, bag, compensator, joints, str(values["goal_topic"]))
     summary = _summary(found, compensator, joints)
     _print(summary)
     if arguments.output is not None:
@@ -58,7 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _values(arguments: argparse.Namespace, bag: BagContent) -> dict[str, Value]:
     """The parameters of the node: from its YAML or from options, which overrule it."""
-    said = {"gain": arguments.gain, "effort_meaning": arguments.effort_meaning, "output_mode": arguments.mode}
+    said = {
+        "gain": arguments.gain,
+        "effort_meaning": arguments.effort_meaning,
+        "output_mode": arguments.mode,
+        "goal_topic": arguments.goals,
+        "urdf": None if arguments.urdf is None else str(arguments.urdf.resolve()),
+    }
     overruled = {name: value for name, value in said.items() if value is not None}
     if arguments.config is not None:
         if arguments.joint:
@@ -138,6 +150,11 @@ def _summary(found: Replay, compensator: Compensator, joints: Sequence[Compensat
             }
             for k, joint in enumerate(joints)
         ],
+        "learned": None
+        if compensator.learned is None
+        else {
+            joint.model.name: own._asdict() for joint, own in zip(joints, compensator.learned, strict=True)
+        },
         "zero_torque": dict(doubts),
     }
 
@@ -148,6 +165,11 @@ def _print(summary: Mapping[str, Any]) -> None:
         for entry in summary["joints"]
     ]
     print_table(["joint", "parameter file", "law", "rms [N m]", "largest [N m]"], rows, left=3)
+    for joint, own in (summary["learned"] or {}).items():
+        print(
+            f"{joint}: {own['dry']:.2f} ± {own['deviation_dry']:.2f} of the identified friction, "
+            f"{own['viscous']:.2f} ± {own['deviation_viscous']:.2f} of its viscous part"
+        )
     print(f"{summary['states']} states, gain {summary['gain']:g}, mode {summary['mode']}")
     for reason, count in summary["zero_torque"].items():
         print(f"zero torque for {count} of them: {reason}")

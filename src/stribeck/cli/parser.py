@@ -402,9 +402,21 @@ def _compensate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--states", type=Path, required=True, metavar="BAG", help="bag with /joint_states of the motion"
     )
+    parser.add_argument(
+        "--goals",
+        metavar="TOPIC",
+        help="goals that the controller followed, where its commands do not hold them: JointState, Float64MultiArray, "
+        "JointTrajectory or JointTrajectoryControllerState",
+    )
     joints = parser.add_argument_group("joints")
     joints.add_argument(
         "--params", type=Path, nargs="+", default=[], metavar="FILE", help="parameter file of each joint"
+    )
+    joints.add_argument(
+        "--urdf",
+        type=Path,
+        metavar="FILE",
+        help="the robot: with it, the friction that there is now is learnt",
     )
     joints.add_argument(
         "--joint", nargs="+", default=[], metavar="NAME", help="the joints of --params, in their order"

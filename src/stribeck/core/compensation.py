@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -97,6 +97,14 @@ class Tuning:
         step = max(resolution, FINEST)
         moving = 4.0 * step / SLOPE_TIME
         return cls(3.0 * step, 8.0 * step, moving / 3.0, moving, presliding=max(2.0 * step, PRESLIDING))
+
+    def told(self, ratio: float, **said: float) -> Tuning:
+        """This tuning with what is said of a joint, in the joint's coordinates, behind a gear.
+
+        :param ratio: turns of the servo per turn of the joint.
+        """
+        factors = {name: 1.0 if name == "away" else ratio for name in said}
+        return replace(self, **{name: factors[name] * value for name, value in said.items()})
 
     @classmethod
     def stacked(cls, tunings: Sequence[Tuning]) -> Tuning:

@@ -90,6 +90,25 @@ class Output(NamedTuple):
     friction: FloatArray
 
 
+class Account(NamedTuple):
+    """What is known of the friction of joints now, (n,) each.
+
+    :param dry: share of the identified friction but the viscous [1].
+    :param viscous: share of the identified viscous friction [1].
+    :param offset: what both do not explain, as the torque that cancels it, in the robot's coordinates [N m].
+    :param certainty: how well the shares are known, 0 to 1.
+    :param contact: how much of a contact there is, 0 to 1.
+    :param energy: what is left, without a goal, of the torque beyond what is certain, 0 to 1.
+    """
+
+    dry: FloatArray
+    viscous: FloatArray
+    offset: FloatArray
+    certainty: FloatArray
+    contact: FloatArray
+    energy: FloatArray
+
+
 def eased(applied: Any, wanted: Any, reach: Any) -> Any:
     """The torque that is wanted, or as near to it as may be reached from the torque that is applied [N m]."""
     xp = array_namespace(applied, wanted, reach)
@@ -190,6 +209,15 @@ class Compensator:
         observer = self.feed_forward.observer
         return None if observer is None else observer.learned
 
+    def account(self) -> Account:
+        """What is known of the friction now, for whoever tells it."""
+        found, ones = self.feed_forward, np.ones(len(self.names))
+        observer, contact, energy = found.observer, found.contact.share, found.tank.share
+        if observer is None:
+            return Account(ones, ones, self._zero, self._zero, contact, energy)
+        offset = np.asarray(self.map.torque(observer.offset))
+        return Account(*observer.scales, offset, observer.certainty, contact, energy)
+
     def recall(self, learned: Sequence[Learned] | None) -> None:
         """Begin with what an earlier run had learnt, or with the parameter files alone.
 
@@ -261,14 +289,17 @@ class Compensator:
         position: Numbers,
         velocity: Numbers,
         effort: Numbers,
+        now: float | None = None,
     ) -> None:
         """A controller's command; fields may be empty. Without ``names`` in the order of the joints.
 
         A command counts for the states that are stamped after it, or that arrive after it where it has
         no stamp. One that does not name every joint does not count.
+
+        :param now: the time by the clock of the stamps, as :meth:`on_state` has it.
         """
         command = self._command(names, position, velocity, effort)
-        if command is not None and self._take(self._commands, arrival, stamp, command):
+        if command is not None and self._take(self._commands, arrival, stamp, command, now):
             time = stamp if stamp is not None else self._stamp
             if time is not None:
                 self._controller.add(time, command.effort)
@@ -280,14 +311,17 @@ class Compensator:
         names: Sequence[str] | None,
         position: Numbers,
         velocity: Numbers,
+        now: float | None = None,
     ) -> None:
         """Where a controller wants the joints, told beside its commands; fields may be empty.
 
         From the first one on, goals are taken from here instead of from the commands.
+
+        :param now: the time by the clock of the stamps, as :meth:`on_state` has it.
         """
         goal = self._command(names, position, velocity, ())
         if goal is not None:
-            self._take(self._goals, arrival, stamp, goal)
+            self._take(self._goals, arrival, stamp, goal, now)
 
     def _command(
         self, names: Sequence[str] | None, position: Numbers, velocity: Numbers, effort: Numbers
@@ -297,8 +331,11 @@ class Compensator:
             return None
         return Command(*(picked(values, order) for values in (position, velocity, effort)))
 
-    def _take(self, commands: Commands, arrival: float, stamp: float | None, command: Command) -> bool:
-        return commands.add(arrival, stamp, command, self._clock.offset, self.settings.command_timeout)
+    def _take(
+        self, commands: Commands, arrival: float, stamp: float | None, command: Command, now: float | None
+    ) -> bool:
+        timeout = self.settings.command_timeout
+        return commands.add(arrival, stamp, command, self._clock.offset, timeout, now)
 
     @property
     def notice(self) -> str | None:

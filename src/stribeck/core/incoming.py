@@ -158,19 +158,22 @@ class Commands:
         command: Command,
         states_behind: float | None = None,
         timeout: float = math.inf,
+        now: float | None = None,
     ) -> bool:
         """Take in a command; one whose stamp lies before that of the last begins anew.
 
         :param states_behind: how far stamps of states lie behind their arrivals [s], where that is known.
         :param timeout: a command that was older than this when it came is not taken [s].
+        :param now: when it came by the clock of ``states_behind``, where that is not the one of ``arrival`` [s].
         :returns: whether it was taken.
         """
         if not math.isfinite(arrival if stamp is None else stamp):
             return False
+        come = arrival if now is None else now
         if (
             stamp is not None
             and states_behind is not None
-            and not self._in_time(arrival, arrival - stamp - states_behind, timeout)
+            and not self._in_time(arrival, come - stamp - states_behind, timeout)
         ):
             # Of long ago, or the first one after time jumped back, of which the states do not know yet.
             self._returned = _Kept(stamp, arrival, command, self._zero)

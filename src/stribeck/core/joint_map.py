@@ -66,6 +66,10 @@ class JointMap:
         r"""Torque on the joint [N m] of a motor current, :math:`s\,n\,k_t I`."""
         return self.torque(torque_constant * current)
 
+    def inertia(self, servo: Any) -> Any:
+        """Inertia felt at the joint [kg m²] of one at the servo's shaft."""
+        return self.gear**2 * servo
+
     def servo_position(self, joint: Any) -> Any:
         """Position of the servo [rad] from that of the joint."""
         return self.gear * (joint - self.offset)

@@ -7,21 +7,26 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Int64
-from std_srvs.srv import SetBool
+from std_msgs.msg import Float64MultiArray, Int64
+from std_srvs.srv import SetBool, Trigger
 
 from stribeck.core.compensator import Compensator
 from stribeck.core.parting import Parting
+from stribeck.errors import StribeckError
 from stribeck.io.cdr import JointStateReader, Stamp, header_stamp
 from stribeck.nodes.base import ServiceNode, measured, offered_weakly, quiet_events, run, steady
+from stribeck.nodes.memory import Memory
 from stribeck.nodes.messages import (
     CommandReader,
+    GoalReader,
     OutputMessage,
+    ScaleMessage,
     TelemetryTopic,
     decoded,
     telemetry_topics,
@@ -33,6 +38,7 @@ from stribeck.nodes.setup import (
     compensated_joints,
     compensator_of,
     hand_through_of,
+    learning_of,
 )
 from stribeck.nodes.telemetry import Gate, hand_over
 
@@ -41,15 +47,20 @@ TICK = 0.01
 CALM = 0.3
 """How long a node must have run without a pause before it starts to compensate by itself [s]."""
 
+SCALE_PERIOD = 0.1
+"""How often ``friction_scale`` goes out [s]."""
+
+KEEPING_PERIOD = 60.0
+"""How often what was learnt is written [s]."""
 
 REVOKED = "compensation_revoked"
 REVOKED_QOS = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class CompensationNode(ServiceNode):
-    """Topics: ``joint_states``, ``controller_command`` in; ``compensated_command``, ``friction_torque`` out.
+    """Topics: ``joint_states``, ``controller_command``, goals in; ``compensated_command``, ``friction_torque`` out.
 
-    ``friction_torque`` goes out while somebody listens. ``compensation_alive`` carries since when the node is
+    ``friction_torque`` and ``friction_scale`` go out while somebody listens. ``compensation_alive`` carries since when the node is
     enabled [ns], 0 while it is not, and is the sign of life that the guard watches. On ``compensation_revoked``
     the guard says which of these it has taken over from: whoever of the two was the one that paused, one of them
     speaks.
@@ -63,7 +74,12 @@ class CompensationNode(ServiceNode):
         self._compensator: Compensator | None = None
         self._handles: list[Any] = []
         self._enable_when_calm = False
+        self._goals: GoalReader | None = None
+        self._memory: Memory | None = None
+        self._newest: float | None = None
         self.create_service(SetBool, "~/enable", self._on_enable)
+        self.create_service(Trigger, "~/forget", self._on_forget)
+        self.steady_timer(KEEPING_PERIOD, self._keep)
 
     # -- life cycle
 
@@ -72,7 +88,9 @@ class CompensationNode(ServiceNode):
             self.declare(joint_table(COMPENSATED_JOINT, joint))
         values = self.values()
         self._joints = compensated_joints(values)
-        compensator = compensator_of(values, self._joints)
+        learning = learning_of(values, self._joints)
+        compensator = compensator_of(values, self._joints, learning.dynamics)
+        goals = GoalReader(values["goal_type"], compensator) if values["goal_topic"] else None
         check_lease(values)
         self._guarded, self._pause = values["guarded"], values["pause_limit"]
         self._returns, self._returned = values["automatic_returns"], 0
@@ -95,7 +113,17 @@ class CompensationNode(ServiceNode):
         self._torque = self.create_publisher(JointState, "friction_torque", DEPTH)
         self._alive = self.create_publisher(Int64, "compensation_alive", 1)
         self._handles = [self._output, self._torque, self._alive]
-        self._compensator = compensator
+        self._scales = self.create_publisher(Float64MultiArray, "friction_scale", 1)
+        self._scale_message, self._scales_due = ScaleMessage(compensator.names), 0.0
+        self._handles.append(self._scales)
+        self._gap = learning.gap
+        for line in (*learning.words, f"no friction is learnt: {learning.gap}" if learning.gap else ""):
+            if line:
+                self.get_logger().info(line)
+        if values["state_file"]:
+            self._recall(Path(values["state_file"]).expanduser(), compensator)
+        self._compensator, self._goals = compensator, goals
+        self._simulated, self._newest = self.get_clock().ros_time_is_active, None
         self._last_sign = steady()
         self._gates = {topic.name: Gate() for topic in telemetry_topics()}
         for topic in telemetry_topics():
@@ -105,10 +133,15 @@ class CompensationNode(ServiceNode):
             self._handles.append(subscription)
         states = self._hear(JointState, "joint_states", self._on_state, measured(DEPTH))
         self._needs_reliable_states = states.qos_profile.reliability == ReliabilityPolicy.RELIABLE
+        heard = []
+        if goals is not None:  # a trajectory comes once, the others often
+            qos = DEPTH if values["goal_type"] == "joint_trajectory" else measured(DEPTH)
+            heard.append(self._hear(goals.type, values["goal_topic"], self._on_goal, qos))
         self.serve_fast(  # the guard's word first: nothing that waited beside it is answered any more
             self.create_subscription(
                 Int64, REVOKED, self._on_revoked, REVOKED_QOS, event_callbacks=quiet_events()
             ),
+            *heard,  # before the states and efforts that they belong to
             self._hear(self._commands.type, "controller_command", self._on_command),
             states,
             tick=self._tick,
@@ -136,10 +169,11 @@ class CompensationNode(ServiceNode):
         self._enable_when_calm = False
         if self._compensator is not None:
             self._enable(False)
+            self._keep()
 
     def _release(self) -> None:
         with self._lock:
-            self._compensator = None
+            self._compensator = self._goals = self._memory = None
         handles, self._handles = self._handles, []
         for handle in handles:
             if hasattr(handle, "publish"):
@@ -163,7 +197,11 @@ class CompensationNode(ServiceNode):
             if arrival - self._last_sign > self._pause:
                 self._stand_back(arrival)
             state, foreign = self._states.read(data), compensator.merger.foreign
-            compensator.on_state(arrival, state.stamp.seconds, state.names, *state.numbers)
+            stamp = self._newest = state.stamp.seconds
+            now = self._now() if self._simulated else None
+            if self._goals is not None:
+                self._goals.source.before_state(arrival, stamp, state.names, state.numbers[0], now)
+            compensator.on_state(arrival, stamp, state.names, *state.numbers, now)
             if compensator.merger.foreign != foreign:
                 return  # somebody else's joints
             if self._on_each_state:
@@ -171,6 +209,30 @@ class CompensationNode(ServiceNode):
             self._durations[self._count % len(self._durations)] = time.perf_counter() - began
             self._count += 1
             self._tell_torque(state.stamp)
+
+    def _now(self) -> float | None:
+        """The time on /clock [s]; until that was heard the stamp of the last state."""
+        now = self.get_clock().now().nanoseconds
+        return 1e-9 * now if now else self._newest
+
+    def _on_goal(self, data: bytes) -> None:
+        with self._lock:
+            if self._goals is None:
+                return
+            now = self._now() if self._simulated else None
+            problem = self._goals.take(data, steady(), now)
+        if problem is not None:
+            self.get_logger().warning(problem, throttle_duration_sec=10.0)
+
+    def _tell_scales(self, now: float) -> None:
+        """Publish how much of the identified friction there is, if somebody listens."""
+        if now < self._scales_due or self._compensator is None:
+            return
+        self._scales_due = now + SCALE_PERIOD
+        if self._scales.get_subscription_count():
+            account = self._compensator.account()
+            rows = np.stack([account.dry, account.viscous, account.offset], axis=1)
+            self._scales.publish(self._scale_message.filled(rows))
 
     def _tell_torque(self, stamp: Stamp) -> None:
         """Publish the friction torque, if somebody listens."""
@@ -192,7 +254,8 @@ class CompensationNode(ServiceNode):
             arrival = steady()
             if arrival - self._last_sign > self._pause:
                 self._stand_back(arrival)
-            stamp = self._commands.take(self._compensator, data, arrival)
+            now = self._now() if self._simulated else None
+            stamp = self._commands.take(self._compensator, data, arrival, now)
             if not self._on_each_state:
                 self._send(arrival, stamp)
 
@@ -214,6 +277,7 @@ class CompensationNode(ServiceNode):
             if self._compensator is None:
                 return
             now = steady()
+            self._simulated = self.get_clock().ros_time_is_active
             if now - self._last_sign > self._pause:
                 self._calm_since = now
             self._give_sign(now)
@@ -221,6 +285,7 @@ class CompensationNode(ServiceNode):
                 self._send_zero()
                 self._tell_torque(Stamp.of(self.get_clock().now().nanoseconds))
             self._part(now)
+            self._tell_scales(now)
         if self._active and self._enable_when_calm and now - self._calm_since > CALM:
             self._enable(True)
 
@@ -293,6 +358,46 @@ class CompensationNode(ServiceNode):
         response.message = "compensating" if request.data else "friction torque is zero"
         return response
 
+    def _recall(self, path: Path, compensator: Compensator) -> None:
+        """Begin with what was learnt in an earlier run."""
+        self._memory = Memory(path, [joint.identified for joint in self._joints])
+        learned, problem = self._memory.read()
+        if problem:
+            self.get_logger().warning(problem)
+        if learned is not None:
+            compensator.recall(learned)
+            self.get_logger().info(f"goes on with what was learnt before: {path}")
+
+    def _keep(self) -> None:
+        """Write what was learnt, if it has changed."""
+        with self._lock:
+            memory, compensator = self._memory, self._compensator
+            if memory is None or compensator is None or not compensator.account().certainty.any():
+                return  # nothing was learnt in this run
+            learned = compensator.learned
+        if learned is not None:
+            try:
+                memory.write(learned)
+            except StribeckError as error:
+                self.get_logger().warning(
+                    f"what was learnt is not kept: {error}", throttle_duration_sec=600.0
+                )
+
+    def _on_forget(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        with self._lock:
+            if self._compensator is None:
+                response.success, response.message = False, "configure the node first"
+                return response
+            self._compensator.recall(None)
+            memory = self._memory
+        response.success, response.message = True, "friction is as it was identified"
+        if memory is not None:
+            try:
+                memory.forget()
+            except StribeckError as error:
+                response.success, response.message = False, str(error)
+        return response
+
     def _on_telemetry(self, topic: TelemetryTopic, data: bytes) -> None:
         stamp = header_stamp(data)
         if not self._gates[topic.name].passes(stamp):
@@ -333,7 +438,14 @@ class CompensationNode(ServiceNode):
                     for n, t in zip(compensator.names, compensator.torque, strict=True)
                 },
             }
-            doubt = compensator.doubt
+            doubt, notice, account = compensator.doubt, compensator.notice, compensator.account()
+        for k, name in enumerate(compensator.names):
+            figures[f"scale/{name}"] = f"{account.dry[k]:.3f} dry, {account.viscous[k]:.3f} viscous"
+            figures[f"certainty/{name}"] = float(account.certainty[k])
+            figures[f"contact/{name}"] = float(account.contact[k])
+            figures[f"energy/{name}"] = float(account.energy[k])
+        if self._gap:
+            figures["learning"] = f"nothing: {self._gap}"
         if len(durations):
             p50, p99, longest = np.percentile(durations, [50, 99, 100])
             figures |= {"p50_us": float(p50), "p99_us": float(p99), "max_us": float(longest)}
@@ -349,6 +461,17 @@ class CompensationNode(ServiceNode):
             return "warn", self._tripped, figures
         if self._guarded and not self._alive.get_subscription_count():
             return "warn", "guarded, but no guard listens: start it, or set guarded to false", figures
+        fading = [name for name, left in zip(compensator.names, account.energy, strict=True) if left < 1.0]
+        if fading:
+            warning = (
+                f"{', '.join(fading)}: moved on for long without a goal, the friction torque fades to what is surely "
+                "there; it comes back at rest, or with a goal"
+            )
+            self.get_logger().warning(warning, throttle_duration_sec=60.0)
+            return "warn", warning, figures
+        if notice:
+            self.get_logger().warning(notice, throttle_duration_sec=60.0)
+            return "warn", notice, figures
         if self._temperature_warning:
             return "warn", self._temperature_warning, figures
         return "ok", doubt or "compensating", figures

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from stribeck.core.compensation import EFFORT_MEANINGS
-from stribeck.core.compensator import OUTPUT_MODES
 from stribeck.core.friction import LAWS
+from stribeck.core.settings import CONTROLS, OUTPUT_MODES
 from stribeck.errors import ConfigError
 from stribeck.io import strict
+from stribeck.nodes.goals import GOAL_TYPES
 from stribeck.nodes.sections import sections_of
 
 Kind = Literal["bool", "int", "float", "text", "floats", "texts"]
@@ -94,6 +95,50 @@ JOINT_MAP: Table = (
     Spec("offset", "float", 0.0, "position of the joint where the servo stands at 0 [rad]", -1e3, 1e3),
 )
 
+TUNING: Table = (
+    Spec(
+        "deadband",
+        "float",
+        0.0,
+        "position error that a joint at rest may keep [rad]; 0: automatic, from the servo's resolution",
+        0.0,
+        1.0,
+    ),
+    Spec(
+        "error_width",
+        "float",
+        0.0,
+        "error beyond the dead-band for full torque [rad]; 0: automatic",
+        0.0,
+        1.0,
+    ),
+    Spec(
+        "command_velocity",
+        "float",
+        0.0,
+        "commanded velocity for full torque at rest [rad/s]; 0: automatic",
+        0.0,
+        100.0,
+    ),
+    Spec(
+        "moving_velocity",
+        "float",
+        0.0,
+        "measured velocity from which motion itself decides [rad/s]; 0: automatic",
+        0.0,
+        100.0,
+    ),
+    Spec(
+        "away",
+        "float",
+        0.0,
+        "share of the torque that is left when a joint moves away from a goal that rests; 0: automatic (0.3)",
+        0.0,
+        1.0,
+    ),
+)
+"""Rest and reversals, for all joints and for each, in the joint's coordinates; what a joint says goes first."""
+
 COMPENSATED_JOINT: Table = (
     Spec("parameter_file", "text", "", "parameter file of the joint, as `stribeck fit` writes it"),
     *JOINT_MAP,
@@ -120,6 +165,33 @@ COMPENSATED_JOINT: Table = (
         "goal_offset: supply [V]; 0: what telemetry says, until then the servo's nominal one",
         0.0,
         1e3,
+    ),
+    Spec(
+        "inertia",
+        "float",
+        0.0,
+        "without urdf: inertia of what hangs on the joint, rotor excluded [kg m^2]; 0: not known, or the load's",
+        0.0,
+        1e6,
+    ),
+    Spec(
+        "load_mass",
+        "float",
+        0.0,
+        "without urdf, for a servo on a bench: mass at the end of the rod [kg]",
+        0.0,
+        1e4,
+    ),
+    Spec("load_length", "float", 0.0, "length of that rod, from the shaft to the mass [m]", 0.0, 100.0),
+    Spec("rod_mass", "float", 0.0, "mass of that rod, which is uniform [kg]", 0.0, 1e4),
+    *TUNING,
+    Spec(
+        "presliding",
+        "float",
+        0.0,
+        "motion after a reversal within which friction turns round [rad]; 0: automatic",
+        0.0,
+        1.0,
     ),
 )
 """Parameters of each joint of the compensation, under ``<joint>.``."""
@@ -203,16 +275,86 @@ COMPENSATION: Table = (
         "states with joints that are not listed: zero torque, or ignored",
         choices=("refuse", "ignore"),
     ),
-    Spec("deadband", "float", 0.0046, "position error that a joint at rest may keep [rad]", 0.0, 1.0),
-    Spec("error_width", "float", 0.012, "error beyond the dead-band for full torque [rad]", 1e-5, 1.0),
-    Spec("command_velocity", "float", 0.1, "commanded velocity for full torque at rest [rad/s]", 1e-4, 100.0),
+    *TUNING,
     Spec(
-        "moving_velocity",
+        "control",
+        "text",
+        "tracking",
+        "what goals are for: tracking (what the friction law leaves is cancelled too), impedance (the joint may yield)",
+        choices=CONTROLS,
+    ),
+    Spec(
+        "urdf",
+        "text",
+        "",
+        "URDF of the robot, from which the momentum tells how much friction there is; other joints are locked at 0; "
+        "empty: inertia or load of each joint",
+    ),
+    Spec(
+        "gravity",
+        "floats",
+        [],
+        "urdf: acceleration of free fall in the frame of its root link, three numbers [m/s^2]; empty: it stands upright",
+        0,
+        3,
+    ),
+    Spec(
+        "adapt",
+        "bool",
+        True,
+        "learn how much friction there is now; needs urdf, or inertia or load of the joints",
+    ),
+    Spec(
+        "sure",
         "float",
-        0.3,
-        "measured velocity from which motion itself decides [rad/s]",
-        1e-4,
-        100.0,
+        0.25,
+        "share of the identified friction that is there for sure; without goals no more is cancelled at first",
+        0.0,
+        1.0,
+    ),
+    Spec(
+        "learned_gain",
+        "float",
+        1.0,
+        "the gain goes towards this as friction is learnt, to 1.25 times gain at most",
+        0.0,
+        1.0,
+    ),
+    Spec(
+        "loop_delay",
+        "float",
+        0.0,
+        "from a measurement to the torque that it makes [s]; 0: two periods of the states",
+        0.0,
+        1.0,
+    ),
+    Spec(
+        "state_lag",
+        "float",
+        0.1,
+        "states that arrive this much later than others are not used [s]",
+        0.0,
+        10.0,
+    ),
+    Spec(
+        "state_file",
+        "text",
+        "",
+        "file that keeps what was learnt between runs (JSON); empty: it is not kept",
+    ),
+    Spec(
+        "goal_topic",
+        "text",
+        "",
+        "sum, friction_only: topic of the goals that the controller follows; empty: those in its commands, if any",
+    ),
+    Spec(
+        "goal_type",
+        "text",
+        "joint_state",
+        "joint_state; array: std_msgs/Float64MultiArray of positions in the order of joints; joint_trajectory: "
+        "trajectory_msgs/JointTrajectory; controller_state: control_msgs/JointTrajectoryControllerState",
+        choices=tuple(GOAL_TYPES),
     ),
     Spec(
         "temperature_margin",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.compensator import Compensator
-from stribeck.errors import RecordingError
+from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.bag import decode
 from stribeck.io.cdr import header_stamp
 from stribeck.io.messages import (
@@ -23,6 +23,7 @@ from stribeck.io.messages import (
 )
 from stribeck.io.signals import Source
 from stribeck.io.storage import BagContent
+from stribeck.nodes.goals import GoalSource, kind_of
 from stribeck.nodes.setup import CompensatedJoint
 from stribeck.nodes.telemetry import Gate, hand_over
 
@@ -44,13 +45,19 @@ class Replay(NamedTuple):
 
 
 def replay(
-    path: Path, bag: BagContent, compensator: Compensator, joints: Sequence[CompensatedJoint]
+    path: Path,
+    bag: BagContent,
+    compensator: Compensator,
+    joints: Sequence[CompensatedJoint],
+    goals: str = "",
 ) -> Replay:
-    """Play a bag's states, commands and telemetry, by their stamps, through a compensator.
+    """Play a bag's states, commands, goals and telemetry, by their stamps, through a compensator.
 
     Stamps stand for arrivals; where a command has none, the time of its log.
 
     :param path: of the bag, for messages.
+    :param goals: topic of goals that are told beside the commands; empty: none.
+    :raises ConfigError: for a topic of goals that the bag lacks, or of another type.
     :raises RecordingError: for a bag without states, or with messages that cannot be decoded.
     """
     if not any(message.topic.name == JOINT_STATES.name for message in bag.messages):
@@ -59,6 +66,8 @@ def replay(
             f"{path} has no {JOINT_STATES.name}; it has: {', '.join(present) or 'no messages at all'}"
         )
     _check_types(path, bag.messages)
+    goals = f"/{goals.lstrip('/')}" if goals else ""
+    source = _goal_source(path, bag, compensator, goals) if goals else None
     compensator.enable()
     stamps: list[int] = []
     torque: list[npt.NDArray[np.float64]] = []
@@ -67,11 +76,17 @@ def replay(
     offset: float | None = None
     for message in bag.messages:
         name, stamp = message.topic.name, header_stamp(message.data)
+        if source is not None and name == goals:
+            goal = decode(path, message, bag.typestore)
+            told = stamp.seconds if hasattr(goal, "header") else 0.0
+            source.take(goal, told or 1e-9 * message.log_time + (offset or 0.0), told or None)
         if name == JOINT_STATES.name:
             state = decode(path, message, bag.typestore)
             now = stamp.seconds
             offset = now - 1e-9 * message.log_time if offset is None else offset
             foreign = compensator.merger.foreign
+            if source is not None:
+                source.before_state(now, now, state.name, state.position)
             found = compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
             if compensator.merger.foreign != foreign:
                 continue
@@ -88,6 +103,13 @@ def replay(
             f"{path}: no state in {JOINT_STATES.name} holds {' or '.join(compensator.names)}: name its joints"
         )
     return Replay(np.array(stamps, dtype=np.int64), np.array(torque), tuple(doubts))
+
+
+def _goal_source(path: Path, bag: BagContent, compensator: Compensator, topic: str) -> GoalSource:
+    types = {message.topic.name: message.topic.type for message in bag.messages}
+    if topic not in types:
+        raise ConfigError(f"{path} has no {topic}; it has: {', '.join(sorted(types))}")
+    return GoalSource(kind_of(types[topic], f"{path}: {topic}"), compensator)
 
 
 def _check_types(path: Path, messages: Sequence[RawMessage]) -> None:
@@ -113,7 +135,7 @@ def _telemetry(
     compensator: Compensator, joints: Sequence[CompensatedJoint], message: Any, stamp: float
 ) -> None:
     told: dict[str, dict[str, float]] = defaultdict(dict)
-    for interface in ("p_gain", "voltage"):
+    for interface in ("p_gain", "voltage", "temperature"):
         for name, value in Source(interface=interface).samples(message):
             told[name][interface] = value
     for joint in joints:

@@ -31,7 +31,7 @@ class Gate:
 def hand_over(
     compensator: Compensator, joint: CompensatedJoint, values: Mapping[str, float], stamp: float
 ) -> None:
-    """Give a compensator the gain and supply of a joint, where its parameters do not fix them.
+    """Give a compensator gain, supply and temperature of a joint, where its parameters do not fix them.
 
     :param values: telemetry by interface name.
     """
@@ -39,5 +39,6 @@ def hand_over(
         joint.model.name,
         kp=math.nan if joint.p_gain else values.get("p_gain", math.nan),
         supply_voltage=math.nan if joint.supply_voltage else values.get("voltage", math.nan),
+        temperature=values.get("temperature", math.nan),
         stamp=stamp,
     )

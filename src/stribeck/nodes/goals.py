@@ -1,0 +1,105 @@
+"""Goals that a controller tells beside its efforts, alike in the node and in the replay of a bag. No ROS here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from stribeck.core.compensator import Compensator
+from stribeck.core.incoming import Numbers
+from stribeck.core.sampled_goals import GoalPoint, SampledGoals
+from stribeck.errors import ConfigError
+
+GOAL_TYPES = {
+    "joint_state": "sensor_msgs/msg/JointState",
+    "array": "std_msgs/msg/Float64MultiArray",
+    "joint_trajectory": "trajectory_msgs/msg/JointTrajectory",
+    "controller_state": "control_msgs/msg/JointTrajectoryControllerState",
+}
+"""Message type of each kind of goals."""
+
+
+def kind_of(message_type: str, where: str) -> str:
+    """The kind of goals that a type of messages holds.
+
+    :raises ConfigError: for another type.
+    """
+    for kind, found in GOAL_TYPES.items():
+        if found == message_type:
+            return kind
+    raise ConfigError(f"{where} has type {message_type}; valid for goals: {', '.join(GOAL_TYPES.values())}")
+
+
+class GoalSource:
+    """Hands goals to a compensator: as they come, or sampled at each state where they are trajectories.
+
+    :param kind: a key of :data:`GOAL_TYPES`.
+    """
+
+    def __init__(self, kind: str, compensator: Compensator) -> None:
+        self.kind = kind
+        self._compensator = compensator
+        self._sampled = SampledGoals(compensator.names) if kind == "joint_trajectory" else None
+
+    def take(self, message: Any, arrival: float, stamp: float | None, now: float | None = None) -> str | None:
+        """Take in a message, of rclpy or of a bag.
+
+        :param stamp: of its header, ``None`` without one or with an empty one [s].
+        :returns: why its goals do not count, ``None`` if they do.
+        """
+        if self._sampled is not None:
+            return self._sampled.take(stamp, message.joint_names, [_point(p) for p in message.points])
+        if self.kind == "array":
+            return self.take_numbers(arrival, stamp, None, message.data, (), now)
+        if self.kind == "joint_state":
+            return self.take_numbers(arrival, stamp, message.name, message.position, message.velocity, now)
+        point = _wanted(message)
+        return self.take_numbers(arrival, stamp, message.joint_names, point.positions, point.velocities, now)
+
+    def take_numbers(
+        self,
+        arrival: float,
+        stamp: float | None,
+        names: Sequence[str] | None,
+        position: Numbers,
+        velocity: Numbers,
+        now: float | None = None,
+    ) -> str | None:
+        """Take in goals as numbers, without ``names`` in the order of the joints."""
+        missing = set() if names is None else set(self._compensator.names) - set(names)
+        if missing:
+            return f"goals without joint {', '.join(sorted(missing))}"
+        self._compensator.on_goal(arrival, stamp, names, position, velocity, now)
+        return None
+
+    def before_state(
+        self,
+        arrival: float,
+        stamp: float,
+        names: Sequence[str],
+        position: Numbers,
+        now: float | None = None,
+    ) -> None:
+        """Sample a trajectory for a state that is about to be handed over."""
+        sampled = self._sampled
+        if sampled is None or not sampled:
+            return
+        goal = sampled.at(stamp, dict(zip(names, position, strict=False)))
+        # A state sees what is stamped before it.
+        just_before = math.nextafter(stamp, -math.inf)
+        self._compensator.on_goal(arrival, just_before, None, goal.position, goal.velocity, now)
+
+
+def _wanted(message: Any) -> Any:
+    """What a controller's state says is wanted: ``reference``, which older versions call ``desired``."""
+    if hasattr(message, "reference") and (
+        len(message.reference.positions) or not hasattr(message, "desired")
+    ):
+        return message.reference
+    return message.desired
+
+
+def _point(point: Any) -> GoalPoint:
+    time = point.time_from_start
+    return GoalPoint(time.sec + 1e-9 * time.nanosec, point.positions, point.velocities)
