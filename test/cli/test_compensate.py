@@ -5,7 +5,6 @@ import json
 import math
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from bags import Bag, multi_array
 from bags import joint_state as joint_state_of
 from helpers import REPOSITORY, write_json
 from stribeck.cli.main import main
-from stribeck.core.compensation import JointModel, Tuning
+from stribeck.core.compensation import JointModel
 from stribeck.core.compensator import Compensator, Settings
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap
@@ -115,8 +114,7 @@ def table(path: Path) -> tuple[list[str], list[str], np.ndarray]:
 
 
 def by_hand(laws: dict[str, str], settings: Settings, maps: dict[str, JointMap] | None = None) -> np.ndarray:
-    """The torques of the same motion, straight from the core, with the node's parameters for rest and reversals."""
-    settings = replace(settings, tuning=Tuning())
+    """The torques of the same motion, straight from the core."""
     joints = [JointModel(n, XL330, LAWS[law], XL330.published[law], 0.26) for n, law in laws.items()]
     compensator = Compensator(joints, [(maps or {}).get(n, JointMap()) for n in laws], settings, compiled)
     compensator.enable()
