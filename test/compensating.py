@@ -54,10 +54,10 @@ class Driven:
     ) -> np.ndarray:
         """One more state; numbers stand for all joints. Positions follow from the velocities if left out."""
         self.time += dt
-        self._move(velocity, position, dt)
+        self.move(velocity, position, dt)
         return self.send(self.time, velocity, position, effort)
 
-    def _move(self, velocity: Any, position: Any, dt: float) -> None:
+    def move(self, velocity: Any, position: Any = None, dt: float = STEP) -> None:
         """Where the joints are now, as far as positions and velocities are numbers."""
         told = np.asarray(velocity, dtype=np.float64)
         if told.size in (1, len(self.names)) and np.all(np.abs(told) < 100.0):

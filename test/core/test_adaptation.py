@@ -116,6 +116,7 @@ def test_states_stay_bounded_and_covariances_covariances(seed: int, magnitude: f
     assert np.all(np.linalg.eigvalsh(found.covariance).min(axis=1) >= -1e-9 * scale)
 
 
+@settings(deadline=None)
 @given(st.floats(0.2, 3.0), st.floats(-1.0, 1.0))
 def test_what_is_expected_is_no_innovation(coulomb: float, viscous: float) -> None:
     """The residual of the friction that is estimated; and beyond it, as a share of the friction at rest."""

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stribeck.core.incoming import (
@@ -30,6 +30,7 @@ def goal(at: float) -> Command:
 # -- clocks
 
 
+@settings(deadline=None)
 @given(st.floats(-1e6, 1e6), st.lists(st.floats(0.0, 0.5), min_size=1, max_size=50))
 def test_a_clock_that_differs_is_no_lateness(offset: float, delays: list[float]) -> None:
     """Lateness is what exceeds the least that was seen, whatever the clocks say."""
@@ -97,6 +98,7 @@ def test_a_clock_that_differs_steadily_is_recognised(behind: float) -> None:
     assert commands.difference == 0.0
 
 
+@settings(deadline=None)
 @given(st.floats(LARGEST_CLOCK_DIFFERENCE + 0.1, 1e6) | st.floats(-1e6, -LARGEST_CLOCK_DIFFERENCE - 0.1))
 def test_no_clock_is_off_by_more_than_a_second(behind: float) -> None:
     """Commands from there are old, or of the future, and count for no state of now."""

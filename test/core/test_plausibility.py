@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stribeck.core.plausibility import FROZEN_TIME, LARGEST_MISFIT, Plausibility
@@ -48,6 +48,7 @@ def test_nothing_can_be_said_of_the_first_state() -> None:
     assert found.jump(np.zeros(1), np.zeros(1), DT) is None
 
 
+@settings(deadline=None)
 @given(
     st.floats(0.1, 3.0),
     st.floats(0.3, 12.0),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stribeck.core.residual import Delayed, LowPass, MomentumResidual
@@ -91,6 +91,7 @@ def test_the_model_is_held_between_its_evaluations() -> None:
     assert errors.max() < 0.015 * largest
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(*[st.floats(-5.0, 5.0)] * 4), min_size=1, max_size=40),
     st.floats(0.001, 0.02),
@@ -153,6 +154,7 @@ def test_torques_act_when_the_delay_is_over() -> None:
     assert delayed.at(1.0) is None
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10), st.integers(1, 60))
 def test_a_delay_of_whole_periods_shifts_by_them(periods: int, count: int) -> None:
     """In spite of rounding: never by one more or less."""

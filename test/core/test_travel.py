@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stribeck.core.travel import SMOOTHING, Travel
@@ -34,6 +34,7 @@ def test_ways_by_hand() -> None:
         assert (found.direction[0], found.distance[0]) == pytest.approx((direction, distance)), positions
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=30), st.floats(0.001, 0.2))
 def test_ways_are_odd_and_never_negative(positions: list[float], hysteresis: float) -> None:
     """With all positions turned the direction turns and the way stays."""

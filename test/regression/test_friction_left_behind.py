@@ -57,8 +57,8 @@ def start(graph: Graph, make: Any, parameters: dict[str, Any]) -> tuple[Any, lis
 
 
 def message(time: float, effort: float) -> JointState:
-    """A state or a command."""
-    found = JointState(name=["hinge"], position=[0.1], velocity=[1.0], effort=[effort])
+    """A state or a command: 1 rad/s, as is wanted."""
+    found = JointState(name=["hinge"], position=[0.1 + time], velocity=[1.0], effort=[effort])
     found.header.stamp.sec, found.header.stamp.nanosec = 1, round(1e9 * time)
     return found
 

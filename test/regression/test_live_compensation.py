@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import published
@@ -336,6 +336,7 @@ def test_cautious_friction_opposes_motion() -> None:
 torques = st.floats(-1.0, 1.0)
 
 
+@settings(deadline=None)
 @given(files(), st.floats(0.001, 0.499), torques, torques)
 def test_cautious_friction_lies_between_none_and_that_identified(
     file: ParameterFile, quantile: float, motor: float, external: float

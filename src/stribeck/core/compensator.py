@@ -387,7 +387,9 @@ class Compensator:
                 return self.torque
             return self._fall_to_zero(self._bridged)
         except _DoubtError as doubt:
-            if math.isfinite(state.stamp) and state.stamp != self._stamp:  # its time has passed: the ramp begins after it
+            if (
+                math.isfinite(state.stamp) and state.stamp != self._stamp
+            ):  # its time has passed: the ramp begins after it
                 self._stamp = state.stamp
                 self._plausibility.restart()
             return self._fall_to_zero(str(doubt))
