@@ -456,9 +456,11 @@ class Compensator:
         position: Numbers,
         velocity: Numbers,
         effort: Numbers,
+        merged: bool,
     ) -> FloatArray:
         """:meth:`on_state` of an enabled compensator.
 
+        :param merged: whether joints were measured at different times: then nothing tells a jump from an old value.
         :raises _DoubtError: if the state says nothing that can be trusted.
         :raises _BridgedError: if it alone says nothing.
         """
@@ -471,7 +473,9 @@ class Compensator:
         told = len(velocity) > 0
         if not (_finite(at) and (_finite(speed) or not told)):
             raise _DoubtError("position or velocity is not a number")
-        if before is not None and (jump := self._plausibility.jump(at, speed, elapsed)) is not None:
+        if merged:
+            self._plausibility.restart()
+        elif before is not None and (jump := self._plausibility.jump(at, speed, elapsed)) is not None:
             raise _BridgedError(jump)
         self._stamp, self._bridged = stamp, None
         while self._telemetry and self._telemetry[0][0] + TELEMETRY_DELAY < stamp:
@@ -480,9 +484,10 @@ class Compensator:
             raise _DoubtError("the firmware gain is not known: no telemetry yet, and no p_gain is set")
         if not told:
             speed = self._slope_of(at, dt)
-        frozen = self._plausibility.frozen(at, speed, dt) if dt > 0.0 or before is None else None
-        if frozen is not None and told:
-            raise _DoubtError(frozen)
+        if not merged and (dt > 0.0 or before is None):
+            frozen = self._plausibility.frozen(at, speed, dt)
+            if frozen is not None and told:
+                raise _DoubtError(frozen)
         state = State(stamp, at, speed, self.map.servo_position(at), self.map.servo_velocity(speed))
         wanted = self._wanted(state, self.map.servo_torque(load), load, self._wishes(stamp, arrival), dt)
         if not _finite(wanted):

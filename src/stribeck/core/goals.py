@@ -12,7 +12,7 @@ FloatArray = npt.NDArray[np.float64]
 LED_TIME = 0.1
 """Time constant with which a goal that rests ceases to lead [s]."""
 
-LEADING = 0.3
+LEADING = 0.1
 """A goal that moves with this share of the command velocity leads fully."""
 
 ARRIVAL_TIME = 1.0

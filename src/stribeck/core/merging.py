@@ -26,13 +26,17 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class State(NamedTuple):
-    """A state of all joints, as a message has it: positions [rad], velocities [rad/s], efforts [N m]."""
+    """A state of all joints, as a message has it: positions [rad], velocities [rad/s], efforts [N m].
+
+    :param merged: whether some of it stood in earlier messages, and is older than the stamp.
+    """
 
     stamp: float
     names: Sequence[str]
     position: Numbers
     velocity: Numbers
     effort: Numbers
+    merged: bool = False
 
 
 class _Part(NamedTuple):
@@ -150,7 +154,9 @@ class StateMerger:
         if newest <= self._given:
             return None
         self._given = newest
-        return State(newest, self.names, self._position.copy(), self._velocity.copy(), self._effort.copy())
+        return State(
+            newest, self.names, self._position.copy(), self._velocity.copy(), self._effort.copy(), True
+        )
 
     def _slope(self, part: _Part, at: FloatArray, elapsed: FloatArray) -> FloatArray:
         """Filtered slope of the joints' own positions, whose messages do not say their velocity."""

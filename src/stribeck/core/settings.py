@@ -40,7 +40,7 @@ class Settings:
     :param loop_delay: from a measurement to the torque that it makes [s]; 0: two periods of the states.
     :param state_lag: states that arrive later than others by more than this are not used [s].
     :param learned_gain: the gain towards which that of a joint goes as its friction is learnt, at most
-        19/16 of ``gain``.
+        1.25 times ``gain``.
     """
 
     mode: OutputMode
