@@ -11,8 +11,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from plants.baselines import TanhMeasured
-from plants.joints import Condition
-from plants.release import RATES, Push, Pushed, Robot, judged, ours, searched, simulated
+from plants.release import RATES, Robot, searched
 
 SEARCH = {
     "deadline": None,
@@ -59,17 +58,6 @@ def test_naive_compensation_is_caught():
     """0.8 of the identified friction at the measured velocity breaks every claim."""
     broken, _ = searched([Robot(500, 2)], 40, 3, lambda robot, lanes: TanhMeasured(lanes), 3.0)
     assert {b.claim for b in broken} == {"speed", "energy", "account", "rest"}
-
-
-def test_a_joint_comes_to_rest_on_the_spring_of_its_presliding():
-    """With a fine encoder, a torque that followed the sign of the velocity kept this joint vibrating at 0.03 rad/s."""
-    condition = Condition(
-        "shoulder", coulomb_scale=0.4, viscous_scale=0.4, control="zero", measured_velocity=True
-    )
-    groups = [(Robot(500, 1, mode="friction_only"), [Pushed(condition, (Push(0.2, 0.8, 1.0),))])]
-    broken, timed = judged(groups, simulated(groups, ours, 6.0))
-    assert timed == 1
-    assert not broken
 
 
 @pytest.mark.slow
