@@ -185,6 +185,8 @@ class Ours(Method):
         chosen = Settings("sum", "none", gain=gain, loop_delay=delay, **settings)
         self._goals, self._velocities = goals, velocities
         self._model = Nominal() if model else None
+        if self._model is not None:
+            self._model.inertia, self._model.bias = lanes.inertia, self._zero
         maps = [JointMap()] * len(lanes)
         self.compensator = Compensator(joint_models(lanes), maps, chosen, dynamics=self._model)
         self._names = self.compensator.names

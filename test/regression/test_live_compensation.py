@@ -14,6 +14,7 @@ from stribeck.core.compensation import JointModel, Tuning
 from stribeck.core.compensator import Compensator, Settings
 from stribeck.core.friction import LAWS, FrictionLaw, friction_budget
 from stribeck.core.joint_map import JointMap
+from stribeck.errors import ConfigError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile, Provenance, cautious_values
 
@@ -349,3 +350,35 @@ def test_cautious_friction_lies_between_none_and_that_identified(
     for less, more in zip(lowered, whole, strict=True):
         assert np.all(less >= -1e-12)
         assert np.all(less <= more + 1e-12)
+
+
+def test_a_warmer_joint_is_given_less_until_something_is_learnt() -> None:
+    """1 % less per kelvin above the temperature of the identification, the half at most; a colder one as identified.
+
+    What happened: a warmer joint, whose friction is lower than identified, was given all of it; only a warning told.
+    """
+    torques = []
+    for temperature in (30.0, 10.0, 60.0, 130.0):
+        joint = JointModel("a", XL330, LAWS["m1"], M1, 0.3, temperature=30.0)
+        chosen = Settings("friction_only", "none", ramp_time=0.0)
+        compensator = Compensator([joint], [JointMap()], chosen)
+        compensator.on_telemetry("a", temperature=temperature)
+        compensator.enable()
+        for k in range(100):
+            now = 10.0 + STEP * k
+            compensator.on_command(now, now - 0.001, ["a"], [now], [1.0], [])
+            torque = compensator.on_state(now, now, ["a"], [now], [1.0], [])
+        torques.append(float(torque[0]))
+    full = 0.8 * friction(1.0)
+    np.testing.assert_allclose(torques, [full, full, 0.7 * full, 0.5 * full], rtol=1e-9)
+
+
+def test_a_delay_that_would_keep_a_free_joint_going_is_refused() -> None:
+    """One line with bandwidth, delay and inertia; half of it passes."""
+    joint = JointModel("a", XL330, LAWS["m1"], {**M1, "armature": 0.001}, 0.3)
+    limit = 0.001 / M1["friction_viscous"]
+    with pytest.raises(ConfigError, match="would not be sure to come to rest") as refused:
+        Compensator([joint], [JointMap()], Settings("friction_only", "none", loop_delay=1.1 * limit))
+    assert f"{1100.0 * limit:g} ms" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    Compensator([joint], [JointMap()], Settings("friction_only", "none", loop_delay=0.5 * limit))

@@ -321,6 +321,28 @@ def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: Effort
             )
 
 
+def check_delay(joints: Sequence[JointModel], inertia: FloatArray, delay: float) -> None:
+    r"""Refuse a delay with which a joint that nobody leads would not be sure to come to rest.
+
+    A torque for the velocity of T ago exceeds that for the velocity now by :math:`g K_v |\ddot\theta| T`, and what
+    brakes is :math:`J|\ddot\theta| = B - \tau_{ff}`; with :math:`\tau_{ff} \le g B` it suffices that
+    :math:`K_v T / J \le 1`.
+
+    :param inertia: J of each joint, (n,) [kg m²]; infinite where nothing is known of it.
+    :param delay: T [s].
+    :raises ConfigError: for it.
+    """
+    for joint, mass in zip(joints, inertia.tolist(), strict=True):
+        viscous = max(joint.values["friction_viscous"], joint.values.get("friction_viscous_negative", 0.0))
+        if viscous * delay > mass:
+            raise ConfigError(
+                f"joint {joint.name!r}: with a loop delay of {1e3 * delay:g} ms, viscous friction of {viscous:.3g} "
+                f"N m s/rad and an inertia of {mass:.3g} kg m^2 it would not be sure to come to rest without a goal "
+                f"(bandwidth {viscous / mass:.3g} rad/s times delay {viscous * delay / mass:.2g}, at most 1): "
+                "shorten the delay"
+            )
+
+
 class FrictionModel:
     """The budgets and firmware torques of several joints, which may follow different laws.
 

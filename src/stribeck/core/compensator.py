@@ -25,6 +25,7 @@ from stribeck.core.compensation import (
     FrictionModel,
     JointModel,
     as_written,
+    check_delay,
     check_gain,
 )
 from stribeck.core.feedforward import FeedForward, Loads, State, Wish
@@ -128,6 +129,17 @@ def warmth(difference: float) -> float:
     return 1.0 - min(max(FRICTION_PER_KELVIN * difference, 0.0), 0.5)
 
 
+def inertias(joints: Sequence[JointModel], maps: Sequence[JointMap], dynamics: Dynamics | None) -> FloatArray:
+    """Inertia of each joint in the coordinates of its parameter file (n,) [kg m²]: with all others at 0, else the rotor's."""
+    rotors = np.array([joint.values.get("armature", 0.0) or math.inf for joint in joints])
+    if dynamics is None:
+        return rotors
+    zero = np.zeros(len(joints))
+    whole, _ = dynamics.mass_matrix_and_bias(zero, zero)
+    diagonal = whole if whole.ndim == 1 else np.diagonal(whole)
+    return np.asarray(diagonal / np.array([m.ratio for m in maps]) ** 2)
+
+
 class Compensator:
     """The compensation of some joints, without any middleware.
 
@@ -155,6 +167,7 @@ class Compensator:
         if len(set(names)) != len(names):
             raise ConfigError(f"joint names must differ, found {', '.join(names)}")
         check_gain(joints, settings.gain, settings.effort_meaning)
+        check_delay(joints, inertias(joints, maps, dynamics), settings.loop_delay)
         for joint in joints:
             if settings.mode == "current" and "kt" not in joint.values:
                 raise ConfigError(
