@@ -18,7 +18,7 @@ LEADING = 0.1
 ARRIVAL_TIME = 1.0
 """A joint that is still behind leads on for so long after its goal has come to rest [s]."""
 
-HOLD_TIME = 20.0
+HOLD_TIME = 60.0
 """Time constant with which a joint at rest at its goal loses the torque it came with [s]."""
 
 CONFLICT_TIME = 0.01
