@@ -106,6 +106,8 @@ class FrictionObserver:
         """Where more acts against the motion than friction can."""
         self._surprised: FloatArray = np.zeros(n)
         self.learning: BoolArray = np.zeros(n, dtype=np.bool_)
+        self._fastest: FloatArray = np.zeros(n)
+        """Largest identified viscous friction at a motion that was learnt from [N m]."""
 
     def begin(self, learned: Sequence[Learned] | None, warmth: FloatArray) -> None:
         """Start from what was learnt before, else from what the temperature leaves of the identified friction.
@@ -165,6 +167,7 @@ class FrictionObserver:
         self.contact = against & (np.abs(self.torque) > self.largest(np.abs(self.filter.state[:, 2])))
         moving = one_way & motion.led & motion.follows & ~foreign
         self.learning = self.filter.update(self.torque, dry, viscous, moving, self.residual.time_constant, dt)
+        self._fastest = np.where(self.learning, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
 
     @property
     def scales(self) -> Scales:
@@ -203,8 +206,12 @@ class FrictionObserver:
         return np.asarray(SURE_DEVIATIONS * np.sqrt(self.filter.covariance[:, 0, 0]) + 0.1)
 
     def surely(self, least: float) -> Scales:
-        """The lower end of what friction there is, at least ``least`` of what was identified."""
+        """The lower end of what friction there is, at least ``least`` of what was identified.
+
+        Of the viscous friction beyond the fastest motion that was learnt from, no more than that is known.
+        """
         lower = self.filter.state - SURE_DEVIATIONS * self._deviations
         lower[:, 0] -= np.abs(self.filter.state[:, 2])
         lower = np.maximum(lower, least)
-        return Scales(lower[:, 0], lower[:, 1])
+        known = self._fastest / np.maximum(np.abs(self._friction.value[1]), 1e-9)
+        return Scales(lower[:, 0], least + np.minimum(known, 1.0) * (lower[:, 1] - least))
