@@ -53,6 +53,9 @@ RATES = (100, 250, 500, 1000)
 LEAST = 0.3
 """Friction is at least so many times that identified, in every direction and position."""
 
+MOST = 2.0
+"""... and at most so many times, its asymmetry and ripple apart."""
+
 SURE = 0.25
 """Of the friction identified, the share that compensation takes for sure."""
 
@@ -164,14 +167,14 @@ def _one(robot: Robot, rng: np.random.Generator) -> Pushed:
     ripple = float(rng.choice([0.0, rng.uniform(0.0, 0.2)]))
     lean = (1.0 - abs(asymmetry)) / (1.0 + abs(asymmetry) * known)
     # Half of the joints have little friction: there compensation comes nearest to it.
-    most = float(rng.choice([0.5, 2.0]))
+    most = float(rng.choice([0.5, MOST]))
     dry, viscous = (float(rng.uniform(LEAST, most)) for _ in range(2))
     condition = Condition(
         str(rng.choice(list(JOINTS))),
         drive=str(rng.choice(["rigid", "rigid", "elastic", "backlash"])),  # type: ignore[arg-type]
         law=str(rng.choice(["lugre", "gms"])),  # type: ignore[arg-type]
-        coulomb_scale=dry / (lean * (1.0 - ripple)),
-        viscous_scale=viscous / lean,
+        coulomb_scale=min(dry / (lean * (1.0 - ripple)), MOST),
+        viscous_scale=min(viscous / lean, MOST),
         asymmetry=asymmetry,
         ripple=ripple,
         bits=int(rng.choice([12, 14, 17])),

@@ -110,6 +110,8 @@ class FrictionObserver:
         self._surprised: FloatArray = np.zeros(n)
         self.learning: BoolArray = np.zeros(n, dtype=np.bool_)
         self._elapsed = 0.0
+        self._fastest: FloatArray = np.zeros(n)
+        """Largest identified viscous friction at a motion that was learnt from [N m]."""
         self._conclude()
 
     def begin(self, learned: Sequence[Learned] | None, warmth: FloatArray) -> None:
@@ -179,6 +181,7 @@ class FrictionObserver:
         self.learning = self.filter.update(
             self.torque, dry, viscous, moving, self.residual.time_constant, elapsed
         )
+        self._fastest = np.where(self.learning, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
         self._conclude()
         return True
 
@@ -197,8 +200,12 @@ class FrictionObserver:
         self.doubtful: FloatArray = SURE_DEVIATIONS * self._deviations[:, 0] + 0.1
         """How much more friction than estimated there may be at rest, as a share of that identified, (n,)."""
         lower = state[:, :2] - SURE_DEVIATIONS * self._deviations[:, :2]
-        self.surely = Scales(lower[:, 0] - np.abs(state[:, 2]), lower[:, 1])
-        """The lower end of what friction there is, as a share of that identified."""
+        known = self._fastest / np.maximum(np.abs(self._friction.value[1]), 1e-9)
+        self.surely = Scales(lower[:, 0] - np.abs(state[:, 2]), np.minimum(known, 1.0) * lower[:, 1])
+        """The lower end of what friction there is, as a share of that identified.
+
+        Beyond the fastest motion that was learnt from no more viscous friction is known than there.
+        """
 
     def largest(self, offset: FloatArray) -> FloatArray:
         """More than the most friction that there may be at the measured motion [N m], shaped as ``offset``.
