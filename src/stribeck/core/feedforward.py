@@ -36,7 +36,7 @@ from stribeck.core.travel import Travel, Turning
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-SAFETY = 0.85
+SAFETY = 0.88
 """Without a goal: this share of the friction that is surely there, at most."""
 
 STICK_TIME = 0.4
@@ -321,8 +321,10 @@ class FeedForward:
         least = sure / SAFETY
         if known.all():
             return learned, observer.scales
+        known_shares = Scales(self.tank.share, self.tank.share * observer.met)
         dry, viscous = (
-            least + self.tank.share * (np.maximum(part, least) - least) for part in observer.surely
+            least + share * (np.maximum(part, least) - least)
+            for part, share in zip(observer.surely, known_shares, strict=True)
         )
         scales = observer.scales
         return np.where(known, learned, SAFETY * min(reached, 1.0)), Scales(

@@ -200,12 +200,11 @@ class FrictionObserver:
         self.doubtful: FloatArray = SURE_DEVIATIONS * self._deviations[:, 0] + 0.1
         """How much more friction than estimated there may be at rest, as a share of that identified, (n,)."""
         lower = state[:, :2] - SURE_DEVIATIONS * self._deviations[:, :2]
-        known = self._fastest / np.maximum(np.abs(self._friction.value[1]), 1e-9)
-        self.surely = Scales(lower[:, 0] - np.abs(state[:, 2]), np.minimum(known, 1.0) * lower[:, 1])
-        """The lower end of what friction there is, as a share of that identified.
-
-        Beyond the fastest motion that was learnt from no more viscous friction is known than there.
-        """
+        self.surely = Scales(lower[:, 0] - np.abs(state[:, 2]), lower[:, 1])
+        """The lower end of what friction there is, as a share of that identified."""
+        met = self._fastest / np.maximum(np.abs(self._friction.value[1]), 1e-9)
+        self.met: FloatArray = np.minimum(met, 1.0)
+        """Share of the viscous friction now that was met while learning: none is known of faster motion, (n,)."""
 
     def largest(self, offset: FloatArray) -> FloatArray:
         """More than the most friction that there may be at the measured motion [N m], shaped as ``offset``.
