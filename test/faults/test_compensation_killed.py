@@ -91,7 +91,7 @@ class Robot:
 
     def _run(self) -> None:
         period = 0.005
-        due = time.monotonic()
+        begin = due = time.monotonic()
         while not self._ended.wait(max(0.0, due - time.monotonic())):
             due += period
             stamp = self.graph.user.get_clock().now().to_msg()
@@ -101,7 +101,8 @@ class Robot:
             command.header.stamp = stamp
             self._commands.publish(command)
             if self.feeding.is_set():
-                state = JointState(name=["hinge"], position=[GOAL], velocity=[1.0], effort=[0.0])
+                at = GOAL + 1.0 * (due - begin)
+                state = JointState(name=["hinge"], position=[at], velocity=[1.0], effort=[0.0])
                 state.header.stamp = stamp
                 self._states.publish(state)
 
