@@ -1,6 +1,7 @@
 """Faults of live compensation that a hostile reviewer found."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,3 +99,27 @@ def test_a_gain_of_zero_is_no_torque_whatever_was_learnt() -> None:
         found.on_state(time, time, ["a"], [at], [speed], [effort])
     assert found.doubt is None
     assert largest == 0.0
+
+
+@pytest.mark.parametrize("share", [0.5, 1.8])
+def test_what_is_learnt_of_friction_leaves_the_laws_offset_alone(share: float) -> None:
+    """The scales are of friction: a constant torque beside it stays what it was identified to be."""
+    base, viscous, offset, inertia = 0.02, 0.004, 0.01, 0.002
+    plain = model("a", friction_base=base, friction_viscous=viscous, torque_offset=offset)
+    found = Compensator(
+        [replace(plain, law=plain.law.with_terms(offset=True))],
+        [JointMap()],
+        Settings("friction_only", "motor", ramp_time=0.0),
+        dynamics=IndependentJoints(np.array([inertia])),
+    )
+    found.enable()
+    errors = []
+    for k in range(6000):
+        time = 10.0 + 0.004 * k
+        at, speed = math.sin(2.0 * time), 2.0 * math.cos(2.0 * time)
+        wanted = share * (base * math.tanh(speed / 0.01) + viscous * speed) - offset
+        found.on_goal(time - 0.001, time - 0.001, ["a"], [at], [speed])
+        found.on_state(time, time, ["a"], [at], [speed], [-4.0 * inertia * at + wanted])
+        if k > 4500 and abs(speed) > 0.8:
+            errors.append(found.torque[0] - wanted)
+    assert abs(np.mean(errors)) < 0.15 * offset
