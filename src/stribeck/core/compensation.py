@@ -360,6 +360,10 @@ class FrictionModel:
         one: FloatArray = np.ones_like(self.limit)
         self._as_identified = Scales(one, one)
         self._viscous = _viscous_slopes(joints)
+        self.offset: FloatArray = np.array(
+            [j.values["torque_offset"] if j.law.offset else 0.0 for j in joints], dtype=np.float64
+        )
+        """Constant torque beside friction, which no scale changes [N m]."""
         self.at_rest = np.maximum(self._friction_at_rest(joints), 1e-9)
         """Friction of each joint without load, as it starts to move [N m]."""
         self.load_dependent = any(joint.law.load != "none" for joint in joints)

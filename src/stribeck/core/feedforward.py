@@ -26,7 +26,7 @@ from stribeck.core.compensation import (
 )
 from stribeck.core.contact import Contact
 from stribeck.core.energy import EnergyTank
-from stribeck.core.goals import GoalPath
+from stribeck.core.goals import LEADING, GoalPath
 from stribeck.core.joint_map import JointMap
 from stribeck.core.observer import FrictionObserver, Learned, Motion
 from stribeck.core.residual import Dynamics
@@ -44,9 +44,6 @@ STICK_TIME = 0.4
 
 RELEASE_TIME = 0.03
 """Time constant with which that goes again as the joint moves [s]."""
-
-UNLEARNT_BOOST = 0.3
-"""Where nothing is learnt it grows by this share of the friction at rest at most."""
 
 HELD = 0.9
 """Friction holds a joint against this share of itself."""
@@ -80,6 +77,9 @@ r"""Largest frequency that the intention of a joint at rest may have, :math:`\om
 
 RETUNED = 0.5
 """Widths follow inertia and friction so often [s]."""
+
+UNLED_TIME = 0.1
+"""A joint whose goal has a velocity alone has none once that has been zero for so long [s]."""
 
 LARGEST_LEARNED = 1.25
 """What is learnt raises the gain by this factor at most."""
@@ -174,6 +174,7 @@ class FeedForward:
         self._solution = self._boost = self._steep = self._zero
         self._period, self._since_tuned, self.tuning = 0.0, math.inf, self._base
         self._since_seen = 0.0
+        self._unled = np.full_like(self._zero, math.inf)
         self.path.restart()
         self.travel.restart()
         self.turning.restart()
@@ -207,7 +208,11 @@ class FeedForward:
         :param dt: time since the last state [s].
         """
         self._period = self._period + 0.05 * (dt - self._period) if self._period else dt
-        observing = self._dynamics is not None and self.settings.adapt and acting is not None
+        # The observer's time constant is that of the loop, which one state does not tell.
+        observing = (
+            self._dynamics is not None and self.settings.adapt and acting is not None and self._period > 0.0
+        )
+        wish = wish._replace(known=self._known(wish, dt))
         if not observing and not wish.known.any():
             return self._without_goal(state, loads)
         known, speed = wish.known, state.velocity
@@ -243,6 +248,13 @@ class FeedForward:
         self._solution = found
         self._stick(leads & ~follows & (self.path.direction * behind > 0.0), dt)
         return self._bounded(found, direction, led)
+
+    def _known(self, wish: Wish, dt: float) -> BoolArray:
+        """Where there is a goal. A velocity of zero without a position says nothing of where a joint is to be: nobody leads it."""
+        slowest = LEADING * self.tuning.command_velocity
+        says = np.isfinite(wish.goal) | (np.abs(wish.rate) >= slowest)
+        self._unled = np.where(says, 0.0, self._unled + dt)
+        return np.asarray(wish.known & (self._unled < UNLED_TIME))
 
     def _without_goal(self, state: State, loads: Loads) -> FloatArray:
         """The torque of joints of which nothing else is known: a share of the identified friction."""
@@ -301,8 +313,9 @@ class FeedForward:
 
     def _stick(self, sticks: BoolArray, dt: float) -> None:
         """What a joint is given beside its friction grows while it sticks although its goal moves on."""
-        most = UNLEARNT_BOOST if self.observer is None else self.observer.doubtful
-        grown = np.minimum(self._boost + dt / STICK_TIME, most)
+        if self.observer is None:
+            return
+        grown = np.minimum(self._boost + dt / STICK_TIME, self.observer.doubtful)
         free = self.contact.share < 0.5
         self._boost = np.where(sticks & free, grown, self._boost * math.exp(-dt / RELEASE_TIME))
 
@@ -334,7 +347,7 @@ class FeedForward:
     def _bounded(self, torque: FloatArray, direction: FloatArray, led: FloatArray) -> FloatArray:
         """The torque with the offset that the law leaves, on the dissipative side, without that at a contact."""
         observer = self.observer
-        if observer is None:
+        if observer is None or self.gain == 0.0:
             return torque
         if self.settings.control == "tracking":
             offset = led * np.abs(direction) * observer.offset

@@ -164,22 +164,24 @@ class FrictionObserver:
         self.torque = self._map.servo_torque(found)
         whole = self._model.budget(motion.direction, motion.velocity, motion.motor, motion.external)
         viscous = self._model.viscous(motion.direction, motion.velocity)
+        whole = whole + np.abs(motion.direction) * self._model.offset
         share = -np.expm1(-elapsed / self.residual.time_constant)
         dry, viscous, direction = self._friction.update(
             np.stack([whole - viscous, viscous, motion.direction]), share
         )
-        size, one_way = np.abs(self.torque), np.abs(direction) > ONE_WAY
-        against = one_way & (self.torque * direction < 0.0)
+        friction = self.torque - np.abs(direction) * self._model.offset  # the law's own offset is no friction
+        size, one_way = np.abs(friction), np.abs(direction) > ONE_WAY
+        against = one_way & (friction * direction < 0.0)
         largest = self.largest(np.stack([np.full_like(size, self._offset_limit), np.abs(self._offset_share)]))
         foreign = against & (size > largest[0])
         self.contact = against & (size > largest[1])
-        surprise = np.abs(self.filter.innovation(self.torque, dry, viscous))
+        surprise = np.abs(self.filter.innovation(friction, dry, viscous))
         surprising = surprise > SURPRISE + 3.0 * self.filter.deviation
         self._surprised = np.where(surprising, self._surprised + elapsed, 0.0)
         foreign |= surprising & (self._surprised < SURPRISE_TIME)
         moving = one_way & motion.led & motion.follows & ~foreign
         self.learning = self.filter.update(
-            self.torque, dry, viscous, moving, self.residual.time_constant, elapsed
+            friction, dry, viscous, moving, self.residual.time_constant, elapsed
         )
         self._fastest = np.where(self.learning, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
         self._conclude()

@@ -23,6 +23,10 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 
+KEPT = 1.0
+"""States may come so much later than what was sent [s]."""
+
+
 class Dynamics(Protocol):
     """Inertia and the torque of gravity and velocities of some joints."""
 
@@ -111,12 +115,18 @@ class Delayed:
         self._sent.clear()
 
     def add(self, time: float, value: FloatArray) -> None:
-        """Remember a value that holds from ``time`` [s] on."""
+        """Remember a value that holds from ``time`` [s] on; a time before the last one begins anew."""
+        if self._sent and time < self._sent[-1][0]:
+            self._sent.clear()
         self._sent.append((time, value))
+        self._drop(time - KEPT)  # also where nobody asks
 
     def at(self, time: float) -> FloatArray | None:
         """The value that acts at ``time``: the last one that was sent ``delay`` before."""
-        sent = self._sent
-        while len(sent) > 1 and sent[1][0] <= time - self.delay + 1e-9:
-            sent.popleft()
-        return sent[0][1] if sent else None
+        self._drop(time)
+        return self._sent[0][1] if self._sent else None
+
+    def _drop(self, time: float) -> None:
+        """Forget what no longer acts at ``time``."""
+        while len(self._sent) > 1 and self._sent[1][0] <= time - self.delay + 1e-9:
+            self._sent.popleft()
