@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.compensation import (
+    LARGEST_FEEDBACK,
     Compiler,
     FrictionModel,
     JointModel,
     Scales,
     Tuning,
     intended_direction,
+    load_feedback,
     motion_direction,
 )
 from stribeck.core.contact import Contact
@@ -151,6 +153,7 @@ class FeedForward:
         self._base = self._initial_tuning(model.joints)
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
         self._rotors: FloatArray = np.array(rotors, dtype=np.float64)
+        self._steepest = self._largest_scales(model, settings)
         self._intended = compiler(
             lambda velocity, error, rate, *own: intended_direction(velocity, error, rate, Tuning(*own)),
             ("velocity", "error", "rate", *vars(Tuning())),
@@ -331,9 +334,10 @@ class FeedForward:
             return np.where(known, gain * self.warmth, min(gain, 1.0) * sure), None
         reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
         learned = gain + led * observer.certainty * (reached - gain)
+        dry_now = np.minimum(observer.scales.dry, self._steepest / max(reached, 1e-9))
         least = sure / SAFETY
         if known.all():
-            return learned, observer.scales
+            return learned, Scales(dry_now, observer.scales.viscous)
         known_shares = Scales(self.tank.share, self.tank.share * observer.met)
         dry, viscous = (
             least + share * (np.maximum(part, least) - least)
@@ -341,7 +345,7 @@ class FeedForward:
         )
         scales = observer.scales
         return np.where(known, learned, SAFETY * min(reached, 1.0)), Scales(
-            np.where(known, scales.dry, dry), np.where(known, scales.viscous, viscous)
+            np.where(known, dry_now, dry), np.where(known, scales.viscous, viscous)
         )
 
     def _bounded(self, torque: FloatArray, direction: FloatArray, led: FloatArray) -> FloatArray:
@@ -402,6 +406,14 @@ class FeedForward:
         width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
         self._steep = friction * loop / inertia
         self.tuning = replace(self._base, error_width=np.maximum(self._base.error_width, width))
+
+    @staticmethod
+    def _largest_scales(model: FrictionModel, settings: Settings) -> FloatArray:
+        """Scales at gain 1 beyond which feed-forward would feed on the friction that it causes itself (n,) [1]."""
+        if settings.effort_meaning == "none":
+            return np.full(len(model.joints), math.inf)
+        slopes = [load_feedback(j.law, j.values, j.max_torque) for j in model.joints]
+        return np.array([LARGEST_FEEDBACK / slope if slope > 0.0 else math.inf for slope in slopes])
 
     def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:
         """Rest and reversals of each joint."""

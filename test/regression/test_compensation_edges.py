@@ -1,4 +1,4 @@
-"""Faults of live compensation that a hostile reviewer found."""
+"""What happened to live compensation at the edges of what it is told; the first line of each test says what must happen."""
 
 import math
 from dataclasses import replace
