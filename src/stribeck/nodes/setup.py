@@ -161,6 +161,11 @@ def compensator_of(
 
     :param dynamics: what friction is learnt from (:func:`learning_of`).
     """
+    if values["goal_topic"].lstrip("/") == "joint_states":
+        raise ConfigError(
+            "goal_topic: /joint_states holds what is measured, and a goal that follows the measurement leads nobody; give "
+            "the topic of the controller's reference"
+        )
     if values["goal_topic"] and values["output_mode"] == "goal_offset":
         raise ConfigError("goal_topic: in output_mode goal_offset the commands are the goals; leave it empty")
     settings = Settings(
