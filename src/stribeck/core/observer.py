@@ -202,8 +202,12 @@ class FrictionObserver:
         self.doubtful: FloatArray = SURE_DEVIATIONS * self._deviations[:, 0] + 0.1
         """How much more friction than estimated there may be at rest, as a share of that identified, (n,)."""
         lower = state[:, :2] - SURE_DEVIATIONS * self._deviations[:, :2]
-        self.surely = Scales(lower[:, 0] - np.abs(state[:, 2]), lower[:, 1])
-        """The lower end of what friction there is, as a share of that identified."""
+        dry = lower[:, 0] - np.abs(state[:, 2])
+        self.surely = Scales(dry, np.minimum(lower[:, 1], dry))
+        """The lower end of what friction there is, as a share of that identified.
+
+        One motion hardly tells the two apart: more viscous than dry friction is no certainty.
+        """
         met = self._fastest / np.maximum(np.abs(self._friction.value[1]), 1e-9)
         self.met: FloatArray = np.minimum(met, 1.0)
         """Share of the viscous friction now that was met while learning: none is known of faster motion, (n,)."""
