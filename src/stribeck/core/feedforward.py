@@ -38,7 +38,7 @@ from stribeck.core.travel import Travel, Turning
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-SAFETY = 0.88
+SAFETY = 0.85
 """Without a goal: this share of the friction that is surely there, at most."""
 
 STICK_TIME = 0.4
