@@ -103,18 +103,15 @@ def test_a_wall_and_a_hand_feel_no_lasting_torque():
 def assert_easy(conditions, figures):
     force = figures["force"][1] / figures["force"][0]
     scales = np.array([c.coulomb_scale for c in conditions])
-    for scale, limit in ((1.0, 0.51), (0.7, 0.75), (1.5, 0.75)):
+    for scale, limit in ((1.0, 0.5), (0.7, 0.75), (1.5, 0.75)):
         assert force[scales == scale].mean() <= limit, scale
         assert force[scales == scale].max() <= 1.0, scale
 
 
 def test_a_hand_guides_with_half_the_force_after_motion():
-    """Force of a hand that guides a joint to and fro and pushes it, after three seconds under goals.
-
-    Aimed at 0.5 with friction as identified; 0.505 is what passivity with friction 10 % lower leaves in these eight seconds.
-    """
-    some = [c for c in guided_later(True) if c.coulomb_scale in (0.7, 1.0, 1.5) and c.hand_speed != 1.0]
-    assert_easy(some, Arena(some, BOTH, 8.0, COARSE).run())
+    """Force of a hand that guides a joint to and fro and pushes it, after three seconds under goals."""
+    some = [c for c in guided_later(True) if c.coulomb_scale in (0.7, 1.0, 1.5)]
+    assert_easy(some, Arena(some, BOTH, 14.0, COARSE).run())
 
 
 @pytest.mark.slow
