@@ -13,7 +13,7 @@ demo: $(VENV)/.fit
 
 # A seven-joint arm, designed motion to identified links, without hardware.
 demo-arm: $(VENV)/.arm
-	$(BIN)/stribeck demo-arm --output build/demo-arm
+	$(BIN)/python examples/arm_demo/demo_arm.py --output build/demo-arm
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist loadfile

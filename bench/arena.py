@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from plants.arm import ArmArena, arms
 from plants.baselines import METHODS
 from plants.conditions import PARTS, SECONDS

@@ -16,20 +16,20 @@ import tempfile
 import time
 from pathlib import Path
 
+import jax
+import numpy as np
+
 import arena
+import arm
 import bus
 import compensation
+import excitation
 import fleet
 import guard
-import jax
 import joints_in_mujoco
-import numpy as np
+import multibody
 import throughput
 from runs import LAW, SERVO, simulated
-
-import arm
-import excitation
-import multibody
 from stribeck.core import Batch, Log, batch_of, simulate
 from stribeck.fit.identify import search, task_for
 from stribeck.fit.objective import split_runs

@@ -5,8 +5,8 @@ from itertools import islice, product
 import numpy as np
 
 from stribeck.core import Log, Setup, law_named, trajectory_named
-from stribeck.core.virtual import Encoder, record
 from stribeck.io.actuators import load_actuator
+from virtual import Encoder, record
 
 LAW = law_named("m6")
 SERVO = load_actuator("xl330")

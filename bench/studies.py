@@ -77,8 +77,8 @@ def work(url: str, seed: int, core: int) -> None:
     """One worker: reads its runs and compiles, says that it is ready, and searches when told to."""
     os.sched_setaffinity(0, {core})
     import numpy as np
-    from runs import LAW, SERVO, simulated
 
+    from runs import LAW, SERVO, simulated
     from stribeck.fit.identify import open_for, search, task_for
     from stribeck.fit.objective import equivalent_error, split_runs
     from stribeck.fit.result import Settings

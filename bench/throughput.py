@@ -57,9 +57,9 @@ def _rates(platform: str) -> dict[str, Any]:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     import jax
     import numpy as np
+
     from run import CANDIDATES, elapsed
     from runs import LAW, SERVO, simulated
-
     from stribeck.core import batch_of
     from stribeck.fit.rollout import Rollout
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.core import Setup, law_named, trajectory_named
-from stribeck.core.virtual import Encoder, record
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import write_bag
+from virtual import Encoder, record
 
 SERVO, LAW = "xl330", "m6"
 LOADS = ((0.1, 0.1), (0.2, 0.1), (0.2, 0.15))  # kg, m: up to 60 % of the stall torque at 5 V

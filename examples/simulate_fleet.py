@@ -20,10 +20,10 @@ import numpy as np
 
 from stribeck.core import Log, Setup, law_named, trajectory_named
 from stribeck.core.friction import friction_budget
-from stribeck.core.virtual import Encoder, record
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import write_bag
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+from virtual import Encoder, record
 
 TRAJECTORIES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")
 GRAVITY = 9.81

@@ -12,7 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
-REAL_TIME = ("faults", "launch", "nodes", "servo", "cli/test_record.py", "cli/test_demo.py")
+REAL_TIME = ("faults", "launch", "nodes", "servo", "emulator", "cli/test_record.py", "cli/test_demo.py")
 """Tests of what has to answer within milliseconds, here."""
 
 TRIES = 3

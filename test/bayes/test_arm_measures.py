@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from heavy_arms import heavy_arm, measured_rows
-from stribeck.arm.design import machine_of
-from stribeck.arm.motion import States
 from stribeck.bayes.arm import ArmDraws
 from stribeck.bayes.arm_measures import Nominal, measures, nominal_of, torques_of
 from stribeck.bayes.knowledge import cad_around
 from stribeck.bayes.likelihood import InertiaPosterior
 from stribeck.bayes.network import inertia_base, link_frames, mechanical_of
+from stribeck.dynamics.motion import States
+from stribeck.dynamics.regressor import machine_of
 
 ARM, ROTORS = heavy_arm(), np.arange(1.0, 7.0)
 

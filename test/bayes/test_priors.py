@@ -9,8 +9,6 @@ from scipy import integrate
 
 from heavy_arms import SHEET, TABLE, heavy_arm
 from helpers import REPOSITORY
-from stribeck.arm.inertia import consistency
-from stribeck.arm.model import load_arm
 from stribeck.bayes.densities import HalfNormal, LogNormal, Normal, TruncatedNormal, Uniform
 from stribeck.bayes.knowledge import PRIORS, cad_around, prior_named, read_table
 from stribeck.bayes.network import (
@@ -24,6 +22,8 @@ from stribeck.bayes.network import (
 )
 from stribeck.bayes.prior import CartesianCom
 from stribeck.bayes.robots import ROBOTS, as_yaml, table_of
+from stribeck.dynamics.inertia import consistency
+from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError
 
 DENSITIES = {

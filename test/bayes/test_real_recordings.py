@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 
 from helpers import DATA, XL330, needs_xl330
-from stribeck.arm.design import machine_of
-from stribeck.arm.model import load_arm
-from stribeck.arm.recordings import read_recordings as read_motion
 from stribeck.bayes.few_data import few_data
 from stribeck.bayes.knowledge import cad
 from stribeck.bayes.ridges import held_correlation, statements
@@ -18,12 +15,15 @@ from stribeck.bayes.servo_priors import servo_prior
 from stribeck.core.friction import law_named
 from stribeck.core.log import Log, batch_of
 from stribeck.core.trajectories import trajectory_named
-from stribeck.core.virtual import Encoder, record
+from stribeck.dynamics.model import load_arm
+from stribeck.dynamics.recordings import read_recordings as read_motion
+from stribeck.dynamics.regressor import machine_of
 from stribeck.fit.rollout import Rollout
 from stribeck.io.actuators import load_actuator
 from stribeck.io.identification_config import identification_config
 from stribeck.io.recordings import read_recordings
 from stribeck.io.robot_config import read_robot
+from virtual import Encoder, record
 
 TX40 = DATA / "tx40"
 needs_tx40 = pytest.mark.skipif(not TX40.is_dir(), reason="the recordings of the TX40 are not here")

@@ -9,7 +9,6 @@ from stribeck.bayes.servo_result import as_json, parameter_file
 from stribeck.core.friction import law_named
 from stribeck.core.log import Setup, batch_of
 from stribeck.core.trajectories import trajectory_named
-from stribeck.core.virtual import Encoder, record
 from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.fit.objective import split_runs
 from stribeck.fit.result import Settings
@@ -21,6 +20,7 @@ from stribeck.io.parameter_file import (
     read_parameter_file,
     write_parameter_file,
 )
+from virtual import Encoder, record
 
 SERVO = load_actuator("xl330")
 LAW = law_named("m1")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from plants.baselines import METHODS, Method
 from plants.joints import Condition
 from plants.loop import Arena

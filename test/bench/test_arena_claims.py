@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from arena import measured
 from plants.arm import ArmArena, ArmCondition
 from plants.baselines import METHODS

@@ -10,6 +10,7 @@ present compensator breaks them within seconds::
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+
 from plants.baselines import TanhMeasured
 from plants.release import RATES, Robot, searched
 

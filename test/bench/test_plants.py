@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from plants.control import is_admitted, reference, spectral_radius
 from plants.friction import FrictionValues, LuGre, MaxwellSlip
 from plants.joints import JOINTS, Condition, Mechanics

@@ -15,10 +15,10 @@ from bags import Bag
 from helpers import REPOSITORY, XL330, needs_xl330
 from recovery import Bench, truth_of, virtual_logs
 from stribeck.cli.main import main
-from stribeck.core.virtual import Encoder
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import write_bag
 from stribeck.io.parameter_file import read_parameter_file
+from virtual import Encoder
 
 SMALL = Bench("mx106", (0.5, 1.5), 0.15, 0.05, (8.0, 32.0), 15.0)
 STEP = 2.0 * np.pi / 4096.0

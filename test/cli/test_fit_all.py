@@ -19,10 +19,10 @@ from stribeck.cli.main import main
 from stribeck.cli.parser import fit_parser
 from stribeck.core import Setup, trajectory_named
 from stribeck.core.friction import law_named
-from stribeck.core.virtual import Encoder, record
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import write_bag
 from stribeck.io.parameter_file import read_parameter_file
+from virtual import Encoder, record
 
 FLEET = """
 output: fits

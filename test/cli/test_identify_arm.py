@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from moving_arms import JOINTS, arm, motion, recording, urdf
-from stribeck.arm.inertia import consistency
-from stribeck.arm.model import load_arm
 from stribeck.cli.main import main
+from stribeck.dynamics.inertia import consistency
+from stribeck.dynamics.model import load_arm
 from stribeck.io.parameter_file import read_parameter_file
 
 ROBOT = """\

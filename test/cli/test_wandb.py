@@ -12,10 +12,10 @@ import pytest
 from helpers import REPOSITORY
 from recovery import truth_of, virtual_logs
 from stribeck.cli.main import main
-from stribeck.core.virtual import Encoder
 from stribeck.io.bag import write_bag
 from stribeck.io.parameter_file import read_parameter_file
 from studies import TINY
+from virtual import Encoder
 
 
 @pytest.fixture(scope="module")

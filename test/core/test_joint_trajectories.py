@@ -7,10 +7,10 @@ import pytest
 
 from helpers import refusal
 from sessions import Follower, drive
-from stribeck.core.directive import Finished
 from stribeck.core.fourier import FourierTrajectory, rest_basis
-from stribeck.core.limits import Joint, Limits, Play, check_plays
-from stribeck.core.session import Session
+from stribeck.session.directive import Finished
+from stribeck.session.limits import Joint, Limits, Play, check_plays
+from stribeck.session.session import Session
 
 LIMITS = Limits(-2.0, 2.0, 12.5, 150.0)
 JOINTS = (Joint("elbow", LIMITS, center=0.4, scale=0.5), Joint("wrist", LIMITS, center=-0.2, scale=-2.0))

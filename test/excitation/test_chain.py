@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from small_arm import URDF
-from stribeck.arm.model import ArmModel, load_arm
+from stribeck.dynamics.model import ArmModel, load_arm
 from stribeck.excitation.chain import chain_of, motion, regressor, torques
 from stribeck.io.robot_config import example_robots
 

@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 from small_arm import URDF
-from stribeck.arm.model import load_arm
+from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError
 from stribeck.excitation.chain import chain_of, frames
 from stribeck.excitation.clearance import bodies_of, clearances, segment_distance

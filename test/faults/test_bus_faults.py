@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from driving import config_for, drive, emulated, emulator_process, events, valid_samples, wait_for
-from stribeck.servo.device import EmulatedServo
+from stribeck.emulator.device import EmulatedServo
+from stribeck.emulator.emulator import EmulatedBus
 from stribeck.servo.driver import Driver, Sample
-from stribeck.servo.emulator import EmulatedBus
 
 RATE = 200.0
 NOISE = {
@@ -190,7 +190,7 @@ def test_a_killed_program_leaves_the_servo_to_its_watchdog() -> None:
     """kill -9 of the driving process in mid-motion: the watchdog stops the servo within 200 ms."""
     servo = emulated("xl330")[0]
     with EmulatedBus([servo]) as bus:
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1] / "support")}
         child = subprocess.Popen(
             [sys.executable, "-c", DRIVING, bus.path], stdout=subprocess.PIPE, text=True, env=environment
         )

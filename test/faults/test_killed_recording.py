@@ -22,7 +22,7 @@ SECONDS = 3.0
 
 def started(bag: Path) -> subprocess.Popen[str]:
     """A child that records."""
-    child = REPOSITORY / "test" / "recording_child.py"
+    child = REPOSITORY / "test" / "support" / "recording_child.py"
     command = [sys.executable, str(child), str(bag)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -24,10 +24,10 @@ from recording_nodes import (
     setup,
     stamps_in,
 )
+from stribeck.emulator.emulator import EmulatedBus
 from stribeck.io.recordings import read_recordings
 from stribeck.io.storage import read_messages
 from stribeck.nodes.messages import decoded, telemetry_topics
-from stribeck.servo.emulator import EmulatedBus
 
 SECOND = 1_000_000_000
 

@@ -16,7 +16,10 @@ from stribeck.fit.cluster import cluster_at, local_cluster, run_on_cluster
 
 @pytest.fixture(scope="module")
 def client():
-    environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY / 'test'}"}
+    environment = {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY / 'test' / 'support'}",
+    }
     with local_cluster(2, 2, environment) as found:
         yield found
 

@@ -8,7 +8,6 @@ import pytest
 from helpers import XL330, needs_xl330
 from recovery import MX106, Bench, truth_of, virtual_logs
 from stribeck.core import Series, law_named
-from stribeck.core.virtual import Encoder, record
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.fit.acceptance import check_freed
 from stribeck.fit.identify import errors_of, identify, snapshot, task_for
@@ -17,6 +16,7 @@ from stribeck.fit.result import Settings
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 from stribeck.io.recordings import read_recordings
+from virtual import Encoder, record
 
 STEP = 2.0 * np.pi / 4096.0
 SMALL = Bench("mx106", (0.5, 1.5), 0.15, 0.05, (8.0, 32.0), 15.0)

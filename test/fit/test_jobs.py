@@ -33,7 +33,7 @@ def of_another_program(folder: Path, job: str) -> subprocess.Popen[str]:
         "if __name__ == '__main__':\n"
         f"    print([(ended.value, ended.attempts) for ended in run_in_processes([{job}], 1, 0)])\n"
     )
-    path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY / "test")])
+    path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY / "test" / "support")])
     environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.Popen([sys.executable, script], env=environment, stdout=subprocess.PIPE, text=True)
 

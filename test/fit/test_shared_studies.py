@@ -24,7 +24,6 @@ from databases import postgres, postgres_binaries
 from driving import wait_for
 from helpers import REPOSITORY, refusal
 from recovery import truth_of, virtual_logs
-from stribeck.core.virtual import Encoder
 from stribeck.errors import MissingDependencyError
 from stribeck.fit.identify import identify, open_for, search
 from stribeck.fit.rollout import Meter
@@ -33,6 +32,7 @@ from stribeck.fit.search import Incumbent
 from stribeck.fit.study import canonical, close_storage, open_study, storage_for
 from stribeck.fit.trials import Sample, StudyTrials, TableTrials, trials_of
 from studies import TINY, best_of, tiny_task, trials_in
+from virtual import Encoder
 
 DISTRIBUTIONS = {"kt": FloatDistribution(0.1, 2.0), "R": FloatDistribution(1.0, 5.0)}
 
@@ -162,8 +162,8 @@ def test_a_worker_that_is_killed_costs_its_batch_and_no_more(logs, new_rollout, 
     """kill -9 in the middle of its work: the other ends the study, with every trial, none running, and the best."""
     url, trials, rollout, killed_at = server(), 3_200, new_rollout(), []
     task = cma(logs, url, trials, join=True)
-    code = REPOSITORY / "test" / "study_worker_child.py"
-    path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY / "test")])
+    code = REPOSITORY / "test" / "support" / "study_worker_child.py"
+    path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY / "test" / "support")])
     child = subprocess.Popen([sys.executable, code, url, str(trials)], env={**os.environ, "PYTHONPATH": path})
 
     def watch(incumbent):

@@ -9,11 +9,11 @@ import optuna
 import pytest
 
 from recovery import truth_of, virtual_logs
-from stribeck.core.virtual import Encoder
 from stribeck.errors import StudyError
 from stribeck.fit.identify import identify
 from stribeck.fit.sampling import sampler_for
 from studies import TINY, tiny_task, trials_in
+from virtual import Encoder
 
 
 @pytest.fixture(scope="module")

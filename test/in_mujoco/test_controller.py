@@ -9,11 +9,11 @@ from pendulums import SMALL, bench_of, model_of, mujoco, parameters_of, played, 
 from stribeck.core import LAWS, Setup, law_named
 from stribeck.core.bench import STANDARD_GRAVITY, Pendulum
 from stribeck.core.friction import friction_budget
+from stribeck.emulator.joint import EmulatedJoint, Firmware
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.mujoco import Controller, Servo
-from stribeck.servo.joint import EmulatedJoint, Firmware
 
 HINGE = '<body><joint name="{name}" type="{kind}" axis="0 1 0" {more}/><geom size="0.02" mass="0.1" pos="0 0 -0.1"/>{inner}</body>'
 M6 = parameters_of("xl330", "m6")

@@ -339,7 +339,7 @@ def test_a_full_disk_is_one_clear_error_and_what_it_holds_comes_back(tmp_path, s
     """A limit on the size of files stands for it; the error says where, why, and what becomes of it."""
     bag, limit = tmp_path / "bag", 100_000
     command = [sys.executable, "-c", textwrap.dedent(FULL_DISK), str(limit), str(seconds), str(bag)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1] / "support")}
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
     assert result.returncode == 1, result.stderr
     assert result.stderr == ""

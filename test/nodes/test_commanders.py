@@ -19,14 +19,10 @@ from sensor_msgs.msg import JointState
 from fake_robot import FakeRobot
 from helpers import refusal
 from stribeck.core.bench import Pendulum
-from stribeck.core.directive import SessionOptions
 from stribeck.core.fourier import FourierTrajectory, rest_basis
-from stribeck.core.limits import Joint, Limits, Play
 from stribeck.core.trajectories import Trajectory
 from stribeck.io.bag import read_bag
 from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES
-from stribeck.io.session_bags import BenchJoint, Outcome
-from stribeck.io.session_config import SessionConfig
 from stribeck.nodes import commanders
 from stribeck.nodes.commanders import (
     ActionCommander,
@@ -39,6 +35,10 @@ from stribeck.nodes.excitation_setup import Excitation
 from stribeck.nodes.messages import HAS_CONTROL_MSGS, seconds
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.recording import contract_topics
+from stribeck.session.bags import BenchJoint, Outcome
+from stribeck.session.config import SessionConfig
+from stribeck.session.directive import SessionOptions
+from stribeck.session.limits import Joint, Limits, Play
 
 WAVE = Trajectory("wave", "ends at full speed", 1.3, lambda t: 0.5 * np.sin(4.0 * t))
 LONG = replace(WAVE, name="long", duration=20.0)

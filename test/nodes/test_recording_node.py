@@ -24,7 +24,7 @@ RATE = 200.0
 RUN = 6.0
 """What a trajectory lasts [s]."""
 
-CHILD = REPOSITORY / "test" / "servo_node_child.py"
+CHILD = REPOSITORY / "test" / "support" / "servo_node_child.py"
 
 
 @pytest.mark.parametrize("runs", [1, pytest.param(10, marks=pytest.mark.slow)])

@@ -21,9 +21,9 @@ from std_srvs.srv import SetBool, Trigger
 
 from driving import emulated
 from exciting import record_yaml
+from stribeck.emulator.emulator import EmulatedBus
 from stribeck.nodes.messages import seconds, telemetry_topics
 from stribeck.nodes.servo import ServoNode, telemetry_type
-from stribeck.servo.emulator import EmulatedBus
 
 COUNT = 2.0 * math.pi / 4096.0
 

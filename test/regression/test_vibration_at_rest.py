@@ -7,9 +7,9 @@ length.
 
 import numpy as np
 import pytest
+
 from plants.joints import Condition
 from plants.release import Push, Pushed, Robot, judged, ours, simulated
-
 from stribeck.core.travel import Turning
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from driving import BAUD, bus_for, emulated, emulated_one, expected, wait_for
 from helpers import assert_clear, refusal
+from stribeck.emulator.emulator import EmulatedBus
+from stribeck.emulator.faults import Fault, parse_fault
 from stribeck.errors import ConfigError, ServoError
 from stribeck.servo.bus import Bus, without_watchdog
 from stribeck.servo.checks import SIGNALS, check_rate, cycle_bytes, cycle_time
-from stribeck.servo.emulator import EmulatedBus
-from stribeck.servo.faults import Fault, parse_fault
 from stribeck.servo.link import Latency, Link
 from stribeck.servo.port import Port, PortLostError, set_low_latency
 from stribeck.servo.remote import RemoteServo, Servo

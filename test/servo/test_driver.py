@@ -12,12 +12,12 @@ import pytest
 from driving import config_for, drive, emulated, events, valid_samples, wait_for
 from helpers import refusal
 from stribeck.core.bench import Pendulum
+from stribeck.emulator.emulator import EmulatedBus
+from stribeck.emulator.faults import Fault
 from stribeck.errors import ServoError
 from stribeck.io.actuators import load_actuator
 from stribeck.servo.config import driver_config, read_driver_config
 from stribeck.servo.driver import Driver
-from stribeck.servo.emulator import EmulatedBus
-from stribeck.servo.faults import Fault
 
 PATIENT = {"command_timeout": 2.0, "silence_timeout": 0.5, "watchdog": 2.0}
 """For tests of something else: a machine that is busy with other tests may stand still for a while."""

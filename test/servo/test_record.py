@@ -9,23 +9,23 @@ import pytest
 
 from helpers import refusal
 from stribeck.core.bench import Pendulum
-from stribeck.core.directive import SessionOptions
 from stribeck.core.joint_map import JointMap
-from stribeck.core.limits import Joint, Limits, Play
 from stribeck.core.trajectories import Trajectory
+from stribeck.emulator.device import EmulatedServo
+from stribeck.emulator.emulator import EmulatedBus
+from stribeck.emulator.faults import parse_fault
 from stribeck.io.bag import read_bag
 from stribeck.io.messages import contract_types
-from stribeck.io.session_config import SessionConfig
 from stribeck.io.storage import read_messages
 from stribeck.servo.config import DriverConfig, JointConfig
-from stribeck.servo.device import EmulatedServo
 from stribeck.servo.driver import Driver
-from stribeck.servo.emulator import EmulatedBus
-from stribeck.servo.faults import parse_fault
 from stribeck.servo.record import Recording, hanging_warnings
 from stribeck.servo.record_config import RecordConfig
 from stribeck.servo.remote import Servo
 from stribeck.servo.tables import model_named
+from stribeck.session.config import SessionConfig
+from stribeck.session.directive import SessionOptions
+from stribeck.session.limits import Joint, Limits, Play
 
 LOADS = (Pendulum(0.1, 0.1, 0.02), Pendulum(0.05, 0.12, 0.02))
 WAVE = Trajectory("wave", "a short wave", 1.3, lambda t: 0.6 * np.sin(4.0 * t))

@@ -9,9 +9,9 @@ import yaml
 from helpers import REPOSITORY, refusal
 from stribeck.core.bench import Pendulum
 from stribeck.core.trajectories import TRAJECTORIES
-from stribeck.io.session_config import JOINT_KEYS, LIMIT_KEYS
 from stribeck.servo.config import OPTIONS
 from stribeck.servo.record_config import OWN_KEYS, read_record_config
+from stribeck.session.config import JOINT_KEYS, LIMIT_KEYS
 
 EXAMPLES = ["record.yaml", "record_xl330.yaml"]
 

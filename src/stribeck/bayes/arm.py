@@ -10,11 +10,11 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.motion import Motion
 from stribeck.bayes import metropolis, nuts
 from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior
 from stribeck.bayes.network import LINK_NAMES, Mechanical, moments, to_standard
 from stribeck.bayes.sampling import Draws, Progress, silent
+from stribeck.dynamics.motion import Motion
 from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.base_parameters import BaseParameters
-from stribeck.arm.design import Machine, design
-from stribeck.arm.inertia import consistency
-from stribeck.arm.model import INERTIALS, ArmModel
-from stribeck.arm.motion import Motion
 from stribeck.bayes.arm import ArmDraws
 from stribeck.bayes.likelihood import TorquePosterior
 from stribeck.bayes.measures import cosine_similarity, mae, mechanical_cosine, mechanical_mae, rmse
 from stribeck.bayes.network import Mechanical, mechanical_of
+from stribeck.dynamics.base_parameters import BaseParameters
+from stribeck.dynamics.inertia import consistency
+from stribeck.dynamics.model import INERTIALS, ArmModel
+from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.regressor import Machine, design
 from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]

@@ -13,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.uncertainty import autoregressive_covariance, highest_order
+from stribeck.dynamics.uncertainty import autoregressive_covariance, highest_order
 from stribeck.fit.uncertainty import correlation_time
 
 Array = npt.NDArray[np.float64]
 
 
 def effective_samples(residual: Array) -> float:
-    """Effective samples of one series (N,), by the autoregressive model of :mod:`stribeck.arm.uncertainty`; at least 2."""
+    """Effective samples of one series (N,), by the autoregressive model of :mod:`stribeck.dynamics.uncertainty`; at least 2."""
     count = len(residual)
     seen = np.array([residual[k:] @ residual[: count - k] / count for k in range(1 + highest_order(count))])
     found = autoregressive_covariance(seen, count, count)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.design import Machine, design, structural_base
-from stribeck.arm.least_squares import fit_linear, fit_rows
-from stribeck.arm.motion import Motion, motion_of
-from stribeck.arm.recordings import Recording
-from stribeck.arm.scores import scores
 from stribeck.bayes.arm import ArmDraws, infer
 from stribeck.bayes.likelihood import torque_posterior
 from stribeck.bayes.network import link_frames
 from stribeck.bayes.prior import ArmPrior
+from stribeck.dynamics.least_squares import fit_linear, fit_rows
+from stribeck.dynamics.motion import Motion, motion_of
+from stribeck.dynamics.recordings import Recording
+from stribeck.dynamics.regressor import Machine, design, structural_base
+from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.identification_config import Protocol
 

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.inertia import nearest_consistent
-from stribeck.arm.model import ArmModel
 from stribeck.bayes.densities import LogNormal, Normal, TruncatedNormal, Uniform
 from stribeck.bayes.network import Mechanical, mechanical_of, translations
 from stribeck.bayes.prior import ArmPrior, CartesianCom, SphericalCom, TotalMass
+from stribeck.dynamics.inertia import nearest_consistent
+from stribeck.dynamics.model import ArmModel
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.files import shared_directory

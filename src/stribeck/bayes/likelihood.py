@@ -16,14 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.design import Machine, design
-from stribeck.arm.motion import Motion
 from stribeck.bayes.densities import TruncatedNormal
 from stribeck.bayes.discrepancy import effective_samples
 from stribeck.bayes.laplace import modes
 from stribeck.bayes.network import moments, to_standard
 from stribeck.bayes.prior import ArmPrior
 from stribeck.bayes.sampling import Target
+from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.regressor import Machine, design
 
 Array = npt.NDArray[np.float64]
 
@@ -165,7 +165,7 @@ class TorquePosterior:
         return to_standard(self.frames)
 
     def linear(self, x: Any) -> Any:
-        """Parameters that torques are linear in, in the order of :func:`~stribeck.arm.design.design`, (…, p)."""
+        """Parameters that torques are linear in, in the order of :func:`~stribeck.dynamics.regressor.design`, (…, p)."""
         both = moments(self.prior.mechanical(x[..., : self.prior.dimension])) @ self._standard.T
         n, friction = len(self.machine.joints), self.friction(x)
         inertials, motor = both[..., :-n], both[..., -n:]

@@ -2,7 +2,7 @@ r"""From mechanical parameters of the links to what is measured: the algebraic e
 
 Per link: mass m, centre of mass c and inertia I about it, both in axes whose z points along the link's translation to the
 next joint, and the inertia J that the motor adds to its joint. Inertias of the axes, :math:`X = Y(q)\,\Lambda(\delta)`, and
-joint torques are linear in the standard inertial parameters :math:`\pi(\delta)` of :mod:`stribeck.arm.model` and in J.
+joint torques are linear in the standard inertial parameters :math:`\pi(\delta)` of :mod:`stribeck.dynamics.model` and in J.
 
 Source: Reiners, Trinh et al., "Zero-Shot Parameter Learning of Robot Dynamics" (seed 003), §II-A. There Λ of one robot is
 typed in; here it follows from the URDF.
@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.base_parameters import BaseParameters, base_parameters
-from stribeck.arm.inertia import about_com, inertials_of
-from stribeck.arm.model import INERTIALS, ArmModel
+from stribeck.dynamics.base_parameters import BaseParameters, base_parameters
+from stribeck.dynamics.inertia import about_com, inertials_of
+from stribeck.dynamics.model import INERTIALS, ArmModel
 from stribeck.excitation.chain import chain_of
 
 Array = npt.NDArray[np.float64]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.inertia import about_com
-from stribeck.arm.model import INERTIALS, ArmModel
 from stribeck.bayes.knowledge import Table, reach_of
 from stribeck.bayes.network import link_frames
+from stribeck.dynamics.inertia import about_com
+from stribeck.dynamics.model import INERTIALS, ArmModel
 
 Array = npt.NDArray[np.float64]
 

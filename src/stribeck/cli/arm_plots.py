@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import signal
 
-from stribeck.arm.full import FullFit
-from stribeck.arm.identify import Scored
-from stribeck.arm.joint_friction import friction_curve
-from stribeck.arm.motion import Motion
-from stribeck.arm.residuals import explain
-from stribeck.arm.scores import scores
+from stribeck.dynamics.full_fit import FullFit
+from stribeck.dynamics.identify import Scored
+from stribeck.dynamics.joint_friction import friction_curve
+from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.residuals import explain
+from stribeck.dynamics.scores import scores
 from stribeck.io.robot_config import RobotConfig
 from stribeck.report.arm_figures import (
     FrictionDrawing,

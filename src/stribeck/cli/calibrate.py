@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.arm.calibrated_chain import calibrated_chain
-from stribeck.arm.calibration import Calibration, calibrate
-from stribeck.arm.calibration_config import CalibrationConfig, nominal_chain, read_calibration
-from stribeck.arm.calibration_data import MeasuredPoses, check_same_base, find_sets, read_poses
-from stribeck.arm.calibration_file import parameter_entries, write_calibration
-from stribeck.arm.kinematics import Chain
-from stribeck.arm.robust_fit import PointData
 from stribeck.cli.select_poses import CHOSEN, d_optimal_rows, result_path, select_poses
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, OutputError
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.robot_config import RobotConfig, read_robot
+from stribeck.kinematics.calibrated_chain import calibrated_chain
+from stribeck.kinematics.calibration import Calibration, calibrate
+from stribeck.kinematics.chain import Chain
+from stribeck.kinematics.config import CalibrationConfig, nominal_chain, read_calibration
+from stribeck.kinematics.data import MeasuredPoses, check_same_base, find_sets, read_poses
+from stribeck.kinematics.result_file import parameter_entries, write_calibration
+from stribeck.kinematics.robust_fit import PointData
 
 SCHEMA = 1
 RESULT = "calibration.json"
@@ -264,7 +264,7 @@ def _write(
 
 def _write_urdf(target: Path, nominal: Path, best: Calibration, fit: str, data: PointData) -> None:
     """A calibrated URDF. It has no place for gains and deflections: the geometry is fitted without them."""
-    from stribeck.arm.urdf_chain import write_calibrated_urdf  # Pinocchio only where a URDF is written
+    from stribeck.kinematics.urdf import write_calibrated_urdf  # Pinocchio only where a URDF is written
 
     model = best.model
     plain = calibrate(model.chain, model.markers, data, fits=[fit], extra=(), gravity=model.gravity)[fit]

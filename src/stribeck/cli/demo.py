@@ -31,12 +31,13 @@ from stribeck.cli.demo_stage import (
     troupe,
     truth,
 )
+from stribeck.cli.demo_trajectories import SHOWCASES, glide
 from stribeck.cli.evaluate import evaluation
 from stribeck.cli.main import STARTED, main
 from stribeck.cli.table import print_table
 from stribeck.core.bench import Pendulum
 from stribeck.core.compensation import JointModel
-from stribeck.core.showcase import SHOWCASES, glide
+from stribeck.emulator.emulator import EmulatedBus
 from stribeck.errors import OutputError, StribeckError
 from stribeck.fit.assessment import Recordings
 from stribeck.io.bag import EVERY_JOINT
@@ -45,7 +46,6 @@ from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
 from stribeck.nodes.demo import DemoController, NaiveCompensator, SessionWatcher, Spinner, Trace
 from stribeck.report.figures import CompensationDrawing, draw_compensation, save
-from stribeck.servo.emulator import EmulatedBus
 
 SCHEMA = 1
 LAW = "m6"

@@ -15,11 +15,11 @@ from typing import Any
 
 from stribeck.core.bench import Pendulum
 from stribeck.core.friction import law_named
+from stribeck.emulator.device import EmulatedServo
+from stribeck.emulator.joint import published_parameters
 from stribeck.errors import StribeckError
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.nodes.transport import stay_on_this_machine
-from stribeck.servo.device import EmulatedServo
-from stribeck.servo.joint import published_parameters
 
 SERVO = "xl330"
 SUPPLY = 5.0

@@ -14,13 +14,13 @@ import numpy as np
 
 from stribeck.cli.inputs import as_number, assignments, warn
 from stribeck.core.bench import Pendulum
+from stribeck.emulator.device import EmulatedServo
+from stribeck.emulator.emulator import EmulatedBus
+from stribeck.emulator.faults import parse_fault
+from stribeck.emulator.joint import BARE, published_parameters
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
-from stribeck.servo.device import EmulatedServo
-from stribeck.servo.emulator import EmulatedBus
-from stribeck.servo.faults import parse_fault
-from stribeck.servo.joint import BARE, published_parameters
 from stribeck.servo.tables import model_named
 
 T = TypeVar("T")

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from stribeck.arm.model import load_arm
 from stribeck.cli.inputs import check_distinct, warn
 from stribeck.cli.main import INTERRUPTED, STARTED
 from stribeck.cli.table import print_table
 from stribeck.core.fourier import FourierTrajectory
+from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError, OutputError
 from stribeck.excitation.check import Report, check
 from stribeck.excitation.criterion import Criterion

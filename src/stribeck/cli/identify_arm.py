@@ -12,19 +12,19 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from stribeck.arm.design import Machine, machine_of
-from stribeck.arm.full import FullFit
-from stribeck.arm.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
-from stribeck.arm.joint_files import ACTUATORS, joint_files
-from stribeck.arm.least_squares import LinearFit
-from stribeck.arm.model import load_arm
-from stribeck.arm.plausibility import check_positions, check_torques
-from stribeck.arm.recordings import Recording, read_recordings
-from stribeck.arm.residuals import explain
-from stribeck.arm.urdf import urdf_with_inertials
 from stribeck.cli.arm_plots import draw
 from stribeck.cli.inputs import warn
 from stribeck.cli.table import print_table
+from stribeck.dynamics.full_fit import FullFit
+from stribeck.dynamics.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
+from stribeck.dynamics.joint_files import ACTUATORS, joint_files
+from stribeck.dynamics.least_squares import LinearFit
+from stribeck.dynamics.model import load_arm
+from stribeck.dynamics.plausibility import check_positions, check_torques
+from stribeck.dynamics.recordings import Recording, read_recordings
+from stribeck.dynamics.regressor import Machine, machine_of
+from stribeck.dynamics.residuals import explain
+from stribeck.dynamics.urdf import urdf_with_inertials
 from stribeck.errors import ConfigError, OutputError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, write_atomically

@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from stribeck.cli.parser import build_parser
 from stribeck.errors import MissingDependencyError, StribeckError
@@ -44,8 +44,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     :returns: 0 done, 1 a clear error, 2 wrong usage (through argparse), 130 interrupted.
     """
     arguments = build_parser().parse_args(_with_dashes(sys.argv[1:] if argv is None else argv))
+    return exit_code(lambda: _run(arguments))
+
+
+def exit_code(command: Callable[[], int]) -> int:
+    """The exit code of a command; an error is one line on stderr.
+
+    :param command: does the work and returns its exit code.
+    :returns: its code, 1 for an error, 130 when interrupted.
+    """
     try:
-        return _run(arguments)
+        return command()
     except StribeckError as error:
         print(f"stribeck: {' '.join(str(error).split())}", file=sys.stderr)
         return FAILED

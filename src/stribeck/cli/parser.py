@@ -68,12 +68,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     estimate(_verb(verbs, "estimate", "estimate", "parameters of a mechanism from its recorded motion"))
     _demo(_verb(verbs, "demo", "demo", "the whole loop on emulated servos, through ROS 2 nodes"))
-    _demo_arm(
-        _verb(verbs, "demo-arm", "demo_arm", "an arm that is not there: design, motion, identification")
-    )
-    _validate_2r(
-        _verb(verbs, "validate-2r", "validate_2r", "laws of pendulums, tried on a simulated arm of two links")
-    )
     return parser
 
 
@@ -489,59 +483,6 @@ def _demo(parser: argparse.ArgumentParser) -> None:
         help="folder for the results (default: stribeck-demo)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="figures for scripts")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
-
-
-def _demo_arm(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("stribeck-demo-arm"),
-        metavar="DIR",
-        help="folder for the results (default: stribeck-demo-arm)",
-    )
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-
-
-def _validate_2r(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--servos",
-        choices=("mx", "erob"),
-        default="mx",
-        help="the arm: Dynamixel MX-106 and MX-64, or eRob80 1:100 and 1:50 (default: mx)",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("stribeck-validate-2r"),
-        metavar="DIR",
-        help="folder for the results (default: stribeck-validate-2r)",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="figures for scripts")
-    parser.add_argument(
-        "--models",
-        type=choices_of(tuple(LAWS)),
-        default=tuple(LAWS),
-        metavar="LIST",
-        help="laws (default: all)",
-    )
-    parser.add_argument(
-        "--paths",
-        type=choices_of(("circle", "square", "square_wave", "triangular_wave")),
-        default=(),
-        metavar="LIST",
-        help="circle,square,square_wave,triangular_wave (default: all)",
-    )
-    parser.add_argument(
-        "--params", type=Path, metavar="DIR", help="try SERVO/LAW.json of this folder instead of fitting"
-    )
-    parser.add_argument(
-        "--runs", type=count, default=100, metavar="N", help="pendulum runs of each servo (default: 100)"
-    )
-    parser.add_argument(
-        "--trials", type=count, default=60_000, metavar="N", help="evaluations of each fit (default: 60000)"
-    )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="(default: 0)")
 
 

@@ -16,13 +16,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from stribeck.arm.base_parameters import BaseParameters
-from stribeck.arm.design import Machine, machine_of
-from stribeck.arm.least_squares import fit_rows
-from stribeck.arm.model import ArmModel, load_arm
-from stribeck.arm.motion import Motion, motion_of
-from stribeck.arm.recordings import Recording, read_recordings
-from stribeck.arm.scores import scores
 from stribeck.bayes.arm import ArmDraws, Posterior, infer, zero_shot
 from stribeck.bayes.arm_measures import measures, nominal_of, torques_of
 from stribeck.bayes.diagnostics import Summary, summarise, write_netcdf
@@ -35,6 +28,13 @@ from stribeck.bayes.prior import ArmPrior
 from stribeck.bayes.robots import total_mass
 from stribeck.cli.posterior import Array, Watch, print_summary
 from stribeck.cli.table import print_table
+from stribeck.dynamics.base_parameters import BaseParameters
+from stribeck.dynamics.least_squares import fit_rows
+from stribeck.dynamics.model import ArmModel, load_arm
+from stribeck.dynamics.motion import Motion, motion_of
+from stribeck.dynamics.recordings import Recording, read_recordings
+from stribeck.dynamics.regressor import Machine, machine_of
+from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config

@@ -12,7 +12,6 @@ from types import FrameType
 
 from stribeck.cli.inputs import warn
 from stribeck.cli.main import DONE, INTERRUPTED
-from stribeck.core.directive import Directive
 from stribeck.core.log import MINIMUM_DURATION
 from stribeck.errors import ServoError
 from stribeck.io.files import check_writable
@@ -20,6 +19,7 @@ from stribeck.servo.checks import Report
 from stribeck.servo.driver import Driver, Sample
 from stribeck.servo.record import Outcome, Recording, hanging_warnings
 from stribeck.servo.record_config import RecordConfig, read_record_config
+from stribeck.session.directive import Directive
 
 BAR = 30
 """Width of the progress bar."""

@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.alignment import align
-from stribeck.arm.calibration_config import CalibrationConfig
-from stribeck.arm.calibration_data import (
+from stribeck.io.files import write_atomically
+from stribeck.kinematics.alignment import align
+from stribeck.kinematics.chain import Chain
+from stribeck.kinematics.config import CalibrationConfig
+from stribeck.kinematics.data import (
     JOINTS,
     MeasuredPoses,
     find_sets,
     read_joints,
     read_poses,
 )
-from stribeck.arm.kinematic_model import GEOMETRY, KinematicModel, candidate_terms
-from stribeck.arm.kinematics import Chain
-from stribeck.arm.pose_selection import PoseChoice, choose_poses, information_rows
-from stribeck.io.files import write_atomically
+from stribeck.kinematics.model import GEOMETRY, KinematicModel, candidate_terms
+from stribeck.kinematics.pose_selection import PoseChoice, choose_poses, information_rows
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -5,7 +5,7 @@ that move a frame i: angular velocity :math:`\omega_i = \sum_k z_k \dot q_k`, an
 :math:`\alpha_i`, and the acceleration of its origin less gravity, :math:`a_i`. Force and moment of a link are linear
 in its ten inertial parameters, and the torque of joint j is that of all links behind it,
 :math:`\tau_j = \sum_{i \ge j} z_j \cdot (n_i + (p_i - p_j) \times f_i)`.
-Parameters and their order are those of :mod:`stribeck.arm.model`.
+Parameters and their order are those of :mod:`stribeck.dynamics.model`.
 
 Arrays have their components first and the N times last: (3, n, N), so that one loop runs over the times.
 """
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pinocchio as pin
 
-from stribeck.arm.model import INERTIALS, ArmModel
+from stribeck.dynamics.model import INERTIALS, ArmModel
 
 Array = npt.NDArray[np.float64]
 

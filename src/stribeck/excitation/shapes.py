@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pinocchio as pin
 from scipy import optimize
 
-from stribeck.arm.model import ArmModel
+from stribeck.dynamics.model import ArmModel
 from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]

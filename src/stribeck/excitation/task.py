@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.arm.base_parameters import BaseParameters, structural_base_parameters
-from stribeck.arm.model import ArmModel
 from stribeck.core.fourier import Basis, FourierTrajectory, basis, grid_factor, rest_basis
+from stribeck.dynamics.base_parameters import BaseParameters, structural_base_parameters
+from stribeck.dynamics.model import ArmModel
 from stribeck.errors import ConfigError
 from stribeck.excitation.chain import Chain, chain_of
 from stribeck.excitation.clearance import Bodies, bodies_of

@@ -22,13 +22,13 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from stribeck.core.directive import Directive, Plan
-from stribeck.core.limits import Joint
-from stribeck.core.plans import hold, with_rest
-from stribeck.core.session import Session
 from stribeck.errors import MissingDependencyError, ServoError
 from stribeck.io.messages import joint_state
 from stribeck.nodes.messages import HAS_CONTROL_MSGS, seconds
+from stribeck.session.directive import Directive, Plan
+from stribeck.session.limits import Joint
+from stribeck.session.plans import hold, with_rest
+from stribeck.session.session import Session
 
 PLAN_STEP = 0.02
 """Between the points of a trajectory [s]: the cubics between them are within 0.01 mrad of all of ours."""

@@ -16,12 +16,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from stribeck.core.directive import Directive
-from stribeck.core.limits import Joint
 from stribeck.errors import ServoError, StribeckError
 from stribeck.io.files import check_writable
 from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES, Topic
-from stribeck.io.session_bags import Outcome
 from stribeck.nodes.base import ServiceNode, run, steady
 from stribeck.nodes.commanders import (
     ActionCommander,
@@ -37,6 +34,9 @@ from stribeck.nodes.parameters import EXCITATION
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.recording import OFFERS_PERIOD, Hearing, contract_topics
 from stribeck.nodes.recording import TELEMETRY as TELEMETRY_TOPICS
+from stribeck.session.bags import Outcome
+from stribeck.session.directive import Directive
+from stribeck.session.limits import Joint
 
 PROGRESS_PERIOD = 0.2
 TELEMETRY_PERIOD = 0.05

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stribeck.core.limits import Joint, check_plays, extent, followed
 from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.actuators import load_actuator
-from stribeck.io.session_bags import BenchJoint
-from stribeck.io.session_config import JOINT_KEYS, SessionConfig, session_config
 from stribeck.servo.record_config import read_record_config
+from stribeck.session.bags import BenchJoint
+from stribeck.session.config import JOINT_KEYS, SessionConfig, session_config
+from stribeck.session.limits import Joint, check_plays, extent, followed
 
 RATE = 200.0
 """Goals per second, where nobody says [Hz]."""

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.directive import Directive
-from stribeck.core.known import Known
-from stribeck.core.session import Session
 from stribeck.errors import ServoError, StribeckError
 from stribeck.io.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, RawMessage, Topic
 from stribeck.io.run_writer import RunWriter
-from stribeck.io.session_bags import Outcome, SessionBags
 from stribeck.nodes.base import Level
 from stribeck.nodes.commanders import Commander, Waiting
 from stribeck.nodes.excitation_setup import Excitation
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.servo.record import hanging_warnings
 from stribeck.servo.sample_messages import ENCODERS
+from stribeck.session.bags import Outcome, SessionBags
+from stribeck.session.directive import Directive
+from stribeck.session.joint_state_buffer import Known
+from stribeck.session.session import Session
 
 
 @dataclass(frozen=True)

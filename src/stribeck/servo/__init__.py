@@ -1,1 +1,1 @@
-"""Servos: control tables as data, the bus, what makes it safe, and an emulated servo."""
+"""Dynamixel servos: control tables as data, the bus, and the driver that makes it safe."""

@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.directive import Directive
-from stribeck.core.known import Known
-from stribeck.core.session import Session
 from stribeck.io.messages import BENCH, DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
 from stribeck.io.run_writer import RunWriter
-from stribeck.io.session_bags import Outcome, SessionBags
 from stribeck.servo.driver import Driver, Sample
 from stribeck.servo.record_config import RecordConfig
 from stribeck.servo.sample_messages import SampleMessages
+from stribeck.session.bags import Outcome, SessionBags
+from stribeck.session.directive import Directive
+from stribeck.session.joint_state_buffer import Known
+from stribeck.session.session import Session
 
 __all__ = ["Outcome", "Recording", "hanging_warnings"]
 

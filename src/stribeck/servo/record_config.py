@@ -1,7 +1,7 @@
 """``record.yaml``: servos on a bus, what to play on them, and where the bags go. Read strictly.
 
 The file is a driver's configuration (:mod:`stribeck.servo.config`) whose joints also say what
-:mod:`stribeck.io.session_config` needs, with ``plays``, ``soft_start``, ``output`` and
+:mod:`stribeck.session.config` needs, with ``plays``, ``soft_start``, ``output`` and
 ``supply_voltage`` beside them. ``config/record.yaml`` explains every key.
 """
 
@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stribeck.core.limits import check_plays
 from stribeck.errors import ConfigError
 from stribeck.io import strict
-from stribeck.io.session_bags import BenchJoint
-from stribeck.io.session_config import JOINT_KEYS, SessionConfig, session_config
 from stribeck.servo.config import JOINT_OPTIONAL, JOINT_REQUIRED, OPTIONS, DriverConfig, driver_config
+from stribeck.session.bags import BenchJoint
+from stribeck.session.config import JOINT_KEYS, SessionConfig, session_config
+from stribeck.session.limits import check_plays
 
 BUS_KEYS = ("port", "baud_rate", "joints")
 OWN_KEYS = ("plays", "soft_start", "output", "supply_voltage", "state_timeout")

@@ -1,1 +1,0 @@
-"""Robot arms and linear axes: dynamics from a URDF, identification, kinematic calibration."""

@@ -1,0 +1,364 @@
+r"""Which friction terms the data support, by cross-validation, before the full problem is solved.
+
+The law is replaced by terms that torques are linear in (friction that fades as :math:`e^{-|\dot q|/v_0}`, friction in
+proportion to the torque that the links ask for), inertials stay near the URDF by a quadratic prior, and every choice
+is scored on blocks of time that were left out. Blocks, because neighbouring samples are alike. A term comes in if it
+lowers the error on what was left out by :data:`WORTHWHILE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+
+from stribeck.core.friction import LAWS, FrictionLaw
+from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.regressor import Machine
+from stribeck.dynamics.signals import autocovariance, convolution, direction, presliding
+from stribeck.io.identification_config import Protocol
+
+Array = npt.NDArray[np.float64]
+
+BLOCKS = 5
+WORTHWHILE = 0.005
+"""Least share by which a term has to lower the error on blocks that were left out."""
+
+PRESLIDING = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
+"""Presliding lengths that are tried [rad or m]."""
+
+STRIBECK = (0.03, 0.1, 0.2, 0.4)
+"""Stribeck velocities that are tried, as shares of the largest velocity."""
+
+PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0)
+"""Standard deviations of inertials about the URDF that are tried, as shares of the size of a link."""
+
+DELAY_STEP = 0.05
+"""Steps of the delay, in periods of the torques' cut-off frequency."""
+
+RIDGE = 1e-3
+"""Precision of friction terms, in units of what the residuals allow: only against exact collinearity."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the full problem is about.
+
+    :param law: friction law of the joints.
+    :param delay: recorded states come so much later than torques [s].
+    :param presliding: presliding length [rad or m], ``None`` for friction that turns at once.
+    :param stribeck: Stribeck velocity to begin with, as a share of the largest velocity of an element.
+    :param prior: standard deviation of inertials about the URDF, as a share of the size of a link.
+    :param correlated: how many rows carry the information of one independent row.
+    """
+
+    law: FrictionLaw
+    delay: float = 0.0
+    presliding: float | None = None
+    stribeck: float = 0.2
+    prior: float = 0.3
+    correlated: float = 1.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run ready for predictions.
+
+    :param regressor: of the inertials at fine times (N, n, 10 n).
+    :param filtered: the same, filtered, at the rows (M, n, 10 n).
+    :param speed: largest velocity of each element (E,).
+    :param smoothing: the filter of torques, from fine times to the rows; ``None`` for none.
+    """
+
+    motion: Motion
+    regressor: Array
+    filtered: Array
+    speed: Array
+    smoothing: sparse.csr_array | None
+
+    def at_rows(self, fine: Array) -> Array:
+        """What the filter of torques makes of fine signals (N, k), at the rows (M, k)."""
+        return fine[self.motion.pick] if self.smoothing is None else np.asarray(self.smoothing @ fine)
+
+    def developed(self, machine: Machine, length: float | None, rest: float) -> Array:
+        """How far friction of each element is developed at fine times, (N, E)."""
+        fine = self.motion.fine
+        if length is None:
+            return direction(fine.velocity @ machine.weights.T, rest)
+        return presliding(fine.position @ machine.weights.T, length)
+
+
+def prepare(machine: Machine, motion: Motion) -> Prepared:
+    """A run ready for predictions."""
+    regressor = machine.regressor(motion.fine)
+    flat = regressor.reshape(len(regressor), regressor.shape[1] * regressor.shape[2])
+    smoothing = None
+    if motion.kernel is not None:
+        smoothing = convolution(motion.kernel, len(regressor), motion.pick)
+    rows = flat[motion.pick] if smoothing is None else smoothing @ flat
+    speed = np.abs(motion.fine.velocity @ machine.weights.T).max(axis=0)
+    return Prepared(motion, regressor, rows.reshape(len(rows), *regressor.shape[1:]), speed, smoothing)
+
+
+def sizes(inertials: Array) -> Array:
+    """Size of the inertial parameters of links (n, 10): m, m·0.1 m, m·(0.14 m)², for links of 0.1 kg at least."""
+    mass = np.maximum(inertials.reshape(-1, 10)[:, 0], 0.1)
+    return np.asarray(mass[:, None] * np.array([1.0, *[0.1] * 3, *[0.02] * 6]))
+
+
+@dataclass(frozen=True)
+class _RigidRows:
+    """What one joint's moving rows in one block of time have to do with the links, over its noise.
+
+    :param rows: indices (R,); links: indices of the inertials that matter (s,).
+    :param columns, torque: (R, s) and (R,); gram, slope: their products.
+    """
+
+    rows: npt.NDArray[np.intp]
+    links: npt.NDArray[np.intp]
+    columns: Array
+    torque: Array
+    gram: Array
+    slope: Array
+
+
+class Selection:
+    """Cross-validation of choices.
+
+    :param motions: makes the runs for a delay.
+    :param reference: inertial parameters (10 n,) that loads are reckoned from.
+    :param inertia: inertia of each element (E,), likewise.
+    :param noise: standard deviation of the residuals of each joint (n,).
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        motions: Callable[[float], Sequence[Motion]],
+        protocol: Protocol,
+        reference: Array,
+        inertia: Array,
+        noise: Array,
+    ) -> None:
+        self._machine, self._protocol, self._motions = machine, protocol, motions
+        self._reference, self._inertia, self._noise = reference, inertia, noise
+        self._prepared: dict[float, list[Prepared]] = {}
+        self._blocks: dict[float, list[list[list[_RigidRows]]]] = {}
+
+    def prepared(self, delay: float) -> list[Prepared]:
+        """The runs at a delay."""
+        if delay not in self._prepared:
+            self._prepared[delay] = [prepare(self._machine, motion) for motion in self._motions(delay)]
+        return self._prepared[delay]
+
+    def choose(self) -> tuple[Choice, dict[str, float]]:
+        """The choice, and the share of the error that each step left of what the step before had."""
+        choice = Choice(LAWS["m1"].with_terms(offset=True))
+        choice = replace(choice, correlated=self._correlation(choice))
+        best = start = self.error(choice)
+        steps: dict[str, float] = {}
+        for name, others in (
+            ("prior", self._priors),
+            ("asymmetric", self._asymmetric),
+            ("delay", self._delays),
+            ("presliding", self._presliding),
+            ("stribeck", self._stribeck),
+            ("load", self._load),
+            ("delay again", self._delays),
+            ("prior again", self._priors),
+        ):
+            errors = {other: self.error(other) for other in others(choice)}
+            found = min(errors, key=lambda other: errors[other], default=choice)
+            before = best
+            if errors and errors[found] < best * (1.0 - WORTHWHILE):
+                choice, best = found, errors[found]
+            steps[name] = best / before
+            self._prepared = {d: p for d, p in self._prepared.items() if d == choice.delay}
+            self._blocks = {d: b for d, b in self._blocks.items() if d == choice.delay}
+        return choice, {**steps, "all": best / start}
+
+    def error(self, choice: Choice) -> float:
+        """Root mean square of the residuals over the noise, on blocks of time that were left out."""
+        grams = self._grams(choice)
+        centre, precision = self._prior(choice, len(grams[0][1]))
+        whole, pull = sum_of(part[0] for part in grams), sum_of(part[1] for part in grams)
+        squares: float = 0.0
+        rows = 0
+        for gram, slope, square, count in grams:
+            values = centre + _solved(whole - gram, pull - slope - (whole - gram) @ centre, precision)
+            squares += float(square - 2.0 * values @ slope + values @ gram @ values)
+            rows += count
+        return float(np.sqrt(max(squares, 0.0) / max(rows, 1)))
+
+    def solution(self, choice: Choice) -> tuple[Array, dict[str, Array]]:
+        """Inertials (10 n,), and the friction terms of the elements by name (E,), fitted to all rows."""
+        grams = self._grams(choice)
+        centre, precision = self._prior(choice, len(grams[0][1]))
+        gram, slope = sum_of(part[0] for part in grams), sum_of(part[1] for part in grams)
+        values = centre + _solved(gram, slope - gram @ centre, precision)
+        size = len(self._machine.inertials)
+        names = self._terms(choice)
+        elements = len(self._machine.elements)
+        return values[:size], {
+            name: values[size + k * elements : size + (k + 1) * elements] for k, name in enumerate(names)
+        }
+
+    # -- what is tried
+
+    def _priors(self, choice: Choice) -> list[Choice]:
+        return [] if self._machine.arm is None else [replace(choice, prior=prior) for prior in PRIORS]
+
+    def _delays(self, choice: Choice) -> list[Choice]:
+        if self._protocol.effort_filter is None:
+            return []
+        step = DELAY_STEP / self._protocol.effort_filter.cutoff
+        errors = {0: self.error(choice)}
+        stride, centre = 4, 0
+        while stride:
+            for k in (centre - stride, centre + stride):
+                if k not in errors:
+                    errors[k] = self.error(replace(choice, delay=k * step))
+            best = min(errors, key=lambda k: errors[k])
+            if best == centre or abs(best) >= 40:
+                stride //= 2
+            centre = best
+        return [replace(choice, delay=centre * step)]
+
+    def _presliding(self, choice: Choice) -> list[Choice]:
+        return [replace(choice, presliding=length) for length in PRESLIDING]
+
+    def _stribeck(self, choice: Choice) -> list[Choice]:
+        law = _terms_of(LAWS["m2"], choice.law)
+        return [replace(choice, law=law, stribeck=share) for share in STRIBECK]
+
+    def _load(self, choice: Choice) -> list[Choice]:
+        law = LAWS["m4" if choice.law.stribeck else "m3"]
+        return [replace(choice, law=_terms_of(law, choice.law))]
+
+    def _asymmetric(self, choice: Choice) -> list[Choice]:
+        return [replace(choice, law=choice.law.with_terms(asymmetric=True))]
+
+    # -- linear algebra
+
+    def _terms(self, choice: Choice) -> list[str]:
+        law = choice.law
+        sides = (
+            ["viscous+", "viscous-", "base+", "base-"] if law.asymmetric else ["viscous", "base", "offset"]
+        )
+        return ["inertia", *sides, *["stribeck"] * law.stribeck, *["load"] * (law.load != "none")]
+
+    def _friction(self, choice: Choice, run: Prepared) -> Array:
+        """Friction terms of the elements at the rows (M, terms, E)."""
+        machine, fine = self._machine, run.motion.fine
+        z = run.developed(machine, choice.presliding, self._protocol.rest)
+        velocity, acceleration = fine.velocity @ machine.weights.T, fine.acceleration @ machine.weights.T
+        load = np.zeros_like(velocity)
+        load[:, : len(machine.joints)] = 2.0 * run.regressor @ self._reference
+        load[:, : len(machine.joints)] += (acceleration * self._inertia)[:, : len(machine.joints)]
+        joints = np.arange(len(machine.elements)) < len(machine.joints)
+        columns = {
+            "inertia": acceleration,
+            "viscous": velocity,
+            "base": z,
+            "offset": np.ones_like(z) * joints,
+            "viscous+": np.maximum(velocity, 0.0),
+            "viscous-": np.minimum(velocity, 0.0),
+            "base+": np.maximum(z, 0.0),
+            "base-": np.minimum(z, 0.0),
+            "stribeck": z * np.exp(-np.abs(velocity) / (choice.stribeck * run.speed)),
+            "load": z * np.abs(load),
+        }
+        terms = self._terms(choice)
+        rows = run.at_rows(np.concatenate([columns[name] for name in terms], axis=1))
+        return rows.reshape(len(rows), len(terms), -1)
+
+    def _grams(self, choice: Choice) -> list[tuple[Array, Array, float, int]]:
+        """Normal equations of each block of time: Gram matrix, slope, square of the torques, rows."""
+        machine = self._machine
+        size, terms, elements = len(machine.inertials), len(self._terms(choice)), len(machine.elements)
+        own = size + np.arange(terms * elements).reshape(terms, elements)
+        found = []
+        for run, blocks in zip(self.prepared(choice.delay), self._rigid(choice.delay), strict=True):
+            friction = self._friction(choice, run)
+            for block in blocks:
+                gram = np.zeros((size + own.size,) * 2)
+                slope, square, count = np.zeros(len(gram)), 0.0, 0
+                for j, part in enumerate(block):
+                    acting = np.flatnonzero(machine.weights[:, j])
+                    columns = friction[part.rows][:, :, acting] * machine.weights[acting, j]
+                    columns = columns.reshape(len(part.rows), -1) / self._noise[j]
+                    places = own[:, acting].ravel()
+                    cross = part.columns.T @ columns
+                    gram[np.ix_(part.links, part.links)] += part.gram
+                    gram[np.ix_(part.links, places)] += cross
+                    gram[np.ix_(places, part.links)] += cross.T
+                    gram[np.ix_(places, places)] += columns.T @ columns
+                    slope[part.links] += part.slope
+                    slope[places] += columns.T @ part.torque
+                    square += float(part.torque @ part.torque)
+                    count += len(part.rows)
+                found.append((gram, slope, square, count))
+        return found
+
+    def _rigid(self, delay: float) -> list[list[list[_RigidRows]]]:
+        """The part of the links of each run, block of time and joint; it depends on the delay alone."""
+        if delay not in self._blocks:
+            self._blocks[delay] = [
+                [
+                    [self._rigid_rows(run, block, j) for j in range(len(self._machine.joints))]
+                    for block in blocks
+                ]
+                for run in self.prepared(delay)
+                for blocks in [np.array_split(np.arange(len(run.filtered)), BLOCKS)]
+            ]
+        return self._blocks[delay]
+
+    def _rigid_rows(self, run: Prepared, block: npt.NDArray[np.intp], joint: int) -> _RigidRows:
+        rows = block[run.motion.moving[block, joint]]
+        links = np.flatnonzero(run.regressor[:, joint].any(axis=0))
+        columns = run.filtered[rows, joint][:, links] / self._noise[joint]
+        torque = run.motion.torque[rows, joint] / self._noise[joint]
+        return _RigidRows(rows, links, columns, torque, columns.T @ columns, columns.T @ torque)
+
+    def _prior(self, choice: Choice, parameters: int) -> tuple[Array, Array]:
+        """Centre and precision of all parameters (p,)."""
+        inertials = self._machine.inertials
+        centre = np.concatenate([inertials, np.zeros(parameters - len(inertials))])
+        spread = choice.prior * sizes(inertials).ravel() if len(inertials) else np.zeros(0)
+        return centre, np.concatenate(
+            [choice.correlated / spread**2, np.full(parameters - len(inertials), RIDGE)]
+        )
+
+    def _correlation(self, choice: Choice) -> float:
+        """Rows that carry the information of one independent row, by the residuals of a plain fit."""
+        inertials, terms = self.solution(choice)
+        values = np.concatenate([inertials, *terms.values()])
+        found = []
+        friction = values[len(self._machine.inertials) :].reshape(-1, len(self._machine.elements))
+        for run in self.prepared(choice.delay):
+            rows = np.einsum("mte,te->me", self._friction(choice, run), friction) @ self._machine.weights
+            residual = run.motion.torque - run.filtered @ inertials - rows
+            for column in residual.T:
+                gamma = autocovariance(column - column.mean())
+                found.append(2.0 * gamma.sum() / gamma[0] - 1.0)
+        return float(np.median(found))
+
+
+def _terms_of(law: FrictionLaw, other: FrictionLaw) -> FrictionLaw:
+    """A law with the asymmetry, or the offset, of another."""
+    return law.with_terms(asymmetric=other.asymmetric, offset=other.offset)
+
+
+def sum_of(parts: Iterable[Array]) -> Array:
+    """Sum of arrays of one shape."""
+    return np.asarray(np.sum(list(parts), axis=0))
+
+
+def _solved(gram: Array, slope: Array, precision: Array) -> Array:
+    matrix = gram + np.diag(precision)
+    scale = 1.0 / np.sqrt(np.diag(matrix))
+    factor = linalg.cho_factor(matrix * np.outer(scale, scale) + 1e-12 * np.eye(len(scale)))
+    return np.asarray(scale * linalg.cho_solve(factor, scale * slope))

@@ -1,0 +1,438 @@
+r"""The whole model fitted at once: consistent inertias, and the friction laws of :mod:`stribeck.core.friction`.
+
+.. math::
+
+    \min_{\xi, \theta} \sum_{j,t} \Big(\frac{\tau_j(t) - F[\,Y\pi(\xi) + \sum_e w_{ej} f_e(\theta_e)\,](t)}{\sigma_j}\Big)^2
+      + \frac{c}{s^2}\|\pi - \pi_0\|_S^2 + c\sum_i \big(tr(J_i J_{i0}^{-1}) - \log|J_i|\big) + c\,p(\theta)
+
+F is the filter that the measured torques went through: predictions go through it too, or every reversal of friction
+would be an error. c rows carry the information of one independent row, so that knowledge before the data (the URDF,
+weak bounds on the laws' shape p) weighs what it should beside residuals that are alike. Rows at rest are no
+equations but inequalities: only what exceeds the friction budget counts,
+:math:`\max(0, |\tau - Y\pi| - \tau_f^m)`. Inertials are in log-Cholesky coordinates, so every link is physically
+consistent. Solved by Levenberg-Marquardt on exact first derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.friction import LAWS, FrictionLaw
+from stribeck.dynamics.friction_terms import Choice, Prepared, prepare, sizes
+from stribeck.dynamics.inertia import entropic_slope, nearest_consistent
+from stribeck.dynamics.joint_friction import (
+    ElementTorque,
+    element_torque,
+    elements_of,
+    friction_part,
+    parameter_names,
+)
+from stribeck.dynamics.levenberg_marquardt import NormalEquations, minimise
+from stribeck.dynamics.log_cholesky import LogCholesky
+from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.regressor import Machine
+from stribeck.dynamics.uncertainty import covariance, standard_deviations
+
+Array = npt.NDArray[np.float64]
+
+ROUNDS = 3
+"""How often the noise of the joints is estimated again."""
+
+SHAPE = {"alpha": (1.0, 0.3), "dtheta_stribeck": (0.0, 1.0)}
+"""Centre and standard deviation of the curvature, and of the logarithm of the Stribeck velocity over its start."""
+
+ALIKE = 0.5
+"""Standard deviation of the difference of two directions, as a share of their mean."""
+
+NEGATIVE = 1e-3
+"""Standard deviation of a budget at rest that is negative, as a share of Coulomb friction."""
+
+LOADED = 0.1
+"""Standard deviation of load-dependent terms about zero [1]."""
+
+
+class Torques(NamedTuple):
+    """Parts of the torques at the rows of a run, each (M, n) [N m or N].
+
+    :param rigid: without friction.
+    :param friction: friction alone.
+    :param budget: what friction can be at most.
+    """
+
+    rigid: Array
+    friction: Array
+    budget: Array
+
+
+@dataclass(frozen=True)
+class FullFit:
+    """The whole model.
+
+    :param choice: what was fitted.
+    :param inertials: standard inertial parameters (n, 10).
+    :param laws: of the elements, the joints and then the couplings.
+    :param parameters: inertia and the law's parameters of each element.
+    :param inertial_sigma, sigma: standard deviations of the inertials (n, 10), and of each element's parameters.
+    :param noise: standard deviation of the residuals of each joint (n,).
+    :param rest: velocity below which there is no direction [rad/s].
+    """
+
+    machine: Machine
+    choice: Choice
+    inertials: Array
+    laws: tuple[FrictionLaw, ...]
+    parameters: tuple[Array, ...]
+    inertial_sigma: Array
+    sigma: tuple[Array, ...]
+    noise: Array
+    rest: float
+
+    def values(self, element: str) -> Mapping[str, float]:
+        """Parameters of a joint or a coupling by name."""
+        k = self.machine.elements.index(element)
+        names = parameter_names(self.laws[k])
+        return dict(zip(names, self.parameters[k].tolist(), strict=True))
+
+    def predict(self, motion: Motion) -> Array:
+        """Torques at the rows of a run (M, n), which was made with the delay of the choice."""
+        found = self.torques(motion)
+        return found.rigid + found.friction
+
+    def torques(self, motion: Motion) -> Torques:
+        """What the torques at the rows of a run are made of; the run was made with the delay of the choice."""
+        run = prepare(self.machine, motion)
+        load = run.regressor @ self.inertials.ravel()
+        rigid, friction, budget = load.copy(), np.zeros_like(load), np.zeros_like(load)
+        developed = run.developed(self.machine, self.choice.presliding, self.rest)
+        fine = motion.fine
+        elements = elements_of(self.machine.weights, fine.velocity, fine.acceleration, developed, load)
+        for law, parameters, element, weights in zip(
+            self.laws, self.parameters, elements, self.machine.weights, strict=True
+        ):
+            found = element_torque(law, parameters, element)
+            own = friction_part(law, parameters, element)
+            rigid += (found.torque - own)[:, None] * weights
+            friction += own[:, None] * weights
+            budget += found.budget[:, None] * np.abs(weights)
+        return Torques(run.at_rows(rigid), run.at_rows(friction), budget[motion.pick])
+
+
+@dataclass(frozen=True)
+class JointRows:
+    """Residuals of one joint.
+
+    :param residual: measured less predicted torque (M,) [N m].
+    :param jacobian: derivatives by inertials and friction parameters (M, c).
+    :param columns: which ones (c,).
+    """
+
+    residual: Array
+    jacobian: Array
+    columns: npt.NDArray[np.intp]
+
+
+class FullProblem:
+    """Normal equations of the whole model.
+
+    :param motions: the runs, made with the delay of the choice.
+    :param start: inertial parameters (n, 10) of the URDF.
+    :param noise: standard deviation of the residuals of each joint (n,).
+    """
+
+    def __init__(
+        self, machine: Machine, motions: Sequence[Motion], choice: Choice, rest: float, noise: Array
+    ) -> None:
+        self.machine, self.choice, self.rest, self.noise = machine, choice, rest, noise
+        self.runs = [prepare(machine, motion) for motion in motions]
+        self.developed = [run.developed(machine, choice.presliding, rest) for run in self.runs]
+        coupled = LAWS["m2" if choice.law.stribeck else "m1"].with_terms(asymmetric=choice.law.asymmetric)
+        joints = len(machine.joints)
+        self.laws = (choice.law,) * joints + (coupled,) * (len(machine.elements) - joints)
+        self.start = nearest_consistent(machine.inertials) if machine.arm is not None else np.zeros((0, 10))
+        self.bodies = LogCholesky(self.start)
+        self.speed = np.max([run.speed for run in self.runs], axis=0)
+        self._entropy = entropic_slope(self.start).ravel() if len(self.start) else np.zeros(0)
+        self._spread = sizes(self.start).ravel() * choice.prior if len(self.start) else np.zeros(0)
+        self.sections = self._sections()
+        self._links = [np.flatnonzero(self.runs[0].regressor[:, j].any(axis=0)) for j in range(joints)]
+        self._columns = [self._acting_on(j) for j in range(joints)]
+
+    def _sections(self) -> list[slice]:
+        """Where the parameters of each element stand in the point."""
+        found, first = [], self.start.size
+        for law in self.laws:
+            found.append(slice(first, first + len(parameter_names(law))))
+            first = found[-1].stop
+        return found
+
+    def _acting_on(self, joint: int) -> npt.NDArray[np.intp]:
+        """Inertials and friction parameters that the torque of a joint depends on."""
+        acting = np.flatnonzero(self.machine.weights[:, joint])
+        own = [np.arange(self.sections[e].start, self.sections[e].stop) for e in acting]
+        return np.concatenate([self._links[joint], *own])
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return int(self.sections[-1].stop)
+
+    def fitted_rows(self, run: Prepared) -> npt.NDArray[np.bool_]:
+        """Rows that are equations (M, n): the moving ones; with presliding, all but those at rest."""
+        return run.motion.moving if self.choice.presliding is None else ~run.motion.resting
+
+    def rows(self, point: Array) -> list[list[JointRows]]:
+        """Residuals with their derivatives of each run and joint; rows that do not count are zero."""
+        inertials = self.bodies.at(point[: self.start.size])[0].ravel()
+        found = []
+        for run, developed in zip(self.runs, self.developed, strict=True):
+            load, fine = run.regressor @ inertials, run.motion.fine
+            elements = elements_of(self.machine.weights, fine.velocity, fine.acceleration, developed, load)
+            parts = [
+                element_torque(law, point[section], element)
+                for law, section, element in zip(self.laws, self.sections, elements, strict=True)
+            ]
+            slopes = [run.at_rows(part.by_parameters) for part in parts]
+            friction = np.stack([part.torque for part in parts], axis=1) @ self.machine.weights
+            predicted = run.filtered @ inertials + run.at_rows(friction)
+            found.append(
+                [self._joint_rows(run, j, predicted[:, j], parts[j], slopes) for j in range(load.shape[1])]
+            )
+        return found
+
+    def _joint_rows(
+        self, run: Prepared, joint: int, predicted: Array, part: ElementTorque, slopes: Sequence[Array]
+    ) -> JointRows:
+        links, acting = self._links[joint], np.flatnonzero(self.machine.weights[:, joint]).tolist()
+        rigid = run.filtered[:, joint, links]
+        if self.choice.law.load != "none" and len(links):
+            rigid = rigid + run.at_rows(part.by_load[:, None] * run.regressor[:, joint, links])
+        own = [slopes[e] * self.machine.weights[e, joint] for e in acting]
+        residual = run.motion.torque[:, joint] - predicted
+        fitted = self.fitted_rows(run)[:, joint]
+        resting = run.motion.resting[:, joint] & ~fitted
+        excess = np.sign(residual) * np.maximum(np.abs(residual) - part.budget[run.motion.pick], 0.0)
+        counted = np.where(fitted, residual, np.where(resting, excess, 0.0))
+        used = fitted | (resting & (excess != 0.0))
+        jacobian = np.column_stack([rigid, *own])
+        return JointRows(counted, -jacobian * used[:, None], self._columns[joint])
+
+    def equations(self, point: Array) -> NormalEquations:
+        """Cost, gradient and Gauss-Newton's Hessian at a point."""
+        cost, gradient = 0.0, np.zeros(self.dimension)
+        hessian = np.zeros((self.dimension, self.dimension))
+        for run in self.rows(point):
+            for one, noise in zip(run, self.noise, strict=True):
+                jacobian, left = one.jacobian / noise, one.residual / noise
+                cost += 0.5 * float(left @ left)
+                gradient[one.columns] += jacobian.T @ left
+                hessian[np.ix_(one.columns, one.columns)] += jacobian.T @ jacobian
+        inner = self._inner(point)
+        prior_cost, slope, curvature = self.prior(point)
+        return NormalEquations(
+            cost + prior_cost, inner.T @ gradient + slope, inner.T @ hessian @ inner + curvature
+        )
+
+    def _inner(self, point: Array) -> Array:
+        """Derivative of inertials and friction parameters by the coordinates, (p, p)."""
+        found = np.eye(self.dimension)
+        size = self.start.size
+        found[:size, :size] = self.bodies.at(point[:size])[1]
+        return found
+
+    def covariance(self, point: Array) -> Array:
+        """Covariance of inertials and friction parameters, (p, p)."""
+        jacobians, residuals = [], []
+        for run in self.rows(point):
+            jacobian = np.zeros((len(run[0].residual), len(run), self.dimension))
+            for j, one in enumerate(run):
+                jacobian[:, j, one.columns] = one.jacobian
+            jacobians.append(jacobian)
+            residuals.append(np.stack([one.residual for one in run], axis=1))
+        outer = np.linalg.inv(self._inner(point))
+        prior = outer.T @ self.prior(point)[2] @ outer / self.choice.correlated
+        return covariance(jacobians, residuals, self.noise, prior, self.choice.correlated)
+
+    def prior(self, point: Array) -> tuple[float, Array, Array]:
+        """Knowledge before the data: cost, gradient, curvature."""
+        size, c = self.start.size, self.choice.correlated
+        gradient, curvature = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
+        cost = 0.0
+        if size:
+            inertials, inner = self.bodies.at(point[:size])
+            away = (inertials - self.start).ravel()
+            precision = c / self._spread**2
+            slope = precision * away + c * self._entropy
+            cost = float(0.5 * precision @ away**2 + c * self._entropy @ inertials.ravel())
+            cost -= 2.0 * c * float(point[self.bodies.logarithms].sum())
+            gradient[:size] = inner.T @ slope
+            gradient[self.bodies.logarithms] -= 2.0 * c
+            curvature[:size, :size] = inner.T @ (precision[:, None] * inner)
+            curvature[:size, :size] += self.bodies.bends(point[:size], slope)
+        for section, law, speed in zip(self.sections, self.laws, self.speed, strict=True):
+            rows, left = _shape(law, point[section], speed * self.choice.stribeck)
+            cost += 0.5 * c * float(left @ left)
+            gradient[section] += c * rows.T @ left
+            curvature[section, section] += c * rows.T @ rows
+        return cost, gradient, curvature
+
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper bounds of all coordinates."""
+        lower, upper = np.full(self.dimension, -np.inf), np.full(self.dimension, np.inf)
+        for section, law, speed in zip(self.sections, self.laws, self.speed, strict=True):
+            for k, name in enumerate(parameter_names(law), section.start):
+                low, high = _range(name, float(speed))
+                lower[k], upper[k] = low, high
+        return lower, upper
+
+
+def fit_full(
+    machine: Machine,
+    motions: Sequence[Motion],
+    choice: Choice,
+    rest: float,
+    noise: Array,
+    terms: Mapping[str, Array],
+) -> FullFit:
+    """Fit the whole model.
+
+    :param motions: the runs, made with the delay of the choice.
+    :param noise: standard deviation of the residuals of each joint (n,), to begin with.
+    :param terms: friction to begin with, by :meth:`~stribeck.dynamics.friction_terms.Selection.solution`.
+    """
+    problem = FullProblem(machine, motions, choice, rest, noise)
+    lower, upper = problem.bounds()
+    point = np.clip(_first(problem, terms), lower, upper)
+    units = np.concatenate(
+        [np.ones(problem.start.size), np.maximum(np.abs(point[problem.start.size :]), _typical(problem))]
+    )
+    for _ in range(ROUNDS):
+        point = minimise(problem.equations, point, lower, upper, units, iterations=60)
+        problem.noise = _noise(problem, point)
+    return _result(problem, _with_budgets(problem, point))
+
+
+def _with_budgets(problem: FullProblem, point: Array) -> Array:
+    """The point with budgets at rest that are exactly not negative."""
+    point = point.copy()
+    for section, law in zip(problem.sections, problem.laws, strict=True):
+        names = parameter_names(law)
+        if law.stribeck:
+            bases = [
+                point[section.start + names.index(name)] for name in names if name.startswith("friction_base")
+            ]
+            k = section.start + names.index("friction_stribeck")
+            point[k] = max(point[k], -min(bases))
+    return point
+
+
+def _result(problem: FullProblem, point: Array) -> FullFit:
+    size = problem.start.size
+    sigma = standard_deviations(problem.covariance(point))
+    inertials = problem.bodies.at(point[:size])[0]
+    return FullFit(
+        machine=problem.machine,
+        choice=problem.choice,
+        inertials=inertials,
+        laws=problem.laws,
+        parameters=tuple(point[section] for section in problem.sections),
+        inertial_sigma=sigma[:size].reshape(-1, 10),
+        sigma=tuple(sigma[section] for section in problem.sections),
+        noise=problem.noise,
+        rest=problem.rest,
+    )
+
+
+def _first(problem: FullProblem, terms: Mapping[str, Array]) -> Array:
+    """A point to begin with, from the linear terms of the selection."""
+    point = np.zeros(problem.dimension)
+    for e, (section, law) in enumerate(zip(problem.sections, problem.laws, strict=True)):
+        sides = (
+            {
+                "friction_viscous": terms["viscous+"][e],
+                "friction_viscous_negative": terms["viscous-"][e],
+                "friction_base": terms["base+"][e],
+                "friction_base_negative": terms["base-"][e],
+            }
+            if law.asymmetric
+            else {"friction_viscous": terms["viscous"][e], "friction_base": terms["base"][e]}
+        )
+        known = {
+            "armature": terms["inertia"][e],
+            "friction_stribeck": terms["stribeck"][e] if "stribeck" in terms else 0.0,
+            "load_friction_base": max(terms["load"][e], 0.01) if "load" in terms else 0.0,
+            "dtheta_stribeck": problem.choice.stribeck * problem.speed[e],
+            "alpha": SHAPE["alpha"][0],
+            "torque_offset": -terms["offset"][e] if "offset" in terms else 0.0,
+            **sides,
+        }
+        point[section] = [known.get(name, 0.0) for name in parameter_names(law)]
+    return point
+
+
+def _typical(problem: FullProblem) -> Array:
+    """What parameters of the elements may change by in one step: a share of the torque there is."""
+    torque = np.max([np.sqrt(np.mean(run.motion.torque**2, axis=0)) for run in problem.runs], axis=0)
+    found = []
+    for law, weights, speed in zip(problem.laws, problem.machine.weights, problem.speed, strict=True):
+        size = 0.1 * float(np.max(np.abs(weights) * torque))
+        kinds = {"alpha": 0.3, "dtheta_stribeck": 0.1 * speed, "armature": 0.1 * size}
+        for name in parameter_names(law):
+            known = 0.1 if name.startswith("load") else size / speed if "viscous" in name else size
+            found.append(kinds.get(name, known))
+    return np.array(found)
+
+
+def _noise(problem: FullProblem, point: Array) -> Array:
+    squares = np.sum([[np.sum(one.residual**2) for one in run] for run in problem.rows(point)], axis=0)
+    rows = np.sum([problem.fitted_rows(run).sum(axis=0) for run in problem.runs], axis=0)
+    return np.asarray(np.sqrt(np.maximum(squares / np.maximum(rows, 1), 1e-24)))
+
+
+def _range(name: str, speed: float) -> tuple[float, float]:
+    """Bounds of a parameter of an element whose largest velocity is ``speed``."""
+    if name in ("torque_offset", "friction_stribeck"):
+        return -np.inf, np.inf
+    if name == "dtheta_stribeck":
+        return 0.005 * speed, 2.0 * speed
+    if name == "alpha":
+        return 0.5, 3.0
+    return (0.0, 0.5) if name.startswith("load") else (0.0, np.inf)
+
+
+def _shape(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[Array, Array]:
+    """Derivatives (r, k) and residuals (r,) of what is held for likely of a law's shape."""
+    names = parameter_names(law)
+    values = dict(zip(names, parameters, strict=True))
+    rows, left = [], []
+
+    def add(residual: float, slopes: Mapping[str, float]) -> None:
+        left.append(residual)
+        rows.append([slopes.get(name, 0.0) for name in names])
+
+    if law.stribeck:
+        centre, spread = SHAPE["alpha"]
+        add((values["alpha"] - centre) / spread, {"alpha": 1.0 / spread})
+        spread = SHAPE["dtheta_stribeck"][1]
+        velocity = values["dtheta_stribeck"]
+        add(np.log(velocity / stribeck) / spread, {"dtheta_stribeck": 1.0 / (spread * velocity)})
+    for name in names:
+        if name.startswith("load"):
+            add(values[name] / LOADED, {name: 1.0 / LOADED})
+    for name in ("friction_base", "friction_base_negative") if law.stribeck else ():
+        static = values.get(name, 0.0) + values["friction_stribeck"]
+        if static < 0.0:  # a budget is never negative, at rest neither
+            scale = 1.0 / (NEGATIVE * max(values[name], 1e-9)) if name in values else 0.0
+            add(scale * static, {name: scale, "friction_stribeck": scale})
+    if law.asymmetric:
+        for name in ("friction_base", "friction_viscous"):
+            mean = max(0.5 * (values[name] + values[f"{name}_negative"]), 1e-9)
+            scale = 1.0 / (ALIKE * mean)
+            add(
+                scale * (values[name] - values[f"{name}_negative"]), {name: scale, f"{name}_negative": -scale}
+            )
+    return np.array(rows).reshape(-1, len(names)), np.array(left)

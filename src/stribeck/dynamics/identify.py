@@ -1,0 +1,241 @@
+"""From recordings to fits: what `stribeck identify-arm` computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.dynamics.base_parameters import BaseParameters
+from stribeck.dynamics.consistent import ConsistentFit, fit_consistent, fit_log_cholesky
+from stribeck.dynamics.friction_terms import Choice, Selection
+from stribeck.dynamics.full_fit import FullFit, fit_full
+from stribeck.dynamics.joint_friction import parameter_names
+from stribeck.dynamics.least_squares import LinearFit, Weighting, fit_linear
+from stribeck.dynamics.model import ArmModel
+from stribeck.dynamics.motion import Motion, motion_of
+from stribeck.dynamics.recordings import Recording
+from stribeck.dynamics.regressor import Machine, structural_base
+from stribeck.dynamics.scores import scores
+from stribeck.errors import ConfigError
+from stribeck.io.identification_config import IdentificationConfig
+
+Array = npt.NDArray[np.float64]
+Fit = LinearFit | ConsistentFit | FullFit
+
+FITS = ("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")
+"""Fits by name, in the order in which they are computed."""
+
+USUAL = ("ols", "asymmetric", "weighted", "consistent", "full")
+NEED_URDF = ("consistent", "log-cholesky")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A fit with what it predicts.
+
+    :param motions: runs by set (``train``, ``validation``), made as the fit needs them.
+    :param predictions: torques at the rows of each run, by set.
+    """
+
+    fit: Fit
+    motions: Mapping[str, Sequence[Motion]]
+    predictions: Mapping[str, Sequence[Array]]
+
+    @property
+    def errors(self) -> dict[str, Any]:
+        """Scores by set; see :func:`~stribeck.dynamics.scores.scores`."""
+        return {name: scores(self.motions[name], self.predictions[name]) for name in self.motions}
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Estimates by name."""
+        return dict(_named(self.fit))
+
+    @property
+    def sigma(self) -> dict[str, float]:
+        """Standard deviations by name."""
+        fit = self.fit
+        values = _sigmas(fit)
+        return dict(zip(self.parameters, values.tolist(), strict=True))
+
+
+class Identification:
+    """Fits of one machine to recordings, each computed when it is first asked for.
+
+    :param train, validation: the recordings; those of validation are predicted only.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        config: IdentificationConfig,
+        train: Sequence[Recording],
+        validation: Sequence[Recording] = (),
+    ) -> None:
+        self.machine, self.config = machine, config
+        self._recordings = {"train": train, **({"validation": validation} if validation else {})}
+        self._motions: dict[float, dict[str, list[Motion]]] = {}
+
+    def applies(self, name: str) -> bool:
+        """Whether a fit means something for this machine."""
+        return self.machine.arm is not None or name not in NEED_URDF
+
+    def fit(self, name: str) -> Scored:
+        """A fit by name.
+
+        :raises ConfigError: for a name that is not in :data:`FITS`, or a fit that does not apply.
+        """
+        if name not in FITS:
+            raise ConfigError(f"unknown fit {name!r}; valid: {', '.join(FITS)}")
+        if not self.applies(name):
+            raise ConfigError(f"the fit {name!r} needs a URDF, and this machine has none")
+        makers: dict[str, Callable[[], Fit]] = {
+            "ols": lambda: self._linear("ordinary"),
+            "asymmetric": lambda: self._linear("asymmetric"),
+            "weighted": lambda: self._weighted,
+            "robust": lambda: self._linear("robust"),
+            "consistent": lambda: self._consistent,
+            "log-cholesky": lambda: self._near(fit_log_cholesky),
+            "full": lambda: self._full,
+        }
+        return self._scored(makers[name]())
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """Base parameters of the machine, friction included."""
+        return structural_base(self.machine, self.config.protocol.rest, "symmetric")
+
+    @cached_property
+    def choice(self) -> tuple[Choice, Mapping[str, float]]:
+        """What cross-validation chose for the full fit, and the share of the error that each step left."""
+        return self._selection.choose()
+
+    def motions(self, delay: float = 0.0) -> dict[str, list[Motion]]:
+        """The runs by set."""
+        if delay not in self._motions:
+            protocol = self.config.protocol
+            self._motions[delay] = {
+                name: [motion_of(run, protocol, delay) for run in runs]
+                for name, runs in self._recordings.items()
+            }
+        return self._motions[delay]
+
+    def _scored(self, fit: Fit) -> Scored:
+        motions = self.motions(fit.choice.delay if isinstance(fit, FullFit) else 0.0)
+        predictions = {name: [fit.predict(motion) for motion in runs] for name, runs in motions.items()}
+        return Scored(fit, motions, predictions)
+
+    def _linear(self, kind: Literal["asymmetric"] | Weighting) -> LinearFit:
+        train = self.motions()["train"]
+        if kind == "asymmetric":
+            return fit_linear(self.machine, train, self.config.protocol, friction="asymmetric")
+        return fit_linear(self.machine, train, self.config.protocol, kind)
+
+    @cached_property
+    def _weighted(self) -> LinearFit:
+        return self._linear("weighted")
+
+    def _near(self, solve: Callable[..., ConsistentFit]) -> ConsistentFit:
+        config = self.config
+        train = self.motions()["train"]
+        return solve(self.machine, train, config.protocol, config.neighbourhood, self._weighted.noise)
+
+    @cached_property
+    def _consistent(self) -> ConsistentFit:
+        return self._near(fit_consistent)
+
+    @cached_property
+    def _selection(self) -> Selection:
+        names: Mapping[str, float]
+        if self.machine.arm is None:
+            inertials, names = np.zeros(0), self._weighted.named
+        else:
+            found = self._consistent
+            inertials, names = found.inertials.ravel(), dict(zip(found.names, found.values, strict=True))
+        symbol = self.machine.inertia_name
+        return Selection(
+            self.machine,
+            lambda delay: self.motions(delay)["train"],
+            self.config.protocol,
+            inertials,
+            np.array([names.get(f"{symbol}_{element}", 0.0) for element in self.machine.elements]),
+            self._weighted.noise,
+        )
+
+    @cached_property
+    def _full(self) -> FullFit:
+        choice, _ = self.choice
+        self._motions = {delay: runs for delay, runs in self._motions.items() if delay in (0.0, choice.delay)}
+        train = self.motions(choice.delay)["train"]
+        _, terms = self._selection.solution(choice)
+        return fit_full(self.machine, train, choice, self.config.protocol.rest, self._weighted.noise, terms)
+
+
+def arm_of(fit: Fit) -> ArmModel | None:
+    """The arm with the inertials of a fit, ``None`` for a fit that knows combinations only."""
+    arm = fit.machine.arm
+    if arm is None or isinstance(fit, LinearFit):
+        return None
+    return arm.with_inertials(fit.inertials.ravel())
+
+
+def standstill(fit: FullFit, motions: Sequence[Motion]) -> dict[str, Any]:
+    r"""How far torques at rest are outside of what friction can hold, :math:`\max(0, |\tau - \tau_{rigid}| - \tau_f^m)`.
+
+    Per joint: rows at rest, share of them outside, mean distance, and mean width of the budget [N m or N].
+    """
+    rows, outside, budgets = [], [], []
+    for motion in motions:
+        found = fit.torques(motion)
+        rows.append(motion.resting)
+        outside.append(np.maximum(np.abs(motion.torque - found.rigid) - found.budget, 0.0))
+        budgets.append(found.budget)
+    resting, beyond, width = (np.concatenate(part) for part in (rows, outside, budgets))
+    joints = []
+    for j in range(resting.shape[1]):
+        mask = resting[:, j]
+        distance = beyond[mask, j]
+        joints.append(
+            {
+                "rows": int(mask.sum()),
+                "outside": float(np.mean(distance > 0.0)) if mask.any() else None,
+                "distance": float(distance.mean()) if mask.any() else None,
+                "budget": float(width[mask, j].mean()) if mask.any() else None,
+            }
+        )
+    return {"per_joint": joints}
+
+
+def _named(fit: Fit) -> Mapping[str, float]:
+    if isinstance(fit, LinearFit):
+        return fit.named
+    names = () if fit.machine.arm is None else fit.machine.arm.parameter_names
+    found = dict(zip(names, fit.inertials.ravel().tolist(), strict=True))
+    if isinstance(fit, ConsistentFit):
+        return {**found, **dict(zip(fit.names, fit.values.tolist(), strict=True))}
+    for element in fit.machine.elements:
+        found |= {f"{name}_{element}": value for name, value in fit.values(element).items()}
+    return found
+
+
+def _sigmas(fit: Fit) -> Array:
+    if isinstance(fit, FullFit):
+        return np.concatenate([fit.inertial_sigma.ravel(), *fit.sigma])
+    return fit.sigma
+
+
+def friction_intervals(
+    fit: FullFit, element: str, quantile: float = 1.959964
+) -> dict[str, tuple[float, float]]:
+    """Confidence intervals of an element's parameters, 95 % for the usual quantile."""
+    k = fit.machine.elements.index(element)
+    names = parameter_names(fit.laws[k])
+    return {
+        name: (float(value - quantile * deviation), float(value + quantile * deviation))
+        for name, value, deviation in zip(names, fit.parameters[k], fit.sigma[k], strict=True)
+    }

@@ -1,0 +1,138 @@
+r"""Physically consistent inertias of a body, in the coordinates in which optimisers find them.
+
+The inertial parameters of a body are those of some distribution of mass if and only if its pseudo-inertia
+:math:`J = \begin{pmatrix} \Sigma & h \\ h^T & m \end{pmatrix} \succ 0`, with :math:`\Sigma = \frac12 tr(I)\,1 - I`
+and :math:`h = m c` (Wensing, Kim, Slotine 2018): then m > 0, the inertia about the centre of mass is positive
+definite, and its principal moments satisfy the triangle inequality.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.namespace import array_namespace
+from stribeck.dynamics.model import INERTIALS
+
+Array = npt.NDArray[np.float64]
+
+SMALLEST_SHARE = 1e-6
+"""Second moments of mass are kept above this share of the largest."""
+
+SMALLEST_RADIUS = 0.02
+"""Radius of gyration of a body whose URDF gives no inertia [m]."""
+
+
+def pseudo_inertia(inertials: Any) -> Any:
+    """Pseudo-inertia (…, 4, 4) of inertial parameters (…, 10), about the origin of the joint's frame."""
+    xp = array_namespace(inertials)
+    m, mx, my, mz, xx, xy, yy, xz, yz, zz = (inertials[..., k] for k in range(INERTIALS))
+    half = 0.5 * (xx + yy + zz)
+    rows = ((half - xx, -xy, -xz, mx), (-xy, half - yy, -yz, my), (-xz, -yz, half - zz, mz), (mx, my, mz, m))
+    return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def inertials_of(pseudo: Any) -> Any:
+    """Inertial parameters (…, 10) of a pseudo-inertia (…, 4, 4)."""
+    xp, s = array_namespace(pseudo), pseudo
+    trace = s[..., 0, 0] + s[..., 1, 1] + s[..., 2, 2]
+    found = (
+        *(s[..., 3, 3], s[..., 0, 3], s[..., 1, 3], s[..., 2, 3]),
+        *(trace - s[..., 0, 0], -s[..., 0, 1], trace - s[..., 1, 1]),
+        *(-s[..., 0, 2], -s[..., 1, 2], trace - s[..., 2, 2]),
+    )
+    return xp.stack(found, axis=-1)
+
+
+def log_cholesky(coordinates: Any, origin: Any) -> Any:
+    r"""Inertial parameters (…, 10) of log-Cholesky coordinates (…, 10): any of them is physically consistent.
+
+    :math:`J = R\,T T^T R^T`, T upper triangular with :math:`e^{\xi_1} … e^{\xi_4}` on its diagonal and
+    :math:`\xi_5 … \xi_{10}`, by rows, above it (Rucker and Wensing 2022). At zero J is :math:`R R^T`; relative
+    to it all coordinates are pure numbers of the size of one.
+
+    :param origin: R (…, 4, 4), see :func:`cholesky_root`.
+    """
+    xp = array_namespace(coordinates)
+    d = xp.exp(coordinates[..., :4])
+    zero = 0.0 * d[..., 0]
+    o = [coordinates[..., 4 + k] for k in range(6)]
+    rows = (
+        (d[..., 0], o[0], o[1], o[2]),
+        (zero, d[..., 1], o[3], o[4]),
+        (zero, zero, d[..., 2], o[5]),
+        (zero, zero, zero, d[..., 3]),
+    )
+    upper = origin @ xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
+    return inertials_of(upper @ xp.swapaxes(upper, -1, -2))
+
+
+def cholesky_root(inertials: Array) -> Array:
+    """Upper triangular root R of the pseudo-inertia, :math:`J = R R^T`, of consistent bodies (…, 10), (…, 4, 4)."""
+    flipped = pseudo_inertia(inertials)[..., ::-1, ::-1]
+    return np.asarray(np.linalg.cholesky(flipped)[..., ::-1, ::-1])
+
+
+def about_com(inertials: Array) -> tuple[Array, Array, Array]:
+    """Mass (…,), centre of mass (…, 3) and inertia about it (…, 3, 3)."""
+    m, first = inertials[..., 0], inertials[..., 1:4]
+    com = first / m[..., None]
+    second = (
+        pseudo_inertia(inertials)[..., :3, :3] - m[..., None, None] * com[..., :, None] * com[..., None, :]
+    )
+    trace = np.trace(second, axis1=-2, axis2=-1)
+    return m, com, trace[..., None, None] * np.eye(3) - second
+
+
+def consistency(inertials: Array) -> Array:
+    r"""Margins of physical consistency of bodies (…, 10), (…, 3); all positive means consistent.
+
+    The mass [kg]; the smallest principal moment of inertia [kg m^2]; by how much the triangle inequality
+    :math:`I_1 + I_2 > I_3` holds [kg m^2].
+    """
+    mass, _, inertia = about_com(np.asarray(inertials, dtype=np.float64))
+    moments = np.linalg.eigvalsh(inertia)
+    triangle = moments[..., 0] + moments[..., 1] - moments[..., 2]
+    return np.stack([mass, moments[..., 0], triangle], axis=-1)
+
+
+def nearest_consistent(inertials: Array) -> Array:
+    """Consistent parameters (n, 10) near given ones: the second moments of mass about the centre are kept positive.
+
+    A body that has mass but no inertia gets that of a ball of :data:`SMALLEST_RADIUS`.
+    """
+    found = np.array(inertials, dtype=np.float64).reshape(-1, INERTIALS)
+    for k, body in enumerate(found):
+        mass, com, inertia = about_com(body)
+        second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+        values, vectors = np.linalg.eigh(second)
+        ball = mass * SMALLEST_RADIUS**2
+        floor = ball if values.max() < SMALLEST_SHARE * ball else SMALLEST_SHARE * max(values.max(), ball)
+        if values.min() >= floor:
+            continue
+        second = (vectors * np.maximum(values, floor)) @ vectors.T
+        found[k] = _from_second_moments(float(mass), com, second)
+    return found
+
+
+def from_com(mass: float, com: Array, inertia: Array) -> Array:
+    """Inertial parameters (10,) of a mass, its centre (3,) and its inertia about it (3, 3): :func:`about_com` undone."""
+    return _from_second_moments(mass, com, 0.5 * np.trace(inertia) * np.eye(3) - inertia)
+
+
+def _from_second_moments(mass: float, com: Array, second: Array) -> Array:
+    """Inertial parameters (10,) of second moments of mass about the centre of mass (3, 3)."""
+    pseudo = np.zeros((4, 4))
+    pseudo[:3, :3] = second + mass * np.outer(com, com)
+    pseudo[:3, 3] = pseudo[3, :3] = mass * com
+    pseudo[3, 3] = mass
+    return np.asarray(inertials_of(pseudo))
+
+
+def entropic_slope(inertials: Array) -> Array:
+    r"""Derivative of :math:`tr(J J_0^{-1})` by the inertial parameters of J, for bodies :math:`J_0` (n, 10), (n, 10)."""
+    inverse = np.linalg.inv(pseudo_inertia(inertials))
+    units = pseudo_inertia(np.eye(INERTIALS))
+    return np.asarray(np.einsum("nij,pji->np", inverse, units))

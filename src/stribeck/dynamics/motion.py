@@ -1,0 +1,188 @@
+"""Recorded motion, filtered and differentiated: the rows that are fitted and scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.dynamics.recordings import Recording
+from stribeck.dynamics.signals import ZeroPhase, derivative, resample
+from stribeck.errors import ConfigError, TooShortError
+from stribeck.io.identification_config import FilterSettings, Protocol
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+OVERSAMPLING = 8.0
+"""Predictions are made at so many times the cut-off frequency of torques, or faster."""
+
+WIDER = 2.5
+"""States for predictions may go up to so many times the cut-off frequency of torques."""
+
+
+@dataclass(frozen=True)
+class States:
+    """Joint states at one rate, each (N, n).
+
+    :param rate: [Hz].
+    """
+
+    rate: float
+    position: Array
+    velocity: Array
+    acceleration: Array
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    def at(self, rows: slice) -> States:
+        """Some of the rows."""
+        return States(self.rate, self.position[rows], self.velocity[rows], self.acceleration[rows])
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A run as the protocol makes it.
+
+    :param time: of the rows (M,) [s].
+    :param states: of the rows, filtered by the protocol.
+    :param torque: of the rows (M, n), filtered [N m or N].
+    :param moving: rows of each joint above the velocity of the protocol, (M, n).
+    :param resting: rows of each joint below the velocity of rest, (M, n).
+    :param fine: states for predictions: before the filter of torques, at a finer rate, and later by the delay.
+    :param pick: the rows among the fine ones.
+    :param kernel: the filter of torques at the fine rate, ``None`` for none.
+    """
+
+    name: str
+    joints: tuple[str, ...]
+    time: Array
+    states: States
+    torque: Array
+    moving: Mask
+    resting: Mask
+    fine: States
+    pick: slice
+    kernel: Array | None
+
+
+def motion_of(run: Recording, protocol: Protocol, delay: float = 0.0) -> Motion:
+    """A run by a protocol.
+
+    :param delay: recorded states come so much later than torques [s]; fine states are taken that much later.
+    :raises TooShortError: if too few rows are left.
+    :raises ConfigError: for rows that the run does not have, or filters too fast for it.
+    """
+    run = _rows(run, protocol)
+    grid, rate = _grid(run, protocol)
+    torque = _filtered(_on(run, run.effort, grid), protocol.effort_filter, rate)
+    states = _states(run, grid, rate, _zero_phase(protocol.position_filter), protocol.edge_order)
+    step = _fine_step(protocol, rate)
+    wide = _wide(protocol, rate)
+    fine = _later(_states(run, grid, rate, wide, protocol.edge_order), grid, delay).at(
+        slice(None, None, step)
+    )
+    fine = States(rate / step, fine.position, fine.velocity, fine.acceleration)
+    first, end = protocol.drop, len(grid) - protocol.drop
+    first += -first % step  # rows lie on the fine grid
+    rows = slice(first, end, protocol.every)
+    if end - first < 10 * protocol.every:
+        raise TooShortError(f"{run.name}: {len(grid)} samples leave no rows to fit")
+    kept = states.at(rows)
+    effort = _zero_phase(protocol.effort_filter)
+    speed = np.abs(kept.velocity)
+    return Motion(
+        name=run.name,
+        joints=run.joints,
+        time=grid[rows] - grid[0],
+        states=kept,
+        torque=torque[rows],
+        moving=speed > protocol.moving,
+        resting=speed < max(protocol.rest, 1e-9),
+        fine=fine,
+        pick=slice(first // step, -(-end // step), protocol.every // step),
+        kernel=None if effort is None else effort.kernel(rate / step),
+    )
+
+
+def _rows(run: Recording, protocol: Protocol) -> Recording:
+    if run.name not in protocol.rows:
+        return run
+    first, end = protocol.rows[run.name]
+    if not first < end <= len(run.time):
+        raise ConfigError(f"{run.name}: rows {first} to {end} asked for, it has {len(run.time)}")
+    return run.between(first, end)
+
+
+def _grid(run: Recording, protocol: Protocol) -> tuple[Array, float]:
+    """Times at one rate, and the rate [Hz]."""
+    steps = np.diff(run.time)
+    if protocol.resample is not None:
+        rate = protocol.resample
+        return np.arange(run.time[0], run.time[-1], 1.0 / rate), rate
+    if steps.max() - steps.min() > 0.2 * np.median(steps):
+        raise ConfigError(
+            f"{run.name}: samples come every {1e3 * steps.min():.3g} to {1e3 * steps.max():.3g} ms: set "
+            f"protocol: resample, for instance to {1.0 / np.median(steps):.3g}"
+        )
+    rate = (len(run.time) - 1) / (run.time[-1] - run.time[0])
+    return run.time[0] + np.arange(len(run.time)) / rate, float(rate)
+
+
+def _on(run: Recording, samples: Array, grid: Array) -> Array:
+    same = len(grid) == len(run.time) and bool(np.allclose(grid, run.time, atol=1e-9, rtol=0.0))
+    return samples if same else resample(run.time, samples, grid)
+
+
+def _states(
+    run: Recording, grid: Array, rate: float, low_pass: ZeroPhase | None, edge_order: Literal[1, 2]
+) -> States:
+    def smooth(samples: Array) -> Array:
+        return samples if low_pass is None else low_pass(samples, rate)
+
+    def rates(samples: Array) -> Array:
+        return derivative(samples, 1.0 / rate, edge_order)
+
+    position = _on(run, run.position, grid)
+    if run.velocity is None:
+        position = smooth(position)
+        velocity = rates(position)
+        return States(rate, position, velocity, rates(velocity))
+    velocity = _on(run, run.velocity, grid)
+    return States(rate, position, smooth(velocity), smooth(rates(velocity)))
+
+
+def _later(states: States, grid: Array, delay: float) -> States:
+    """States that much later; beyond the end the last ones hold."""
+    if delay == 0.0:
+        return states
+    parts = (states.position, states.velocity, states.acceleration)
+    return States(states.rate, *(resample(grid, part, grid + delay) for part in parts))
+
+
+def _fine_step(protocol: Protocol, rate: float) -> int:
+    """Largest divisor of ``every`` that leaves the oversampling of the torques' filter."""
+    if protocol.effort_filter is None:
+        return protocol.every
+    needed = OVERSAMPLING * protocol.effort_filter.cutoff
+    divisors = [k for k in range(1, protocol.every + 1) if protocol.every % k == 0]
+    return max(k for k in divisors if k == 1 or rate / k >= needed)
+
+
+def _wide(protocol: Protocol, rate: float) -> ZeroPhase | None:
+    if protocol.position_filter is None or protocol.effort_filter is None:
+        return _zero_phase(protocol.position_filter)
+    wide = max(min(WIDER * protocol.effort_filter.cutoff, 0.25 * rate), protocol.position_filter.cutoff)
+    return ZeroPhase(protocol.position_filter.order, wide, protocol.position_filter.padding)
+
+
+def _zero_phase(settings: FilterSettings | None) -> ZeroPhase | None:
+    return None if settings is None else ZeroPhase(settings.order, settings.cutoff, settings.padding)
+
+
+def _filtered(samples: Array, settings: FilterSettings | None, rate: float) -> Array:
+    low_pass = _zero_phase(settings)
+    return samples if low_pass is None else low_pass(samples, rate)

@@ -1,0 +1,65 @@
+"""Mistakes of units and sides of the gears that a URDF gives away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stribeck.dynamics.model import ArmModel
+from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.recordings import Recording
+from stribeck.errors import RecordingError
+
+BEYOND = 1.25
+"""Positions may leave the range of the URDF by this factor of its width: limits of URDFs are rough."""
+
+STRONGER = 3.0
+"""Torques may be so many times the effort limit of the URDF."""
+
+WEAKER = 0.1
+"""Some joint has at least this share of the torque that the rigid arm of the URDF would need."""
+
+
+def check_positions(runs: Sequence[Recording], arm: ArmModel) -> None:
+    """Refuse positions far outside of the range of the URDF, and torques far above its effort limits.
+
+    :raises RecordingError: for the first joint.
+    """
+    lower, upper = arm.position_limits
+    effort = arm.effort_limits
+    room = 0.5 * (BEYOND - 1.0) * (upper - lower)
+    for run in runs:
+        lowest, highest = run.position.min(axis=0), run.position.max(axis=0)
+        strongest = np.abs(run.effort).max(axis=0)
+        for j, joint in enumerate(run.joints):
+            if upper[j] > lower[j] and (lowest[j] < lower[j] - room[j] or highest[j] > upper[j] + room[j]):
+                raise RecordingError(
+                    f"{run.name}: {joint} moves from {lowest[j]:.4g} to {highest[j]:.4g} rad, {arm.path.name} allows "
+                    f"{lower[j]:.4g} to {upper[j]:.4g}: degrees (say unit: deg), positions of the motor (give "
+                    "gears), or another zero (give offset)?"
+                )
+            if effort[j] > 0.0 and strongest[j] > STRONGER * effort[j]:
+                raise RecordingError(
+                    f"{run.name}: {joint} has up to {strongest[j]:.4g} N m, {arm.path.name} allows {effort[j]:.4g}: "
+                    "N mm, or a current (give scale)?"
+                )
+
+
+def check_torques(motions: Sequence[Motion], arm: ArmModel) -> None:
+    """Refuse torques of which no joint has a tenth of what the rigid arm of the URDF would need.
+
+    :raises RecordingError: saying how much the strongest has.
+    """
+    shares = np.zeros(len(arm))
+    for motion in motions:
+        states = motion.states
+        needed = arm.inverse_dynamics(states.position, states.velocity, states.acceleration)
+        sizes = np.linalg.norm(needed, axis=0)
+        told = np.linalg.norm(motion.torque, axis=0) / np.where(sizes > 0.0, sizes, np.inf)
+        shares = np.maximum(shares, told)
+    if shares.max() < WEAKER:
+        raise RecordingError(
+            f"no joint has more than {100.0 * shares.max():.2g} % of the torque that {arm.path.name} would need "
+            "without friction: torques of the motor (give gears), or a current (give scale)?"
+        )

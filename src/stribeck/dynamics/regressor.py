@@ -1,0 +1,126 @@
+r"""What torques are linear in: inertials of the links, inertia and friction of the joints, couplings.
+
+.. math::
+
+    \tau = Y\pi + I_a\ddot q + F_v\dot q + F_c\,sign(\dot q) + \tau_o + \sum_c w_c\,(I_c\ddot s + F_{vc}\dot s + F_{cc}\,sign(\dot s)),
+    \qquad s = w_c^T q
+
+A coupling is what turns with a sum of joints, as a motor of a wrist does: it acts on each of its joints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.dynamics.base_parameters import BaseParameters, base_parameters
+from stribeck.dynamics.model import ArmModel
+from stribeck.dynamics.motion import States
+from stribeck.dynamics.signals import direction
+
+Array = npt.NDArray[np.float64]
+Friction = Literal["symmetric", "asymmetric"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is known of a machine before it moves.
+
+    :param joints: names.
+    :param arm: its rigid body model; ``None`` for joints that carry one constant inertia each.
+    :param couplings: weights of joint velocities (n,), by name.
+    """
+
+    joints: tuple[str, ...]
+    arm: ArmModel | None
+    couplings: Mapping[str, Array]
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """What has friction: the joints, then the couplings."""
+        return (*self.joints, *self.couplings)
+
+    @property
+    def weights(self) -> Array:
+        """Motion of each element as a sum of the joints', (elements, n)."""
+        return np.vstack([np.eye(len(self.joints)), *self.couplings.values()])
+
+    @property
+    def inertia_name(self) -> str:
+        """Symbol of the inertia of a joint: of the rotor, or all there is."""
+        return "M" if self.arm is None else "Ia"
+
+    @property
+    def inertials(self) -> Array:
+        """Standard inertial parameters of the URDF, (10 n,) or none."""
+        return np.zeros(0) if self.arm is None else self.arm.inertials
+
+    def regressor(self, states: States) -> Array:
+        """Regressor of the inertials (N, n, 10 n), without columns for a machine without URDF."""
+        if self.arm is None:
+            return np.zeros((len(states), len(self.joints), 0))
+        return self.arm.regressor(states.position, states.velocity, states.acceleration)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Columns that torques are linear in.
+
+    :param names: (p,).
+    :param columns: (N, n, p).
+    """
+
+    names: tuple[str, ...]
+    columns: Array
+
+
+def machine_of(
+    joints: Sequence[str], arm: ArmModel | None, couplings: Mapping[str, Mapping[str, float]]
+) -> Machine:
+    """A machine with the couplings of its configuration."""
+    vectors = {
+        name: np.array([weights.get(joint, 0.0) for joint in joints]) for name, weights in couplings.items()
+    }
+    return Machine(tuple(joints), arm, vectors)
+
+
+def design(machine: Machine, states: States, rest: float, friction: Friction = "symmetric") -> Design:
+    """The columns of a machine at its states.
+
+    :param rest: velocity below which a joint has no direction [rad/s].
+    :param friction: with ``asymmetric`` each direction has a viscous and a Coulomb column of its own, and
+        there is no offset, which would not differ from them.
+    """
+    names: list[str] = [] if machine.arm is None else list(machine.arm.parameter_names)
+    blocks = [machine.regressor(states)]
+    rates = states.velocity @ machine.weights.T, states.acceleration @ machine.weights.T
+    for k, (element, weights) in enumerate(zip(machine.elements, machine.weights, strict=True)):
+        velocity, acceleration = rates[0][:, k], rates[1][:, k]
+        columns = {machine.inertia_name: acceleration}
+        columns |= _friction_columns(velocity, rest, friction)
+        if k >= len(machine.joints):
+            columns.pop("offset", None)
+        names += [f"{name}_{element}" for name in columns]
+        blocks.append(np.stack(list(columns.values()), axis=-1)[:, None, :] * weights[:, None])
+    return Design(tuple(names), np.concatenate(blocks, axis=-1))
+
+
+def structural_base(machine: Machine, rest: float, friction: Friction, seed: int = 0) -> BaseParameters:
+    """Which combinations the best of motions could tell: from random states."""
+    rng = np.random.default_rng(seed)
+    shape = (60 * len(machine.joints), len(machine.joints))
+    states = States(1.0, *(rng.uniform(-size, size, shape) for size in (np.pi, 3.0, 9.0)))
+    found = design(machine, states, rest, friction)
+    return base_parameters(found.columns.reshape(-1, len(found.names)), found.names)
+
+
+def _friction_columns(velocity: Array, rest: float, friction: Friction) -> dict[str, Array]:
+    sign = direction(velocity, rest)
+    if friction == "symmetric":
+        return {"Fv": velocity, "Fc": sign, "offset": np.ones_like(velocity)}
+    forward, backward = np.maximum(sign, 0.0), np.minimum(sign, 0.0)
+    return {"Fv+": velocity * forward, "Fv-": -velocity * backward, "Fc+": forward, "Fc-": backward}

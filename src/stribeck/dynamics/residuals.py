@@ -1,0 +1,118 @@
+r"""What is left of torques after a fit: noise, ripple, delay, friction, or slow model error.
+
+Each part is the share of the residual's energy that terms of one kind explain on blocks of time that they were not
+fitted to, so that terms which explain nothing count nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, signal
+
+from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.scores import relative_error
+from stribeck.dynamics.signals import derivative
+
+Array = npt.NDArray[np.float64]
+
+BLOCKS = 5
+HARMONICS = 3
+PERIODS = 200
+"""Periods of a ripple that are tried, between a fiftieth and a half of the travel."""
+
+VELOCITIES = 12
+"""Velocities between which friction is interpolated."""
+
+
+def explain(motion: Motion, predicted: Array) -> list[dict[str, float | None]]:
+    """Shares of each joint's residual, a list over joints.
+
+    ``rel`` relative error of the moving rows; ``delay``, ``ripple``, ``velocity``: shares of the residual's energy that
+    a shift in time, a function of period ``ripple_period`` in the position, and a function of the velocity explain;
+    ``noise`` share of what is as strong at the highest frequencies as everywhere, an upper bound; ``slow`` the rest.
+    """
+    dt = float(np.median(np.diff(motion.time)))
+    return [
+        _joint(
+            motion.states.position[:, j],
+            motion.states.velocity[:, j],
+            motion.torque[:, j],
+            predicted[:, j],
+            motion.moving[:, j],
+            dt,
+        )
+        for j in range(len(motion.joints))
+    ]
+
+
+def _joint(
+    position: Array,
+    velocity: Array,
+    torque: Array,
+    predicted: Array,
+    moving: npt.NDArray[np.bool_],
+    dt: float,
+) -> dict[str, float | None]:
+    rows = np.flatnonzero(moving)
+    if len(rows) < 20 * BLOCKS:
+        return dict.fromkeys(("rel", "delay", "ripple", "ripple_period", "velocity", "noise", "slow"))
+    residual = torque - predicted
+    left = residual[rows] - residual[rows].mean()
+    energy = float(left @ left)
+    shift = derivative(predicted, dt)[rows, None]
+    period, ripple = _ripple(position[rows], left)
+    shares = {
+        "delay": _explained([shift], left),
+        "ripple": ripple,
+        "velocity": _explained([_hats(velocity[rows])], left),
+        "noise": min(_floor(residual, dt) * len(left) / energy, 1.0),
+    }
+    rest = max(0.0, 1.0 - shares["noise"] - max(shares["delay"], 0.0) - ripple - shares["velocity"])
+    return {
+        "rel": relative_error(torque[rows], predicted[rows]),
+        **shares,
+        "ripple_period": period,
+        "slow": rest,
+    }
+
+
+def _explained(columns: Sequence[Array], left: Array) -> float:
+    """Share of the energy that columns explain on blocks that were left out."""
+    matrix = np.column_stack(list(columns))
+    total = 0.0
+    for block in np.array_split(np.arange(len(left)), BLOCKS):
+        others = np.ones(len(left), dtype=bool)
+        others[block] = False
+        weights = linalg.lstsq(matrix[others], left[others])[0]
+        after = left[block] - matrix[block] @ weights
+        total += float(after @ after)
+    return max(0.0, 1.0 - total / float(left @ left))
+
+
+def _ripple(position: Array, left: Array) -> tuple[float, float]:
+    """Period in the position that explains most, and its share."""
+    travel = float(np.ptp(position))
+    periods = travel / np.geomspace(2.0, 50.0, PERIODS)
+    angles = 2.0 * np.pi * position[:, None] / periods
+    cosine, sine = np.cos(angles), np.sin(angles)
+    power = (left @ cosine) ** 2 + (left @ sine) ** 2
+    best = float(periods[int(power.argmax())])
+    turns = [2.0 * np.pi * k * position / best for k in range(1, HARMONICS + 1)]
+    columns = [np.column_stack([np.cos(turn), np.sin(turn)]) for turn in turns]
+    return best, _explained(columns, left)
+
+
+def _hats(velocity: Array) -> Array:
+    """Piecewise linear functions of the velocity, (N, k)."""
+    knots = np.unique(np.quantile(velocity, np.linspace(0.0, 1.0, VELOCITIES)))
+    return np.column_stack([np.interp(velocity, knots, unit) for unit in np.eye(len(knots))])
+
+
+def _floor(residual: Array, dt: float) -> float:
+    """Mean square of white noise as strong as the weakest fifth of the spectrum."""
+    frequency, density = signal.welch(residual, 1.0 / dt, nperseg=min(256, len(residual)))
+    floor = float(np.median(np.sort(density[1:])[: max(len(density) // 5, 1)]))
+    return floor * float(frequency[-1])

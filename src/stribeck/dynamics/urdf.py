@@ -1,0 +1,76 @@
+"""The identified arm as a URDF: the file that came in, with other inertials."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.dynamics.inertia import about_com
+from stribeck.dynamics.model import INERTIALS
+
+Array = npt.NDArray[np.float64]
+
+
+def urdf_with_inertials(path: Path, joints: tuple[str, ...], inertials: Array) -> str:
+    """The text of a URDF with the inertials of the bodies behind joints replaced.
+
+    Behind a joint moves its child link and whatever is fixed to it; torques tell of the sum alone. The child link
+    gets it whole, and links that are fixed to it lose their inertial element.
+
+    :param path: the URDF.
+    :param joints: names of the joints.
+    :param inertials: standard inertial parameters (n, 10), in the frames of the joints.
+    """
+    tree = ElementTree.parse(path)  # noqa: S314 - expat expands no external entities; the file was loaded before
+    root = tree.getroot()
+    links = {link.get("name"): link for link in root.findall("link")}
+    children = {joint.get("name"): _name_of(joint, "child") for joint in root.findall("joint")}
+    for joint, values in zip(joints, inertials.reshape(-1, INERTIALS), strict=True):
+        for name in _rigidly_behind(root, children[joint], joints):
+            for element in links[name].findall("inertial"):
+                links[name].remove(element)
+        links[children[joint]].append(_inertial(values))
+    ElementTree.indent(tree)
+    return '<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _name_of(joint: ElementTree.Element, role: str) -> str | None:
+    element = joint.find(role)
+    return None if element is None else element.get("link")
+
+
+def _rigidly_behind(root: ElementTree.Element, link: str | None, moving: tuple[str, ...]) -> list[str | None]:
+    """A link and all links that move with it: those behind joints that are fixed or locked."""
+    found, todo = [], [link]
+    while todo:
+        here = todo.pop()
+        found.append(here)
+        todo += [
+            _name_of(joint, "child")
+            for joint in root.findall("joint")
+            if _name_of(joint, "parent") == here and joint.get("name") not in moving
+        ]
+    return found
+
+
+def _inertial(values: Array) -> ElementTree.Element:
+    mass, com, inertia = about_com(values)
+    element = ElementTree.Element("inertial")
+    ElementTree.SubElement(element, "origin", xyz=" ".join(map(repr, com.tolist())), rpy="0 0 0")
+    ElementTree.SubElement(element, "mass", value=repr(float(mass)))
+    entries = {
+        name: repr(float(inertia[row, column]))
+        for name, row, column in (
+            ("ixx", 0, 0),
+            ("ixy", 0, 1),
+            ("ixz", 0, 2),
+            ("iyy", 1, 1),
+            ("iyz", 1, 2),
+            ("izz", 2, 2),
+        )
+    }
+    ElementTree.SubElement(element, "inertia", entries)
+    return element

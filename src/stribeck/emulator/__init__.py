@@ -1,0 +1,1 @@
+"""Emulated servos on a pseudo-terminal: control table, protocol, physics and faults."""

@@ -1,0 +1,442 @@
+"""An emulated servo: the control table that programs see, with the physics of a joint behind it.
+
+No I/O and no clock of its own: :meth:`EmulatedServo.advance_to` brings it to a time, reads and writes
+act at the time it has reached. What it does follows the ROBOTIS e-manual; where the manual is silent:
+
+- The firmware's position law acts on the true position, the registers report it through the encoder:
+  noise, then rounding, anew at each read.
+- The velocity is the mean over the last 5 ms, in whole counts.
+- A Bus Watchdog that ran out makes the present position the goal, or the goal current or duty zero.
+- Torque on takes the goal that the register holds; it begins as the position at power-on.
+- Voltage errors appear at once. An overload never comes by itself, only as a fault.
+- Below half of the lowest rated voltage the servo is off; with power, or after a reboot, it starts anew
+  and is deaf for 0.3 s.
+- Velocity modes, trapezoidal profiles, feed-forward and reversed direction are not there: modes and values
+  that would need them are refused as out of range, ``profile_acceleration`` is accepted without effect.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from stribeck.core.actuator import Gains
+from stribeck.core.bench import Pendulum
+from stribeck.core.step import State
+from stribeck.emulator.joint import BARE, OFF, Drive, EmulatedJoint, Firmware, published_parameters
+from stribeck.emulator.memory import Memory
+from stribeck.emulator.protocol import ALERT, Error1, Error2
+from stribeck.errors import ConfigError
+from stribeck.io.parameter_file import ParameterFile
+from stribeck.servo.registers import ServoModel
+from stribeck.servo.tables import model_named
+
+VELOCITY_WINDOW = 0.005
+"""The reported velocity is the mean over this time [s]."""
+
+BOOT_TIME = 0.3
+"""How long a servo is deaf after power-on or a reboot [s]."""
+
+OFF_SHARE = 0.5
+"""Share of the lowest rated voltage below which a servo is off."""
+
+GOALS = ("goal_pwm", "goal_current", "goal_velocity", "goal_position")
+
+ONLY = {
+    "drive_mode": 0,
+    "secondary_id": 255,
+    "protocol_type": 2,
+    "feedforward_1st_gain": 0,
+    "feedforward_2nd_gain": 0,
+    "multi_turn_offset": 0,
+    "resolution_divider": 1,
+}
+"""Registers of what is not emulated, and the only value that they take."""
+
+DRIVES: dict[str, Drive] = {
+    "position": "position",
+    "extended_position": "position",
+    "current_position": "position",
+    "current": "current",
+    "pwm": "pwm",
+}
+"""What the bridge does in each mode that is emulated."""
+
+
+class EmulatedServo:
+    """One servo.
+
+    :param model: the servo, or its name.
+    :param parameters: motor and friction; default: the published M6 values of its family.
+    :param pendulum: the load; default: nothing.
+    :param servo_id: ID on the bus.
+    :param voltage: of the supply without load [V]; default: nominal.
+    :param supply_resistance: of supply and cables, which makes the voltage sag under load [ohm].
+    :param temperature: [°C]; it stays.
+    :param noise: standard deviation of the encoder's noise before rounding [counts].
+    :param baud: line rate [bit/s] at which alone it listens; ``None``: at every rate, until a program
+        writes ``baud_rate``.
+    :param registers: counts of EEPROM registers that differ from the factory's, by name.
+    :param dt: time step of the physics [s].
+    :param rng: source of the noise.
+    :raises ConfigError: for values that the servo cannot have.
+    """
+
+    def __init__(
+        self,
+        model: ServoModel | str = "xl330",
+        parameters: ParameterFile | None = None,
+        pendulum: Pendulum = BARE,
+        *,
+        servo_id: int = 1,
+        voltage: float | None = None,
+        supply_resistance: float = 0.1,
+        temperature: float = 25.0,
+        noise: float = 0.3,
+        baud: int | None = None,
+        registers: Mapping[str, int] | None = None,
+        dt: float = 1e-3,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        self.model = model_named(model) if isinstance(model, str) else model
+        if parameters is None:
+            parameters = published_parameters(self.model.name)
+        self.joint = EmulatedJoint(parameters, pendulum, supply_resistance, dt)
+        self.open_voltage = self.model.nominal_voltage if voltage is None else voltage
+        self.joint.voltage = self.open_voltage
+        self._normal_voltage: float | None = None
+        self.temperature = temperature
+        self.noise = noise
+        self.baud = baud
+        self.errors = 0
+        self.clock = 0.0
+        self.first_torque: float | None = None
+        self._rng = np.random.default_rng(0) if rng is None else rng
+        self._origin, self._steps = 0.0, 0
+        self._push, self._push_end = 0.0, -math.inf
+        self._delay = float(parameters.values.get("command_delay", 0.0))
+        self._firmware, self._coming = OFF, deque[tuple[float, Firmware]]()
+        self._positions = deque([self.joint.state.position], maxlen=max(1, round(VELOCITY_WINDOW / dt)) + 1)
+        self._deaf_until, self._heard = -math.inf, 0.0
+        self._registered: tuple[int, bytes] | None = None
+        self._powered = True
+        rate = self.model.baud_value(baud if baud is not None else 1_000_000)
+        factory = {"id": servo_id, "baud_rate": rate, **(registers or {})}
+        self.memory = Memory(self.model, factory, self._live())
+        self._start()
+
+    @property
+    def id(self) -> int:
+        """ID on the bus."""
+        return self.memory.numbers["id"]
+
+    @property
+    def state(self) -> State:
+        """The true state."""
+        return self.joint.state
+
+    @property
+    def motor_torque(self) -> float:
+        """The true motor torque of the last step [N m]."""
+        return self.joint.motor_torque
+
+    @property
+    def torque_enabled(self) -> bool:
+        """Whether the motor is driven."""
+        return self._firmware.drive != "off"
+
+    @property
+    def listens(self) -> bool:
+        """Whether the servo is powered and has started."""
+        return self._powered and self.clock >= self._deaf_until
+
+    def _live(self) -> dict[str, Callable[[], int]]:
+        return {
+            "present_position": self._position_count,
+            "present_velocity": lambda: self._counts("present_velocity", self._mean_velocity()),
+            "present_current": lambda: self._counts("present_current", self.joint.current),
+            "present_pwm": lambda: self._counts("present_pwm", self.joint.duty),
+            "present_load": lambda: self._counts("present_load", self.joint.duty),
+            "present_input_voltage": lambda: self._counts("present_input_voltage", self.joint.voltage),
+            "present_temperature": lambda: self._counts("present_temperature", self.temperature),
+            "position_trajectory": lambda: self._counts("position_trajectory", self.state.control.goal),
+            "hardware_error_status": lambda: self.errors,
+            "realtime_tick": lambda: int(1e3 * self.clock) % 32768,
+            "moving": self._moving,
+            "registered_instruction": lambda: int(self._registered is not None),
+        }
+
+    # Time.
+
+    def begin(self, clock: float) -> None:
+        """Let time begin at ``clock`` [s]."""
+        self._origin, self._steps, self.clock, self._heard = clock, 0, clock, clock
+
+    def advance_to(self, clock: float) -> None:
+        """Go on in steps of the physics as far as they end by ``clock`` [s]."""
+        dt, joint = self.joint.dt, self.joint
+        count = int((clock - self._origin) / dt + 1e-6) - self._steps
+        for _ in range(count):
+            if self._coming and self._coming[0][0] <= self.clock:
+                self._firmware = self._coming.popleft()[1]
+            if self.clock - self._heard > self._patience:
+                self._watchdog_runs_out()
+            push = self._push if self.clock < self._push_end else 0.0
+            joint.step(self._firmware, push, self.open_voltage)
+            self._positions.append(joint.state.position)
+            self._steps += 1
+            self.clock = self._origin + self._steps * dt
+            if not self._lowest <= joint.voltage <= self._highest:
+                self._voltage_is_wrong()
+
+    def hear(self) -> None:
+        """Note that an instruction came over the bus: what the watchdog waits for."""
+        self._heard = self.clock
+
+    # Hands on it.
+
+    def push(self, torque: float, duration: float) -> None:
+        """An outside torque on the shaft [N m] from now on, for a time [s]."""
+        self._push, self._push_end = torque, self.clock + duration
+
+    def set_voltage(self, voltage: float) -> None:
+        """Another supply voltage without load [V]."""
+        self.open_voltage = voltage
+        if not self._powered and voltage >= OFF_SHARE * self.model.rated_min:
+            self._powered = True
+            self.reboot()
+
+    def brown_out(self, voltage: float | None) -> None:
+        """Another supply voltage for a while [V]; ``None`` ends it."""
+        if self._normal_voltage is None:
+            self._normal_voltage = self.open_voltage
+        self.set_voltage(self._normal_voltage if voltage is None else voltage)
+        if voltage is None:
+            self._normal_voltage = None
+
+    def set_temperature(self, temperature: float) -> None:
+        """Another temperature [°C]; above ``temperature_limit`` the servo overheats."""
+        self.temperature = temperature
+        if temperature > self._si("temperature_limit"):
+            self.fail("overheating")
+
+    def fail(self, name: str) -> None:
+        """A hardware error by its name in the model's ``error_bits``.
+
+        :raises ConfigError: for an error that this servo does not know.
+        """
+        if name not in self.model.error_bits:
+            raise ConfigError(
+                f"{self.model.title} has no error {name!r}; valid: {', '.join(self.model.error_bits)}"
+            )
+        bit = self.model.error_bits[name]
+        self.errors |= bit
+        if self.memory.numbers["shutdown"] & bit:
+            self._shut_down()
+
+    def reboot(self) -> None:
+        """Start anew: RAM as at power-on, EEPROM as it was."""
+        self.memory.power_on()
+        self._start()
+        self._deaf_until = self.clock + BOOT_TIME
+
+    # Registers.
+
+    def read(self, address: int, length: int) -> tuple[int, bytes]:
+        """Error number or bits, and bytes of the control table."""
+        data = self.memory.read(address, length)
+        if data is None:
+            return self.status(Error2.ACCESS, Error1.RANGE), b""
+        return self.status(), data
+
+    def write(self, address: int, data: bytes) -> int:
+        """Write to the control table, all or nothing.
+
+        :returns: the error number or bits of the answer.
+        """
+        found, problem = self.memory.parts(address, data)
+        if problem is not None:
+            return self.status(problem, Error1.RANGE)
+        for name, number in found.items():
+            refusal = self._refusal(name, number, found)
+            if refusal is not None:
+                return self.status(*refusal)
+        for name, number in found.items():
+            self._set(name, number)
+        self.memory.adopt(address, data)
+        self._tell()
+        return self.status()
+
+    def register(self, address: int, data: bytes) -> int:
+        """Keep a write until :meth:`act`."""
+        _, problem = self.memory.parts(address, data)
+        if problem is not None:
+            return self.status(problem, Error1.RANGE)
+        self._registered = (address, data)
+        return self.status()
+
+    def act(self) -> int:
+        """Carry out the registered write."""
+        if self._registered is None:
+            return self.status(Error2.INSTRUCTION, Error1.INSTRUCTION)
+        (address, data), self._registered = self._registered, None
+        return self.write(address, data)
+
+    def status(self, error: Error2 | int = 0, bits: Error1 | int = 0) -> int:
+        """Error byte of a status packet: a number (protocol 2) or bits (protocol 1), and hardware errors."""
+        if self.model.protocol == 1.0:
+            return int(bits) | self.errors
+        return int(error) | (ALERT if self.errors else 0)
+
+    def _refusal(self, name: str, number: int, others: Mapping[str, int]) -> tuple[Error2, Error1] | None:
+        """Why a register does not take a number, in both protocols' words."""
+        register, numbers = self.model.registers[name], self.memory.numbers
+        locked = numbers["torque_enable"] or numbers.get("lock", 0)
+        if not register.writable or (register.eeprom and locked):
+            return Error2.ACCESS, Error1.RANGE
+        if numbers.get("bus_watchdog", 0) < 0 and (name in GOALS or (name == "bus_watchdog" and number)):
+            return Error2.DATA_RANGE, Error1.RANGE
+        if not register.accepts(number) or number != ONLY.get(name, number):
+            return Error2.DATA_RANGE, Error1.RANGE
+        if name == self.model.mode_register and self._mode(number) not in DRIVES:
+            return Error2.DATA_RANGE, Error1.RANGE
+        if name == "baud_rate" and number not in self.model.baud_rates:
+            return Error2.DATA_RANGE, Error1.RANGE
+        if name == "torque_enable" and number and numbers["shutdown"] & self.errors and not self._revives:
+            return Error2.RESULT_FAIL, Error1.RANGE
+        if name == "goal_position":
+            lower, upper = (others.get(n, numbers[n]) for n in ("min_position_limit", "max_position_limit"))
+            if self._mode() == "position" and not lower <= number <= upper:
+                return Error2.DATA_LIMIT, Error1.ANGLE_LIMIT
+        limit = name.replace("goal_", "") + "_limit" if name in GOALS[:3] else ""
+        if limit in numbers and abs(number) > others.get(limit, numbers[limit]):
+            return Error2.DATA_LIMIT, Error1.RANGE
+        return None
+
+    @property
+    def _revives(self) -> bool:
+        """Whether a shut-down servo works again without a reboot: by its torque limit."""
+        return "torque_limit" in self.model.registers
+
+    def _set(self, name: str, number: int) -> None:
+        """Take a number that was not refused."""
+        numbers = self.memory.numbers
+        before, numbers[name] = numbers[name], number
+        if name == "operating_mode" and number != before:
+            for other, register in self.model.registers.items():
+                if other.endswith("_gain") or other.startswith("profile_"):
+                    numbers[other] = register.initial
+            for goal in ("pwm", "current"):
+                if f"{goal}_limit" in numbers:
+                    numbers[f"goal_{goal}"] = numbers[f"{goal}_limit"]
+        elif name == "baud_rate" and number != before:
+            self.baud = self.model.baud_rates[number]
+        elif self._revives and (name, bool(number)) in (("torque_limit", True), ("torque_enable", False)):
+            self.errors = 0
+        if name == "torque_enable" and number and self.first_torque is None:
+            self.first_torque = self.clock
+
+    # Inside.
+
+    def _start(self) -> None:
+        """What is so after power-on."""
+        self.errors, self._registered = 0, None
+        self._coming.clear()
+        self.memory.numbers["goal_position"] = self._position_count()
+        if "max_torque" in self.memory.numbers:
+            self.memory.numbers["torque_limit"] = self.memory.numbers["max_torque"]
+        self._tell(at_once=True)
+        self.set_temperature(self.temperature)
+
+    def _tell(self, at_once: bool = False) -> None:
+        """Make the firmware follow the registers."""
+        numbers = self.memory.numbers
+        # The servo compares whole counts of 0.1 V.
+        self._lowest = self._si("min_voltage_limit") - 0.05
+        self._highest = self._si("max_voltage_limit") + 0.05
+        watching = numbers["torque_enable"] and numbers.get("bus_watchdog", 0) > 0
+        self._patience = self._si("bus_watchdog") if watching else math.inf
+        told = self._told()
+        if self._delay > 0.0 and not at_once:
+            self._coming.append((self.clock + self._delay, told))
+        else:
+            self._firmware = told
+
+    def _told(self) -> Firmware:
+        numbers = self.memory.numbers
+        gains = Gains(*(float(numbers[f"position_{letter}_gain"]) for letter in "pid"))
+        drive = DRIVES[self._mode()]
+        if not numbers["torque_enable"] or not numbers.get("torque_limit", 1):
+            return replace(OFF, gains=gains)
+        goal = self._si({"position": "goal_position", "pwm": "goal_pwm", "current": "goal_current"}[drive])
+        if drive == "position":
+            goal -= numbers.get("homing_offset", 0) * self.model.registers["goal_position"].scale
+        duty = self._si("torque_limit" if "torque_limit" in numbers else "pwm_limit")
+        if "goal_pwm" in numbers and drive != "pwm":
+            duty = min(duty, abs(self._si("goal_pwm")))
+        current = self._si("current_limit") if "current_limit" in numbers else None
+        if self._mode() == "current_position" and current is not None:
+            current = min(current, abs(self._si("goal_current")))
+        speed = self._si("profile_velocity") or None
+        return Firmware(drive, goal, gains, duty, current, speed)
+
+    def _watchdog_runs_out(self) -> None:
+        numbers = self.memory.numbers
+        numbers["bus_watchdog"] = -1
+        drive = DRIVES[self._mode()]
+        if drive == "position":
+            numbers["goal_position"] = self._position_count()
+        else:
+            numbers[f"goal_{drive}"] = 0
+        self._coming.clear()
+        self._tell(at_once=True)
+
+    def _voltage_is_wrong(self) -> None:
+        if self.joint.voltage < OFF_SHARE * self.model.rated_min:
+            if self._powered:
+                self._powered = False
+                self.memory.power_on()
+                self._start()
+        elif not self.errors & self.model.error_bits["input_voltage"]:
+            self.fail("input_voltage")
+
+    def _shut_down(self) -> None:
+        self.memory.numbers["torque_limit" if self._revives else "torque_enable"] = 0
+        self._coming.clear()
+        self._tell(at_once=True)
+
+    def _mode(self, number: int | None = None) -> str:
+        number = self.memory.numbers[self.model.mode_register] if number is None else number
+        return next((mode for mode, value in self.model.modes.items() if value == number), "")
+
+    def _si(self, name: str) -> float:
+        register = self.model.registers[name]
+        return (self.memory.numbers[name] - register.zero) * register.scale
+
+    def _counts(self, name: str, value: float) -> int:
+        """A quantity as the register reports it, at its end where it would leave it."""
+        register = self.model.registers[name]
+        lower, upper = register.span
+        return min(upper, max(lower, round(value / register.scale) + register.zero))
+
+    def _position_count(self) -> int:
+        register = self.model.registers["present_position"]
+        noise = self.noise * self._rng.standard_normal() if self.noise else 0.0
+        count = round(float(self.state.position) / register.scale + noise) + register.zero
+        if register.encoding == "signed":
+            return count + self.memory.numbers.get("homing_offset", 0)
+        whole = int(self.model.resolution)
+        return count % whole if whole == 4096 else min(1023, max(0, count))
+
+    def _mean_velocity(self) -> float:
+        positions = self._positions
+        steps = len(positions) - 1
+        return (positions[-1] - positions[0]) / (steps * self.joint.dt) if steps else 0.0
+
+    def _moving(self) -> int:
+        threshold = self._si("moving_threshold") if "moving_threshold" in self.model.registers else 0.25
+        return int(abs(self._mean_velocity()) > threshold)

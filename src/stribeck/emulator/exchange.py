@@ -1,0 +1,223 @@
+"""What the servos of one bus answer to an instruction, in the order in which they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from stribeck.emulator.device import EmulatedServo
+from stribeck.emulator.protocol import (
+    BROADCAST,
+    LONGEST,
+    Error1,
+    Error2,
+    Instruction,
+    Packet,
+    encode_fast_status,
+    encode_status,
+)
+
+PING_ONLY, PING_AND_READ, ALL = 0, 1, 2
+"""Values of ``status_return_level``: what a servo answers."""
+
+
+class Answer(NamedTuple):
+    """A status packet, and the servo that sends it (of a fast read, the first of them)."""
+
+    servo: EmulatedServo
+    data: bytes
+
+
+class _Access(NamedTuple):
+    """A part of an instruction to several servos: read ``length`` bytes, or write ``data``."""
+
+    servo: int
+    address: int
+    length: int
+    data: bytes = b""
+
+
+class _MalformedError(Exception):
+    """The parameters of an instruction are not what it needs."""
+
+
+def answers(servos: Sequence[EmulatedServo], protocol: float, packet: Packet) -> list[Answer]:
+    """Carry out an instruction.
+
+    :param servos: those that hear it.
+    :param protocol: of the packet; servos of the other protocol take it for noise.
+    """
+    present = {servo.id: servo for servo in servos if servo.model.protocol == protocol}
+    if not packet.intact:
+        return _one(present, packet, Error2.CRC, Error1.CHECKSUM)
+    for servo in present.values():
+        servo.hear()
+    several = _SEVERAL.get((protocol, packet.instruction))
+    try:
+        if several is not None:
+            return several(present, packet)
+        if packet.id == BROADCAST:
+            replies = [_single(present[servo], packet, protocol) for servo in sorted(present)]
+            return [reply for reply in replies if reply] if packet.instruction == Instruction.PING else []
+        reply = _single(present[packet.id], packet, protocol) if packet.id in present else None
+        return [reply] if reply else []
+    except _MalformedError:
+        return _one(present, packet, Error2.DATA_LENGTH, Error1.RANGE)
+
+
+def _one(present: dict[int, EmulatedServo], packet: Packet, error: Error2, bits: Error1) -> list[Answer]:
+    """The complaint of the servo that the packet is for, if it is for one."""
+    if packet.id not in present:
+        return []
+    reply = _status(present[packet.id], ALL, present[packet.id].status(error, bits))
+    return [reply] if reply else []
+
+
+def _status(servo: EmulatedServo, level: int, error: int, data: bytes = b"") -> Answer | None:
+    """A status packet, unless the servo's ``status_return_level`` is below ``level``."""
+    if servo.memory.numbers["status_return_level"] < level:
+        return None
+    return Answer(servo, encode_status(servo.model.protocol, servo.id, error, data))
+
+
+def _single(servo: EmulatedServo, packet: Packet, protocol: float) -> Answer | None:
+    """An instruction to one servo, or to each."""
+    match packet.instruction:
+        case Instruction.PING:
+            return _status(servo, PING_ONLY, servo.status(), b"" if protocol == 1.0 else _identity(servo))
+        case Instruction.READ:
+            address, length = _address(packet.parameters, protocol), _length(packet.parameters, protocol)
+            return _status(servo, PING_AND_READ, *servo.read(address, length))
+        case Instruction.WRITE:
+            return _status(servo, ALL, servo.write(*_addressed(packet.parameters, protocol)))
+        case Instruction.REG_WRITE:
+            return _status(servo, ALL, servo.register(*_addressed(packet.parameters, protocol)))
+        case Instruction.ACTION:
+            return _status(servo, ALL, servo.act())
+        case Instruction.REBOOT if protocol == 2.0:
+            reply = _status(servo, ALL, servo.status())
+            servo.reboot()
+            return reply
+        case Instruction.FACTORY_RESET | Instruction.CLEAR:
+            return _status(servo, ALL, servo.status(Error2.RESULT_FAIL, Error1.INSTRUCTION))
+    return _status(servo, ALL, servo.status(Error2.INSTRUCTION, Error1.INSTRUCTION))
+
+
+def _identity(servo: EmulatedServo) -> bytes:
+    numbers = servo.memory.numbers
+    return numbers["model_number"].to_bytes(2, "little") + bytes((numbers["firmware_version"],))
+
+
+def _address(parameters: bytes, protocol: float) -> int:
+    size = 1 if protocol == 1.0 else 2
+    if len(parameters) < size:
+        raise _MalformedError
+    return int.from_bytes(parameters[:size], "little")
+
+
+def _length(parameters: bytes, protocol: float) -> int:
+    size = 1 if protocol == 1.0 else 2
+    if len(parameters) != 2 * size:
+        raise _MalformedError
+    return int.from_bytes(parameters[size:], "little")
+
+
+def _addressed(parameters: bytes, protocol: float) -> tuple[int, bytes]:
+    return _address(parameters, protocol), parameters[1 if protocol == 1.0 else 2 :]
+
+
+def _word(data: bytes, place: int) -> int:
+    return data[place] | data[place + 1] << 8
+
+
+def _sync(parameters: bytes) -> Iterator[_Access]:
+    """Parts of a sync read."""
+    if len(parameters) < 5:
+        raise _MalformedError
+    for servo in parameters[4:]:
+        yield _Access(servo, _word(parameters, 0), _word(parameters, 2))
+
+
+def _bulk(parameters: bytes) -> Iterator[_Access]:
+    """Parts of a bulk read of protocol 2."""
+    if not parameters or len(parameters) % 5:
+        raise _MalformedError
+    for k in range(0, len(parameters), 5):
+        yield _Access(parameters[k], _word(parameters, k + 1), _word(parameters, k + 3))
+
+
+def _bulk_1(parameters: bytes) -> Iterator[_Access]:
+    """Parts of a bulk read of protocol 1: a zero, then length, ID, address of each."""
+    if len(parameters) < 4 or (len(parameters) - 1) % 3:
+        raise _MalformedError
+    for k in range(1, len(parameters), 3):
+        yield _Access(parameters[k + 1], parameters[k + 2], parameters[k])
+
+
+def _sync_writes(parameters: bytes, head: int) -> Iterator[_Access]:
+    """Parts of a sync write: address and length of ``head`` bytes together, then ID and data of each."""
+    size = head // 2
+    if len(parameters) < head:
+        raise _MalformedError
+    address = int.from_bytes(parameters[:size], "little")
+    length = int.from_bytes(parameters[size:head], "little")
+    if not length or (len(parameters) - head) % (length + 1):
+        raise _MalformedError
+    for k in range(head, len(parameters), length + 1):
+        yield _Access(parameters[k], address, length, parameters[k + 1 : k + 1 + length])
+
+
+def _bulk_writes(parameters: bytes) -> Iterator[_Access]:
+    k = 0
+    while k < len(parameters):
+        if len(parameters) < k + 5:
+            raise _MalformedError
+        length = _word(parameters, k + 3)
+        data = parameters[k + 5 : k + 5 + length]
+        if len(data) < length:
+            raise _MalformedError
+        yield _Access(parameters[k], _word(parameters, k + 1), length, data)
+        k += 5 + length
+
+
+def _read_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[Answer]:
+    found = []
+    for part in parts:
+        if part.servo in present:
+            servo = present[part.servo]
+            reply = _status(servo, PING_AND_READ, *servo.read(part.address, part.length))
+            found += [reply] if reply else []
+    return found
+
+
+def _read_fast(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[Answer]:
+    """One packet of all. A servo that is missing, or a packet too long, breaks the chain: nobody answers."""
+    asked = list(parts)
+    if any(part.servo not in present for part in asked):
+        return []
+    pieces = []
+    for part in asked:
+        error, data = present[part.servo].read(part.address, part.length)
+        pieces.append((part.servo, error, data or bytes(part.length)))
+    packet = encode_fast_status(pieces)
+    return [Answer(present[asked[0].servo], packet)] if len(packet) <= LONGEST else []
+
+
+def _write_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[Answer]:
+    for part in list(parts):
+        if part.servo in present:
+            present[part.servo].write(part.address, part.data)
+    return []
+
+
+_SEVERAL: dict[tuple[float, int], Callable[[dict[int, EmulatedServo], Packet], list[Answer]]] = {
+    (2.0, Instruction.SYNC_READ): lambda present, p: _read_each(present, _sync(p.parameters)),
+    (2.0, Instruction.FAST_SYNC_READ): lambda present, p: _read_fast(present, _sync(p.parameters)),
+    (2.0, Instruction.BULK_READ): lambda present, p: _read_each(present, _bulk(p.parameters)),
+    (2.0, Instruction.FAST_BULK_READ): lambda present, p: _read_fast(present, _bulk(p.parameters)),
+    (2.0, Instruction.SYNC_WRITE): lambda present, p: _write_each(present, _sync_writes(p.parameters, 4)),
+    (2.0, Instruction.BULK_WRITE): lambda present, p: _write_each(present, _bulk_writes(p.parameters)),
+    (1.0, Instruction.BULK_READ): lambda present, p: _read_each(present, _bulk_1(p.parameters)),
+    (1.0, Instruction.SYNC_WRITE): lambda present, p: _write_each(present, _sync_writes(p.parameters, 2)),
+}
+"""Instructions to several servos at once, by protocol."""

@@ -1,0 +1,1 @@
+"""Kinematic calibration of serial arms from measured points, and the choice of poses."""

@@ -1,0 +1,233 @@
+r"""Position kinematics of serial arms as a product of elementary transforms, with exact derivatives.
+
+Frame 0 is the base, frame j = 1…n moves with joint j and has its z axis along that joint's axis. A point
+at :math:`p` behind the flange is seen by the measuring system at
+
+.. math:: y = B\,E_0\,P_1 E_1(q_1)\,P_2 E_2(q_2) \cdots P_n E_n(q_n)\,F\,p
+
+with the pose B of the base, the nominal placements :math:`P_j` and flange F, all fixed, and blocks
+:math:`E_j` of six elementary transforms each: a translation along or a rotation about one axis of the
+frame by a *magnitude*. The first transform of block j is the joint itself, the other five are what may
+differ from the nominal geometry. All parameters of :mod:`stribeck.kinematics.model` enter through the
+magnitudes alone. For neighbouring parallel axes the rotation about y is Hayati's parameter, so that the
+blocks need no special cases.
+
+Lengths are in m, angles in rad.
+
+Sources: Denavit and Hartenberg, J. Appl. Mech. 22 (1955); Hayati and Mirmirani, "Improving the absolute
+positioning accuracy of robot manipulators", J. Robotic Systems 2 (1985); Corke, "A simple and systematic
+approach to assigning Denavit-Hartenberg parameters", IEEE Trans. Robotics 23 (2007), for chains of
+elementary transforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.errors import ConfigError
+
+FloatArray = npt.NDArray[np.float64]
+
+AXES = ("x", "y", "z", "rx", "ry", "rz")
+"""Elementary transforms: translations along the axes of a frame, rotations about them."""
+
+BLOCK = 6
+"""Elementary transforms in a block."""
+
+BASE_ORDER = (0, 1, 2, 3, 4, 5)
+REVOLUTE_ORDER = (5, 0, 1, 2, 3, 4)
+PRISMATIC_ORDER = (2, 0, 1, 3, 4, 5)
+"""Order of the transforms in the block of the base and of a joint: the joint's own comes first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A serial chain with revolute and prismatic joints as its drawings say.
+
+    :param names: names of the joints.
+    :param placements: pose of each joint's frame in the frame before it at joint position 0 (n, 4, 4); its z
+        axis is the axis of the joint.
+    :param flange: pose of the flange in the frame of the last joint (4, 4).
+    :param prismatic: whether a joint is prismatic (n,).
+    :raises ConfigError: for arrays that do not belong together, or matrices that are no poses.
+    """
+
+    names: tuple[str, ...]
+    placements: FloatArray
+    flange: FloatArray
+    prismatic: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        """Check the shapes and that all matrices are poses."""
+        n = len(self.names)
+        if n == 0 or self.placements.shape != (n, 4, 4) or self.flange.shape != (4, 4):
+            raise ConfigError(
+                f"a chain of {n} joints needs as many placements of 4×4 and a flange, "
+                f"found {self.placements.shape} and {self.flange.shape}"
+            )
+        if len(self.prismatic) != n or len(set(self.names)) != n:
+            raise ConfigError(
+                f"a chain needs a kind and a name of its own for each joint, found {self.names}"
+            )
+        for pose in (*self.placements, self.flange):
+            turned = pose[:3, :3] @ pose[:3, :3].T
+            if not np.allclose(turned, np.eye(3), atol=1e-9) or not np.isfinite(pose).all():
+                raise ConfigError("a placement of the chain is not a rotation and a translation")
+
+    @cached_property
+    def orders(self) -> tuple[tuple[int, ...], ...]:
+        """The order of elementary transforms in each block, base first."""
+        joints = (PRISMATIC_ORDER if slides else REVOLUTE_ORDER for slides in self.prismatic)
+        return (BASE_ORDER, *joints)
+
+    @cached_property
+    def kinds(self) -> npt.NDArray[np.int64]:
+        """Kind of each elementary transform as an index of :data:`AXES` (6n + 6,)."""
+        return np.array([kind for order in self.orders for kind in order])
+
+    @property
+    def reach(self) -> float:
+        """Sum of the distances between neighbouring frames [m]: no point of the flange is farther away."""
+        lengths = np.linalg.norm(self.placements[:, :3, 3], axis=1).sum()
+        return float(lengths + np.linalg.norm(self.flange[:3, 3]))
+
+    def element(self, frame: int, axis: str) -> int:
+        """Index of the elementary transform of a frame (0: base) along or about an axis of :data:`AXES`."""
+        return BLOCK * frame + self.orders[frame].index(AXES.index(axis))
+
+    def joint_element(self, joint: int) -> int:
+        """Index of the elementary transform that joint 0…n−1 moves."""
+        return BLOCK * (joint + 1)
+
+    def magnitudes(self, positions: FloatArray) -> FloatArray:
+        """Magnitudes of the elementary transforms of the nominal chain (poses, 6n + 6).
+
+        :param positions: joint positions (poses, n) [rad, m].
+        """
+        found = np.zeros((len(positions), len(self.kinds)))
+        found[:, BLOCK::BLOCK] = positions
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Where a chain is in several poses, as the measuring system sees it.
+
+    :param rotation: of the flange (poses, 3, 3).
+    :param position: of the flange (poses, 3) [m].
+    :param axes: axis of each elementary transform (poses, 6n + 6, 3).
+    :param origins: a point on each of these axes (poses, 6n + 6, 3) [m].
+    """
+
+    rotation: FloatArray
+    position: FloatArray
+    axes: FloatArray
+    origins: FloatArray
+
+    def points(self, behind_flange: FloatArray) -> FloatArray:
+        """Points (k, 3) of the flange's frame as the measuring system sees them (poses, k, 3) [m]."""
+        turned: FloatArray = behind_flange @ self.rotation.transpose(0, 2, 1)
+        return turned + self.position[:, None]
+
+
+def move(chain: Chain, base: FloatArray, magnitudes: FloatArray) -> Motion:
+    """Multiply all elementary transforms out, for all poses at once.
+
+    :param base: pose of the nominal base in the frame of the measuring system (4, 4).
+    :param magnitudes: of the elementary transforms (poses, 6n + 6) [m, rad].
+    """
+    poses, elements = magnitudes.shape
+    rotation = np.tile(base[:3, :3], (poses, 1, 1))
+    position = np.tile(base[:3, 3], (poses, 1))
+    axes, origins = np.empty((poses, elements, 3)), np.empty((poses, elements, 3))
+    for e, kind in enumerate(chain.kinds):
+        if e % BLOCK == 0 and e > 0:
+            rotation, position = _placed(rotation, position, chain.placements[e // BLOCK - 1])
+        axis, magnitude = rotation[:, :, kind % 3].copy(), magnitudes[:, e]
+        axes[:, e], origins[:, e] = axis, position
+        if kind < 3:
+            position = position + axis * magnitude[:, None]
+        else:
+            _turn(rotation, kind % 3, magnitude)
+    rotation, position = _placed(rotation, position, chain.flange)
+    return Motion(rotation, position, axes, origins)
+
+
+def _placed(rotation: FloatArray, position: FloatArray, pose: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A fixed pose behind moving frames."""
+    return rotation @ pose[:3, :3], position + rotation @ pose[:3, 3]
+
+
+def _turn(rotation: FloatArray, axis: int, angle: FloatArray) -> None:
+    """Rotate frames (poses, 3, 3) about one of their own axes, in place."""
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    c, s = np.cos(angle)[:, None], np.sin(angle)[:, None]
+    first, second = rotation[:, :, i].copy(), rotation[:, :, j].copy()
+    rotation[:, :, i] = first * c + second * s
+    rotation[:, :, j] = second * c - first * s
+
+
+def point_derivatives(chain: Chain, motion: Motion, points: FloatArray) -> FloatArray:
+    r"""Derivative of points with respect to the magnitudes (poses, k, 3, 6n + 6).
+
+    :math:`\partial y/\partial m_e = a_e` for a translation along the axis :math:`a_e` and
+    :math:`a_e \times (y - o_e)` for a rotation about it through :math:`o_e`.
+
+    :param points: as the measuring system sees them (poses, k, 3) [m].
+    """
+    axes = motion.axes[:, None]
+    turned = np.cross(axes, points[:, :, None] - motion.origins[:, None])
+    found = np.where((chain.kinds >= 3)[:, None], turned, axes)
+    return found.transpose(0, 1, 3, 2)
+
+
+def elementary(axis: str, magnitude: float) -> FloatArray:
+    """One elementary transform of :data:`AXES` as a matrix (4, 4)."""
+    pose = np.eye(4)
+    kind = AXES.index(axis)
+    if kind < 3:
+        pose[kind, 3] = magnitude
+    else:
+        _turn(pose[None, :3, :3], kind % 3, np.array([magnitude]))
+    return pose
+
+
+def product(*poses: FloatArray) -> FloatArray:
+    """The product of matrices (4, 4)."""
+    found = np.eye(4)
+    for pose in poses:
+        found = found @ pose
+    return found
+
+
+def dh_chain(
+    rows: Sequence[tuple[float, float, float, float]],
+    names: Sequence[str],
+    convention: Literal["standard", "modified"] = "standard",
+) -> Chain:
+    r"""A chain of revolute joints from a Denavit-Hartenberg table.
+
+    :param rows: :math:`(\theta_j, d_j, a_j, \alpha_j)` of each joint [rad, m, m, rad], where the joint position
+        is added to :math:`\theta_j`. In the standard convention frame j follows by
+        :math:`R_z(\theta)T_z(d)T_x(a)R_x(\alpha)`, in the modified one (Craig) by
+        :math:`R_x(\alpha)T_x(a)R_z(\theta)T_z(d)`.
+    :raises ConfigError: unless there is one row for each name.
+    """
+    if len(rows) != len(names):
+        raise ConfigError(f"a table of {len(rows)} rows for {len(names)} joints; one row each is needed")
+    placements, rest = [], np.eye(4)
+    for theta, d, a, alpha in rows:
+        along = product(elementary("rz", theta), elementary("z", d))
+        across = product(elementary("x", a), elementary("rx", alpha))
+        if convention == "standard":
+            placements.append(rest @ elementary("rz", theta))
+            rest = elementary("z", d) @ across
+        else:
+            placements.append(across @ along)
+    return Chain(tuple(names), np.stack(placements), rest, (False,) * len(names))

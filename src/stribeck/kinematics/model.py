@@ -1,0 +1,236 @@
+r"""The parameters of a calibration: where they act in the chain, and how that depends on the pose.
+
+The magnitude of elementary transform e is linear in the parameters :math:`\theta`,
+
+.. math:: m_e(q) = m_e^\mathrm{nominal}(q) + \sum_{i \in e} \theta_i \phi_i(q)
+
+with features :math:`\phi`: 1 for constants (base, joint offsets, geometry), :math:`q_j` for the scale of a
+joint sensor (``gain``), :math:`\sin kq_j` and :math:`\cos kq_j` for the eccentricity of a gear or encoder,
+and moments of gravity for what gives way under load (:mod:`stribeck.kinematics.deflection`): joints about their
+axis (``compliance``), bearings and links across it (``bending``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.kinematics.chain import AXES, Chain, Motion, move, point_derivatives
+from stribeck.kinematics.deflection import MomentColumn, moment_columns, moments
+
+FloatArray = npt.NDArray[np.float64]
+
+GEOMETRY = ("base", "offset", "geometry")
+"""Groups of constant parameters."""
+
+EXTRA = ("gain", "compliance", "eccentricity", "bending")
+"""Groups of parameters beyond the geometry; they stay only where cross-validation wants them."""
+
+HARMONICS = (1, 2)
+DOWN = (0.0, 0.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What a parameter is multiplied with.
+
+    :param kind: ``constant``: 1; ``position`` of a joint; ``sin`` or ``cos`` of a multiple of it; ``moment`` of
+        gravity.
+    :param joint: index of the joint.
+    :param order: multiple of the joint's angle.
+    :param column: of the moment, an index of :func:`stribeck.kinematics.deflection.moments`.
+    """
+
+    kind: Literal["constant", "position", "sin", "cos", "moment"] = "constant"
+    joint: int = 0
+    order: int = 1
+    column: tuple[int, int, int] = (0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One parameter.
+
+    :param name: as ``joint_2.x``, where the part before the dot is a joint, ``base`` or a marker.
+    :param unit: m, rad or 1.
+    :param group: one of :data:`GEOMETRY` or :data:`EXTRA`.
+    :param element: elementary transform that it changes.
+    :param feature: what it is multiplied with.
+    """
+
+    name: str
+    unit: str
+    group: str
+    element: int
+    feature: Feature
+
+
+@dataclass(frozen=True, eq=False)
+class KinematicModel:
+    """A chain with parameters, and points that are measured.
+
+    The parameter vector holds the terms, then x, y, z of each marker behind the flange [m].
+
+    :param chain: the nominal chain.
+    :param base: pose of the nominal base for the measuring system (4, 4), close enough for small corrections.
+    :param terms: what may differ from nominal.
+    :param markers: names of the measured points.
+    :param gravity: its direction in the frame of the base; its length does not matter.
+    """
+
+    chain: Chain
+    base: FloatArray
+    terms: tuple[Term, ...]
+    markers: tuple[str, ...]
+    gravity: tuple[float, float, float] = DOWN
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all parameters."""
+        points = (f"{marker}.{axis}" for marker in self.markers for axis in AXES[:3])
+        return (*(term.name for term in self.terms), *points)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of all parameters."""
+        return (*(term.unit for term in self.terms), *("m",) * (3 * len(self.markers)))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Groups of all parameters; that of markers is ``marker``."""
+        return (*(term.group for term in self.terms), *("marker",) * (3 * len(self.markers)))
+
+    def keep(self, groups: Sequence[str]) -> KinematicModel:
+        """The model with the terms of these groups alone."""
+        return replace(self, terms=tuple(term for term in self.terms if term.group in groups))
+
+    def features(self, positions: FloatArray) -> FloatArray:
+        """Factors of all terms (poses, terms) at joint positions (poses, n) [rad, m]."""
+        pulls = (
+            moments(self.chain, self.gravity, positions)
+            if any(term.feature.kind == "moment" for term in self.terms)
+            else []
+        )
+        found = np.empty((len(positions), len(self.terms)))
+        for t, term in enumerate(self.terms):
+            found[:, t] = _values(term.feature, positions, pulls)
+        return found
+
+    def motion(self, positions: FloatArray, values: FloatArray, features: FloatArray | None = None) -> Motion:
+        """The chain with these parameter values in these poses."""
+        features = self.features(positions) if features is None else features
+        magnitudes = self.chain.magnitudes(positions)
+        elements = [term.element for term in self.terms]
+        np.add.at(magnitudes.T, elements, (features * values[: len(self.terms)]).T)
+        return move(self.chain, self.base, magnitudes)
+
+    def behind_flange(self, values: FloatArray) -> FloatArray:
+        """The markers in the frame of the flange (k, 3) [m]."""
+        return values[len(self.terms) :].reshape(-1, 3)
+
+    def predict(self, positions: FloatArray, values: FloatArray) -> FloatArray:
+        """Where the measuring system sees the markers (poses, k, 3) [m]."""
+        return self.motion(positions, values).points(self.behind_flange(values))
+
+    def linearise(
+        self, positions: FloatArray, values: FloatArray, features: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Markers (poses, k, 3) [m] and their exact derivative (poses, 3k, parameters).
+
+        :param features: of the terms at these positions, if they are known already.
+        """
+        features = self.features(positions) if features is None else features
+        motion = self.motion(positions, values, features)
+        points = motion.points(self.behind_flange(values))
+        poses, k = points.shape[:2]
+        jacobian = np.zeros((poses, k, 3, len(values)))
+        slopes = point_derivatives(self.chain, motion, points)
+        elements = [term.element for term in self.terms]
+        jacobian[..., : len(elements)] = slopes[..., elements] * features[:, None, None, :]
+        for marker in range(k):
+            first = len(elements) + 3 * marker
+            jacobian[:, marker, :, first : first + 3] = motion.rotation
+        return points, jacobian.reshape(poses, 3 * k, len(values))
+
+
+def candidate_terms(chain: Chain, gravity: Sequence[float] = DOWN) -> tuple[Term, ...]:
+    """All parameters that a calibration of the chain may have, many of them dependent on others.
+
+    :param gravity: direction of gravity in the frame of the base; its length does not matter.
+    """
+    base = [_constant(f"base.{axis}", "base", chain.element(0, axis), axis) for axis in AXES]
+    deflections = [_deflection(chain, column) for column in moment_columns(chain, gravity)]
+    return (
+        *base,
+        *_geometry(chain),
+        *_gains(chain),
+        *_eccentricities(chain),
+        *deflections,
+    )
+
+
+def _geometry(chain: Chain) -> list[Term]:
+    """Joint offsets, and behind each joint but the last one the other five transforms."""
+    offsets, rest = [], []
+    for j, name in enumerate(chain.names):
+        own = "z" if chain.prismatic[j] else "rz"
+        offsets.append(_constant(f"{name}.offset", "offset", chain.joint_element(j), own))
+        others = [axis for axis in AXES if axis != own] if j < len(chain.names) - 1 else []
+        rest += [_constant(f"{name}.{axis}", "geometry", chain.element(j + 1, axis), axis) for axis in others]
+    return [*offsets, *rest]
+
+
+def _constant(name: str, group: str, element: int, axis: str) -> Term:
+    return Term(name, "rad" if axis.startswith("r") else "m", group, element, Feature())
+
+
+def _gains(chain: Chain) -> list[Term]:
+    """The scale error of each joint's sensor."""
+    return [
+        Term(f"{name}.gain", "1", "gain", chain.joint_element(j), Feature("position", j))
+        for j, name in enumerate(chain.names)
+    ]
+
+
+def _eccentricities(chain: Chain) -> list[Term]:
+    """Harmonics of each revolute joint's own angle."""
+    waves: tuple[Literal["sin", "cos"], ...] = ("sin", "cos")
+    return [
+        Term(f"{name}.{wave}{k}", "rad", "eccentricity", chain.joint_element(j), Feature(wave, j, order=k))
+        for j, name in enumerate(chain.names)
+        if not chain.prismatic[j]
+        for k in HARMONICS
+        for wave in waves
+    ]
+
+
+def _deflection(chain: Chain, column: MomentColumn) -> Term:
+    """A rotation of a joint's frame in proportion to a moment of gravity."""
+    along = column.axis == "rz" and not chain.prismatic[column.joint]
+    what = "compliance" if along else f"bending_{column.axis}"
+    cause = f"{chain.names[column.link]}.{column.moment}"
+    return Term(
+        f"{chain.names[column.joint]}.{what}({cause})",
+        "rad",
+        "compliance" if along else "bending",
+        chain.element(column.joint + 1, column.axis),
+        Feature("moment", column.joint, column=column.index),
+    )
+
+
+def _values(feature: Feature, positions: FloatArray, pulls: Sequence[Sequence[FloatArray]]) -> FloatArray:
+    """A feature in all poses (poses,)."""
+    own = positions[:, feature.joint]
+    if feature.kind == "constant":
+        return np.ones(len(positions))
+    if feature.kind == "position":
+        return own
+    if feature.kind == "moment":
+        joint, axis, cause = feature.column
+        return pulls[joint][axis][:, cause]
+    found: FloatArray = (np.sin if feature.kind == "sin" else np.cos)(feature.order * own)
+    return found

@@ -1,0 +1,1 @@
+"""Excitation sessions: what is played on joints, watched and recorded. No ROS."""

@@ -1,0 +1,179 @@
+"""The bags of a session: what its events mean for recordings, their names, and what ``/bench`` says."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from stribeck.core.bench import Pendulum
+from stribeck.core.log import Setup
+from stribeck.io.actuators import load_actuator
+from stribeck.io.bag import BenchDescription
+from stribeck.io.messages import BENCH, JOINT_COMMANDS, RawMessage, joint_state, text
+from stribeck.io.run_writer import RunWriter
+from stribeck.session.directive import Aborted, Directive, RunEnded, RunStarted
+from stribeck.session.limits import Play
+
+
+@dataclass(frozen=True)
+class BenchJoint:
+    """What a recording says of a joint, beside what was played.
+
+    :param name: of the joint.
+    :param actuator: family in ``config/actuators``, or a YAML file.
+    :param load: the pendulum.
+    :param ki: integral gain, in firmware units.
+    :param kd: derivative gain.
+    """
+
+    name: str
+    actuator: str
+    load: Pendulum
+    ki: float = 0.0
+    kd: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a session ended.
+
+    :param bags: finished bags.
+    :param end: ``finished``, ``interrupted`` by the user, or ``failed``.
+    :param reason: why it did not finish, empty if it did.
+    :param cut: name of the bag whose run was cut short, empty if none was.
+    """
+
+    bags: tuple[Path, ...]
+    end: Literal["finished", "interrupted", "failed"]
+    reason: str = ""
+    cut: str = ""
+
+
+class SessionBags:
+    """Follows a session and makes a bag of every run.
+
+    :param folder: where they go.
+    :param joints: who takes part.
+    :param writer: who writes them; ``None`` if nothing is recorded.
+    :param supply_voltage: as set on the power supply [V]; ``None``: see :attr:`voltage`.
+    :param announce: takes every text of ``/bench``.
+    :ivar goals: last goals that were sent, (J,) [rad], NaN for none. The owner keeps them.
+    :ivar voltage: supply as measured at rest, (J,) [V]. The owner sets it.
+    :ivar first: makes further messages that a bag begins with, from the time on the wall clock [ns].
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        joints: Sequence[BenchJoint],
+        writer: RunWriter[Any] | None,
+        supply_voltage: float | None = None,
+        announce: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.folder = folder
+        self.joints = tuple(joints)
+        self.writer = writer
+        self.supply_voltage = supply_voltage
+        self.goals = np.full(len(self.joints), math.nan)
+        self.voltage = np.full(len(self.joints), math.nan)
+        self.first: Callable[[int], Sequence[RawMessage]] = lambda _: ()
+        self._announce = announce
+        self._actuators = [load_actuator(joint.actuator).name for joint in self.joints]
+        self._run_id = self._reason = self._cut = ""
+        self._aborted = False
+
+    def follow(self, directive: Directive, time: int) -> None:
+        """Begin and end bags.
+
+        :param time: of the directive, wall clock [ns].
+        """
+        for event in directive.events:
+            match event:
+                case RunStarted(play=play):
+                    self._start(play, directive, time)
+                case RunEnded(reason=reason):
+                    self._say_end(time)
+                    self._cut = self._run_id if reason is not None else ""
+                case Aborted(reason=reason):
+                    self._reason, self._aborted = reason, True
+                case _:
+                    pass
+
+    @property
+    def failure(self) -> str:
+        """Why nothing is recorded any more, empty as long as all is well."""
+        return self.writer.failure if self.writer is not None else ""
+
+    def close(self) -> None:
+        """Finish the last bag, and wait for it."""
+        if self.writer is not None:
+            self.writer.close()
+
+    def outcome(self, *, user: bool) -> Outcome:
+        """How it went, once closed.
+
+        :param user: whether an abort was the user's.
+        """
+        bags = tuple(self.writer.bags) if self.writer is not None else ()
+        if self.failure:
+            return Outcome(bags, "failed", self.failure, self._cut)
+        if self._aborted:
+            return Outcome(bags, "interrupted" if user else "failed", self._reason, self._cut)
+        return Outcome(bags, "finished", "", self._cut)
+
+    def _start(self, play: Play, directive: Directive, time: int) -> None:
+        path = free_path(self.folder, play)
+        self._run_id = path.name
+        texts = [bench.to_json() for bench in self._benches(play)]
+        for words in texts:
+            self._announce(words)
+        if self.writer is not None:
+            messages = [RawMessage(BENCH, time, text(words)) for words in texts]
+            # Where nothing is commanded, a log needs to know what held before.
+            held = np.flatnonzero(np.isfinite(self.goals))
+            if np.isnan(directive.goals).any() and held.size:
+                names = [self.joints[j].name for j in held]
+                data = joint_state(time, names, self.goals[held].tolist())
+                messages.append(RawMessage(JOINT_COMMANDS, time, data))
+            self.writer.start(path, [*messages, *self.first(time)])
+
+    def _say_end(self, time: int) -> None:
+        words = json.dumps({"run_id": self._run_id, "event": "end"})
+        self._announce(words)
+        if self.writer is not None:
+            self.writer.end([RawMessage(BENCH, time, text(words))])
+
+    def _benches(self, play: Play) -> list[BenchDescription]:
+        return [
+            BenchDescription(
+                run_id=self._run_id,
+                joint=joint.name,
+                actuator=actuator,
+                trajectory=play.trajectory.name,
+                setup=Setup(
+                    **joint.load._asdict(),
+                    supply_voltage=self.supply_voltage or float(voltage),
+                    kp=play.kp,
+                    ki=joint.ki,
+                    kd=joint.kd,
+                ),
+            )
+            for joint, actuator, voltage in zip(self.joints, self._actuators, self.voltage, strict=True)
+        ]
+
+
+def free_path(folder: Path, play: Play) -> Path:
+    """A path that is free: trajectory, gain and time of day."""
+    moment = datetime.now().strftime("%Y%m%d_%H%M%S")
+    name = f"{play.trajectory.name}_kp{play.kp:g}_{moment}"
+    path, number = folder / name, 2
+    while path.exists():
+        path, number = folder / f"{name}_{number}", number + 1
+    return path

@@ -1,0 +1,171 @@
+"""Pieces of motion that a session is made of: goals of all joints over the time since a piece began.
+
+Every piece is a function of time alone, so that a goal belongs to the moment at which it is sent,
+whatever the cycle does. Positions and velocities are (J,), one per joint; NaN where torque is off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.trajectories import Trajectory, cubic
+from stribeck.session.limits import Joint, followed, goal_velocity
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Motion(Protocol):
+    """Goals over the time since the motion began."""
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+
+    def position(self, time: float) -> FloatArray:
+        """Goals at ``time`` [s], (J,) [rad]; after the duration the last ones hold."""
+
+    def velocity(self, time: float) -> FloatArray:
+        """Velocities of the goals at ``time`` [s], (J,) [rad/s]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hold:
+    """Goals that stay, or torque off where they are NaN."""
+
+    goal: FloatArray
+    duration: float = 0.0
+
+    def position(self, time: float) -> FloatArray:
+        """The goals."""
+        return self.goal
+
+    def velocity(self, time: float) -> FloatArray:
+        """Zero."""
+        return np.zeros_like(self.goal)
+
+
+@dataclass(frozen=True, eq=False)
+class Glide:
+    """From rest to rest on a cubic, all joints together (see :func:`~stribeck.core.trajectories.cubic`).
+
+    :param start: (J,) [rad].
+    :param end: (J,) [rad].
+    :param duration: [s].
+    """
+
+    start: FloatArray
+    end: FloatArray
+    duration: float
+
+    @classmethod
+    def within(cls, start: FloatArray, end: FloatArray, speed: FloatArray, acceleration: FloatArray) -> Glide:
+        r"""The shortest one within speeds and accelerations, (J,).
+
+        A cubic over the distance D in the time T has the peaks :math:`1.5 D / T` and :math:`6 D / T^2`.
+        """
+        distance = np.abs(end - start)
+        times = np.maximum(1.5 * distance / speed, np.sqrt(6.0 * distance / acceleration))
+        return cls(start, end, float(np.max(times)))
+
+    def position(self, time: float) -> FloatArray:
+        """Goals at ``time``."""
+        if time >= self.duration:
+            return self.end
+        share = cubic(np.array(time), 0.0, 0.0, self.duration, 1.0)
+        return np.asarray(self.start + (self.end - self.start) * share)
+
+    def velocity(self, time: float) -> FloatArray:
+        r"""The cubic's derivative :math:`6 u (1 - u) D / T`."""
+        if not 0.0 < time < self.duration:
+            return np.zeros_like(self.start)
+        u = time / self.duration
+        return np.asarray((self.end - self.start) * (6.0 * u * (1.0 - u) / self.duration))
+
+
+@dataclass(frozen=True, eq=False)
+class Brake:
+    """To rest from a velocity, each joint with a constant deceleration.
+
+    :param start: (J,) [rad].
+    :param start_velocity: (J,) [rad/s].
+    :param deceleration: (J,), positive, infinite for a stop at once [rad/s²].
+    """
+
+    start: FloatArray
+    start_velocity: FloatArray
+    deceleration: FloatArray
+
+    @property
+    def duration(self) -> float:
+        """Until the last joint has stopped [s]."""
+        return float(np.max(self._stops()))
+
+    def _stops(self) -> FloatArray:
+        return np.asarray(np.abs(self.start_velocity) / self.deceleration)
+
+    def position(self, time: float) -> FloatArray:
+        r""":math:`x_0 + v_0 t (1 - t / 2T)` until each joint's :math:`T = |v_0| / a`."""
+        stops = self._stops()
+        t = np.clip(time, 0.0, stops)
+        share = 1.0 - 0.5 * t / np.where(stops > 0.0, stops, 1.0)
+        return np.asarray(self.start + self.start_velocity * t * share)
+
+    def velocity(self, time: float) -> FloatArray:
+        r""":math:`v_0 (1 - t / T)`, zero from T on."""
+        stops = self._stops()
+        left = np.clip(1.0 - time / np.where(stops > 0.0, stops, 1.0), 0.0, 1.0)
+        return np.asarray(np.where(stops > 0.0, self.start_velocity * left, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Following:
+    """A trajectory about each joint's center, by each joint's scale, or one with goals of each joint.
+
+    Goals are NaN from where torque is off.
+
+    :param trajectory: goal over time.
+    :param joints: who follows it.
+    """
+
+    trajectory: Trajectory
+    joints: Sequence[Joint]
+
+    @property
+    def duration(self) -> float:
+        """The trajectory's [s]."""
+        return self.trajectory.duration
+
+    @property
+    def drops(self) -> bool:
+        """Whether torque is off at the end."""
+        return self.trajectory.torque_until < self.trajectory.duration
+
+    def position(self, time: float) -> FloatArray:
+        """Goals at ``time``."""
+        time = min(max(time, 0.0), self.duration)
+        if not self.trajectory.torque_enable(time):
+            return np.full(len(self.joints), math.nan)
+        if not self.trajectory.joint_goals:
+            goal = float(self.trajectory.goal(np.array([time]))[0])
+            return np.array([joint.center + joint.scale * goal for joint in self.joints])
+        return np.array([own.goal(np.array([time]))[0] for own in self._own])
+
+    def velocity(self, time: float) -> FloatArray:
+        """Velocities of the goals."""
+        time = min(max(time, 0.0), self.duration)
+        if not self.trajectory.joint_goals:
+            velocity = goal_velocity(self.trajectory, time)
+            return np.array([joint.scale * velocity for joint in self.joints])
+        return np.array([goal_velocity(own, time) for own in self._own])
+
+    @cached_property
+    def _own(self) -> list[Trajectory]:
+        """What each joint follows, of a trajectory with goals of each."""
+        return [followed(self.trajectory, joint)[0] for joint in self.joints]

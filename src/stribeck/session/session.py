@@ -1,0 +1,408 @@
+"""An excitation session: plays trajectories on joints, softly in between, and stops by itself.
+
+A pure state machine over time: measurements go in, goals and events come out. Whoever drives servos
+or publishes commands calls :meth:`Session.update` in every cycle and sends what it says.
+
+A session goes through these phases::
+
+    waiting -> enabling -> gain -> approaching -> settling -> running -> braking -> returning -> resting
+                 ^          ^                                    |                                 |
+                 |          +------------ next play -------------|---------------------------------+
+                 +--- next play --- swinging <-- torque went off-+             after the last: finished
+
+``enabling`` holds the measured position, so that nothing jumps when torque goes on. ``braking`` stops
+the goal from the velocity that a run ends with. ``swinging`` waits with torque off until a pendulum
+hangs. The trajectory time of a run is the time since its first goal was sent, whatever the cycle did.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.session.directive import (
+    Aborted,
+    Directive,
+    Event,
+    Finished,
+    Phase,
+    Plan,
+    RunEnded,
+    RunStarted,
+    SessionOptions,
+)
+from stribeck.session.limits import Joint, Play, check_plays, rest_position
+from stribeck.session.motion import Brake, Following, Glide, Hold, Motion
+from stribeck.session.watch import Measurement, Overdue, Quiet, alarm
+
+FloatArray = npt.NDArray[np.float64]
+
+GAIN_TOLERANCE = 0.5
+"""Firmware gains are whole numbers: a reported one this near to the wanted one is it."""
+
+
+class Session:
+    """Plays a list of plays on one or several joints.
+
+    :param plays: runs to make, in this order.
+    :param joints: who takes part, with limits.
+    :param releases_torque: whether torque may go off (a servo on a bench). Then the session rests at
+        0 rad, hanging, and ends with torque off; otherwise it rests at each joint's center and holds.
+    :param options: speeds and times.
+    :raises ConfigError: for plays that do not fit (:func:`~stribeck.session.limits.check_plays`).
+    """
+
+    def __init__(
+        self,
+        plays: Sequence[Play],
+        joints: Sequence[Joint],
+        *,
+        releases_torque: bool,
+        options: SessionOptions | None = None,
+    ) -> None:
+        check_plays(plays, joints, releases_torque=releases_torque)
+        self.plays, self.joints = tuple(plays), tuple(joints)
+        self.releases_torque = releases_torque
+        self.options = options or SessionOptions()
+        self._rest = np.array([rest_position(joint, releases_torque) for joint in joints])
+        limits = [joint.limits for joint in joints]
+        self._lower = np.array([limit.position_lower for limit in limits])
+        self._upper = np.array([limit.position_upper for limit in limits])
+        self._deceleration = np.array([limit.acceleration for limit in limits])
+        self._soft = (
+            np.minimum([limit.velocity for limit in limits], self.options.soft_speed),
+            np.minimum(self._deceleration, self.options.soft_acceleration),
+        )
+        self._estimates = [self._estimate(play) for play in self.plays]
+        self._phase: Phase = "waiting"
+        self._play = 0
+        self._since = self._play_since = math.nan
+        self._now = math.nan
+        self._motion: Motion = Hold(np.full(len(self.joints), math.nan))
+        self._segment = 0
+        self._sent = self._motion.position(0.0)
+        self._events: list[Event] = []
+        self._ending: str | None = None
+        self._quiet = Quiet(self.options.rest_speed, self.options.rest_distance)
+        self._following = Overdue(self.options.following_time)
+        self._torque = Overdue(self.options.following_time)
+        self._alarm = Overdue(self.options.alarm_time)
+        self._good: Measurement | None = None
+        self._good_time = math.nan
+
+    @property
+    def phase(self) -> Phase:
+        """Where the session stands."""
+        return self._phase
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self._phase in ("finished", "aborted")
+
+    @property
+    def duration(self) -> float:
+        """About how long the session takes [s]."""
+        return sum(self._estimates)
+
+    def abort(self, reason: str) -> None:
+        """End the session softly: the run ends, the joints return to rest, torque goes off.
+
+        The directives to come say so. Nothing happens if the session is over or already ending.
+        """
+        if self._ending is None and not self.over:
+            self._ending = reason
+
+    def stop(self, reason: str) -> None:
+        """End the session at once, with the next directive: torque off, or a stop where it stands."""
+        if not self.over:
+            self._stop(reason)
+
+    def plan(self, step: float) -> Plan | None:
+        """The piece of motion in hand as points ``step`` [s] apart, or ``None`` while it holds.
+
+        For commanders that send pieces whole: send one whenever ``Directive.segment`` has changed.
+        """
+        if self._motion.duration <= 0.0:
+            return None
+        count = max(1, math.ceil(self._motion.duration / step))
+        time = np.linspace(0.0, self._motion.duration, count + 1)
+        position = np.clip([self._motion.position(float(t)) for t in time], self._lower, self._upper)
+        velocity = np.array([self._motion.velocity(float(t)) for t in time])
+        return Plan(self._since, time, position, velocity)
+
+    def update(
+        self,
+        now: float,
+        positions: npt.ArrayLike,
+        velocities: npt.ArrayLike | None = None,
+        temperatures: npt.ArrayLike | None = None,
+        *,
+        state_age: float = 0.0,
+        gains: npt.ArrayLike | None = None,
+        torque: npt.ArrayLike | None = None,
+    ) -> Directive:
+        """What to do at ``now``.
+
+        :param now: a steady clock [s].
+        :param positions: measured, (J,) [rad].
+        :param velocities: measured, (J,) [rad/s]; NaN or ``None`` where nobody tells.
+        :param temperatures: (J,) [°C]; NaN or ``None`` where nobody tells.
+        :param state_age: how old these are [s].
+        :param gains: the gains that the servos report, (J,), NaN while not known; ``None`` where nobody
+            tells, then a new gain is trusted after a pause.
+        :param torque: 1 where the servo says that torque is on, else 0, (J,); ``None`` where nobody tells.
+        """
+        measured = Measurement.of(
+            len(self.joints), positions, velocities, temperatures, state_age, gains, torque
+        )
+        if math.isnan(self._now):
+            self._since = self._now = now
+        if not self.over:
+            self._react(now, measured)
+        self._now = max(now, self._now)
+        return self._directive(self._now)
+
+    # Stopping.
+
+    def _react(self, now: float, measured: Measurement) -> None:
+        """Stop if something is wrong, else go on."""
+        doubt = self._doubt(now, measured)
+        if doubt is not None:
+            self._stop(doubt)
+            return
+        trusted, problem = self._trusted(now, measured)
+        if problem is not None:
+            self._stop(problem)
+            return
+        if trusted is not None:
+            blocked = self._not_following(now, trusted)
+            if blocked is not None:
+                self._stop(blocked, Hold(trusted.position))
+                return
+            self._quiet.update(now, trusted)
+            self._go_on(now, trusted)
+        self._now = now
+
+    def _doubt(self, now: float, measured: Measurement) -> str | None:
+        """Why time or states cannot be relied on, if so."""
+        options = self.options
+        if self._phase == "waiting":
+            late = now - self._since > options.start_timeout and not measured.complete(options.state_timeout)
+            return f"no joint states came for {options.start_timeout:g} s" if late else None
+        if now < self._now:
+            return f"the clock went back by {self._now - now:.3g} s"
+        if now - self._now > options.state_timeout:
+            return f"the loop stood still for {now - self._now:.3g} s"
+        if not measured.age <= options.state_timeout:
+            return f"joint states are {measured.age:.3g} s old, allowed are {options.state_timeout:g} s"
+        return None
+
+    def _trusted(self, now: float, measured: Measurement) -> tuple[Measurement | None, str | None]:
+        """What to believe, and the alarm that has lasted for too long to be a corrupt packet.
+
+        Until then the last good measurement stands; there is none while no states have come.
+        """
+        options = self.options
+        if self._phase == "waiting" and not measured.complete(options.state_timeout):
+            return None, None
+        text = alarm(measured, self.joints, options.position_margin)
+        if self._alarm.update(now, np.array([text is not None])) is not None:
+            return None, text
+        if text is None:
+            self._good, self._good_time = measured, now
+        elif self._good is not None:
+            return replace(self._good, age=max(measured.age, now - self._good_time)), None
+        return self._good, None
+
+    def _not_following(self, now: float, measured: Measurement) -> str | None:
+        """Why a joint is taken not to do what it is told, if so."""
+        error = np.abs(self._sent - measured.position)  # NaN, so no error, where torque is off
+        allowed = np.array([joint.limits.following_error for joint in self.joints])
+        late = self._following.update(now, error > allowed)
+        if late is not None:
+            return (
+                f"joint {self.joints[late].name!r} is {error[late]:.3g} rad from its goal for more than "
+                f"{self.options.following_time:g} s, allowed are {allowed[late]:g} rad"
+            )
+        lost = self._torque.update(now, np.isfinite(self._sent) & (measured.torque == 0.0))
+        return None if lost is None else f"joint {self.joints[lost].name!r} switched its torque off"
+
+    def _stop(self, reason: str, hold: Hold | None = None) -> None:
+        """Torque off, or, where it must stay on, brake from the last goal sent and hold.
+
+        :param hold: what to hold instead, at once: a joint that is kept from moving is not pushed on.
+        """
+        if self._phase == "running":
+            self._events.append(RunEnded(self.plays[self._play], self._play, reason))
+        self._events.append(Aborted(reason))
+        if self.releases_torque:
+            self._move("aborted", self._now, self._off())
+        else:
+            self._move("aborted", self._now, hold or self._braking(self._now - self._since))
+
+    def _off(self) -> Hold:
+        return Hold(np.full(len(self.joints), math.nan))
+
+    def _braking(self, time: float) -> Motion:
+        start = self._motion.position(time)
+        return Brake(start, self._motion.velocity(time), self._deceleration)
+
+    # Going on. Every phase has a step: it returns True if the next phase may have its turn at once.
+
+    def _go_on(self, now: float, measured: Measurement) -> None:
+        if self._ending is not None:
+            self._begin_ending(now, self._ending)
+        while not self.over and self._step(now, measured):
+            pass
+
+    def _step(self, now: float, measured: Measurement) -> bool:
+        elapsed, options = now - self._since, self.options
+        end = self._since + self._motion.duration
+        match self._phase:
+            case "waiting":
+                return measured.complete(options.state_timeout) and self._begin_play(now, measured)
+            case "enabling":
+                return elapsed >= options.enable_time and self._move("gain", now, self._motion)
+            case "gain":
+                return self._gain_is_set(elapsed, measured) and self._approach(now)
+            case "approaching":
+                return elapsed >= self._motion.duration and self._move("settling", end, self._held())
+            case "settling":
+                return self._rested(elapsed, options.rest_time, options.settle_timeout) and self._run(now)
+            case "running":
+                return elapsed >= self._motion.duration and self._end_run(end, None)
+            case "braking":
+                return elapsed >= self._motion.duration and self._return(end)
+            case "returning":
+                return elapsed >= self._motion.duration and self._move("resting", end, self._held())
+            case "resting":
+                done = self._rested(elapsed, options.rest_time, options.settle_timeout)
+                return done and self._next(now, measured)
+            case "swinging":
+                done = self._rested(elapsed, options.swing_time, options.swing_timeout)
+                return done and self._next(now, measured)
+            case _:
+                return False
+
+    def _move(self, phase: Phase, at: float, motion: Motion) -> bool:
+        """Enter a phase that began at ``at``, with a motion that began then."""
+        self._phase, self._since = phase, at
+        if motion is not self._motion:
+            self._motion = motion
+            self._segment += 1
+        self._quiet.restart()
+        return True
+
+    def _held(self) -> Motion:
+        return Hold(self._motion.position(self._motion.duration))
+
+    def _rested(self, elapsed: float, wanted: float, timeout: float) -> bool:
+        return elapsed >= timeout or self._quiet.lasts(wanted)
+
+    def _begin_play(self, now: float, measured: Measurement) -> bool:
+        """Hold the measured position, and switch torque on by that."""
+        self._play_since = now
+        return self._move("enabling", now, Hold(np.clip(measured.position, self._lower, self._upper)))
+
+    def _gain_is_set(self, elapsed: float, measured: Measurement) -> bool:
+        if measured.gain is None:
+            return elapsed >= self.options.gain_time
+        wanted = self.plays[self._play].kp
+        wrong = np.flatnonzero(~(np.abs(measured.gain - wanted) <= GAIN_TOLERANCE))
+        if wrong.size and elapsed > self.options.gain_timeout:
+            found = measured.gain[wrong[0]]
+            self._stop(
+                f"joint {self.joints[wrong[0]].name!r} did not take the gain {wanted:g}, it reports {found:g}"
+            )
+        return not wrong.size
+
+    def _approach(self, now: float) -> bool:
+        here = self._motion.position(now - self._since)
+        first = Following(self.plays[self._play].trajectory, self.joints).position(0.0)
+        target = np.where(np.isnan(first), self._rest, first)
+        return self._move("approaching", now, Glide.within(here, target, *self._soft))
+
+    def _run(self, now: float) -> bool:
+        self._events.append(RunStarted(self.plays[self._play], self._play))
+        return self._move("running", now, Following(self.plays[self._play].trajectory, self.joints))
+
+    def _end_run(self, at: float, reason: str | None) -> bool:
+        self._events.append(RunEnded(self.plays[self._play], self._play, reason))
+        time = at - self._since
+        if np.isnan(self._motion.position(time)).any():
+            return self._move("swinging", at, self._off())
+        return self._move("braking", at, self._braking(time))
+
+    def _return(self, at: float) -> bool:
+        here = self._motion.position(self._motion.duration)
+        return self._move("returning", at, Glide.within(here, self._rest, *self._soft))
+
+    def _next(self, now: float, measured: Measurement) -> bool:
+        """The next play, or the end of the session."""
+        if self._ending is not None:
+            return self._end("aborted", Aborted(self._ending), now)
+        if self._play + 1 == len(self.plays):
+            return self._end("finished", Finished(), now)
+        self._play += 1
+        if self._phase == "swinging":
+            return self._begin_play(now, measured)
+        self._play_since = now
+        return self._move("gain", now, self._motion)
+
+    def _end(self, phase: Phase, event: Event, now: float) -> bool:
+        self._events.append(event)
+        return self._move(phase, now, self._off() if self.releases_torque else self._motion)
+
+    def _begin_ending(self, now: float, reason: str) -> None:
+        """Leave what is going on for the way to rest, once, after :meth:`abort`."""
+        match self._phase:
+            case "waiting":
+                self._end("aborted", Aborted(reason), now)
+            case "running":
+                self._end_run(now, reason)
+            case "enabling" | "gain" | "approaching" | "settling":
+                self._move("braking", now, self._braking(now - self._since))
+            case _:
+                pass  # on the way already
+
+    # What comes out.
+
+    def _directive(self, now: float) -> Directive:
+        goals = np.clip(self._motion.position(now - self._since), self._lower, self._upper)
+        self._sent = goals
+        events, self._events = tuple(self._events), []
+        done = self._done(now)
+        total = self.duration
+        return Directive(
+            goals=goals,
+            kp=self.plays[self._play].kp,
+            events=events,
+            phase=self._phase,
+            play=self._play,
+            progress=min(1.0, done / total),
+            remaining=0.0 if self.over else max(0.0, total - done),
+            segment=self._segment,
+        )
+
+    def _done(self, now: float) -> float:
+        """Share of the estimated duration that is done, in seconds; a play counts no more than was estimated."""
+        if self._phase == "finished":
+            return self.duration
+        elapsed = 0.0 if math.isnan(self._play_since) else now - self._play_since
+        return sum(self._estimates[: self._play]) + min(elapsed, self._estimates[self._play])
+
+    def _estimate(self, play: Play) -> float:
+        """About how long a play takes with everything around it [s]."""
+        options = self.options
+        before = options.gain_time + 2.0 * options.rest_time + play.trajectory.duration
+        following = Following(play.trajectory, self.joints)
+        if following.drops:
+            return before + options.enable_time + options.swing_time + 2.0
+        end = following.position(play.trajectory.duration)
+        back = Glide.within(end, self._rest, *self._soft)
+        return before + back.duration + 2.0 * options.rest_time

@@ -1,0 +1,136 @@
+"""What a session watches: measurements, alarms, errors that last, joints that come to rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.session.limits import Joint
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What is known of all joints, (J,) each; NaN where nobody tells.
+
+    :param position: [rad].
+    :param velocity: [rad/s].
+    :param temperature: [°C].
+    :param age: how old this is [s].
+    :param gain: firmware gains; ``None`` if no servo reports them.
+    :param torque: 1 where the servo says that torque is on, else 0.
+    """
+
+    position: FloatArray
+    velocity: FloatArray
+    temperature: FloatArray
+    age: float
+    gain: FloatArray | None
+    torque: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        joints: int,
+        position: npt.ArrayLike,
+        velocity: npt.ArrayLike | None,
+        temperature: npt.ArrayLike | None,
+        age: float,
+        gain: npt.ArrayLike | None,
+        torque: npt.ArrayLike | None,
+    ) -> Measurement:
+        """From arrays or sequences of one length, or numbers that stand for all joints."""
+
+        def array(value: npt.ArrayLike | None) -> FloatArray:
+            filled = math.nan if value is None else value
+            return np.array(np.broadcast_to(np.asarray(filled, dtype=np.float64), (joints,)))
+
+        gains = None if gain is None else array(gain)
+        return cls(array(position), array(velocity), array(temperature), age, gains, array(torque))
+
+    def complete(self, timeout: float) -> bool:
+        """Whether all positions are known and no older than ``timeout`` [s]."""
+        return bool(self.age <= timeout and np.isfinite(self.position).all())
+
+
+def alarm(measured: Measurement, joints: Sequence[Joint], margin: float) -> str | None:
+    """Why a session must stop at once, if so: not a number, out of limits, too hot.
+
+    :param margin: how far beyond its limits a joint may be [rad].
+    """
+    for joint, position, velocity, temperature in zip(
+        joints, measured.position, measured.velocity, measured.temperature, strict=True
+    ):
+        limits = joint.limits
+        if not math.isfinite(position) or math.isinf(velocity):
+            return f"joint {joint.name!r} reports position {position:g} rad, velocity {velocity:g} rad/s"
+        if not limits.position_lower - margin <= position <= limits.position_upper + margin:
+            return (
+                f"joint {joint.name!r} is at {position:.3g} rad, its limits are {limits.position_lower:g} to "
+                f"{limits.position_upper:g} rad"
+            )
+        if temperature > limits.temperature:
+            return f"joint {joint.name!r} is at {temperature:g} °C, its limit is {limits.temperature:g} °C"
+    return None
+
+
+class Overdue:
+    """Tells when something has been wrong with a joint for too long without a pause.
+
+    :param patience: how long is not yet too long [s].
+    """
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self._since: FloatArray | None = None
+
+    def update(self, now: float, wrong: npt.NDArray[np.bool_]) -> int | None:
+        """Index of the joint with which something has been wrong for too long, if there is one.
+
+        :param wrong: (J,).
+        """
+        if self._since is None:
+            self._since = np.full(wrong.shape, math.inf)
+        self._since = np.where(wrong, np.minimum(self._since, now), math.inf)
+        late = np.flatnonzero(now - self._since > self.patience)
+        return int(late[0]) if late.size else None
+
+
+class Quiet:
+    """Tells how long all joints have been at rest, by their velocity and by where they are.
+
+    Where no velocity is known the position alone decides.
+
+    :param speed: a joint faster than this moves [rad/s].
+    :param distance: so does one that leaves a range as wide as this [rad].
+    """
+
+    def __init__(self, speed: float, distance: float) -> None:
+        self.speed, self.distance = speed, distance
+        self._since = self._now = math.nan
+        self._lower = self._upper = np.empty(0)
+
+    def restart(self) -> None:
+        """Forget: rest counts from the next measurement."""
+        self._since = math.nan
+
+    def update(self, now: float, measured: Measurement) -> None:
+        """Take in a measurement."""
+        self._now = now
+        if not math.isnan(self._since):
+            self._lower = np.minimum(self._lower, measured.position)
+            self._upper = np.maximum(self._upper, measured.position)
+            moves = np.abs(measured.velocity) > self.speed
+            if not np.any(moves | (self._upper - self._lower > self.distance)):
+                return
+        self._since = now
+        self._lower = self._upper = measured.position
+
+    def lasts(self, wanted: float) -> bool:
+        """Whether all joints have been at rest for ``wanted`` [s] until now."""
+        return self._now - self._since >= wanted

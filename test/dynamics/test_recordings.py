@@ -1,0 +1,223 @@
+"""Recordings from text, MAT files and bags, and mistakes that can be noticed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import io as scipy_io
+
+from moving_arms import JOINTS, arm, recording
+from stribeck.dynamics.recordings import read_recordings
+from stribeck.errors import ConfigError, RecordingError
+from stribeck.io.identification_config import identification_config
+from stribeck.io.messages import JOINT_STATES, RawMessage, joint_state
+from stribeck.io.robot_config import read_robot
+from stribeck.io.storage import write_messages
+
+HEAD = """\
+schema: 1
+name: test
+joints: [base, shoulder, elbow]
+identification:
+  protocol: {moving: 0.1}
+  recording:
+"""
+COLUMNS = """\
+    format: csv
+    time: {column: 0}
+    position: {columns: [1, 4]}
+    velocity: {columns: [4, 7]}
+    effort: {columns: [7, 10]}
+"""
+
+
+def form_of(tmp_path, text):
+    path = tmp_path / "robot.yaml"
+    path.write_text(HEAD + text)
+    return identification_config(read_robot(str(path))).recording
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "urdf").mkdir()
+    return recording(arm(tmp_path / "urdf"), seconds=1.0)
+
+
+def table(run):
+    return np.column_stack([run.time, run.position, run.velocity, run.effort])
+
+
+def write_csv(path, columns, head="", delimiter=","):
+    np.savetxt(path, columns, delimiter=delimiter, header=head, comments="", fmt="%.17g")
+    return path
+
+
+@pytest.mark.parametrize(("head", "delimiter"), [("", ","), ("t,a,b", ","), ("", " "), ("t;a", ";")])
+def test_text_in_any_of_its_forms(tmp_path, run, head, delimiter):
+    """With or without a line of names, separated by commas, semicolons or blanks."""
+    path = write_csv(tmp_path / "run.csv", table(run), head, delimiter)
+    (found,) = read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+    assert found.name == "run"
+    for name in ("time", "position", "velocity", "effort"):
+        assert np.array_equal(getattr(found, name), getattr(run, name))
+
+
+def test_signals_in_files_of_their_own(tmp_path, run):
+    """One run a folder, the sampling rate given, other files beside them left alone."""
+    text = """\
+    format: csv
+    rate: 500
+    position: {file: pos.csv, columns: [0, 3], unit: deg}
+    effort: {file: cur.csv, columns: [0, 3], scale: [2, 3, 4]}
+"""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write_csv(tmp_path / name / "pos.csv", np.rad2deg(run.position))
+        write_csv(tmp_path / name / "cur.csv", run.effort / [2, 3, 4])
+        (tmp_path / name / "notes.txt").write_text("nothing")
+    found = read_recordings([tmp_path / "a", tmp_path / "b"], form_of(tmp_path, text), JOINTS, "rotary")
+    assert [one.name for one in found] == ["a", "b"]
+    assert np.allclose(found[1].position, run.position)
+    assert np.allclose(found[1].effort, run.effort)
+    assert found[0].time[1] == 0.002
+    (tmp_path / "a" / "cur.csv").unlink()
+    with pytest.raises(RecordingError, match=r"cur\.csv missing"):
+        read_recordings([tmp_path / "a"], form_of(tmp_path, text), JOINTS, "rotary")
+
+
+def test_motor_side_is_brought_to_the_joints(tmp_path, run):
+    """A coupled gear matrix: positions through its inverse, torques through its transpose; power is kept."""
+    gears = np.array([[1000.0, 0, 0], [0, 800.0, 0], [0, 300.0, -500.0]])
+    offset = np.array([0.0, 0.5, -0.25])
+    motor = np.column_stack(
+        [
+            run.time,
+            (run.position - offset) @ gears.T,
+            run.velocity @ gears.T,
+            run.effort @ np.linalg.inv(gears),
+        ]
+    )
+    text = COLUMNS + f"    gears: {gears.tolist()}\n    offset: {offset.tolist()}\n"
+    path = write_csv(tmp_path / "run.csv", motor)
+    (found,) = read_recordings([path], form_of(tmp_path, text), JOINTS, "rotary")
+    assert np.allclose(found.position, run.position)
+    assert np.allclose(found.effort, run.effort)
+    power = [np.sum(r.velocity * r.effort, axis=1) for r in (found, run)]
+    assert np.allclose(*power)
+    with pytest.raises(RecordingError, match="or positions of the motor"):
+        read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+
+
+def test_mat_files(tmp_path, run):
+    """Variables by name, a scale that is a variable; a name that is not there is refused with those that are."""
+    scipy_io.savemat(
+        tmp_path / "run.mat", {"t": run.time, "q": run.position, "u": run.effort / 7.0, "g": 7.0}
+    )
+    text = "    format: mat\n    time: {variable: t}\n    position: {variable: q}\n    effort: {variable: u, scale: g}\n"
+    with pytest.raises(RecordingError, match="time has 500 columns"):
+        read_recordings([tmp_path / "run.mat"], form_of(tmp_path, text), JOINTS, "rotary")
+    scipy_io.savemat(
+        tmp_path / "run.mat", {"t": run.time[:, None], "q": run.position, "u": run.effort / 7.0, "g": 7.0}
+    )
+    (found,) = read_recordings([tmp_path / "run.mat"], form_of(tmp_path, text), JOINTS, "rotary")
+    assert np.allclose(found.effort, run.effort)
+    wrong = text.replace("variable: u", "variable: w")
+    with pytest.raises(RecordingError, match="no variable 'w'; it has t, q, u, g"):
+        read_recordings([tmp_path / "run.mat"], form_of(tmp_path, wrong), JOINTS, "rotary")
+    (tmp_path / "run.mat").write_bytes(b"no MAT file")
+    with pytest.raises(RecordingError, match="not a MAT file"):
+        read_recordings([tmp_path / "run.mat"], form_of(tmp_path, text), JOINTS, "rotary")
+
+
+def write_bag(path, run, names=JOINTS, effort=True):
+    order = [JOINTS.index(name) for name in names]
+    messages = []
+    for k, time in enumerate(run.time):
+        stamp = round(1e9 * (100.0 + time))
+        tau = run.effort[k, order] if effort else np.full(3, np.nan)
+        data = joint_state(stamp, names, run.position[k, order], run.velocity[k, order], tau)
+        messages.append(RawMessage(JOINT_STATES, stamp, data))
+    write_messages(path, [JOINT_STATES], messages)
+
+
+def test_bags_by_joint_names(tmp_path, run):
+    """Joint states in another order, by their header stamps."""
+    write_bag(tmp_path / "bags" / "one", run, names=JOINTS[::-1])
+    form = form_of(tmp_path, "    format: bag\n")
+    (found,) = read_recordings([tmp_path / "bags"], form, JOINTS, "rotary")
+    assert np.allclose(found.effort, run.effort)
+    assert np.allclose(found.time - found.time[0], run.time, atol=1e-6)
+    with pytest.raises(
+        RecordingError, match="no joint wrist in joint_states, which has elbow, shoulder, base"
+    ):
+        read_recordings([tmp_path / "bags"], form, ("base", "shoulder", "wrist"), "rotary")
+
+
+def test_bags_without_torque_are_refused(tmp_path, run):
+    write_bag(tmp_path / "one", run, effort=False)
+    with pytest.raises(RecordingError, match="torque is needed"):
+        read_recordings([tmp_path / "one"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda r: replace(r, velocity=np.rad2deg(r.velocity)), r"velocity of base is 57\.3 times"),
+        (lambda r: replace(r, velocity=-r.velocity), "is -1 times"),
+        (lambda r: replace(r, effort=np.zeros_like(r.effort)), "all torques are zero"),
+        (
+            lambda r: replace(r, effort=np.where(r.effort == r.effort.max(), np.nan, r.effort)),
+            "effort is not a number in row",
+        ),
+        (lambda r: replace(r, time=r.time[::-1]), "time does not grow from row 0 to 1"),
+        (lambda r: replace(r, position=1e3 * r.position), "degrees"),
+    ],
+)
+def test_mistakes_that_can_be_noticed(tmp_path, run, spoil, said):
+    """Degrees, motor side, dead channels, clocks that go back: one line, and no fit."""
+    path = write_csv(tmp_path / "run.csv", table(spoil(run)))
+    with pytest.raises(RecordingError, match=said) as caught:
+        read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("", "is empty"), ("a,b\n1,x\n", "not a table of numbers"), ("1,2,3\n4,5,6\n", "the file has 3")],
+)
+def test_text_that_is_no_recording(tmp_path, content, said):
+    path = tmp_path / "run.csv"
+    path.write_text(content)
+    with pytest.raises(RecordingError, match=said):
+        read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+
+
+def test_files_that_are_not_there(tmp_path):
+    form = form_of(tmp_path, COLUMNS)
+    with pytest.raises(RecordingError, match="no such file"):
+        read_recordings([tmp_path / "run.csv"], form, JOINTS, "rotary")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RecordingError, match=r"expected \*\.csv, \*\.txt"):
+        read_recordings([tmp_path / "empty"], form, JOINTS, "rotary")
+    (tmp_path / "run.zip").touch()
+    with pytest.raises(RecordingError, match="ends with"):
+        read_recordings([tmp_path / "run.zip"], form, JOINTS, "rotary")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("    format: xls\n", "format must be csv, mat or bag"),
+        ("    format: csv\n    rate: 5\n", "position, effort missing"),
+        (COLUMNS + "    rate: 100\n", "either time or rate"),
+        (COLUMNS.replace("columns: [7, 10]", "scale: 2"), "say which columns"),
+        (COLUMNS.replace("columns: [7, 10]", "columns: [7]"), "one beyond the last"),
+        (COLUMNS.replace("[7, 10]}", "[7, 10], unit: furlong}"), "unit must be one of rad, m, deg, mm"),
+        (COLUMNS + "    gears: [[1, 2], [3]]\n", "expected 2 numbers, found 1"),
+        (COLUMNS + "    gear: 3\n", "unknown key 'gear'"),
+    ],
+)
+def test_descriptions_that_are_refused(tmp_path, text, said):
+    with pytest.raises(ConfigError) as caught:
+        form_of(tmp_path, text)
+    assert said in str(caught.value)

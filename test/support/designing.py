@@ -1,0 +1,19 @@
+"""What tests of the design of trajectories share: the small arm as a task."""
+
+from pathlib import Path
+from typing import Any
+
+from small_arm import small_robot
+from stribeck.dynamics.model import load_arm
+from stribeck.excitation.task import Task, task_of
+from stribeck.io.excitation_section import excitation_section
+from stribeck.io.robot_config import read_robot
+
+
+def small_task(folder: Path, harmonics: int = 3, duration: float = 4.0, **changes: Any) -> Task:
+    """The task of the small arm; ``collisions=False`` leaves bodies aside."""
+    collisions = changes.pop("collisions", True)
+    config = read_robot(str(small_robot(folder, **changes)))
+    arm = load_arm(folder / "small.urdf", config.joints)
+    section = excitation_section(config, len(arm))
+    return task_of(config, section, arm, harmonics=harmonics, duration=duration, collisions=collisions)
