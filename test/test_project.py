@@ -16,7 +16,6 @@ BASE_MODULES = [
     "stribeck",
     "stribeck.core",
     "stribeck.core.diagram",
-    "virtual",
     "stribeck.io",
 ] + [f"stribeck.io.{path.stem}" for path in (REPOSITORY / "src" / "stribeck" / "io").glob("[a-z]*.py")]
 ACTUATORS = len(list((REPOSITORY / "config" / "actuators").glob("*.yaml")))

@@ -102,7 +102,7 @@ def parse_yaml(text: str, source: Path, error: type[StribeckError]) -> Any:
 def mapping(value: Any, what: str, error: type[StribeckError]) -> dict[str, Any]:
     """``value`` if it is a mapping with string keys."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise error(f"{what}: expected named values, found {_kind(value)}")
+        raise error(f"{what}: expected named values, found {kind_of(value)}")
     return value
 
 
@@ -128,7 +128,7 @@ def check_keys(
 def number(value: Any, what: str, error: type[StribeckError]) -> float:
     """``value`` as a finite float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise error(f"{what}: expected a number, found {_kind(value)}")
+        raise error(f"{what}: expected a number, found {kind_of(value)}")
     try:
         converted = float(value)
     except OverflowError:
@@ -141,11 +141,12 @@ def number(value: Any, what: str, error: type[StribeckError]) -> float:
 def text(value: Any, what: str, error: type[StribeckError]) -> str:
     """``value`` if it is a string."""
     if not isinstance(value, str):
-        raise error(f"{what}: expected text, found {_kind(value)}")
+        raise error(f"{what}: expected text, found {kind_of(value)}")
     return value
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """A value in the words of error messages."""
     if value is None:
         return "nothing"
     if isinstance(value, str):
