@@ -106,7 +106,9 @@ def find_tables(
     """
     wanted = tuple(suffixes or (*READERS, ".mcap"))
     bags = ".mcap" in wanted
-    expected = " or ".join([*(suffix for suffix in wanted if suffix != ".mcap"), *(["a bag"] if bags else [])])
+    expected = " or ".join(
+        [*(suffix for suffix in wanted if suffix != ".mcap"), *(["a bag"] if bags else [])]
+    )
     files: list[Path] = []
     for path in paths:
         if not path.exists():
