@@ -25,7 +25,7 @@ import re
 from collections.abc import Hashable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform
 
 import msgspec
 from msgspec import Meta, inspect
@@ -53,8 +53,12 @@ NUMBERS = {inspect.FloatType: "number", inspect.IntType: "whole number"}
 RELATIONS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"))
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base class of declared formats: frozen, keyword-only, no unknown keys."""
+    """Base class of declared formats: frozen, no unknown keys.
+
+    A subclass that has required keys behind optional ones says ``kw_only=True`` itself.
+    """
 
 
 class Key(NamedTuple):
@@ -139,12 +143,12 @@ def _check_keys(value: Mapping[str, Any], declared: Declared, place: str, error:
     """Refuse versions that are not known, which explains all else, then missing and unknown keys."""
     fields = {field.encode_name: field for field in declared.fields}
     version = fields["schema"].type if "schema" in fields else None
-    if isinstance(version, inspect.LiteralType) and "schema" in value:
-        if value["schema"] not in version.values:
-            raise error(
-                f"{place}: schema {value['schema']!r} is not known; this version of stribeck reads "
-                f"{_either([str(known) for known in version.values])}: update stribeck, or correct the file"
-            )
+    known = version.values if isinstance(version, inspect.LiteralType) else ()
+    if known and value.get("schema", known[0]) not in known:
+        raise error(
+            f"{place}: schema {value['schema']!r} is not known; this version of stribeck reads "
+            f"{_either([str(number) for number in known])}: update stribeck, or correct the file"
+        )
     required = [name for name, field in fields.items() if field.required]
     optional = [name for name in fields if name not in required]
     tag = getattr(declared, "tag_field", None)
