@@ -23,6 +23,8 @@ from stribeck.io.recorder import BagRecorder
 from stribeck.nodes.fit_process import environment_for, find_interpreter, progress_of
 from stribeck.nodes.identification import LATCHED, IdentificationNode
 
+pytestmark = pytest.mark.real_time
+
 RESULT = {**published("xl330", "m1"), "q_offset": 0.0, "model": "m1", "actuator": "xl330"}
 
 INTERPRETER = """\
