@@ -210,9 +210,15 @@ def test_files_that_are_not_there(tmp_path):
         ("    format: xls\n", "format: expected bag, csv or mat, found 'xls'"),
         ("    format: csv\n    rate: 5\n", "position, effort missing"),
         (COLUMNS + "    rate: 100\n", "either time or rate"),
-        (COLUMNS.replace("columns: [7, 10]", "scale: 2"), "effort: give column, or columns: [first, one beyond the last]"),
+        (
+            COLUMNS.replace("columns: [7, 10]", "scale: 2"),
+            "effort: give column, or columns: [first, one beyond the last]",
+        ),
         (COLUMNS.replace("columns: [7, 10]", "columns: [7]"), "effort: columns: expected 2 values, found 1"),
-        (COLUMNS.replace("[7, 10]}", "[7, 10], unit: furlong}"), "unit: expected deg, m, mm or rad, found 'furlong'"),
+        (
+            COLUMNS.replace("[7, 10]}", "[7, 10], unit: furlong}"),
+            "unit: expected deg, m, mm or rad, found 'furlong'",
+        ),
         (COLUMNS + "    gears: [[1, 2], [3]]\n", "gears: expected a square matrix as a list of rows"),
         (COLUMNS + "    gear: 3\n", "unknown key 'gear'"),
     ],
