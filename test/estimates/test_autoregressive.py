@@ -1,8 +1,9 @@
 """Standard deviations hold what they promise, whatever the noise: white, filtered, correlated."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from dataclasses import replace
 from scipy import linalg, signal
 
 from experiment import NEIGHBOURHOOD, PROTOCOL, true_parameters, wrong_arm
