@@ -63,7 +63,10 @@ def test_parameters_come_back_within_their_deviations():
     found = full(arm.measure(80, 3, NOISE), extra=())
     truth = dict(zip(arm.model.names, arm.values, strict=True))
     names = [found.model.names[p] for p in found.free if found.model.groups[p] in ("offset", "geometry")]
-    fitted = {name: (value, sigma) for name, value, sigma in zip(found.model.names, found.estimate.values, found.sigma, strict=True)}
+    fitted = {
+        name: (value, sigma)
+        for name, value, sigma in zip(found.model.names, found.estimate.values, found.sigma, strict=True)
+    }
     off = np.array([(fitted[name][0] - truth[name]) / fitted[name][1] for name in names])
     assert np.abs(off).max() < 4.0
     assert 0.5 < np.sqrt(np.mean(off**2)) < 1.6

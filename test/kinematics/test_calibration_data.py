@@ -56,10 +56,11 @@ def test_folders_are_put_one_behind_the_other(folder, config, tmp_path):
     assert found.data.rows.tolist() == list(range(POSES + 5))
 
 
-def test_commas_comments_and_blank_lines_are_no_matter(tmp_path):
+@pytest.mark.parametrize("separator", [", ", ";", " "])
+def test_separators_comments_and_blank_lines_are_no_matter(tmp_path, separator):
     """As spreadsheets write them."""
     path = tmp_path / "t.csv"
-    path.write_text("# x, y\n1, 2\n\n3;4\n")
+    path.write_text(f"# x, y\n1{separator}2\n\n3{separator}4\n")
     assert read_columns(path, 2).tolist() == [[1, 2], [3, 4]]
 
 
@@ -85,7 +86,9 @@ def test_degrees_and_radians_are_told_apart(folder, config):
     change(folder, "measured_joints.txt", np.deg2rad)
     refused(folder, config, r"look like rad, not deg")
     change(folder, "measured_joints.txt", np.rad2deg)
-    refused(folder, with_data(config, joints=JointsFile(file="measured_joints.txt", unit="rad")), "cannot be rad")
+    refused(
+        folder, with_data(config, joints=JointsFile(file="measured_joints.txt", unit="rad")), "cannot be rad"
+    )
 
 
 @pytest.mark.parametrize(("factor", "message"), [(1e3, "more than it can"), (1e-3, "next to nothing")])
@@ -168,13 +171,19 @@ def test_full_poses_are_four_points(folder, config, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("unit: deg", "unit: degree"), "unit: expected rad, deg, m, mm or a list of .*, found 'degree'"),
+        (("unit: deg", "unit: degree"), "unit: expected deg, rad, m, mm or a list of .*, found 'degree'"),
         (("lengths: mm", "lengths: inch"), "lengths: expected m or mm, found 'inch'"),
-        (("convention: standard", "convention: old"), "convention: expected standard or modified, found 'old'"),
+        (
+            ("convention: standard", "convention: old"),
+            "convention: expected modified or standard, found 'old'",
+        ),
         (("      - [180, 72, 0, 0]\n", ""), "5 rows for 6 joints"),
         (("[0, 290, 0, -90]", "[0, 290, 0]"), r"dh\[0\]: expected 4 values, found 3"),
         (("gravity: [0, 0, -1]", "gravity: [0, 0, 0]"), "gravity needs a direction"),
-        (("extra: [gain,", "extra: [magic,"), r"extra\[0\]: expected gain, compliance, eccentricity or bending, found 'magic'"),
+        (
+            ("extra: [gain,", "extra: [magic,"),
+            r"extra\[0\]: expected bending, compliance, eccentricity or gain, found 'magic'",
+        ),
         (("    base:", "    bases:"), "unknown key 'bases'"),
     ],
 )

@@ -161,6 +161,7 @@ def _summary(
             fit: {name: _errors(calibration, data) for name, data in sets.items()}
             for fit, calibration in found.items()
         },
+        "status": {fit: calibration.estimate.status.value for fit, calibration in found.items()},
         "blunders": _blunders(best, sets),
         "terms": _terms(best),
         "undetermined": [

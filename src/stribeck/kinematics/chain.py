@@ -63,9 +63,7 @@ class SerialChain:
                 f"found {self.placements.shape} and {self.flange.shape}"
             )
         if len(self.prismatic) != n or len(set(self.names)) != n:
-            raise ConfigError(
-                f"a chain needs a kind and a unique name for each joint, found {self.names}"
-            )
+            raise ConfigError(f"a chain needs a kind and a unique name for each joint, found {self.names}")
         for pose in (*self.placements, self.flange):
             gram = pose[:3, :3] @ pose[:3, :3].T
             if not np.allclose(gram, np.eye(3), atol=1e-9) or not np.isfinite(pose).all():

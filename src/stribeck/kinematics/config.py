@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from stribeck.errors import ConfigError
@@ -41,7 +42,8 @@ class JointsFile(Schema):
 
     file: Annotated[str, Meta(min_length=1, description="name, or a pattern with * and ?")]
     unit: Annotated[
-        AngleUnit | LengthUnit | tuple[AngleUnit | LengthUnit, ...], Meta(description="one, or one for each joint")
+        AngleUnit | LengthUnit | tuple[AngleUnit | LengthUnit, ...],
+        Meta(description="one, or one for each joint"),
     ]
 
     def units(self, joints: int) -> tuple[str, ...]:
@@ -67,14 +69,18 @@ class PointsFile(Schema):
 class PoseFile(PointsFile):
     """A file of full poses x y z qx qy qz qw; quaternions have no unit."""
 
-    lever: Annotated[Positive, Meta(description="distance from the origin of the points that represent the pose")]
+    lever: Annotated[
+        Positive, Meta(description="distance from the origin of the points that represent the pose")
+    ]
 
 
 class MeasuredFiles(Schema):
     """Which file holds which quantity."""
 
     joints: JointsFile
-    markers: Annotated[dict[str, PointsFile], Meta(description="points on the tool")] = {}
+    markers: Annotated[dict[str, PointsFile], Meta(description="points on the tool")] = msgspec.field(
+        default_factory=dict
+    )
     pose: Annotated[PoseFile | None, Meta(description="poses of the tool")] = None
     base: Annotated[PointsFile | None, Meta(description="a point that does not move")] = None
 
@@ -107,7 +113,8 @@ class CalibrationConfig(Schema):
     data: MeasuredFiles
     nominal: NominalSection
     gravity: Annotated[
-        tuple[float, float, float], Meta(description="its direction in the frame of the base; length is irrelevant")
+        tuple[float, float, float],
+        Meta(description="its direction in the frame of the base; length is irrelevant"),
     ] = DOWN
     fits: tuple[Fit, ...] = tuple(FITS)
     extra: Annotated[
@@ -143,7 +150,9 @@ def nominal_chain(robot: RobotConfig, config: CalibrationConfig, beside: Sequenc
         return read_urdf_chain(path, robot.joints)
     names = robot.joints or tuple(f"joint_{j + 1}" for j in range(len(nominal.dh)))
     if len(names) != len(nominal.dh):
-        raise ConfigError(f"{place}: dh has {len(nominal.dh)} rows for {len(names)} joints; one row each is needed")
+        raise ConfigError(
+            f"{place}: dh has {len(nominal.dh)} rows for {len(names)} joints; one row each is needed"
+        )
     length, angle = UNITS[nominal.lengths or "m"], UNITS[nominal.angles or "rad"]
     table = [(angle * theta, length * d, length * a, angle * alpha) for theta, d, a, alpha in nominal.dh]
     return dh_chain(table, names, nominal.convention)

@@ -58,7 +58,8 @@ def moments(chain: SerialChain, gravity: Sequence[float], positions: Array) -> l
     down = np.asarray(gravity, float) / np.linalg.norm(gravity)
     motion = move(chain, np.eye(4), chain.magnitudes(positions))
     frames = [
-        motion.axes[:, [chain.element(j + 1, axis) for axis in ("x", "y", "z")]] for j in range(len(chain.names))
+        motion.axes[:, [chain.element(j + 1, axis) for axis in ("x", "y", "z")]]
+        for j in range(len(chain.names))
     ]  # axes x, y, z of each joint's frame after its motion (poses, 3, 3)
     origins = motion.origins[:, BLOCK + BLOCK - 1 :: BLOCK]
     by_joint = []
@@ -79,7 +80,9 @@ def moment_columns(chain: SerialChain, gravity: Sequence[float]) -> list[MomentC
     trial = rng.uniform(-np.pi, np.pi, (TRIAL_POSES, len(chain.names)))
     constant = np.ones((TRIAL_POSES, 1))
     return [
-        MomentColumn(joint, ("rx", "ry", "rz")[axis], joint + (c - 1) // 4, MOMENTS[(c - 1) % 4], (joint, axis, c - 1))
+        MomentColumn(
+            joint, ("rx", "ry", "rz")[axis], joint + (c - 1) // 4, MOMENTS[(c - 1) % 4], (joint, axis, c - 1)
+        )
         for joint, by_axis in enumerate(moments(chain, gravity, trial))
         for axis, columns in enumerate(by_axis)
         for c in independent_columns(np.hstack([constant, columns]))[1:]

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from stribeck.core.arrays import Array, Indices
+from stribeck.core.arrays import Array
 from stribeck.kinematics.independence import dependence, independent_columns
 from stribeck.kinematics.model import KinematicModel
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stribeck.core.arrays import Array, Indices
+from stribeck.core.arrays import Array
 
 RANKLESS = 1e-7
 """Share of a column's length below which its independent part is rounding."""
@@ -38,9 +38,7 @@ def independent_columns(matrix: Array, rankless: float = RANKLESS) -> list[int]:
     return kept
 
 
-def dependence(
-    matrix: Array, kept: Sequence[int], column: int, negligible: float = 1e-6
-) -> dict[int, float]:
+def dependence(matrix: Array, kept: Sequence[int], column: int, negligible: float = 1e-6) -> dict[int, float]:
     """A dependent column as a combination of kept ones: coefficient by index.
 
     :param negligible: coefficients that contribute less than this share of the column's length are left out.

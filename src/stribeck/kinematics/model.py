@@ -116,9 +116,7 @@ class KinematicModel:
         columns = [_values(term.feature, positions, pulls) for term in self.terms]
         return np.stack(columns, axis=1) if columns else np.empty((len(positions), 0))
 
-    def motion(
-        self, positions: Array, values: Array, features: Array | None = None
-    ) -> ChainMotion:
+    def motion(self, positions: Array, values: Array, features: Array | None = None) -> ChainMotion:
         """Frames of the chain with these parameter values in these poses."""
         features = self.features(positions) if features is None else features
         magnitudes = self.chain.magnitudes(positions)

@@ -124,7 +124,13 @@ def write_calibration(
 def parameter_entries(calibration: ArmCalibration) -> dict[str, dict[str, Any]]:
     """Value, unit, group and standard deviation of each parameter, by name."""
     model = calibration.model
-    columns = (model.names, calibration.estimate.values.tolist(), model.units, model.groups, calibration.sigma.tolist())
+    columns = (
+        model.names,
+        calibration.estimate.values.tolist(),
+        model.units,
+        model.groups,
+        calibration.sigma.tolist(),
+    )
     return {
         name: {"value": value, "unit": unit, "group": group, "sigma": sigma if np.isfinite(sigma) else None}
         for name, value, unit, group, sigma in zip(*columns, strict=True)
@@ -142,8 +148,8 @@ def read_calibration_file(path: Path) -> CalibratedArm:
         chain = SerialChain(
             nominal.joints, np.array(nominal.placements), np.array(nominal.flange), nominal.prismatic
         )
-    except ConfigError as problem:
-        raise ParameterFileError(f"{path}: nominal: {problem}") from None
+    except ConfigError as error:
+        raise ParameterFileError(f"{path}: nominal: {error}") from None
     terms = tuple(term for term in candidate_terms(chain, nominal.gravity) if term.name in parameters)
     model = KinematicModel(chain, np.array(nominal.base), terms, content.markers, nominal.gravity)
     missing = [name for name in model.names if name not in parameters]

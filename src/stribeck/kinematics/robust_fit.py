@@ -23,6 +23,7 @@ Sources: Beaton and Tukey 1974; Huber and Ronchetti 2009; Bell and McCaffrey 200
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +65,7 @@ class PointData:
     points: Array
     rows: Indices
 
-    def take(self, chosen: Indices | list[int] | range) -> PointData:
+    def take(self, chosen: Sequence[int] | Indices) -> PointData:
         """Some of the poses."""
         index = np.asarray(chosen)
         return PointData(self.positions[index], self.points[index], self.rows[index])
@@ -115,7 +116,7 @@ def fit_points(
     """
     features = model.features(data.positions)
     prior = np.zeros(len(free)) if precision is None else precision[free]
-    values, steps, scale = start.copy(), 0, np.nan
+    values, steps, scale, status = start.copy(), 0, np.nan, SolverStatus.LIMIT
 
     def residuals_at(point: Array) -> tuple[Array, Array]:
         values[free] = point

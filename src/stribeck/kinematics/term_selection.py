@@ -78,7 +78,9 @@ class _Problem:
         errors = np.empty(len(self.residuals))
         for fold in range(self.folds.max() + 1):
             held_out = self.folds == fold
-            change = _robust_solve(self.jacobian[~held_out][:, :, columns], self.residuals[~held_out], precision)
+            change = _robust_solve(
+                self.jacobian[~held_out][:, :, columns], self.residuals[~held_out], precision
+            )
             rest = self.residuals[held_out] - self.jacobian[held_out][:, :, columns] @ change
             errors[held_out] = np.linalg.norm(rest.reshape(len(rest), -1, 3), axis=2).mean(axis=1)
         return errors

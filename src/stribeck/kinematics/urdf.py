@@ -33,7 +33,8 @@ def read_urdf_chain(path: Path, joints: Sequence[str] = ()) -> SerialChain:
     for joint in chain:
         axes.append(_rotation_to(joint.axis))
     placements = [
-        before.T @ joint.placement @ axis for before, joint, axis in zip(axes[:-1], chain, axes[1:], strict=True)
+        before.T @ joint.placement @ axis
+        for before, joint, axis in zip(axes[:-1], chain, axes[1:], strict=True)
     ]
     prismatic = tuple(joint.kind == "prismatic" for joint in chain)
     return SerialChain(tuple(joint.name for joint in chain), np.stack(placements), axes[-1].T, prismatic)
@@ -49,7 +50,9 @@ def _joints(path: Path, names: Sequence[str]) -> tuple[TreeJoint, ...]:
     in_order = [name for name in urdf.movable if name in wanted]
     joints = urdf.tree.reduced(in_order).joints
     if [joint.parent for joint in joints] != list(range(-1, len(joints) - 1)):
-        raise ConfigError(f"{path}: {', '.join(wanted)} do not form a serial chain: name the joints of one arm")
+        raise ConfigError(
+            f"{path}: {', '.join(wanted)} do not form a serial chain: name the joints of one arm"
+        )
     if wanted != in_order:
         raise ConfigError(f"{path}: joints must be named from the base on: {', '.join(in_order)}")
     return joints
