@@ -28,9 +28,9 @@ from stribeck.core.log import Log, common_value
 from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
 from stribeck.fit.acceptance import LeftOutGain, check_freed
 from stribeck.fit.identify import Task, identify, snapshot, task_for
+from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.objective import equivalent_error, split_runs
-from stribeck.fit.result import FitResult, Settings
-from stribeck.fit.search import Incumbent
+from stribeck.fit.result import FitResult, FitSettings
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
@@ -116,7 +116,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
         check_writable(arguments.output / f"{name}.json")
 
 
-def _settings(arguments: argparse.Namespace) -> Settings:
+def _settings(arguments: argparse.Namespace) -> FitSettings:
     study, resume = arguments.study, arguments.resume
     if arguments.load_study is not None:
         if study is not None and study != arguments.load_study:
@@ -128,7 +128,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         raise StudyError("--join needs the study to take part in: add --study URL")
     if arguments.join and resume:
         raise StudyError("--join opens a study or goes on with it, --resume only goes on: name one")
-    return Settings(
+    return FitSettings(
         method=arguments.method,
         trials=arguments.trials,
         seed=arguments.seed,
@@ -234,7 +234,7 @@ def print_result(result: FitResult) -> None:
     print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
     print(
         f"{result.evaluations} evaluations in {result.search_seconds:.1f} s of search and "
-        f"{result.compile_seconds:.1f} s of compilation; {result.outcome}\n"
+        f"{result.compile_seconds:.1f} s of compilation; search {result.outcome}, solver {result.status.words}\n"
     )
     uncertainty = result.uncertainty
     rows = []

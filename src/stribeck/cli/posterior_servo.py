@@ -31,7 +31,7 @@ from stribeck.core.friction import law_named
 from stribeck.core.log import Log, common_value
 from stribeck.fit.identify import Task, task_for
 from stribeck.fit.objective import Split, split_runs
-from stribeck.fit.result import Settings
+from stribeck.fit.result import FitSettings
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.parameter_file import write_parameter_file
@@ -53,7 +53,7 @@ def run_servo(arguments: argparse.Namespace) -> int:
     actuator = actuator.with_effects(arguments.effects)
     warn_of_supply(logs, actuator)
     fixed = {n: as_number(v, f"--set {n}") for n, v in assignments(arguments.set, "--set").items()}
-    settings = Settings(method="posterior", seed=arguments.seed)
+    settings = FitSettings(method="posterior", seed=arguments.seed)
     split = split_runs(logs, validation_kp=arguments.validation_kp)
     task = task_for(split, actuator, law_named(arguments.model), settings, fixed=fixed, freed=arguments.free)
     prior = servo_prior(task.actuator, task.law, task.parameters)
@@ -125,7 +125,7 @@ def _write(
     found: ServoDraws,
     beside: ServoDraws | None,
     split: Split,
-    settings: Settings,
+    settings: FitSettings,
     content: object,
 ) -> None:
     posterior, names = found.posterior, found.posterior.names

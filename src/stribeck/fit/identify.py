@@ -19,13 +19,15 @@ from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import simulate
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.fit import study as studies
+from stribeck.fit.descent import polish
+from stribeck.fit.incumbent import BudgetSpentError, Incumbent, SearchProblem, evaluate
 from stribeck.fit.minima import equally_good, with_minima
 from stribeck.fit.objective import Split, equivalent_error, smooth_absolute
 from stribeck.fit.prior import WithPrior, prior_for
-from stribeck.fit.result import Errors, FitResult, Outcome, Settings
+from stribeck.fit.result import Errors, FitResult, FitSettings, Outcome
 from stribeck.fit.rollout import LANES, Rollout
 from stribeck.fit.sampling import OptunaSampler, Sampler, SharedCMA, sample, sampler_for
-from stribeck.fit.search import SEARCHES, BudgetSpentError, Incumbent, Problem, evaluate, polish
+from stribeck.fit.search import SEARCHES
 from stribeck.fit.uncertainty import estimate_uncertainty
 from stribeck.fit.workers import search_in_processes
 from stribeck.io.parameter_file import check_possible
@@ -54,7 +56,7 @@ class Task:
     actuator: Actuator
     law: FrictionLaw
     parameters: ParameterSet
-    settings: Settings
+    settings: FitSettings
 
     def batch(self, logs: Sequence[Log]) -> Batch:
         """Runs on the grid of the simulation."""
@@ -106,7 +108,7 @@ def task_for(
     split: Split,
     actuator: Actuator,
     law: FrictionLaw,
-    settings: Settings,
+    settings: FitSettings,
     *,
     fixed: Mapping[str, float] | None = None,
     freed: Iterable[str] = (),
@@ -197,6 +199,7 @@ def identify(
         result,
         uncertainty=uncertainty,
         minima=minima,
+        descent=incumbent.status,
         history=tuple((count, float(equivalent_error(loss))) for count, loss in incumbent.history),
         compile_seconds=compile_seconds + rollout.meter.compile_seconds - before,
         search_seconds=search_seconds,
@@ -332,7 +335,7 @@ def search(
     floor = float(smooth_absolute(np.float64(UNEXPLAINED_STEPS * task.actuator.resolution)))
     incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor)
     prior = prior_for(task.actuator, task.parameters, len(task.split.train))
-    problem: Problem = rollout if prior is None else WithPrior(rollout, prior)
+    problem: SearchProblem = rollout if prior is None else WithPrior(rollout, prior)
     opened = None
     if task.samples or task.settings.study is not None:
         opened = open_for(task, join=join)
@@ -370,7 +373,9 @@ def open_for(task: Task, *, join: bool = False) -> studies.OpenStudy:
     )
 
 
-def _search_in_study(task: Task, problem: Problem, incumbent: Incumbent, opened: studies.OpenStudy) -> None:
+def _search_in_study(
+    task: Task, problem: SearchProblem, incumbent: Incumbent, opened: studies.OpenStudy
+) -> None:
     """A search of which the study knows all trials, and any number of workers evaluate some."""
     settings, parameters = task.settings, task.parameters
     worker = opened.join()
@@ -394,7 +399,7 @@ def _search_in_study(task: Task, problem: Problem, incumbent: Incumbent, opened:
 
 
 def _search_alone(
-    task: Task, problem: Problem, incumbent: Incumbent, opened: studies.OpenStudy | None, seed: int
+    task: Task, problem: SearchProblem, incumbent: Incumbent, opened: studies.OpenStudy | None, seed: int
 ) -> None:
     """A search of our own, which may keep its best points in a study, and begins and ends with the best there."""
     rng = np.random.default_rng(seed)
@@ -416,7 +421,9 @@ def _search_alone(
         incumbent.offer(*best)
 
 
-def _search_and_polish(method: str, problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> None:
+def _search_and_polish(
+    method: str, problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator
+) -> None:
     """A search of our own, then derivatives from its best point, for which a little budget is kept back.
 
     Intervals belong to the very minimum; a search may stop beside it along a flat direction.
