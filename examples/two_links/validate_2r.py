@@ -24,9 +24,10 @@ from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import format_table
 from stribeck.core.friction import LAWS, law_named
 from stribeck.errors import ConfigError
-from stribeck.fit.identify import identify, task_for
+from stribeck.fit.identify import identify
 from stribeck.fit.objective import split_runs
 from stribeck.fit.result import FitResult, FitSettings
+from stribeck.fit.task import task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file

@@ -10,9 +10,10 @@ from recovery import MX106, Bench, truth_of, virtual_logs
 from stribeck.core import Series, law_named
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.fit.acceptance import check_freed
-from stribeck.fit.identify import errors_of, identify, snapshot, task_for
+from stribeck.fit.identify import errors_of, identify, snapshot
 from stribeck.fit.objective import split_runs
 from stribeck.fit.result import FitSettings
+from stribeck.fit.task import task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 from stribeck.io.recordings import read_recordings

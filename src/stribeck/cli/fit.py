@@ -27,10 +27,11 @@ from stribeck.core.friction import LAWS, law_named
 from stribeck.core.log import Log, common_value
 from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
 from stribeck.fit.acceptance import LeftOutGain, check_freed
-from stribeck.fit.identify import Task, identify, snapshot, task_for
+from stribeck.fit.identify import identify, snapshot
 from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.objective import equivalent_error, split_runs
 from stribeck.fit.result import FitResult, FitSettings
+from stribeck.fit.task import FitTask, task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
@@ -80,7 +81,7 @@ def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
     return INTERRUPTED if stop() else DONE
 
 
-def tasks_of(arguments: argparse.Namespace, logs: Sequence[Log], laws: Sequence[str]) -> list[Task]:
+def tasks_of(arguments: argparse.Namespace, logs: Sequence[Log], laws: Sequence[str]) -> list[FitTask]:
     """What the options ask for, law by law, after checking that it goes together."""
     settings = _settings(arguments)
     actuator = _actuator(arguments, logs)
@@ -164,7 +165,7 @@ def _actuator(arguments: argparse.Namespace, logs: Sequence[Log]) -> Actuator:
     return actuator
 
 
-def _output_of(arguments: argparse.Namespace, task: Task) -> Path | None:
+def _output_of(arguments: argparse.Namespace, task: FitTask) -> Path | None:
     output: Path | None = arguments.output
     if output is None or arguments.model != "all":
         return output
@@ -172,7 +173,7 @@ def _output_of(arguments: argparse.Namespace, task: Task) -> Path | None:
 
 
 def _fit(
-    task: Task,
+    task: FitTask,
     output: Path | None,
     progress: Progress,
     tracker: Tracker | None,

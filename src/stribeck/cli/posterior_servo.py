@@ -29,9 +29,9 @@ from stribeck.cli.inputs import as_number, assignments, recordings_of, warn, war
 from stribeck.cli.posterior import Array, Watch, print_summary
 from stribeck.core.friction import law_named
 from stribeck.core.log import Log, common_value
-from stribeck.fit.identify import Task, task_for
 from stribeck.fit.objective import Split, split_runs
 from stribeck.fit.result import FitSettings
+from stribeck.fit.task import FitTask, task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.parameter_file import write_parameter_file
@@ -73,7 +73,7 @@ def run_servo(arguments: argparse.Namespace) -> int:
 
 
 def _sampled(
-    arguments: argparse.Namespace, task: Task, prior: ServoPrior, *, discrepancy: bool
+    arguments: argparse.Namespace, task: FitTask, prior: ServoPrior, *, discrepancy: bool
 ) -> ServoDraws:
     rollout = task.rollout()
     first = ServoPosterior(rollout, prior, independent_samples(rollout))
@@ -95,13 +95,13 @@ def _sampled(
     )
 
 
-def _held_out(found: ServoDraws, task: Task) -> float:
+def _held_out(found: ServoDraws, task: FitTask) -> float:
     """Mean absolute error of the predictive mean on the runs held out [rad]."""
     rollout = replace(task.rollout(), batch=task.batch(task.split.validation))
     return float(rollout.batch.mean_absolute_errors(mean_position(found, rollout)).mean())
 
 
-def _tell(task: Task, found: ServoDraws, beside: ServoDraws | None, content: Mapping[str, Any]) -> None:
+def _tell(task: FitTask, found: ServoDraws, beside: ServoDraws | None, content: Mapping[str, Any]) -> None:
     counted = found.posterior.samples
     print(
         f"{task.law.name.upper()} ({task.law.title}), {task.actuator.title}: {len(counted)} runs, {counted.mean():.3g} samples count in each"
