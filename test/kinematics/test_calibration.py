@@ -8,7 +8,7 @@ from stribeck.cli.select_poses import d_optimal_rows
 from stribeck.errors import RecordingError
 from stribeck.io.robot_config import read_robot
 from stribeck.kinematics.calibration import calibrate, parameters_of
-from stribeck.kinematics.chain import Chain
+from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.config import nominal_chain, read_calibration
 from stribeck.kinematics.data import read_poses
 from stribeck.kinematics.deflection import MOMENTS, moments
@@ -171,7 +171,7 @@ def test_moments_are_slopes_of_the_potential_energy():
     link, joint, step = 5, 1, 1e-6
 
     def height(q):
-        head = Chain(chain.names, chain.placements, np.eye(4), chain.prismatic)
+        head = SerialChain(chain.names, chain.placements, np.eye(4), chain.prismatic)
         model = KinematicModel(head, np.eye(4), (), ("m",))
         return model.predict(q, np.zeros(3))[:, 0, 2]
 

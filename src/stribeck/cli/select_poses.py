@@ -12,7 +12,7 @@ import numpy.typing as npt
 from stribeck.cli.calibrate import CalibrateOptions
 from stribeck.io.files import write_atomically
 from stribeck.kinematics.alignment import align
-from stribeck.kinematics.chain import Chain
+from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.config import CalibrationConfig
 from stribeck.kinematics.data import (
     JOINTS,
@@ -36,7 +36,9 @@ TOOL = 0.1 * np.eye(3)
 """Markers behind the flange [m] while none were measured."""
 
 
-def select_poses(options: CalibrateOptions, number: int, config: CalibrationConfig, chain: Chain) -> int:
+def select_poses(
+    options: CalibrateOptions, number: int, config: CalibrationConfig, chain: SerialChain
+) -> int:
     """Choose that many poses, print and write them."""
     positions, rows, source = _candidates(options, config, chain)
     model, values, measured = _design(options, config, chain)
@@ -76,7 +78,7 @@ def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str
 
 
 def _candidates(
-    options: CalibrateOptions, config: CalibrationConfig, chain: Chain
+    options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[FloatArray, list[int], str]:
     """Joint positions to choose from, their rows, and the name of their file."""
     if options.candidates is not None:
@@ -88,7 +90,7 @@ def _candidates(
 
 
 def _design(
-    options: CalibrateOptions, config: CalibrationConfig, chain: Chain
+    options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[KinematicModel, FloatArray, FloatArray]:
     """The model that poses are chosen for, its values, and the positions that count as measured."""
     nothing = np.zeros((0, len(chain.names)))
@@ -105,7 +107,11 @@ def _design(
 
 
 def _model(
-    chain: Chain, config: CalibrationConfig, base: FloatArray, points: FloatArray, markers: Sequence[str]
+    chain: SerialChain,
+    config: CalibrationConfig,
+    base: FloatArray,
+    points: FloatArray,
+    markers: Sequence[str],
 ) -> tuple[KinematicModel, FloatArray]:
     terms = candidate_terms(chain, config.gravity)
     model = KinematicModel(chain, base, terms, tuple(markers), config.gravity).keep(DESIGN)
@@ -113,7 +119,7 @@ def _model(
 
 
 def d_optimal_rows(
-    config: CalibrationConfig, chain: Chain, measured: MeasuredPoses, number: int, seed: int
+    config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses, number: int, seed: int
 ) -> list[int]:
     """Rows of the poses that tell most, in ascending order.
 

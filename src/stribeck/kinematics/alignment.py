@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.kinematics.chain import Chain, move
+from stribeck.kinematics.chain import SerialChain, move
 from stribeck.kinematics.robust_fit import PointData
 
 FloatArray = npt.NDArray[np.float64]
@@ -19,7 +19,7 @@ FloatArray = npt.NDArray[np.float64]
 ROUNDS = 60
 
 
-def align(chain: Chain, data: PointData) -> tuple[FloatArray, FloatArray]:
+def align(chain: SerialChain, data: PointData) -> tuple[FloatArray, FloatArray]:
     """Pose of the base (4, 4) and markers behind the flange (k, 3) [m]."""
     motion = move(chain, np.eye(4), chain.magnitudes(data.positions))
     markers = np.zeros(data.points.shape[1:])

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.kinematics.chain import AXES, BLOCK, Chain, elementary, product
+from stribeck.kinematics.chain import AXES, BLOCK, SerialChain, elementary, product
 from stribeck.kinematics.model import KinematicModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -22,7 +22,7 @@ HORIZONTAL = 1e-9
 """Cosine of the pitch below which roll and yaw turn about the same axis."""
 
 
-def calibrated_chain(model: KinematicModel, values: FloatArray) -> tuple[FloatArray, Chain]:
+def calibrated_chain(model: KinematicModel, values: FloatArray) -> tuple[FloatArray, SerialChain]:
     """Pose of the base (4, 4), and the chain with offsets and geometry in its placements and flange."""
     constant = {
         term.element: value
@@ -43,7 +43,7 @@ def calibrated_chain(model: KinematicModel, values: FloatArray) -> tuple[FloatAr
     )
 
 
-def _correction(chain: Chain, frame: int, constant: Mapping[int, float]) -> FloatArray:
+def _correction(chain: SerialChain, frame: int, constant: Mapping[int, float]) -> FloatArray:
     """The block of a frame without the motion of its joint (4, 4)."""
     first = BLOCK * frame + (frame > 0)
     return product(

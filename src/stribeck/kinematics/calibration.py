@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from stribeck.errors import RecordingError
 from stribeck.kinematics.alignment import align
-from stribeck.kinematics.chain import Chain
+from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.identifiability import Dependent, find_dependent
 from stribeck.kinematics.model import DOWN, EXTRA, GEOMETRY, KinematicModel, candidate_terms
-from stribeck.kinematics.robust_fit import Estimate, PointData, covariance, fit_points, pose_weights
-from stribeck.kinematics.term_selection import Selection, select_terms
+from stribeck.kinematics.robust_fit import PointData, RobustEstimate, covariance, fit_points, pose_weights
+from stribeck.kinematics.term_selection import TermSelection, select_terms
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ belong together."""
 
 
 @dataclass(frozen=True)
-class Errors:
+class PointErrors:
     """3-D errors over all markers and poses [m]."""
 
     mean: float
@@ -61,7 +61,7 @@ class Blunder:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class ArmCalibration:
     """A fitted arm.
 
     :param model: with the terms of this fit.
@@ -73,11 +73,11 @@ class Calibration:
     """
 
     model: KinematicModel
-    estimate: Estimate
+    estimate: RobustEstimate
     free: tuple[int, ...]
     dependent: tuple[Dependent, ...]
     sigma: FloatArray
-    selection: Selection
+    selection: TermSelection
 
     def distances(self, data: PointData) -> FloatArray:
         """3-D errors (poses, markers) [m]."""
@@ -85,10 +85,10 @@ class Calibration:
         distances: FloatArray = np.linalg.norm(found, axis=2)
         return distances
 
-    def errors(self, data: PointData) -> Errors:
+    def errors(self, data: PointData) -> PointErrors:
         """Errors over all markers and poses, blunders included."""
         found = self.distances(data)
-        return Errors(float(found.mean()), float(np.median(found)), float(found.max()))
+        return PointErrors(float(found.mean()), float(np.median(found)), float(found.max()))
 
     def blunders(self, data: PointData) -> list[Blunder]:
         """Poses so far off that the robust loss does not count them, the worst first.
@@ -105,7 +105,7 @@ class Calibration:
 
 
 def calibrate(
-    chain: Chain,
+    chain: SerialChain,
     markers: Sequence[str],
     data: PointData,
     *,
@@ -113,7 +113,7 @@ def calibrate(
     extra: Sequence[str] = EXTRA,
     gravity: tuple[float, float, float] = DOWN,
     seed: int = 0,
-) -> dict[str, Calibration]:
+) -> dict[str, ArmCalibration]:
     """Fit an arm to measured points.
 
     :param chain: nominal geometry.
@@ -148,9 +148,9 @@ def _start(model: KinematicModel, points: FloatArray) -> FloatArray:
 def continue_fit(
     model: KinematicModel,
     data: PointData,
-    before: Calibration,
-    selection: Selection | None = None,
-) -> Calibration:
+    before: ArmCalibration,
+    selection: TermSelection | None = None,
+) -> ArmCalibration:
     """Fit a model with other terms, starting from a fit of the same chain and markers."""
     known = dict(zip(before.model.names, before.estimate.values, strict=True))
     start = np.array([known.get(name, 0.0) for name in model.names])
@@ -158,8 +158,8 @@ def continue_fit(
 
 
 def _with_extra(
-    everything: KinematicModel, data: PointData, geometry: Calibration, extra: Sequence[str], seed: int
-) -> Calibration:
+    everything: KinematicModel, data: PointData, geometry: ArmCalibration, extra: Sequence[str], seed: int
+) -> ArmCalibration:
     """Add the groups that cross-validation chooses to the geometric fit."""
     model = everything.keep((*GEOMETRY, *extra))
     known = dict(zip(geometry.model.names, geometry.estimate.values, strict=True))
@@ -177,15 +177,15 @@ def _with_extra(
 
 
 def _fit(
-    model: KinematicModel, data: PointData, start: FloatArray, selection: Selection | None = None
-) -> Calibration:
-    selection = selection or Selection({}, float("nan"), ())
+    model: KinematicModel, data: PointData, start: FloatArray, selection: TermSelection | None = None
+) -> ArmCalibration:
+    selection = selection or TermSelection({}, float("nan"), ())
     free, dependent = find_dependent(model, start, data.positions)
     precision = np.array([selection.deviations.get(group, np.inf) for group in model.groups]) ** -2.0
     estimate = fit_points(model, data, start, free, precision)
     sigma = np.full(len(start), np.nan)
     sigma[free] = np.sqrt(np.diag(covariance(model, data, estimate, free, precision)))
-    return Calibration(model, estimate, tuple(free), tuple(dependent), sigma, selection)
+    return ArmCalibration(model, estimate, tuple(free), tuple(dependent), sigma, selection)
 
 
 def _check_enough(model: KinematicModel, data: PointData, points: FloatArray) -> None:
@@ -201,7 +201,7 @@ def _check_enough(model: KinematicModel, data: PointData, points: FloatArray) ->
         )
 
 
-def _check_belonging(nominal: Calibration, data: PointData, chain: Chain) -> None:
+def _check_belonging(nominal: ArmCalibration, data: PointData, chain: SerialChain) -> None:
     """Refuse data that the nominal arm does not follow at all."""
     median = nominal.errors(data).median
     if median > WRONG_ARM * chain.reach:
@@ -212,6 +212,6 @@ def _check_belonging(nominal: Calibration, data: PointData, chain: Chain) -> Non
         )
 
 
-def parameters_of(calibration: Calibration) -> Mapping[str, float]:
+def parameters_of(calibration: ArmCalibration) -> Mapping[str, float]:
     """Values by name."""
     return dict(zip(calibration.model.names, calibration.estimate.values.tolist(), strict=True))

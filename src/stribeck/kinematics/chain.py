@@ -47,7 +47,7 @@ PRISMATIC_ORDER = (2, 0, 1, 3, 4, 5)
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class SerialChain:
     """A serial chain with revolute and prismatic joints as its drawings say.
 
     :param names: names of the joints.
@@ -116,7 +116,7 @@ class Chain:
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class ChainMotion:
     """Where a chain is in several poses, as the measuring system sees it.
 
     :param rotation: of the flange (poses, 3, 3).
@@ -136,7 +136,7 @@ class Motion:
         return turned + self.position[:, None]
 
 
-def move(chain: Chain, base: FloatArray, magnitudes: FloatArray) -> Motion:
+def move(chain: SerialChain, base: FloatArray, magnitudes: FloatArray) -> ChainMotion:
     """Multiply all elementary transforms out, for all poses at once.
 
     :param base: pose of the nominal base in the frame of the measuring system (4, 4).
@@ -156,7 +156,7 @@ def move(chain: Chain, base: FloatArray, magnitudes: FloatArray) -> Motion:
         else:
             _turn(rotation, kind % 3, magnitude)
     rotation, position = _placed(rotation, position, chain.flange)
-    return Motion(rotation, position, axes, origins)
+    return ChainMotion(rotation, position, axes, origins)
 
 
 def _placed(rotation: FloatArray, position: FloatArray, pose: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -173,7 +173,7 @@ def _turn(rotation: FloatArray, axis: int, angle: FloatArray) -> None:
     rotation[:, :, j] = second * c - first * s
 
 
-def point_derivatives(chain: Chain, motion: Motion, points: FloatArray) -> FloatArray:
+def point_derivatives(chain: SerialChain, motion: ChainMotion, points: FloatArray) -> FloatArray:
     r"""Derivative of points with respect to the magnitudes (poses, k, 3, 6n + 6).
 
     :math:`\partial y/\partial m_e = a_e` for a translation along the axis :math:`a_e` and
@@ -210,7 +210,7 @@ def dh_chain(
     rows: Sequence[tuple[float, float, float, float]],
     names: Sequence[str],
     convention: Literal["standard", "modified"] = "standard",
-) -> Chain:
+) -> SerialChain:
     r"""A chain of revolute joints from a Denavit-Hartenberg table.
 
     :param rows: :math:`(\theta_j, d_j, a_j, \alpha_j)` of each joint [rad, m, m, rad], where the joint position
@@ -230,4 +230,4 @@ def dh_chain(
             rest = elementary("z", d) @ across
         else:
             placements.append(across @ along)
-    return Chain(tuple(names), np.stack(placements), rest, (False,) * len(names))
+    return SerialChain(tuple(names), np.stack(placements), rest, (False,) * len(names))

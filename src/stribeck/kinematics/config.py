@@ -26,7 +26,7 @@ from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.robot_config import RobotConfig, numbers
 from stribeck.kinematics.calibration import FITS
-from stribeck.kinematics.chain import Chain, dh_chain
+from stribeck.kinematics.chain import SerialChain, dh_chain
 from stribeck.kinematics.model import DOWN, EXTRA
 
 ANGLES = {"rad": 1.0, "deg": math.pi / 180.0}
@@ -128,7 +128,7 @@ def _words(value: Any, what: str, valid: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for word in valid if word in value)
 
 
-def nominal_chain(robot: RobotConfig, config: CalibrationConfig, beside: Sequence[Path]) -> Chain:
+def nominal_chain(robot: RobotConfig, config: CalibrationConfig, beside: Sequence[Path]) -> SerialChain:
     """The nominal geometry, from the table in the YAML or from the URDF.
 
     :param beside: data files; the URDF may lie beside them.
@@ -146,7 +146,7 @@ def nominal_chain(robot: RobotConfig, config: CalibrationConfig, beside: Sequenc
     return _table(robot, nominal, what)
 
 
-def _table(robot: RobotConfig, nominal: Mapping[str, Any], what: str) -> Chain:
+def _table(robot: RobotConfig, nominal: Mapping[str, Any], what: str) -> SerialChain:
     """The chain of a Denavit-Hartenberg table."""
     strict.check_keys(nominal, ("dh", "lengths", "angles"), ("convention", "urdf"), what, ConfigError)
     rows = nominal["dh"]

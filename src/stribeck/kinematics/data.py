@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io import strict
-from stribeck.kinematics.chain import Chain
+from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.config import CalibrationConfig, Role
 from stribeck.kinematics.data_checks import check_angles, check_base, check_lengths, check_markers
 from stribeck.kinematics.robust_fit import PointData
@@ -43,7 +43,7 @@ class MeasuredPoses:
     base: FloatArray | None
 
 
-def read_poses(paths: Sequence[Path], config: CalibrationConfig, chain: Chain) -> MeasuredPoses:
+def read_poses(paths: Sequence[Path], config: CalibrationConfig, chain: SerialChain) -> MeasuredPoses:
     """Read all sets that files and folders hold.
 
     :raises RecordingError: for missing or damaged files, rows that do not belong together, and units that
@@ -122,7 +122,7 @@ def _by_role(
     return found
 
 
-def _read_set(files: Mapping[str, Path], config: CalibrationConfig, chain: Chain) -> MeasuredPoses:
+def _read_set(files: Mapping[str, Path], config: CalibrationConfig, chain: SerialChain) -> MeasuredPoses:
     """The files of one folder."""
     joints = read_joints(files[JOINTS], config, chain)
     points = {}
@@ -147,7 +147,7 @@ def _read_set(files: Mapping[str, Path], config: CalibrationConfig, chain: Chain
     return MeasuredPoses(PointData(joints, stacked, np.arange(len(joints))), tuple(points), base)
 
 
-def read_joints(path: Path, config: CalibrationConfig, chain: Chain) -> FloatArray:
+def read_joints(path: Path, config: CalibrationConfig, chain: SerialChain) -> FloatArray:
     """A file of joint positions (poses, n) [rad, m].
 
     :raises RecordingError: if it is damaged, or its units cannot be those of the configuration.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.errors import RecordingError
-from stribeck.kinematics.chain import Chain
+from stribeck.kinematics.chain import SerialChain
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def check_angles(table: FloatArray, units: Sequence[str], what: str) -> None:
         )
 
 
-def check_lengths(points: FloatArray, chain: Chain, markers: Sequence[str], config: str) -> None:
+def check_lengths(points: FloatArray, chain: SerialChain, markers: Sequence[str], config: str) -> None:
     """Refuse mm that are called m, and the other way round.
 
     :param points: (poses, k, 3) [m].

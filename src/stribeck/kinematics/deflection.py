@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.kinematics.chain import BLOCK, Chain, move
+from stribeck.kinematics.chain import BLOCK, SerialChain, move
 from stribeck.kinematics.independence import independent_columns
 
 FloatArray = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ class MomentColumn:
     index: tuple[int, int, int]
 
 
-def moments(chain: Chain, gravity: Sequence[float], positions: FloatArray) -> list[list[FloatArray]]:
+def moments(chain: SerialChain, gravity: Sequence[float], positions: FloatArray) -> list[list[FloatArray]]:
     """Columns of moments by joint and axis x, y, z of its frame: (poses, 4 (n − joint)) each.
 
     :param gravity: direction in the frame of the base.
@@ -74,13 +74,13 @@ def moments(chain: Chain, gravity: Sequence[float], positions: FloatArray) -> li
     return found
 
 
-def _frame(chain: Chain, axes: FloatArray, joint: int) -> FloatArray:
+def _frame(chain: SerialChain, axes: FloatArray, joint: int) -> FloatArray:
     """The axes x, y, z of a joint's frame behind its motion (poses, 3, 3), axis by axis."""
     elements = [chain.element(joint + 1, axis) for axis in ("x", "y", "z")]
     return axes[:, elements]
 
 
-def moment_columns(chain: Chain, gravity: Sequence[float]) -> list[MomentColumn]:
+def moment_columns(chain: SerialChain, gravity: Sequence[float]) -> list[MomentColumn]:
     """The columns that neither depend on others of the same joint and axis nor are constant."""
     rng = np.random.default_rng(TRIAL_SEED)
     trial = rng.uniform(-np.pi, np.pi, (TRIAL_POSES, len(chain.names)))

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.kinematics.chain import AXES, Chain, Motion, move, point_derivatives
+from stribeck.kinematics.chain import AXES, ChainMotion, SerialChain, move, point_derivatives
 from stribeck.kinematics.deflection import MomentColumn, moment_columns, moments
 
 FloatArray = npt.NDArray[np.float64]
@@ -82,7 +82,7 @@ class KinematicModel:
     :param gravity: its direction in the frame of the base; its length does not matter.
     """
 
-    chain: Chain
+    chain: SerialChain
     base: FloatArray
     terms: tuple[Term, ...]
     markers: tuple[str, ...]
@@ -120,7 +120,9 @@ class KinematicModel:
             found[:, t] = _values(term.feature, positions, pulls)
         return found
 
-    def motion(self, positions: FloatArray, values: FloatArray, features: FloatArray | None = None) -> Motion:
+    def motion(
+        self, positions: FloatArray, values: FloatArray, features: FloatArray | None = None
+    ) -> ChainMotion:
         """The chain with these parameter values in these poses."""
         features = self.features(positions) if features is None else features
         magnitudes = self.chain.magnitudes(positions)
@@ -157,7 +159,7 @@ class KinematicModel:
         return points, jacobian.reshape(poses, 3 * k, len(values))
 
 
-def candidate_terms(chain: Chain, gravity: Sequence[float] = DOWN) -> tuple[Term, ...]:
+def candidate_terms(chain: SerialChain, gravity: Sequence[float] = DOWN) -> tuple[Term, ...]:
     """All parameters that a calibration of the chain may have, many of them dependent on others.
 
     :param gravity: direction of gravity in the frame of the base; its length does not matter.
@@ -173,7 +175,7 @@ def candidate_terms(chain: Chain, gravity: Sequence[float] = DOWN) -> tuple[Term
     )
 
 
-def _geometry(chain: Chain) -> list[Term]:
+def _geometry(chain: SerialChain) -> list[Term]:
     """Joint offsets, and behind each joint but the last one the other five transforms."""
     offsets, rest = [], []
     for j, name in enumerate(chain.names):
@@ -188,7 +190,7 @@ def _constant(name: str, group: str, element: int, axis: str) -> Term:
     return Term(name, "rad" if axis.startswith("r") else "m", group, element, Feature())
 
 
-def _gains(chain: Chain) -> list[Term]:
+def _gains(chain: SerialChain) -> list[Term]:
     """The scale error of each joint's sensor."""
     return [
         Term(f"{name}.gain", "1", "gain", chain.joint_element(j), Feature("position", j))
@@ -196,7 +198,7 @@ def _gains(chain: Chain) -> list[Term]:
     ]
 
 
-def _eccentricities(chain: Chain) -> list[Term]:
+def _eccentricities(chain: SerialChain) -> list[Term]:
     """Harmonics of each revolute joint's own angle."""
     waves: tuple[Literal["sin", "cos"], ...] = ("sin", "cos")
     return [
@@ -208,7 +210,7 @@ def _eccentricities(chain: Chain) -> list[Term]:
     ]
 
 
-def _deflection(chain: Chain, column: MomentColumn) -> Term:
+def _deflection(chain: SerialChain, column: MomentColumn) -> Term:
     """A rotation of a joint's frame in proportion to a moment of gravity."""
     along = column.axis == "rz" and not chain.prismatic[column.joint]
     what = "compliance" if along else f"bending_{column.axis}"

@@ -20,8 +20,8 @@ from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.io import strict
 from stribeck.io.files import write_atomically
 from stribeck.kinematics.calibrated_chain import calibrated_chain, origin_of
-from stribeck.kinematics.calibration import Calibration
-from stribeck.kinematics.chain import Chain
+from stribeck.kinematics.calibration import ArmCalibration
+from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.model import KinematicModel, candidate_terms
 
 FloatArray = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ class CalibratedArm:
 
 
 def write_calibration(
-    path: Path, robot: str, fit: str, calibration: Calibration, provenance: Mapping[str, Any]
+    path: Path, robot: str, fit: str, calibration: ArmCalibration, provenance: Mapping[str, Any]
 ) -> None:
     """Write a calibration.
 
@@ -81,7 +81,7 @@ def write_calibration(
     write_atomically(path, json.dumps(content, indent=1) + "\n")
 
 
-def parameter_entries(calibration: Calibration) -> dict[str, dict[str, Any]]:
+def parameter_entries(calibration: ArmCalibration) -> dict[str, dict[str, Any]]:
     """Value, unit, group and standard deviation of each parameter, by name."""
     model = calibration.model
     return {
@@ -157,7 +157,7 @@ def _model(path: Path, data: Mapping[str, Any], parameters: Mapping[str, Any]) -
     keys = ("joints", "prismatic", "placements", "flange", "base", "gravity")
     strict.check_keys(nominal, keys, (), f"{path}: nominal", ParameterFileError)
     try:
-        chain = Chain(
+        chain = SerialChain(
             tuple(nominal["joints"]),
             np.array(nominal["placements"], dtype=float),
             np.array(nominal["flange"], dtype=float),

@@ -74,7 +74,7 @@ class PointData:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class RobustEstimate:
     """Parameters that fit.
 
     :param values: of all parameters.
@@ -108,7 +108,7 @@ def fit_points(
     start: FloatArray,
     free: list[int],
     precision: FloatArray | None = None,
-) -> Estimate:
+) -> RobustEstimate:
     """Estimate parameters.
 
     :param start: values of all parameters.
@@ -130,7 +130,7 @@ def fit_points(
         )
         values[free] += change
         if moved < CONVERGED:
-            return Estimate(values, weights, current, step)
+            return RobustEstimate(values, weights, current, step)
     raise RecordingError(
         f"the calibration did not settle in {MOST_STEPS} steps: is the nominal geometry that of this arm, with "
         "the joints in this order and these senses of rotation?"
@@ -167,7 +167,7 @@ def solve_weighted(
 def covariance(
     model: KinematicModel,
     data: PointData,
-    estimate: Estimate,
+    estimate: RobustEstimate,
     free: list[int],
     precision: FloatArray | None = None,
 ) -> FloatArray:

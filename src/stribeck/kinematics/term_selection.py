@@ -36,7 +36,7 @@ ROBUST_STEPS = 4
 
 
 @dataclass(frozen=True)
-class Trial:
+class TermTrial:
     """A group that was tried on top of others.
 
     :param group: its name.
@@ -56,7 +56,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Selection:
+class TermSelection:
     """The groups that stay, with their prior deviations, and how it came to that.
 
     :param deviations: prior deviation by group.
@@ -66,7 +66,7 @@ class Selection:
 
     deviations: Mapping[str, float]
     error_without: float
-    trials: tuple[Trial, ...]
+    trials: tuple[TermTrial, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def select_terms(
     free: Sequence[int],
     candidates: Sequence[str],
     seed: int,
-) -> Selection:
+) -> TermSelection:
     """Choose groups of parameters by cross-validation.
 
     :param model: with all terms.
@@ -119,7 +119,7 @@ def select_terms(
     :param seed: of the split into folds.
     """
     if len(data) < FEWEST_POSES or not candidates:
-        return Selection({}, float("nan"), ())
+        return TermSelection({}, float("nan"), ())
     problem = _linearised(model, data, values, free, seed)
     chosen: dict[str, float] = {}
     errors = problem.errors(chosen)
@@ -132,7 +132,7 @@ def select_terms(
             break
         chosen[trial.group], errors = trial.deviation, now
         left.remove(trial.group)
-    return Selection(chosen, without, tuple(trials))
+    return TermSelection(chosen, without, tuple(trials))
 
 
 def _linearised(
@@ -152,7 +152,7 @@ def _linearised(
 
 def _best_trial(
     problem: _Problem, chosen: Mapping[str, float], errors: FloatArray, left: Sequence[str]
-) -> tuple[Trial, FloatArray]:
+) -> tuple[TermTrial, FloatArray]:
     """The smallest group that predicts as well as the best one, and the errors with it."""
     by_group = {group: _best_prior(problem, chosen, group) for group in left}
     best = min((found for _, found in by_group.values()), key=np.mean)
@@ -162,7 +162,7 @@ def _best_trial(
     group = min(as_good, key=lambda g: int(np.sum(problem.groups == g)))
     deviation, now = by_group[group]
     gain, spread = float(np.mean(errors - now)), _standard_error(errors - now)
-    return Trial(group, deviation, float(now.mean()), gain, spread, gain > spread), now
+    return TermTrial(group, deviation, float(now.mean()), gain, spread, gain > spread), now
 
 
 def _best_prior(problem: _Problem, chosen: Mapping[str, float], group: str) -> tuple[float, FloatArray]:

@@ -19,12 +19,12 @@ import pinocchio as pin
 from stribeck.errors import ConfigError
 from stribeck.io.files import write_atomically
 from stribeck.kinematics.calibrated_chain import origin_of
-from stribeck.kinematics.chain import Chain
+from stribeck.kinematics.chain import SerialChain
 
 FloatArray = npt.NDArray[np.float64]
 
 
-def read_urdf_chain(path: Path, joints: Sequence[str] = ()) -> Chain:
+def read_urdf_chain(path: Path, joints: Sequence[str] = ()) -> SerialChain:
     """The chain of some joints of a URDF; all others stay at 0.
 
     :param joints: their names from the base on; all that move if empty.
@@ -38,7 +38,9 @@ def read_urdf_chain(path: Path, joints: Sequence[str] = ()) -> Chain:
         before = turn
     flange = np.eye(4)
     flange[:3, :3] = before[:3, :3].T
-    return Chain(tuple(model.names)[1:], np.stack(placements), flange, tuple(slides for slides, _ in axes))
+    return SerialChain(
+        tuple(model.names)[1:], np.stack(placements), flange, tuple(slides for slides, _ in axes)
+    )
 
 
 def _reduced(path: Path, joints: Sequence[str]) -> tuple[pin.Model, list[tuple[bool, FloatArray]]]:
@@ -91,7 +93,7 @@ def _frame_along(axis: FloatArray) -> FloatArray:
     return pose
 
 
-def write_calibrated_urdf(path: Path, nominal: Path, chain: Chain) -> None:
+def write_calibrated_urdf(path: Path, nominal: Path, chain: SerialChain) -> None:
     """Write a copy of a URDF with the origins of a calibrated chain.
 
     :param path: the file to write.
