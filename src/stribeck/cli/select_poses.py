@@ -13,7 +13,7 @@ from stribeck.cli.calibrate import CalibrateOptions
 from stribeck.io.files import write_atomically
 from stribeck.kinematics.alignment import align
 from stribeck.kinematics.chain import SerialChain
-from stribeck.kinematics.config import CalibrationConfig
+from stribeck.kinematics.config import UNITS, CalibrationConfig
 from stribeck.kinematics.data import (
     JOINTS,
     MeasuredPoses,
@@ -47,7 +47,7 @@ def select_poses(
     chosen = [rows[i - len(measured)] for i in choice.chosen]
     path = result_path(options.output, CHOSEN)
     if path is not None:
-        scales = np.array(config.joints.scales(len(chain.names)))
+        scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
         lines = [" ".join(f"{x:.9g}" for x in positions[i - len(measured)] / scales) for i in choice.chosen]
         write_atomically(path, "\n".join(lines) + "\n")
     if options.json is not None:
@@ -97,7 +97,8 @@ def _design(
     complete = False
     if options.data:
         files = find_sets(options.data, config, needed=[JOINTS])
-        complete = all(set(config.markers) <= set(found) for found in files) and bool(config.markers)
+        markers = set(config.data.markers)
+        complete = bool(markers) and all(markers <= set(found) for found in files)
     if not complete:
         return *_model(chain, config, np.eye(4), TOOL, ("a", "b", "c")), nothing
     found = read_poses(options.data, config, chain)
