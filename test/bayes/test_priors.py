@@ -21,7 +21,7 @@ from stribeck.bayes.network import (
     to_standard,
 )
 from stribeck.bayes.prior import CartesianCom
-from stribeck.bayes.robots import ROBOTS, as_yaml, table_of
+from link_tables import ROBOTS, as_yaml, table_of
 from stribeck.dynamics.inertia import consistency
 from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError

@@ -6,14 +6,14 @@ import pytest
 
 from furuta_made import STEP, displaced, furuta, run
 from stribeck.multibody.drives import drives
-from stribeck.multibody.dynamics import State
-from stribeck.multibody.estimation import Estimator, Simulator
+from stribeck.multibody.dynamics import BodyState
+from stribeck.multibody.estimation import MechanismEstimator, Simulator
 from stribeck.multibody.sensitivity import correlation_time, long_run
 
 
 @pytest.fixture(scope="module")
 def estimator():
-    return Estimator(furuta(), [run(0)], STEP, 100.0)
+    return MechanismEstimator(furuta(), [run(0)], STEP, 100.0)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_estimated_parameters_predict_another_recording(estimate):
     simulator = Simulator(estimate.mechanism, STEP, 1003)
     with jax.enable_x64():
         physical = estimate.mechanism.physical(estimate.mechanism.values())
-        rest = State(simulator.problem.dynamics.layout.zero_pose(physical), np.zeros((2, 6)))
+        rest = BodyState(simulator.problem.dynamics.layout.zero_pose(physical), np.zeros((2, 6)))
     errors = simulator.errors(run(1), estimate.solution.point.chi, rest)
     assert errors["arm"]["rmse"] < 6e-3
     assert errors["pendulum"]["rmse"] < 6e-3
@@ -74,7 +74,7 @@ def test_bounds_hold():
     parameters = mechanism.parameters
     tight = [replace(p, upper=3.5e-4, value=3.0e-4) if p.name == "arm_inertia" else p for p in parameters]
     bounded = replace(mechanism, parameters=type(parameters)(tight))
-    short = Estimator(bounded, [run(0, 1.0)], STEP, 1.0)
+    short = MechanismEstimator(bounded, [run(0, 1.0)], STEP, 1.0)
     found = short.finished(short.solve(bounded.parameters.vector()))
     assert np.all(found.solution.point.chi <= bounded.parameters.upper)
     assert found.sensitivity.at_bounds.get("arm_inertia") == "upper"

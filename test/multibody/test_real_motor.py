@@ -7,7 +7,7 @@ import pytest
 
 from helpers import DATA
 from stribeck.multibody.drives import drives
-from stribeck.multibody.estimation import Estimator, Simulator
+from stribeck.multibody.estimation import MechanismEstimator, Simulator
 from stribeck.multibody.model_file import read_model
 from stribeck.multibody.recordings import on_grid, read_recordings
 
@@ -46,7 +46,7 @@ def simulator(model, runs):
 
 
 def estimated(model, runs):
-    return Estimator(
+    return MechanismEstimator(
         model.mechanism, list(runs.values()), model.settings.step, model.settings.ratio
     ).estimate()
 

@@ -19,16 +19,16 @@ from stribeck.cli.table import print_table
 from stribeck.errors import OutputError
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.multibody.drives import drives
-from stribeck.multibody.dynamics import State
-from stribeck.multibody.estimation import Estimate, Estimator, Simulator
+from stribeck.multibody.dynamics import BodyState
+from stribeck.multibody.estimation import MechanismEstimate, MechanismEstimator, Simulator
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.model_file import Model, read_model
+from stribeck.multibody.model_file import MechanismModel, read_model
 from stribeck.multibody.parameter_file import (
     MechanismParameters,
     read_mechanism_parameters,
     write_mechanism_parameters,
 )
-from stribeck.multibody.problem import Point, Problem, Run
+from stribeck.multibody.problem import Point, EstimationProblem, GridRun
 from stribeck.multibody.recordings import on_grid, read_recordings
 from stribeck.multibody.shooting import Shooting
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     others = [on_grid(r, mechanism, step) for r in read_recordings(arguments.validate or [], model, warn)]
     steps = sum(len(one.path) for one in fitted)
     _say(arguments, f"{len(fitted)} runs, {steps} steps of {step:g} s: compiling takes half a minute")
-    estimator = Estimator(mechanism, fitted, step, model.settings.ratio)
+    estimator = MechanismEstimator(mechanism, fitted, step, model.settings.ratio)
     ready = time.perf_counter()
     with tqdm(desc="iterations", unit="", disable=arguments.quiet, leave=False) as bar:
         found = estimator.estimate(lambda ratio, cost: _show(bar, ratio, cost))
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _model(arguments: argparse.Namespace) -> Model:
+def _model(arguments: argparse.Namespace) -> MechanismModel:
     model = read_model(arguments.model)
     settings = model.settings
     if arguments.step is not None:
@@ -98,7 +98,7 @@ def _say(arguments: argparse.Namespace, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _check_outputs(arguments: argparse.Namespace, model: Model) -> None:
+def _check_outputs(arguments: argparse.Namespace, model: MechanismModel) -> None:
     inputs = {path.resolve() for path in (*arguments.data, *(arguments.validate or []), model.path)}
     for path in (arguments.output, arguments.json):
         if path is not None:
@@ -108,16 +108,16 @@ def _check_outputs(arguments: argparse.Namespace, model: Model) -> None:
 
 
 def _summary(
-    model: Model,
-    found: Estimate,
-    estimator: Estimator,
+    model: MechanismModel,
+    found: MechanismEstimate,
+    estimator: MechanismEstimator,
     simulator: Simulator,
-    fitted: Sequence[Run],
-    others: Sequence[Run],
+    fitted: Sequence[GridRun],
+    others: Sequence[GridRun],
 ) -> dict[str, Any]:
     """The object of ``--json``."""
     chi, known = found.solution.point.chi, found.sensitivity
-    states = [State(found.solution.point.q[k], found.solution.point.v[k]) for k in estimator.starts]
+    states = [BodyState(found.solution.point.q[k], found.solution.point.v[k]) for k in estimator.starts]
     return {
         "schema": SCHEMA,
         "model": model.mechanism.name,
@@ -152,7 +152,7 @@ def _summary(
 
 
 def _shooting(
-    arguments: argparse.Namespace, model: Model, fitted: Sequence[Run], simulator: Simulator
+    arguments: argparse.Namespace, model: MechanismModel, fitted: Sequence[GridRun], simulator: Simulator
 ) -> dict[str, Any]:
     search = Shooting(model.mechanism, fitted, model.settings.step)
     names = model.mechanism.parameters.free_names
@@ -173,7 +173,7 @@ def _shooting(
     }
 
 
-def _write(arguments: argparse.Namespace, model: Model, found: Estimate, summary: dict[str, Any]) -> None:
+def _write(arguments: argparse.Namespace, model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]) -> None:
     if arguments.output is not None:
         provenance = {
             "data": [str(path) for path in arguments.data],
@@ -203,12 +203,12 @@ def _finite(value: Any) -> Any:
 
 def _draw(
     folder: Path,
-    model: Model,
-    found: Estimate,
-    estimator: Estimator,
+    model: MechanismModel,
+    found: MechanismEstimate,
+    estimator: MechanismEstimator,
     simulator: Simulator,
-    fitted: Sequence[Run],
-    others: Sequence[Run],
+    fitted: Sequence[GridRun],
+    others: Sequence[GridRun],
 ) -> None:
     from stribeck.report.estimate_figures import Drawn, draw_convergence, draw_signals
 
@@ -243,7 +243,7 @@ def _draw(
     draw_convergence(folder / "convergence.png", found.solution.history)
 
 
-def _predicted(problem: Problem, point: Point, run: Run) -> Array:
+def _predicted(problem: EstimationProblem, point: Point, run: GridRun) -> Array:
     """Signals of a trajectory at all steps (N, ns), sampled or not; angles as the recorded ones turn."""
     everywhere = run.samples._replace(
         value=run.path, place=np.zeros_like(run.path), count=np.ones_like(run.path)
@@ -251,7 +251,7 @@ def _predicted(problem: Problem, point: Point, run: Run) -> Array:
     return np.asarray(run.path + problem.signals(point, everywhere))
 
 
-def _print(model: Model, found: Estimate, summary: dict[str, Any]) -> None:
+def _print(model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]) -> None:
     known = found.sensitivity
     print(f"{model.title}: {summary['iterations']} iterations, {summary['search_seconds']:.1f} s")
     rows = []

@@ -25,7 +25,7 @@ from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior, torque_
 from stribeck.bayes.measures import total_variation
 from stribeck.bayes.network import inertia_base, inertia_regressor, link_frames
 from stribeck.bayes.prior import ArmPrior
-from stribeck.bayes.robots import total_mass
+from link_tables import total_mass
 from stribeck.cli.posterior import Array, Watch, print_summary
 from stribeck.cli.table import print_table
 from stribeck.dynamics.base_parameters import BaseParameters

@@ -30,7 +30,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class StateChain:
     """The problem above, for all runs one after another.
 
     :param turn: A (N, d, d).
@@ -89,7 +89,7 @@ class Eliminated:
         return 0.5 * float(np.sum((self.triangle @ np.append(chi, 1.0)) ** 2))
 
 
-def eliminate(chain: Chain) -> Eliminated:
+def eliminate(chain: StateChain) -> Eliminated:
     """Eliminate the states from the last to the first."""
     d, e, p = chain.sizes
     width = e + d + p + 1
@@ -158,7 +158,7 @@ def _solved(triangle: Array, right: Array) -> Array:
     return np.asarray(found)
 
 
-def response(chain: Chain, found: Eliminated) -> tuple[Array, Array]:
+def response(chain: StateChain, found: Eliminated) -> tuple[Array, Array]:
     r""":math:`\partial x/\partial\chi` (N, d, p) and :math:`\partial\epsilon/\partial\chi` (N, e, p) of the optimal states."""
     d, e, p = chain.sizes
     count = len(chain.turn)

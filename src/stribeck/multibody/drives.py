@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.multibody.dynamics import Dynamics
-from stribeck.multibody.estimation import Estimate
+from stribeck.multibody.dynamics import MultibodyDynamics
+from stribeck.multibody.estimation import MechanismEstimate
 from stribeck.multibody.mechanism import Mechanism
 
 QUANTITIES = ("stall_torque_per_volt", "damping")
 
 
-def drives(estimate: Estimate) -> dict[str, dict[str, Mapping[str, Any]]]:
+def drives(estimate: MechanismEstimate) -> dict[str, dict[str, Mapping[str, Any]]]:
     """By motors: ``stall_torque_per_volt`` [N m/V] and ``damping`` [N m s/rad], value and interval.
 
     The interval is ``None`` where the samples do not tell it.
@@ -45,7 +45,7 @@ def _quantities(mechanism: Mechanism, values: Any) -> Any:
     """Both quantities of all motors (nm, 2), from the torque law of the dynamics."""
     physical = mechanism.physical(values)._replace(ripple=jnp.zeros((len(mechanism.ripples), 2)))
     physical = physical._replace(voltage_offset=jnp.zeros(len(mechanism.motors)))
-    dynamics = Dynamics(mechanism)
+    dynamics = MultibodyDynamics(mechanism)
     pose = dynamics.layout.pose(physical, dynamics.layout.zero_pose(physical))
     still, damping = dynamics.drive(physical, pose, jnp.ones(len(mechanism.motors)))
     rows = [[still[motor.joint], damping[motor.joint]] for motor in mechanism.motors]

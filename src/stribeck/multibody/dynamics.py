@@ -46,7 +46,7 @@ BRIDGE = VoltageControl(gain=1.0, duty_max=1.0)
 """A voltage source at the winding, for :func:`stribeck.core.actuator.voltage_torque`."""
 
 
-class State(NamedTuple):
+class BodyState(NamedTuple):
     """State of a mechanism.
 
     :param q: position of the centre of mass and quaternion of each body (nb, 7).
@@ -64,7 +64,7 @@ class Softness(NamedTuple):
     upsilon: Any
 
 
-class Dynamics:
+class MultibodyDynamics:
     """Forward and inverse dynamics of a mechanism; all methods are pure functions of JAX arrays."""
 
     def __init__(self, mechanism: Mechanism) -> None:
@@ -134,8 +134,8 @@ class Dynamics:
         return found
 
     def step(
-        self, physical: Physical, state: State, voltage: Any, h: Any, push: Any = 0.0, brake: Any = 0.0
-    ) -> State:
+        self, physical: Physical, state: BodyState, voltage: Any, h: Any, push: Any = 0.0, brake: Any = 0.0
+    ) -> BodyState:
         r"""The state one time step later.
 
         :param voltage: of the motors, during the step (nm,) [V]; torques of brakes behind them [N m, N].
@@ -174,12 +174,12 @@ class Dynamics:
         dry = coulomb * complementarity.solve(W, constant, -ones, ones)
         multipliers = jnp.concatenate([lead[:, -1] - lead[:, :-1] @ dry, dry])
         v_new = (free + solved[:, :-1] @ multipliers).reshape(-1, 6)
-        return State(rotation.plus(state.q, h * v_new), v_new)
+        return BodyState(rotation.plus(state.q, h * v_new), v_new)
 
     def impulses(
         self,
         physical: Physical,
-        state: State,
+        state: BodyState,
         reached: Sequence[Any],
         reactions: Sequence[Any],
         voltage: Any,
@@ -231,15 +231,15 @@ class Dynamics:
         turned = add(sub(spin_new, spin_old), gyroscopic)
         return [*sub(moved, known[0]), *sub(turned, known[1])]
 
-    def simulate(self, physical: Physical, start: State, voltage: Any, h: Any) -> State:
+    def simulate(self, physical: Physical, start: BodyState, voltage: Any, h: Any) -> BodyState:
         """States at the beginning of each step: (T, …) for voltages (T, nm)."""
 
-        def advance(state: State, u: Any) -> tuple[State, State]:
+        def advance(state: BodyState, u: Any) -> tuple[BodyState, BodyState]:
             return self.step(physical, state, u, h), state
 
         return jax.lax.scan(advance, start, voltage)[1]
 
-    def rates(self, physical: Physical, state: State) -> Any:
+    def rates(self, physical: Physical, state: BodyState) -> Any:
         """Joint velocities (nj,) [rad/s, m/s]."""
         return jnp.stack(self.layout.rates(self.layout.pose(physical, state.q), state.v)[1])
 

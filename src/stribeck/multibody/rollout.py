@@ -15,9 +15,9 @@ from scipy.ndimage import binary_dilation
 
 from stribeck.multibody import assembly, rotation
 from stribeck.multibody.chain import Flags
-from stribeck.multibody.dynamics import State
+from stribeck.multibody.dynamics import BodyState
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.problem import Point, Problem, Samples
+from stribeck.multibody.problem import Point, EstimationProblem, GridSamples
 
 STIFF = 1e3
 """Damping with which joints are drawn along recorded signals, in units of their inertia per step."""
@@ -30,15 +30,15 @@ EDGE = 4.0
 """Samples beside a gap whose smooth values the line across it has bent."""
 
 
-class Rollout:
+class TrajectoryRollout:
     """Simulates all runs of a problem, one after another. Recordings of equal length share one compilation."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: EstimationProblem) -> None:
         self.problem = problem
         self._assemble = jax.jit(self._assembled)
         self._simulate = jax.jit(self._simulated)
 
-    def along(self, samples: Samples, chi: Array, path: Array, released: Array | Sequence[int] = ()) -> Point:
+    def along(self, samples: GridSamples, chi: Array, path: Array, released: Array | Sequence[int] = ()) -> Point:
         """States that show smooth signals (N, ns), and the impulses that this takes.
 
         :param released: first steps of runs that begin at rest.
@@ -52,16 +52,16 @@ class Rollout:
         gain = np.zeros((*stiff.shape, 2 * self.problem.half))
         return self._run(samples, chi, states, states, still, gain, goals, stiff)
 
-    def shown(self, samples: Samples, chi: Array, path: Array) -> tuple[State, Array]:
+    def shown(self, samples: GridSamples, chi: Array, path: Array) -> tuple[BodyState, Array]:
         """States that show smooth signals as they stand, whatever the dynamics, and joint coordinates one step later."""
         with jax.enable_x64():
             states, goals = self._assemble(
                 jnp.asarray(self.problem.all_values(chi)), jnp.asarray(path), samples.linked
             )
-        return State(np.array(states.q), np.array(states.v)), np.asarray(goals)
+        return BodyState(np.array(states.q), np.array(states.v)), np.asarray(goals)
 
     def near(
-        self, samples: Samples, old: Point, chi: Array, first: State, impulse: Array, gain: Array
+        self, samples: GridSamples, old: Point, chi: Array, first: BodyState, impulse: Array, gain: Array
     ) -> Point:
         r"""Simulated from first states with impulses :math:`p_k + K_k(x_k \boxminus x_k^{old})`.
 
@@ -70,9 +70,9 @@ class Rollout:
         :param gain: K (N, nj, 12 nb).
         """
         none = np.zeros_like(impulse)
-        return self._run(samples, chi, State(old.q, old.v), first, impulse, gain, none, none)
+        return self._run(samples, chi, BodyState(old.q, old.v), first, impulse, gain, none, none)
 
-    def _measured(self, samples: Samples) -> Array:
+    def _measured(self, samples: GridSamples) -> Array:
         """Whether each joint's position is known at each step (N, nj)."""
         found = np.zeros((len(samples.count), len(self.problem.mechanism.joints)))
         for k, sensor in enumerate(self.problem.mechanism.sensors):
@@ -84,10 +84,10 @@ class Rollout:
 
     def _run(
         self,
-        samples: Samples,
+        samples: GridSamples,
         chi: Array,
-        old: State,
-        first: State,
+        old: BodyState,
+        first: BodyState,
         impulse: Array,
         gain: Array,
         goals: Array,
@@ -101,7 +101,7 @@ class Rollout:
         impulses = np.asarray(found) * samples.linked[:, None]
         return Point(np.asarray(chi), np.asarray(states.q), np.asarray(states.v), impulses)
 
-    def _assembled(self, values: Any, path: Any, linked: Any) -> tuple[State, Any]:
+    def _assembled(self, values: Any, path: Any, linked: Any) -> tuple[BodyState, Any]:
         """States that show signals, and the joint coordinates one step later."""
         layout = self.problem.dynamics.layout
         physical = self.problem.mechanism.physical(values)
@@ -109,13 +109,13 @@ class Rollout:
         coordinates = jax.vmap(lambda q: jnp.stack(layout.coordinates(layout.pose(physical, q))))(states.q)
         return states, jnp.concatenate([coordinates[1:], coordinates[-1:]])
 
-    def _simulated(self, values: Any, rows: Any) -> tuple[State, Any]:
+    def _simulated(self, values: Any, rows: Any) -> tuple[BodyState, Any]:
         problem, layout = self.problem, self.problem.dynamics.layout
         physical = problem.mechanism.physical(values)
 
-        def advance(state: State, row: Any) -> Any:
+        def advance(state: BodyState, row: Any) -> Any:
             q, v, begin, own_q, own_v, push, answer, goal, stiff, u = row
-            state = State(jnp.where(begin, own_q, state.q), jnp.where(begin, own_v, state.v))
+            state = BodyState(jnp.where(begin, own_q, state.q), jnp.where(begin, own_v, state.v))
             away = jnp.concatenate([rotation.minus(state.q, q).reshape(-1), (state.v - v).reshape(-1)])
             pose = layout.pose(physical, state.q)
             missing = goal - jnp.stack(layout.coordinates(pose))
@@ -124,7 +124,7 @@ class Rollout:
             new = problem.dynamics.step(physical, state, u, problem.step, pull, stiff)
             return new, (state, pull - stiff * jnp.stack(layout.rates(pose, new.v)[1]))
 
-        found: tuple[State, Any] = jax.lax.scan(advance, State(rows[3][0], rows[4][0]), rows)[1]
+        found: tuple[BodyState, Any] = jax.lax.scan(advance, BodyState(rows[3][0], rows[4][0]), rows)[1]
         return found
 
 

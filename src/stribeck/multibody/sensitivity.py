@@ -31,9 +31,9 @@ import numpy as np
 from scipy import stats
 
 from stribeck.core.parameters import ParameterSet
-from stribeck.multibody.chain import Chain, Flags, eliminate, response
+from stribeck.multibody.chain import StateChain, Flags, eliminate, response
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.problem import Point, Problem, Samples
+from stribeck.multibody.problem import Point, EstimationProblem, GridSamples
 
 CONFIDENCE = 0.95
 DETERMINED = 0.1
@@ -104,7 +104,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    problem: Problem, point: Point, samples: Samples, chain: Chain, confidence: float = CONFIDENCE
+    problem: EstimationProblem, point: Point, samples: GridSamples, chain: StateChain, confidence: float = CONFIDENCE
 ) -> Sensitivity:
     """Covariance and intervals at an optimum, around which the problem is ``chain``."""
     parameters = problem.mechanism.parameters
@@ -151,7 +151,7 @@ def _quantile(confidence: float, freedom: float) -> float:
     return float(stats.t.ppf(0.5 + 0.5 * confidence, freedom))
 
 
-def _spread(scores: Array, samples: Samples, length: int, parameters: int) -> tuple[Array, float]:
+def _spread(scores: Array, samples: GridSamples, length: int, parameters: int) -> tuple[Array, float]:
     """Long-run covariance of scores (N, p) that are correlated over at most ``length`` steps, and its degrees of freedom."""
     sizes = [run.stop - run.start for run in _runs(samples.linked)]
     apart = samples.count.size / max(float(np.sum(samples.count > 0)), 1.0)
@@ -164,7 +164,7 @@ def _spread(scores: Array, samples: Samples, length: int, parameters: int) -> tu
     return found, min(freedom, 1.5 * sum(size / window for size, window in zip(sizes, windows, strict=True)))
 
 
-def answers(chain: Chain) -> tuple[Array, Array]:
+def answers(chain: StateChain) -> tuple[Array, Array]:
     """How weighted residuals of samples (N, ns, p) and impulses (N, e, p) answer to parameters, states being optimal."""
     states, pushes = response(chain, eliminate(chain))
     d, e, _ = chain.sizes
@@ -206,7 +206,7 @@ def correlation_steps(scores: Array, linked: Flags) -> int:
     return _lag(max(times, default=1.0))
 
 
-def residual_steps(residual: Array, seen: Array, samples: Samples) -> int:
+def residual_steps(residual: Array, seen: Array, samples: GridSamples) -> int:
     """Longest of the correlation lengths of signals' residuals (N, ns), in steps of the grid, at most a run's.
 
     :param seen: how they answer to the parameters (N, ns, p).

@@ -19,7 +19,7 @@ from scipy.optimize import least_squares
 
 from stribeck.multibody import assembly
 from stribeck.multibody.mechanism import Array, Mechanism
-from stribeck.multibody.problem import Problem, Run
+from stribeck.multibody.problem import EstimationProblem, GridRun
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +43,15 @@ class Shot:
 class Shooting:
     """Simulation-error estimation of one mechanism from one run or several."""
 
-    def __init__(self, mechanism: Mechanism, runs: Sequence[Run], step: float) -> None:
-        self.problem, self.runs = Problem(mechanism, step), runs
+    def __init__(self, mechanism: Mechanism, runs: Sequence[GridRun], step: float) -> None:
+        self.problem, self.runs = EstimationProblem(mechanism, step), runs
         self.size = len(self.problem.free)
         self.sensed = [k for k, s in enumerate(mechanism.sensors) if s.quantity == "position"]
         self.own = [0 if run.released else 2 * len(self.sensed) for run in runs]
         self.ends = self.size + np.cumsum(self.own)
         self.functions = [self._compiled(run) for run in runs]
 
-    def _compiled(self, run: Run) -> tuple[Callable[[Array], Any], Callable[[Array], Any]]:
+    def _compiled(self, run: GridRun) -> tuple[Callable[[Array], Any], Callable[[Array], Any]]:
         problem, samples = self.problem, run.samples
         joints = np.array([sensor.joint for sensor in problem.mechanism.sensors], int)
         sign = np.array([sensor.sign for sensor in problem.mechanism.sensors])

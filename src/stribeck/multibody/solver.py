@@ -33,10 +33,10 @@ import numpy as np
 
 from stribeck.multibody.chain import Eliminated, Flags, eliminate
 from stribeck.multibody.complementarity import bounded_minimum
-from stribeck.multibody.dynamics import State
+from stribeck.multibody.dynamics import BodyState
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.problem import Point, Samples, turned
-from stribeck.multibody.rollout import Rollout
+from stribeck.multibody.problem import Point, GridSamples, turned
+from stribeck.multibody.rollout import TrajectoryRollout
 
 FIRST_DAMPING = 1e-3
 LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e8
@@ -94,7 +94,7 @@ class Solver:
     """
 
     def __init__(
-        self, rollout: Rollout, samples: Samples, path: Array, starts: Array, released: Flags
+        self, rollout: TrajectoryRollout, samples: GridSamples, path: Array, starts: Array, released: Flags
     ) -> None:
         self.rollout, self.problem = rollout, rollout.problem
         self.samples, self.path, self.starts, self.released = samples, path, starts, released
@@ -190,4 +190,4 @@ class Solver:
         impulse[:, movable] = self.problem.kicks(point) + length * (found.gain[:, :, d:] @ known)
         gain[:, movable] = found.gain[:, :, :d]
         impulse, gain = impulse * inertia, gain * inertia[:, None]
-        return self.rollout.near(self.samples, point, chi, State(q, v), impulse, gain)
+        return self.rollout.near(self.samples, point, chi, BodyState(q, v), impulse, gain)

@@ -9,7 +9,7 @@ import pinocchio as pin
 
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
-from stribeck.multibody.mechanism import Joint, Mechanism, Regularization, Sensor, shapes
+from stribeck.multibody.mechanism import MechanismJoint, Mechanism, Regularization, Sensor, shapes
 from stribeck.multibody.plausibility import check_mechanism
 
 FRICTION = (("coulomb", "N m"), ("viscous", "N m s/rad"))
@@ -75,7 +75,7 @@ def _friction(model: pin.Model, names: list[str]) -> ParameterSet:
     return ParameterSet(found)
 
 
-def _joint(model: pin.Model, j: int, place: pin.SE3, path: Path) -> Joint:
+def _joint(model: pin.Model, j: int, place: pin.SE3, path: Path) -> MechanismJoint:
     joint = model.joints[j]
     if joint.nv != 1 or joint.nq > 2:
         raise ConfigError(f"{path}: joint {model.names[j]} has {joint.nv} degrees of freedom, not 1")
@@ -85,4 +85,4 @@ def _joint(model: pin.Model, j: int, place: pin.SE3, path: Path) -> Joint:
     column = np.asarray(motion.S).reshape(6)
     axis = place.rotation @ (column[:3] if kind == "prismatic" else column[3:])
     x, y, z = (axis / np.linalg.norm(axis)).tolist()
-    return Joint(model.names[j], "prismatic" if kind == "prismatic" else "revolute", j - 1, j, (x, y, z))
+    return MechanismJoint(model.names[j], "prismatic" if kind == "prismatic" else "revolute", j - 1, j, (x, y, z))
