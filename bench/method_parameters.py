@@ -38,7 +38,9 @@ def estimate(model: MechanismModel, files: list[Path]) -> tuple[MechanismEstimat
     return found, {name: max(one[name]["rmse"] for one in errors) for name in errors[0]}
 
 
-def variants(model: MechanismModel, methods: list[str], factor: float) -> Iterator[tuple[str, str, MechanismModel]]:
+def variants(
+    model: MechanismModel, methods: list[str], factor: float
+) -> Iterator[tuple[str, str, MechanismModel]]:
     """Each method parameter smaller and larger."""
     for method in methods:
         yield method, f"/ {factor:g}", changed(model, method, 1.0 / factor)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stribeck.cli.main import main
-from stribeck.multibody.dynamics import MultibodyDynamics, BodyState
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.model_file import read_model
 from stribeck.multibody.parameter_file import read_mechanism_parameters
 

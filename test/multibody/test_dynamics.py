@@ -8,7 +8,7 @@ import pytest
 from mechanisms import BLOCK, changed, hanging, mechanism
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.multibody import rotation
-from stribeck.multibody.dynamics import MultibodyDynamics, BodyState
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.model_file import read_model
 
 

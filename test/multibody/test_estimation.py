@@ -8,7 +8,6 @@ from furuta_made import STEP, displaced, furuta, run
 from stribeck.multibody.drives import drives
 from stribeck.multibody.dynamics import BodyState
 from stribeck.multibody.estimation import MechanismEstimator, Simulator
-from stribeck.multibody.sensitivity import correlation_time, long_run
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def test_what_cannot_be_told_is_named(estimate):
     stall = truth["kt"] / truth["resistance"]
     expected = {"stall_torque_per_volt": stall, "damping": truth["kt"] * stall + truth["arm_viscous"]}
     for name, found in drives(estimate)["drive"].items():
-        low, high = found["interval"]
+        low, high = found.interval
         assert low < expected[name] < high < 1.02 * expected[name]
 
 
@@ -107,23 +106,3 @@ def test_intervals_cover_the_truth(estimator):
     assert len(errors) == 10
     assert all(len(values) == 100 and np.median(values) < 0.01 for values in errors.values())
     assert 0.93 <= np.mean(hits) <= 0.97
-
-
-def test_correlation_time_of_a_known_process():
-    """A first-order process with coefficient a has (1 + a) / (1 - a); white noise 1."""
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=20000)
-    process = np.zeros_like(noise)
-    for k in range(1, len(noise)):
-        process[k] = 0.8 * process[k - 1] + noise[k]
-    assert correlation_time([process]) == pytest.approx(9.0, rel=0.15)
-    assert correlation_time([noise]) == pytest.approx(1.0, abs=0.15)
-
-
-def test_long_run_covariance_keeps_to_runs():
-    """Lags reach over steps of one run, not over its end: by hand for four scores in two runs."""
-    scores = np.array([[1.0], [2.0], [3.0], [5.0]])
-    linked = np.array([True, False, True, False])
-    assert long_run(scores, linked, [1, 1])[0, 0] == pytest.approx(39.0)
-    assert long_run(scores, linked, [2, 1])[0, 0] == pytest.approx(39.0 + 0.5 * 2 * 2.0)
-    assert long_run(scores, linked, [2, 2])[0, 0] == pytest.approx(39.0 + 0.5 * 2 * (2.0 + 15.0))

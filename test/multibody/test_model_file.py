@@ -7,7 +7,7 @@ import pytest
 
 from mechanisms import BLOCK, changed, mechanism
 from stribeck.errors import ConfigError
-from stribeck.multibody.dynamics import MultibodyDynamics, BodyState
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.mechanism import Regularization
 from stribeck.multibody.model_file import affine, model_names, model_of, read_model
 
@@ -60,7 +60,10 @@ WAVE = {"order": 3, "cos": 0.1, "sin": 0}
         ({"bodies": {"block": BODY, "loose": BODY}}, "no joints lead from the world to loose"),
         ({"bodies": {"block": BODY | {"mass": "m9"}}}, "unknown parameter 'm9'"),
         ({"bodies": {"block": BODY | {"mass": "2 ** 3"}}}, "neither a number nor a sum"),
-        ({"joints": {"slide": BLOCK["joints"]["slide"] | {"kind": "screw"}}}, "expected fixed, prismatic or revolute, found 'screw'"),
+        (
+            {"joints": {"slide": BLOCK["joints"]["slide"] | {"kind": "screw"}}},
+            "expected fixed, prismatic or revolute, found 'screw'",
+        ),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"axis": [0, 0, 0]}}}, "no direction"),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"coulomb": -1.0}}}, "must not be negative"),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"ripple": [WAVE]}}}, "only a revolute joint"),

@@ -97,12 +97,16 @@ def test_weights_follow_from_step_and_ratio():
     found = EstimationProblem(furuta(), 0.01).kick_deviation(100.0)
     assert found == pytest.approx([0.00044 / 100.0 * 0.1] * 2)
     slide = changed(BLOCK, sensors={"place": {"joint": "slide", "deviation": 0.001}})
-    assert EstimationProblem(mechanism(slide), 0.01).kick_deviation(10.0)[0] == pytest.approx(0.1 * 0.01 / 10.0 * 0.1)
+    assert EstimationProblem(mechanism(slide), 0.01).kick_deviation(10.0)[0] == pytest.approx(
+        0.1 * 0.01 / 10.0 * 0.1
+    )
 
 
 def test_inertia_that_a_joint_feels():
     """A block on a slide weighs its mass; an arm with a pendulum that may swing less than with one that is held."""
-    assert EstimationProblem(mechanism(BLOCK), 0.01).inertia(np.array([5.0]))[0] == pytest.approx(2.0, rel=1e-6)
+    assert EstimationProblem(mechanism(BLOCK), 0.01).inertia(np.array([5.0]))[0] == pytest.approx(
+        2.0, rel=1e-6
+    )
     found = EstimationProblem(furuta(), 0.01).inertia(furuta().parameters.vector())
     held = 4e-4 + 0.1 * 0.05**2 + 1e-5 + 0.03 * 0.1**2
     swinging = held - (0.03 * 0.1 * 0.07) ** 2 / (5e-5 + 0.03 * 0.07**2)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.multibody.dynamics import MultibodyDynamics, BodyState
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.mechanism import Mechanism
 from stribeck.multibody.model_file import read_model
 from stribeck.multibody.problem import GridRun
@@ -39,7 +39,9 @@ def simulated(seconds: float = SECONDS) -> tuple[Array, Array, Array]:
     dynamics = MultibodyDynamics(mechanism)
     time = STEP * np.arange(round(seconds / STEP) + 1)
     held = voltage(time)[:, None]
-    drive = on_grid(MechanismRecording("made", time, np.zeros((len(time), 2)), held), mechanism, STEP).samples.voltage
+    drive = on_grid(
+        MechanismRecording("made", time, np.zeros((len(time), 2)), held), mechanism, STEP
+    ).samples.voltage
     with jax.enable_x64():
         physical = mechanism.physical(mechanism.values())
         start = BodyState(dynamics.layout.zero_pose(physical), jnp.zeros((2, 6)))

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.multibody.dynamics import MultibodyDynamics, BodyState
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.mechanism import Mechanism, Physical
 from stribeck.multibody.model_file import model_of
 

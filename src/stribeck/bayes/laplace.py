@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from stribeck.bayes.sampling import Array, Target, SamplerTuning
+from stribeck.bayes.sampling import Array, SamplerTuning, Target
 
 STEPS = 40
 SMALLEST = 0.3

@@ -20,7 +20,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.bayes.sampling import Array, Draws, Progress, Target, SamplerTuning, keys_for, silent, tuning_from
+from stribeck.bayes.sampling import (
+    Array,
+    Draws,
+    Progress,
+    SamplerTuning,
+    Target,
+    keys_for,
+    silent,
+    tuning_from,
+)
 
 ACCEPTANCE = 0.25
 """Share of candidates to accept."""
@@ -116,7 +125,9 @@ def _draw(
     return Draws(found, np.mean(rates, axis=0), np.zeros(len(x), dtype=np.int64))
 
 
-def temper(target: Batched, start: Array, seed: int, progress: Progress = silent) -> tuple[Array, SamplerTuning]:
+def temper(
+    target: Batched, start: Array, seed: int, progress: Progress = silent
+) -> tuple[Array, SamplerTuning]:
     """A population of the prior (D, C, d) as one of the posterior, and the steps that moved it last."""
     rng = np.random.default_rng(seed)
     x, beta = start, np.zeros(len(start))

@@ -21,8 +21,8 @@ from stribeck.bayes.sampling import (
     Array,
     Draws,
     Progress,
-    Target,
     SamplerTuning,
+    Target,
     keys_for,
     silent,
     to_natural,
@@ -145,7 +145,14 @@ def _program(target: Target, deepest: int) -> Callable[..., Any]:
 
 
 def _block(
-    target: Target, deepest: int, keys: Any, z: Any, averaging: Any, tuning: SamplerTuning, adapt: Any, data: Any
+    target: Target,
+    deepest: int,
+    keys: Any,
+    z: Any,
+    averaging: Any,
+    tuning: SamplerTuning,
+    adapt: Any,
+    data: Any,
 ) -> Any:
     kernel = blackjax.nuts.build_kernel()
     unit = jnp.ones(target.dimension)

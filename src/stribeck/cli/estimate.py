@@ -17,6 +17,7 @@ from tqdm import tqdm
 from stribeck.cli.inputs import warn
 from stribeck.cli.table import print_table
 from stribeck.errors import OutputError
+from stribeck.estimates.estimate import estimates_to_json
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.multibody.drives import drives
 from stribeck.multibody.dynamics import BodyState
@@ -28,7 +29,7 @@ from stribeck.multibody.parameter_file import (
     read_mechanism_parameters,
     write_mechanism_parameters,
 )
-from stribeck.multibody.problem import Point, EstimationProblem, GridRun
+from stribeck.multibody.problem import EstimationProblem, GridRun, Point
 from stribeck.multibody.recordings import on_grid, read_recordings
 from stribeck.multibody.shooting import Shooting
 
@@ -53,8 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     searched = time.perf_counter()
     _say(arguments, f"{len(found.solution.history)} iterations in {searched - ready:.0f} s; simulating")
     if not found.solution.converged:
-        where = "ended at a kink of dry friction" if found.solution.kink else "did not converge"
-        warn(f"the search {where}: judge the errors, try other starting values or a smaller ratio")
+        warn(
+            f"the search {found.solution.status.words}: judge the errors, try other starting values or a smaller ratio"
+        )
     simulator = Simulator(found.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
     summary = _summary(model, found, estimator, simulator, fitted, others)
     summary |= {
@@ -124,14 +126,16 @@ def _summary(
         "step": model.settings.step,
         "ratio": model.settings.ratio,
         "regularization": vars(model.mechanism.regularization),
+        "status": found.solution.status.value,
         "converged": found.solution.converged,
         "kink": found.solution.kink,
         "iterations": len(found.solution.history),
         "cost": found.solution.cost,
         "parameters": found.mechanism.parameters.values(),
+        "estimates": estimates_to_json(found.estimates),
         "intervals": {name: list(ends) for name, ends in known.intervals.items()},
         "identifiable": list(known.identifiable),
-        "motors": drives(found),
+        "motors": {name: estimates_to_json(own) for name, own in drives(found).items()},
         "not_told": list(known.directions),
         "at_bounds": dict(known.at_bounds),
         "correlation_seconds": known.correlation_steps * model.settings.step,
@@ -173,21 +177,18 @@ def _shooting(
     }
 
 
-def _write(arguments: argparse.Namespace, model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]) -> None:
+def _write(
+    arguments: argparse.Namespace, model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]
+) -> None:
     if arguments.output is not None:
         provenance = {
             "data": [str(path) for path in arguments.data],
             "step": model.settings.step,
             "ratio": model.settings.ratio,
+            "status": found.solution.status.value,
         }
-        content = MechanismParameters(
-            model.mechanism.name,
-            found.mechanism.parameters.values(),
-            found.sensitivity.intervals,
-            found.sensitivity.identifiable,
-            provenance,
-        )
-        write_mechanism_parameters(arguments.output, content, found.mechanism.parameters)
+        content = MechanismParameters(model.mechanism.name, found.estimates, provenance)
+        write_mechanism_parameters(arguments.output, content)
     if arguments.json is not None:
         write_atomically(arguments.json, json.dumps(_finite(summary), indent=1, allow_nan=False) + "\n")
 
@@ -252,32 +253,23 @@ def _predicted(problem: EstimationProblem, point: Point, run: GridRun) -> Array:
 
 
 def _print(model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]) -> None:
-    known = found.sensitivity
     print(f"{model.title}: {summary['iterations']} iterations, {summary['search_seconds']:.1f} s")
     rows = []
     for parameter in found.mechanism.parameters.free:
-        low, high = known.intervals.get(parameter.name, (float("nan"),) * 2)
-        said = known.at_bounds.get(parameter.name)
-        said = (
-            f"at its {said} bound"
-            if said
-            else ""
-            if parameter.name in known.identifiable
-            else "not identifiable"
-        )
+        estimate = found.estimates[parameter.name]
+        low, high = estimate.interval or (float("nan"),) * 2
+        status = "" if estimate.status == "determined" else estimate.status
         rows.append(
-            [parameter.name, f"{parameter.value:.5g}", f"{low:.5g}", f"{high:.5g}", parameter.unit, said]
+            [parameter.name, f"{parameter.value:.5g}", f"{low:.5g}", f"{high:.5g}", parameter.unit, status]
         )
     print_table(["parameter", "value", "from", "to", "unit", ""], rows, left=1)
-    for direction in known.directions:
-        print(f"the samples cannot tell: {direction}")
-    for name, told in summary["motors"].items():
-        for (what, one), unit in zip(told.items(), ("N m/V", "N m s/rad"), strict=True):
-            known_to = one["interval"]
-            told_to = (
-                f"from {known_to[0]:.5g} to {known_to[1]:.5g}" if known_to else "not told by the samples"
-            )
-            print(f"{name}: {what.replace('_', ' ')} {one['value']:.5g} {unit}, {told_to}")
+    for direction in found.sensitivity.directions:
+        print(f"not determined by the samples: {direction}")
+    for name, quantities in drives(found).items():
+        for quantity, one in quantities.items():
+            ends = one.interval
+            interval = f"from {ends[0]:.5g} to {ends[1]:.5g}" if ends else "not determined by the samples"
+            print(f"{name}: {quantity.replace('_', ' ')} {one.value:.5g} {one.unit}, {interval}")
     rows = [
         [part, entry["run"], name, f"{error['rmse']:.4g}", f"{100 * error['rel']:.2f}"]
         for part, entries in summary["errors"].items()

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from link_tables import total_mass
 from stribeck.bayes.arm import ArmDraws, Posterior, infer, zero_shot
 from stribeck.bayes.arm_measures import measures, nominal_of, torques_of
 from stribeck.bayes.diagnostics import Summary, summarise, write_netcdf
@@ -25,7 +26,6 @@ from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior, torque_
 from stribeck.bayes.measures import total_variation
 from stribeck.bayes.network import inertia_base, inertia_regressor, link_frames
 from stribeck.bayes.prior import ArmPrior
-from link_tables import total_mass
 from stribeck.cli.posterior import Array, Watch, print_summary
 from stribeck.cli.table import print_table
 from stribeck.dynamics.base_parameters import BaseParameters

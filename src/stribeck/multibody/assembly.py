@@ -82,7 +82,9 @@ def states(problem: EstimationProblem, values: Any, path: Any, linked: Any) -> B
     return BodyState(q, jnp.where(followed[:, None, None], backward, only_forward))
 
 
-def start_of(problem: EstimationProblem, values: Any, first: Any, rate: Any, voltage: Any, back: Any = 0.5) -> BodyState:
+def start_of(
+    problem: EstimationProblem, values: Any, first: Any, rate: Any, voltage: Any, back: Any = 0.5
+) -> BodyState:
     """A state that agrees with signals (ns,) and with rates of the measured coordinates (ns,).
 
     The velocity of a state belongs to half a step before its configuration, so half of what the first step adds is

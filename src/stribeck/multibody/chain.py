@@ -61,7 +61,7 @@ class StateChain:
 
 
 @dataclass(frozen=True, eq=False)
-class Eliminated:
+class EliminatedChain:
     r"""A problem without its states.
 
     :param gain: :math:`\epsilon = G\,[x, \chi, 1]` (N, e, d + p + 1).
@@ -89,7 +89,7 @@ class Eliminated:
         return 0.5 * float(np.sum((self.triangle @ np.append(chi, 1.0)) ** 2))
 
 
-def eliminate(chain: StateChain) -> Eliminated:
+def eliminate(chain: StateChain) -> EliminatedChain:
     """Eliminate the states from the last to the first."""
     d, e, p = chain.sizes
     width = e + d + p + 1
@@ -122,7 +122,7 @@ def eliminate(chain: StateChain) -> Eliminated:
             run -= 1
             first_gain[run], left = _first(tail, chain.first[run], chain.first_drift[run])
             alone.append(left)
-    return Eliminated(gain, first_gain, np.asarray(np.linalg.qr(np.concatenate(alone), mode="r")))
+    return EliminatedChain(gain, first_gain, np.asarray(np.linalg.qr(np.concatenate(alone), mode="r")))
 
 
 def _first(tail: Array, basis: Array, drift: Array) -> tuple[Array, Array]:
@@ -158,7 +158,7 @@ def _solved(triangle: Array, right: Array) -> Array:
     return np.asarray(found)
 
 
-def response(chain: StateChain, found: Eliminated) -> tuple[Array, Array]:
+def response(chain: StateChain, found: EliminatedChain) -> tuple[Array, Array]:
     r""":math:`\partial x/\partial\chi` (N, d, p) and :math:`\partial\epsilon/\partial\chi` (N, e, p) of the optimal states."""
     d, e, p = chain.sizes
     count = len(chain.turn)

@@ -24,13 +24,13 @@ from stribeck.io.files import shared_directory
 from stribeck.io.schema import Count, Positive, Schema, convert
 from stribeck.multibody.mechanism import (
     JointKind,
-    Sensor,
     Mechanism,
     MechanismJoint,
     Motor,
     Quantity,
     Regularization,
     Ripple,
+    Sensor,
     shapes,
 )
 from stribeck.multibody.plausibility import check_mechanism

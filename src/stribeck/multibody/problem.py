@@ -50,8 +50,8 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from stribeck.multibody import rotation
-from stribeck.multibody.chain import StateChain, Flags
-from stribeck.multibody.dynamics import MultibodyDynamics, BodyState
+from stribeck.multibody.chain import Flags, StateChain
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.mechanism import Array, Mechanism, Physical
 from stribeck.multibody.vectors import floor
 

@@ -74,16 +74,12 @@ def _recording(path: Path, model: MechanismModel, data: DataFormat, note: Note) 
             commands.append(np.zeros(len(time)))
             note(f"{path.name}: no column {column.column!r}: assuming 0 V at {motor.name} throughout")
     clamped = data.clamped.get(path.stem, {})
-    commands += [
-        np.full(len(time), clamped.get(mechanism.joints[j].name, 0.0)) for j in mechanism.brakes
-    ]
+    commands += [np.full(len(time), clamped.get(mechanism.joints[j].name, 0.0)) for j in mechanism.brakes]
     voltage = np.stack(commands, axis=1) if commands else np.zeros((len(time), 0))
     recording = _checked(path.name, time, signals, voltage, mechanism, note)
     if not data.release:
         return recording
-    return replace(
-        recording, release=np.array([data.release.get(s.name, np.nan) for s in mechanism.sensors])
-    )
+    return replace(recording, release=np.array([data.release.get(s.name, np.nan) for s in mechanism.sensors]))
 
 
 def _held(values: Array) -> Array:
@@ -267,7 +263,9 @@ def _slope(time: Array, signals: Array, k: int, at: int) -> float | None:
 
 def joined(runs: Sequence[GridRun]) -> tuple[GridSamples, Array, Array]:
     """All runs one after another: samples (N, …), smoothed paths (N, ns), index of each run's first state."""
-    samples = GridSamples(*(np.concatenate(parts) for parts in zip(*(run.samples for run in runs), strict=True)))
+    samples = GridSamples(
+        *(np.concatenate(parts) for parts in zip(*(run.samples for run in runs), strict=True))
+    )
     lengths = [len(run.path) for run in runs]
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(int)
     return samples, np.concatenate([run.path for run in runs]), starts

@@ -17,7 +17,7 @@ from stribeck.multibody import assembly, rotation
 from stribeck.multibody.chain import Flags
 from stribeck.multibody.dynamics import BodyState
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.problem import Point, EstimationProblem, GridSamples
+from stribeck.multibody.problem import EstimationProblem, GridSamples, Point
 
 STIFF = 1e3
 """Damping with which joints are drawn along recorded signals, in units of their inertia per step."""
@@ -38,7 +38,9 @@ class TrajectoryRollout:
         self._assemble = jax.jit(self._assembled)
         self._simulate = jax.jit(self._simulated)
 
-    def along(self, samples: GridSamples, chi: Array, path: Array, released: Array | Sequence[int] = ()) -> Point:
+    def along(
+        self, samples: GridSamples, chi: Array, path: Array, released: Array | Sequence[int] = ()
+    ) -> Point:
         """States that show smooth signals (N, ns), and the impulses that this takes.
 
         :param released: first steps of runs that begin at rest.

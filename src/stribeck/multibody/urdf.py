@@ -9,7 +9,7 @@ import pinocchio as pin
 
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
-from stribeck.multibody.mechanism import MechanismJoint, Mechanism, Regularization, Sensor, shapes
+from stribeck.multibody.mechanism import Mechanism, MechanismJoint, Regularization, Sensor, shapes
 from stribeck.multibody.plausibility import check_mechanism
 
 FRICTION = (("coulomb", "N m"), ("viscous", "N m s/rad"))
@@ -85,4 +85,6 @@ def _joint(model: pin.Model, j: int, place: pin.SE3, path: Path) -> MechanismJoi
     column = np.asarray(motion.S).reshape(6)
     axis = place.rotation @ (column[:3] if kind == "prismatic" else column[3:])
     x, y, z = (axis / np.linalg.norm(axis)).tolist()
-    return MechanismJoint(model.names[j], "prismatic" if kind == "prismatic" else "revolute", j - 1, j, (x, y, z))
+    return MechanismJoint(
+        model.names[j], "prismatic" if kind == "prismatic" else "revolute", j - 1, j, (x, y, z)
+    )
