@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.bayes.knowledge import LinkTable, reach_of
+from stribeck.bayes.knowledge import LinkTable, reach_of, total_mass
 from stribeck.bayes.network import link_frames
 from stribeck.dynamics.inertia import about_com
 from stribeck.dynamics.model import INERTIALS, ArmModel
@@ -88,11 +88,6 @@ def table_of(arms: Sequence[ArmModel], source: str) -> LinkTable:
         1.0,
         source,
     )
-
-
-def total_mass(arm: ArmModel) -> float:
-    """Mass of all links, base included [kg]."""
-    return float(sum(inertia.mass for inertia in arm.model.inertias))
 
 
 def as_yaml(table: LinkTable, robots: Sequence[Robot]) -> Mapping[str, object]:

@@ -105,6 +105,11 @@ def reach_of(arm: ArmModel) -> float:
     return float(np.linalg.norm(translations(arm), axis=1).sum())
 
 
+def total_mass(arm: ArmModel) -> float:
+    """Mass of all links, base included [kg]."""
+    return float(sum(inertia.mass for inertia in arm.model.inertias))
+
+
 def read_table(path: Path | None = None) -> LinkTable:
     """A table of links, ours if no other is named.
 

@@ -318,8 +318,10 @@ def _mechanism(content: MechanismFile, path: Path) -> Mechanism:
     ripples = [
         (Ripple(j, wave.order), wave) for j, at in enumerate(content.joints.values()) for wave in at.ripple
     ]
-    counts = (content.bodies, content.joints, content.motors, content.sensors, ripples)
-    numbers = _Numbers(parameters.names, shapes(*map(len, counts)))
+    sizes = shapes(
+        len(content.bodies), len(content.joints), len(content.motors), len(content.sensors), len(ripples)
+    )
+    numbers = _Numbers(parameters.names, sizes)
     for k, (ripple, wave) in enumerate(ripples):
         where = f"{path}: joints: {joints[ripple.joint]}: ripple: {ripple.order}"
         numbers.put("ripple", (k, 0), wave.cos, where)
@@ -384,15 +386,12 @@ def _joint(name: str, section: JointSection, bodies: list[str], where: str) -> M
 def _brakes(data: DataSection | None, joints: list[str], path: Path) -> tuple[int, ...]:
     """Joints that some recording clamps."""
     clamped = {} if data is None else data.clamped
-    return tuple(
-        sorted(
-            {
-                _index(joint, joints, f"{path}: data: clamped: {stem}")
-                for stem, brakes in clamped.items()
-                for joint in brakes
-            }
-        )
-    )
+    found = {
+        _index(joint, joints, f"{path}: data: clamped: {stem}")
+        for stem, brakes in clamped.items()
+        for joint in brakes
+    }
+    return tuple(sorted(found))
 
 
 def _format(data: DataSection, mechanism: Mechanism, where: str) -> DataFormat:

@@ -58,7 +58,9 @@ def read_recordings(
         raise RecordingError(
             f"{model.path} has no section data, which says where recordings hold the signals"
         )
-    return [_recording(path, model, model.data, note) for path in find_tables(paths, SUFFIXES)]
+    return [
+        _recording(path, model, model.data, note) for path in (find_tables(paths, SUFFIXES) if paths else [])
+    ]
 
 
 def _recording(path: Path, model: MechanismModel, data: DataFormat, note: Note) -> MechanismRecording:

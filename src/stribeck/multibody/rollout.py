@@ -1,6 +1,6 @@
-r"""Trajectories of all runs at once: along recorded signals, and near a trajectory that is known.
+r"""Trajectories of all runs: along recorded signals, and near a given trajectory.
 
-Both are simulations by the stepper with impulses along the joints, so every state obeys the constraints as the stepper does.
+Both are simulations by the stepper with impulses along the joints, so that every state obeys the constraints as it does there.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from stribeck.multibody.mechanism import Array
 from stribeck.multibody.problem import EstimationProblem, GridSamples, Point
 
 STIFF = 1e3
-"""Damping with which joints are drawn along recorded signals, in units of their inertia per step."""
-
+"""Damping that couples joints to recorded signals, in units of their inertia per step."""
 
 FAR = 5.0
-"""Samples further apart than this many times the usual are a gap, in which joints move by themselves."""
+"""Spacing of samples from which on it is a gap, in which joints move freely, in median spacings."""
 
 EDGE = 4.0
-"""Samples beside a gap whose smooth values the line across it has bent."""
+"""Samples beside a gap whose smoothed values the interpolation across it affects."""
 
 
 class TrajectoryRollout:
-    """Simulates all runs of a problem, one after another. Recordings of equal length share one compilation."""
+    """Simulates all runs of a problem; recordings of equal total length share one compilation."""
 
     def __init__(self, problem: EstimationProblem) -> None:
         self.problem = problem
@@ -41,11 +40,11 @@ class TrajectoryRollout:
     def along(
         self, samples: GridSamples, chi: Array, path: Array, released: Array | Sequence[int] = ()
     ) -> Point:
-        """States that show smooth signals (N, ns), and the impulses that this takes.
+        """States that follow smoothed signals (N, ns), and the impulses that this takes.
+
+        A strong damper draws each measured joint to the next value; others, and all within gaps, move freely.
 
         :param released: first steps of runs that begin at rest.
-
-        Each measured joint moves as if a strong damper drew it to the next value; others, and all within gaps, move freely.
         """
         stiff = STIFF * self.problem.inertia(chi) * self._measured(samples)
         states, goals = self.shown(samples, chi, path)
@@ -55,7 +54,7 @@ class TrajectoryRollout:
         return self._run(samples, chi, states, states, still, gain, goals, stiff)
 
     def shown(self, samples: GridSamples, chi: Array, path: Array) -> tuple[BodyState, Array]:
-        """States that show smooth signals as they stand, whatever the dynamics, and joint coordinates one step later."""
+        """States that agree with smoothed signals regardless of the dynamics, and joint coordinates one step later."""
         with jax.enable_x64():
             states, goals = self._assemble(
                 jnp.asarray(self.problem.all_values(chi)), jnp.asarray(path), samples.linked
@@ -75,7 +74,7 @@ class TrajectoryRollout:
         return self._run(samples, chi, BodyState(old.q, old.v), first, impulse, gain, none, none)
 
     def _measured(self, samples: GridSamples) -> Array:
-        """Whether each joint's position is known at each step (N, nj)."""
+        """Whether each joint's position is measured at each step (N, nj)."""
         found = np.zeros((len(samples.count), len(self.problem.mechanism.joints)))
         for k, sensor in enumerate(self.problem.mechanism.sensors):
             if sensor.quantity == "position":
@@ -104,7 +103,7 @@ class TrajectoryRollout:
         return Point(np.asarray(chi), np.asarray(states.q), np.asarray(states.v), impulses)
 
     def _assembled(self, values: Any, path: Any, linked: Any) -> tuple[BodyState, Any]:
-        """States that show signals, and the joint coordinates one step later."""
+        """See :meth:`shown`."""
         layout = self.problem.dynamics.layout
         physical = self.problem.mechanism.physical(values)
         states = assembly.states(self.problem, values, path, linked)
@@ -116,13 +115,13 @@ class TrajectoryRollout:
         physical = problem.mechanism.physical(values)
 
         def advance(state: BodyState, row: Any) -> Any:
-            q, v, begin, own_q, own_v, push, answer, goal, stiff, u = row
-            state = BodyState(jnp.where(begin, own_q, state.q), jnp.where(begin, own_v, state.v))
+            q, v, begins, first_q, first_v, push, gain, goal, stiff, u = row
+            state = BodyState(jnp.where(begins, first_q, state.q), jnp.where(begins, first_v, state.v))
             away = jnp.concatenate([rotation.minus(state.q, q).reshape(-1), (state.v - v).reshape(-1)])
             pose = layout.pose(physical, state.q)
             missing = goal - jnp.stack(layout.coordinates(pose))
             missing = jnp.where(layout.rotates, jnp.arctan2(jnp.sin(missing), jnp.cos(missing)), missing)
-            pull = push + answer @ away + stiff * missing / problem.step
+            pull = push + gain @ away + stiff * missing / problem.step
             new = problem.dynamics.step(physical, state, u, problem.step, pull, stiff)
             return new, (state, pull - stiff * jnp.stack(layout.rates(pose, new.v)[1]))
 
@@ -131,7 +130,7 @@ class TrajectoryRollout:
 
 
 def _near_samples(seen: Flags) -> Flags:
-    """Whether the samples around each step (N,) are no further apart than usual, and its smooth value says nothing of a gap."""
+    """Whether each step (N,) is neither in a gap between samples nor beside one."""
     index = np.flatnonzero(seen)
     if len(index) < 2:
         return np.zeros(len(seen), bool)

@@ -1,4 +1,4 @@
-"""Serial chains of URDF files as mechanisms. Links that are fixed to each other become one body."""
+"""Mechanisms from URDF files of serial chains; links that are fixed to each other become one body."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PRISMATIC = ("JointModelPX", "JointModelPY", "JointModelPZ", "JointModelPrismati
 
 
 def mechanism_of_urdf(path: Path, regularization: Regularization | None = None) -> Mechanism:
-    """The mechanism of a URDF; friction of its joints as free parameters ``<joint>_coulomb``, ``<joint>_viscous``.
+    """The mechanism of a URDF, with friction ``<joint>_coulomb``, ``<joint>_viscous`` as free parameters.
 
-    Friction starts at what ``<dynamics>`` says. Sensors measure all joints.
+    Friction starts at the values of ``<dynamics>``. Every joint has a position sensor.
 
-    :raises ConfigError: for files that are no URDF, branched ones, and joints of other kinds.
+    :raises ConfigError: for files that are not valid, branched chains, and joints that are neither revolute nor prismatic.
     """
     try:
         model = pin.buildModelFromUrdf(str(path))
@@ -30,9 +30,9 @@ def mechanism_of_urdf(path: Path, regularization: Regularization | None = None) 
         raise ConfigError(f"{path} is not a valid URDF: {problem}") from None
     count = model.njoints - 1
     if list(model.parents)[1:] != list(range(count)):
-        raise ConfigError(f"{path}: only serial chains are read: a joint branches off")
+        raise ConfigError(f"{path}: only serial chains are supported, this one branches")
     if count == 0:
-        raise ConfigError(f"{path} has no joint that moves")
+        raise ConfigError(f"{path} has no movable joint")
     names = list(model.names)[1:]
     parameters = _friction(model, names)
     sizes = shapes(count, count, 0, count)
