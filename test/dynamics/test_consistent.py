@@ -69,4 +69,4 @@ def test_levenberg_marquardt_finds_the_corner_of_a_box():
     found = minimise(
         equations, np.array([0.0, 0.1]), np.full(2, -np.inf), np.array([1.5, np.inf]), np.ones(2)
     )
-    assert found == pytest.approx([1.5, 2.0**0.5], abs=1e-3)
+    assert found.point == pytest.approx([1.5, 2.0**0.5], abs=1e-3)

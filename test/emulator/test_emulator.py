@@ -20,6 +20,8 @@ from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.protocol import ALERT, Error2, Instruction, Packet, PacketParser, encode
 
+pytestmark = pytest.mark.real_time
+
 LOAD = Pendulum(0.1, 0.1, 0.0)
 ENOUGH = 5.0
 """Longest wait for what should happen at once [s]."""

@@ -38,7 +38,9 @@ from stribeck.nodes.recording import contract_topics
 from stribeck.session.bags import BenchJoint, Outcome
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import SessionOptions
-from stribeck.session.limits import Joint, Limits, Play
+from stribeck.session.limits import Limits, Play, SessionJoint
+
+pytestmark = pytest.mark.real_time
 
 WAVE = Trajectory("wave", "ends at full speed", 1.3, lambda t: 0.5 * np.sin(4.0 * t))
 LONG = replace(WAVE, name="long", duration=20.0)
@@ -73,7 +75,7 @@ class Playing:
         **gains: Any,
     ) -> None:
         limits = Limits(-1.5, 1.5, 20.0, 30.0)
-        joints = (Joint("shoulder", limits, center=0.2), Joint("elbow", limits, scale=-0.5))
+        joints = (SessionJoint("shoulder", limits, center=0.2), SessionJoint("elbow", limits, scale=-0.5))
         load = Pendulum(0.1, 0.1, 0.02)
         self.robot, self.graph = robot, graph
         self.bench: list[dict[str, Any]] = []
@@ -287,7 +289,7 @@ def test_the_action_ends_a_session(tmp_path, how, phase, said):
 def test_an_action_without_control_msgs_is_refused_at_once(monkeypatch):
     """Before there is anything that could move."""
     monkeypatch.setattr(commanders, "HAS_CONTROL_MSGS", False)
-    joint = Joint("j", Limits(-1.0, 1.0, 1.0, 1.0))
+    joint = SessionJoint("j", Limits(-1.0, 1.0, 1.0, 1.0))
     with Graph() as graph:
         refusal(
             lambda: ActionCommander(graph.user, [joint], None, lambda _: None, "c"),

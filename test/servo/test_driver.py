@@ -19,6 +19,8 @@ from stribeck.io.actuators import load_actuator
 from stribeck.servo.config import driver_config, read_driver_config
 from stribeck.servo.driver import Driver
 
+pytestmark = pytest.mark.real_time
+
 PATIENT = {"command_timeout": 2.0, "silence_timeout": 0.5, "watchdog": 2.0}
 """For tests of something else: a machine that is busy with other tests may stand still for a while."""
 

@@ -19,13 +19,15 @@ from stribeck.io.messages import contract_types
 from stribeck.io.storage import read_messages
 from stribeck.servo.config import DriverConfig, JointConfig
 from stribeck.servo.driver import Driver
-from stribeck.servo.record import Recording, hanging_warnings
+from stribeck.servo.record import SessionRecorder, hanging_warnings
 from stribeck.servo.record_config import RecordConfig
-from stribeck.servo.remote import Servo
+from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import SessionOptions
-from stribeck.session.limits import Joint, Limits, Play
+from stribeck.session.limits import Limits, Play, SessionJoint
+
+pytestmark = pytest.mark.real_time
 
 LOADS = (Pendulum(0.1, 0.1, 0.02), Pendulum(0.05, 0.12, 0.02))
 WAVE = Trajectory("wave", "a short wave", 1.3, lambda t: 0.6 * np.sin(4.0 * t))
@@ -53,11 +55,14 @@ def config_of(port, folder, plays, count=1, rate=100.0, **changes):
     names = ["elbow", "wrist"][:count]
     model = model_named("xl330")
     joints = tuple(
-        JointConfig(name, Servo(j + 1, model), (-1.5, 1.5), MAPS[j], 400, actuator="xl330")
+        JointConfig(name, ServoSpec(j + 1, model), (-1.5, 1.5), MAPS[j], 400, actuator="xl330")
         for j, name in enumerate(names)
     )
     session = SessionConfig(
-        tuple(plays), tuple(Joint(name, LIMITS) for name in names), LOADS[:count], replace(QUICK, **changes)
+        tuple(plays),
+        tuple(SessionJoint(name, LIMITS) for name in names),
+        LOADS[:count],
+        replace(QUICK, **changes),
     )
     return RecordConfig(DriverConfig(port, 1_000_000, joints, rate=rate, **PATIENT), session, folder)
 
@@ -74,7 +79,7 @@ def recorded(bus, folder, plays, count=1, meanwhile=None, **changes):
             if meanwhile:
                 meanwhile(recording, directive)
 
-        recording = Recording(config, driver, tell=said.append, show=show)
+        recording = SessionRecorder(config, driver, tell=said.append, show=show)
         recording.look()
         outcome = recording.run()
     finally:

@@ -17,8 +17,8 @@ from stribeck.errors import ConfigError, OutputError
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.robot_config import RobotConfig, read_robot
 from stribeck.kinematics.calibrated_chain import calibrated_chain
-from stribeck.kinematics.calibration import Calibration, calibrate
-from stribeck.kinematics.chain import Chain
+from stribeck.kinematics.calibration import ArmCalibration, calibrate
+from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.config import CalibrationConfig, nominal_chain, read_calibration
 from stribeck.kinematics.data import MeasuredPoses, check_same_base, find_sets, read_poses
 from stribeck.kinematics.result_file import parameter_entries, write_calibration
@@ -78,7 +78,7 @@ def _check_outputs(arguments: argparse.Namespace, config: CalibrationConfig) -> 
 
 
 def _calibrate(
-    arguments: argparse.Namespace, robot: RobotConfig, config: CalibrationConfig, chain: Chain
+    arguments: argparse.Namespace, robot: RobotConfig, config: CalibrationConfig, chain: SerialChain
 ) -> int:
     started = time.perf_counter()
     measured = read_poses(arguments.data, config, chain)
@@ -106,7 +106,7 @@ def _calibrate(
 
 
 def _sets(
-    arguments: argparse.Namespace, config: CalibrationConfig, chain: Chain, measured: MeasuredPoses
+    arguments: argparse.Namespace, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
 ) -> Sets:
     """Poses to fit and, if there are any, poses to validate."""
     data = measured.data
@@ -120,7 +120,7 @@ def _sets(
 
 
 def _train_rows(
-    arguments: argparse.Namespace, config: CalibrationConfig, chain: Chain, measured: MeasuredPoses
+    arguments: argparse.Namespace, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
 ) -> Sequence[int]:
     """Rows of the poses to fit, in ascending order."""
     number = len(measured.data)
@@ -141,13 +141,13 @@ def _train_rows(
     return range(number)
 
 
-def _best(found: Mapping[str, Calibration]) -> Calibration:
+def _best(found: Mapping[str, ArmCalibration]) -> ArmCalibration:
     """The last fit, which has most parameters."""
     return list(found.values())[-1]
 
 
 def _summary(
-    arguments: argparse.Namespace, robot: RobotConfig, sets: Sets, found: Mapping[str, Calibration]
+    arguments: argparse.Namespace, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]
 ) -> dict[str, Any]:
     """What scripts read."""
     best = _best(found)
@@ -161,6 +161,7 @@ def _summary(
             fit: {name: _errors(calibration, data) for name, data in sets.items()}
             for fit, calibration in found.items()
         },
+        "status": {fit: calibration.estimate.status.value for fit, calibration in found.items()},
         "blunders": _blunders(best, sets),
         "terms": _terms(best),
         "undetermined": [
@@ -170,7 +171,7 @@ def _summary(
     }
 
 
-def _errors(calibration: Calibration, data: PointData) -> dict[str, float]:
+def _errors(calibration: ArmCalibration, data: PointData) -> dict[str, float]:
     errors = calibration.errors(data)
     return {
         "mean_mm": 1e3 * errors.mean,
@@ -179,7 +180,7 @@ def _errors(calibration: Calibration, data: PointData) -> dict[str, float]:
     }
 
 
-def _blunders(best: Calibration, sets: Sets) -> list[dict[str, Any]]:
+def _blunders(best: ArmCalibration, sets: Sets) -> list[dict[str, Any]]:
     return [
         {"pose": blunder.row, "error_mm": 1e3 * blunder.error, "set": name}
         for name, data in sets.items()
@@ -187,7 +188,7 @@ def _blunders(best: Calibration, sets: Sets) -> list[dict[str, Any]]:
     ]
 
 
-def _terms(best: Calibration) -> dict[str, Any]:
+def _terms(best: ArmCalibration) -> dict[str, Any]:
     """Which groups beyond the geometry were tried, and what cross-validation said."""
     selection = best.selection
     return {
@@ -207,7 +208,7 @@ def _terms(best: Calibration) -> dict[str, Any]:
     }
 
 
-def _print(robot: RobotConfig, sets: Sets, found: Mapping[str, Calibration], seconds: float) -> None:
+def _print(robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration], seconds: float) -> None:
     poses = ", ".join(f"{len(data)} poses {name}" for name, data in sets.items())
     print(f"{robot.title}: {poses}, {seconds:.1f} s")
     header = ["3-D error [mm]", *(f"{name} {what}" for name in sets for what in ("mean", "median", "max"))]
@@ -236,7 +237,7 @@ def _print_list(what: str, entries: Sequence[str]) -> None:
 
 
 def _write(
-    arguments: argparse.Namespace, robot: RobotConfig, sets: Sets, found: Mapping[str, Calibration]
+    arguments: argparse.Namespace, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]
 ) -> list[Path]:
     """The result file and, where the nominal geometry came from a URDF, a calibrated one beside it."""
     path = result_path(arguments.output, RESULT)
@@ -254,7 +255,7 @@ def _write(
     }
     write_calibration(path, robot.name, list(found)[-1], best, provenance)
     written = [path]
-    if read_calibration(robot).nominal.get("urdf"):
+    if read_calibration(robot).nominal.urdf:
         urdf = robot.find_urdf(arguments.data)
         if urdf is not None:
             written.append(path.with_name(f"{urdf.stem}_calibrated.urdf"))
@@ -262,9 +263,9 @@ def _write(
     return written
 
 
-def _write_urdf(target: Path, nominal: Path, best: Calibration, fit: str, data: PointData) -> None:
+def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, data: PointData) -> None:
     """A calibrated URDF. It has no place for gains and deflections: the geometry is fitted without them."""
-    from stribeck.kinematics.urdf import write_calibrated_urdf  # Pinocchio only where a URDF is written
+    from stribeck.kinematics.urdf import write_calibrated_urdf
 
     model = best.model
     plain = calibrate(model.chain, model.markers, data, fits=[fit], extra=(), gravity=model.gravity)[fit]
@@ -272,7 +273,7 @@ def _write_urdf(target: Path, nominal: Path, best: Calibration, fit: str, data: 
     write_calibrated_urdf(target, nominal, chain)
 
 
-def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, Calibration]) -> list[Path]:
+def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]) -> list[Path]:
     """Pictures of the errors and of the poses."""
     from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
     from stribeck.report.figures import save

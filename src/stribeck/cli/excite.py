@@ -20,10 +20,10 @@ from stribeck.cli.table import print_table
 from stribeck.core.fourier import FourierTrajectory
 from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError, OutputError
-from stribeck.excitation.check import Report, check
+from stribeck.excitation.check import LimitReport, check
 from stribeck.excitation.criterion import Criterion
 from stribeck.excitation.search import Climb, Clock, Search, search
-from stribeck.excitation.task import Task, task_of
+from stribeck.excitation.task import ExcitationTask, task_of
 from stribeck.io.excitation_file import ExcitationFile, write_excitation, write_joint_trajectory
 from stribeck.io.excitation_section import excitation_section
 from stribeck.io.files import check_writable, write_atomically
@@ -46,11 +46,11 @@ class Design:
     :param sigmas, random_sigmas: predicted standard deviations of the base parameters, (b,).
     """
 
-    task: Task
+    task: ExcitationTask
     found: Search
     climb: Climb
     trajectory: FourierTrajectory
-    report: Report
+    report: LimitReport
     sigmas: Array
     random_sigmas: Array
     seconds: float
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _task(config: RobotConfig, arguments: argparse.Namespace) -> Task:
+def _task(config: RobotConfig, arguments: argparse.Namespace) -> ExcitationTask:
     urdf = arguments.urdf or config.find_urdf(arguments.data)
     if urdf is None:
         raise ConfigError(f"{config.path} names no urdf: add `urdf:`, or give --urdf FILE")
@@ -114,7 +114,7 @@ def _task(config: RobotConfig, arguments: argparse.Namespace) -> Task:
     )
 
 
-def _first_clean(task: Task, found: Search) -> tuple[Climb, FourierTrajectory, Report]:
+def _first_clean(task: ExcitationTask, found: Search) -> tuple[Climb, FourierTrajectory, LimitReport]:
     """The best trajectory that the check finds nothing against.
 
     :raises OutputError: if there is none.

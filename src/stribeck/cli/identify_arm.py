@@ -15,13 +15,13 @@ from tqdm import tqdm
 from stribeck.cli.arm_plots import draw
 from stribeck.cli.inputs import warn
 from stribeck.cli.table import print_table
-from stribeck.dynamics.full_fit import FullFit
+from stribeck.dynamics.friction.full_fit import FullFit
+from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files
 from stribeck.dynamics.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
-from stribeck.dynamics.joint_files import ACTUATORS, joint_files
 from stribeck.dynamics.least_squares import LinearFit
 from stribeck.dynamics.model import load_arm
 from stribeck.dynamics.plausibility import check_positions, check_torques
-from stribeck.dynamics.recordings import Recording, read_recordings
+from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
@@ -110,7 +110,7 @@ def _write(
     robot: RobotConfig,
     work: Identification,
     found: Mapping[str, Scored],
-    runs: Sequence[Recording],
+    runs: Sequence[ArmRecording],
 ) -> list[Path]:
     """The URDF of the last fit that has one, and parameter files of the joints."""
     folder = arguments.output

@@ -30,8 +30,8 @@ from stribeck.cli.table import print_table
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.least_squares import fit_rows
 from stribeck.dynamics.model import ArmModel, load_arm
-from stribeck.dynamics.motion import Motion, motion_of
-from stribeck.dynamics.recordings import Recording, read_recordings
+from stribeck.dynamics.motion import ProcessedMotion, motion_of
+from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError, RecordingError
@@ -78,11 +78,11 @@ class Study:
         """What inertias of the axes depend on."""
         return inertia_base(self.arm)
 
-    def runs(self, paths: Sequence[Path]) -> list[Recording]:
+    def runs(self, paths: Sequence[Path]) -> list[ArmRecording]:
         """Recordings."""
         return read_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
 
-    def motions(self, paths: Sequence[Path]) -> list[Motion]:
+    def motions(self, paths: Sequence[Path]) -> list[ProcessedMotion]:
         """Recordings as the protocol makes them."""
         return [motion_of(run, self.config.protocol) for run in self.runs(paths)]
 

@@ -15,9 +15,9 @@ from stribeck.cli.main import DONE, INTERRUPTED
 from stribeck.core.log import MINIMUM_DURATION
 from stribeck.errors import ServoError
 from stribeck.io.files import check_writable
-from stribeck.servo.checks import Report
-from stribeck.servo.driver import Driver, Sample
-from stribeck.servo.record import Outcome, Recording, hanging_warnings
+from stribeck.servo.checks import ConnectionReport
+from stribeck.servo.driver import Driver, DriverSample
+from stribeck.servo.record import Outcome, SessionRecorder, hanging_warnings
 from stribeck.servo.record_config import RecordConfig, read_record_config
 from stribeck.session.directive import Directive
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         report = driver.connect()
         display = Display(config, arguments.quiet)
-        recording = Recording(config, driver, tell=display.say, show=display.show)
+        recording = SessionRecorder(config, driver, tell=display.say, show=display.show)
         if not arguments.quiet:
             _introduce(config, report, recording)
         _warn_of(report, driver, recording.look())
@@ -104,7 +104,7 @@ class Display:
 
 
 @contextlib.contextmanager
-def interrupts_to(recording: Recording) -> Iterator[None]:
+def interrupts_to(recording: SessionRecorder) -> Iterator[None]:
     """SIGINT, SIGTERM and SIGHUP (a terminal that closes) end a recording softly, a second one at once."""
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -120,7 +120,7 @@ def interrupts_to(recording: Recording) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _introduce(config: RecordConfig, report: Report, recording: Recording) -> None:
+def _introduce(config: RecordConfig, report: ConnectionReport, recording: SessionRecorder) -> None:
     """Who is there, and what is going to happen."""
     sample = recording.look()
     for j, joint in enumerate(config.driver.joints):
@@ -138,14 +138,14 @@ def _introduce(config: RecordConfig, report: Report, recording: Recording) -> No
     sys.stdout.flush()
 
 
-def _warn_of(report: Report, driver: Driver, sample: Sample) -> None:
+def _warn_of(report: ConnectionReport, driver: Driver, sample: DriverSample) -> None:
     """What a user must know before anything moves."""
     stays = [driver.stays_energised] if driver.stays_energised else []
     for warning in (*report.warnings, *stays, *hanging_warnings(driver.joints, sample.position)):
         warn(warning)
 
 
-def _check_supply(report: Report, *, allowed: bool) -> None:
+def _check_supply(report: ConnectionReport, *, allowed: bool) -> None:
     if report.refuse_recording and not allowed:
         raise ServoError(
             f"{'; '.join(report.refuse_recording)}: lower the supply, or record all the same with "

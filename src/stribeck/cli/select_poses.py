@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from stribeck.io.files import write_atomically
 from stribeck.kinematics.alignment import align
-from stribeck.kinematics.chain import Chain
-from stribeck.kinematics.config import CalibrationConfig
+from stribeck.kinematics.chain import SerialChain
+from stribeck.kinematics.config import UNITS, CalibrationConfig
 from stribeck.kinematics.data import (
     JOINTS,
     MeasuredPoses,
@@ -36,7 +36,7 @@ TOOL = 0.1 * np.eye(3)
 """Markers behind the flange [m] while none were measured."""
 
 
-def select_poses(arguments: argparse.Namespace, config: CalibrationConfig, chain: Chain) -> int:
+def select_poses(arguments: argparse.Namespace, config: CalibrationConfig, chain: SerialChain) -> int:
     """Choose, print and write poses."""
     positions, rows, source = _candidates(arguments, config, chain)
     model, values, measured = _design(arguments, config, chain)
@@ -45,7 +45,7 @@ def select_poses(arguments: argparse.Namespace, config: CalibrationConfig, chain
     chosen = [rows[i - len(measured)] for i in choice.chosen]
     path = result_path(arguments.output, CHOSEN)
     if path is not None:
-        scales = np.array(config.joints.scales(len(chain.names)))
+        scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
         lines = [" ".join(f"{x:.9g}" for x in positions[i - len(measured)] / scales) for i in choice.chosen]
         write_atomically(path, "\n".join(lines) + "\n")
     if arguments.json is not None:
@@ -76,7 +76,7 @@ def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str
 
 
 def _candidates(
-    arguments: argparse.Namespace, config: CalibrationConfig, chain: Chain
+    arguments: argparse.Namespace, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[FloatArray, list[int], str]:
     """Joint positions to choose from, their rows, and the name of their file."""
     if arguments.candidates is not None:
@@ -88,14 +88,15 @@ def _candidates(
 
 
 def _design(
-    arguments: argparse.Namespace, config: CalibrationConfig, chain: Chain
+    arguments: argparse.Namespace, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[KinematicModel, FloatArray, FloatArray]:
     """The model that poses are chosen for, its values, and the positions that count as measured."""
     nothing = np.zeros((0, len(chain.names)))
     complete = False
     if arguments.data:
         files = find_sets(arguments.data, config, needed=[JOINTS])
-        complete = all(set(config.markers) <= set(found) for found in files) and bool(config.markers)
+        markers = set(config.data.markers)
+        complete = bool(markers) and all(markers <= set(found) for found in files)
     if not complete:
         return *_model(chain, config, np.eye(4), TOOL, ("a", "b", "c")), nothing
     found = read_poses(arguments.data, config, chain)
@@ -105,7 +106,11 @@ def _design(
 
 
 def _model(
-    chain: Chain, config: CalibrationConfig, base: FloatArray, points: FloatArray, markers: Sequence[str]
+    chain: SerialChain,
+    config: CalibrationConfig,
+    base: FloatArray,
+    points: FloatArray,
+    markers: Sequence[str],
 ) -> tuple[KinematicModel, FloatArray]:
     terms = candidate_terms(chain, config.gravity)
     model = KinematicModel(chain, base, terms, tuple(markers), config.gravity).keep(DESIGN)
@@ -113,7 +118,7 @@ def _model(
 
 
 def d_optimal_rows(
-    config: CalibrationConfig, chain: Chain, measured: MeasuredPoses, number: int, seed: int
+    config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses, number: int, seed: int
 ) -> list[int]:
     """Rows of the poses that tell most, in ascending order.
 

@@ -33,7 +33,7 @@ from stribeck.dynamics.inertia import (
 from stribeck.dynamics.least_squares import fit_rows
 from stribeck.dynamics.log_cholesky import LogCholesky
 from stribeck.dynamics.model import INERTIALS
-from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine, design
 from stribeck.errors import StribeckError
 from stribeck.estimates.autoregressive import covariance, standard_deviations
@@ -91,7 +91,7 @@ class ConsistentFit:
         spread = base.projection @ self.covariance @ base.projection.T
         return base.values(self.parameters), standard_deviations(spread)
 
-    def predict(self, motion: Motion) -> Array:
+    def predict(self, motion: ProcessedMotion) -> Array:
         """Torques at the rows of a run, (M, n)."""
         columns = design(self.machine, motion.states, self.rest).columns
         return np.asarray(columns @ self.parameters)
@@ -109,7 +109,7 @@ class _Data:
 
 def fit_consistent(
     machine: Machine,
-    motions: Sequence[Motion],
+    motions: Sequence[ProcessedMotion],
     protocol: Protocol,
     near: Neighbourhood,
     noise: Array,
@@ -126,7 +126,7 @@ def fit_consistent(
 
 def fit_log_cholesky(
     machine: Machine,
-    motions: Sequence[Motion],
+    motions: Sequence[ProcessedMotion],
     protocol: Protocol,
     near: Neighbourhood,
     noise: Array,
@@ -143,7 +143,7 @@ def fit_log_cholesky(
 
 def _fit(
     machine: Machine,
-    motions: Sequence[Motion],
+    motions: Sequence[ProcessedMotion],
     protocol: Protocol,
     near: Neighbourhood,
     noise: Array,

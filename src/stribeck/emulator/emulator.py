@@ -22,7 +22,7 @@ from types import TracebackType
 import numpy as np
 
 from stribeck.emulator.device import EmulatedServo
-from stribeck.emulator.exchange import Answer, answers
+from stribeck.emulator.exchange import StatusPacket, answers
 from stribeck.emulator.faults import HARDWARE_ERRORS, Fault, Faults, damaged
 from stribeck.emulator.protocol import BROADCAST, Packet, PacketParser, encode_status
 from stribeck.emulator.terminal import PseudoTerminal
@@ -336,7 +336,7 @@ class EmulatedBus:
             for answer in answers(listening, protocol, packet):
                 self._say(answer, rate)
 
-    def _say(self, answer: Answer, rate: int) -> None:
+    def _say(self, answer: StatusPacket, rate: int) -> None:
         """Put an answer on the wire, with what befalls it."""
         servo, data = answer
         delay = servo.memory.numbers["return_delay_time"] * servo.model.registers["return_delay_time"].scale

@@ -61,15 +61,19 @@ def minimise(
     upper: Array,
     size: Array,
     iterations: int = ITERATIONS,
+    damping: float = FIRST_DAMPING,
+    least_gain: float = LEAST_GAIN,
 ) -> BoxMinimum:
     """The local minimum of a sum of squares within a box.
 
     :param equations: normal equations at a point.
     :param start, lower, upper: (p,); the start is clipped into the box.
     :param size: largest change of each coordinate in one step (p,).
+    :param damping: of the first step; the least one for problems that are nearly linear.
+    :param least_gain: see :data:`LEAST_GAIN`.
     """
     point = np.clip(start, lower, upper)
-    here, damping, idle = equations(point), FIRST_DAMPING, 0
+    here, idle = equations(point), 0
     if not (np.isfinite(here.cost) and np.all(np.isfinite(here.gradient))):
         return BoxMinimum(point, here.cost, SolverStatus.DIVERGED, 0)
     for iteration in range(1, iterations + 1):
@@ -82,7 +86,7 @@ def minimise(
                 return BoxMinimum(point, here.cost, status, iteration)
             continue
         gain = (here.cost - there.cost) / max(abs(here.cost), 1e-300)
-        idle = idle + 1 if gain < LEAST_GAIN else 0
+        idle = idle + 1 if gain < least_gain else 0
         point, here = trial, there
         damping = max(damping / FACTOR, LEAST_DAMPING)
         if idle == 2:

@@ -327,7 +327,7 @@ def _provenance(value: Any, what: str) -> Provenance:
         minima=_minima(data.get("minima"), f"{what}: minima"),
         convergence=_pairs(data.get("convergence"), f"{what}: convergence"),
         estimates=convert(data["estimates"], dict[str, Estimate], f"{what}: estimates", ParameterFileError)
-        if "estimates" in data
+        if data.get("estimates") is not None
         else None,
     )
 

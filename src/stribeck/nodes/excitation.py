@@ -36,7 +36,7 @@ from stribeck.nodes.recording import OFFERS_PERIOD, Hearing, contract_topics
 from stribeck.nodes.recording import TELEMETRY as TELEMETRY_TOPICS
 from stribeck.session.bags import Outcome
 from stribeck.session.directive import Directive
-from stribeck.session.limits import Joint
+from stribeck.session.limits import SessionJoint
 
 PROGRESS_PERIOD = 0.2
 TELEMETRY_PERIOD = 0.05
@@ -119,7 +119,7 @@ class ExcitationNode(ServiceNode):
         for handle in handles:
             self.destroy_publisher(handle)
 
-    def _commander_of(self, values: Mapping[str, Any], joints: tuple[Joint, ...]) -> Commander:
+    def _commander_of(self, values: Mapping[str, Any], joints: tuple[SessionJoint, ...]) -> Commander:
         """The commander that the parameters name.
 
         :raises MissingDependencyError: if it needs what is not installed.

@@ -15,7 +15,7 @@ from stribeck.io.actuators import load_actuator
 from stribeck.servo.record_config import read_record_config
 from stribeck.session.bags import BenchJoint
 from stribeck.session.config import JOINT_KEYS, SessionConfig, session_config
-from stribeck.session.limits import Joint, check_plays, extent, followed
+from stribeck.session.limits import SessionJoint, check_plays, extent, followed
 
 RATE = 200.0
 """Goals per second, where nobody says [Hz]."""
@@ -155,7 +155,7 @@ def _check_gains(found: Excitation, commander: str, gain_node: str) -> None:
         )
 
 
-def _followed(trajectory: Trajectory, joints: Sequence[Joint]) -> list[Trajectory]:
+def _followed(trajectory: Trajectory, joints: Sequence[SessionJoint]) -> list[Trajectory]:
     """What joints follow: one trajectory for all, or one for each."""
     if not trajectory.joint_goals:
         return [trajectory]

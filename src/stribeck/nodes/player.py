@@ -22,7 +22,7 @@ from stribeck.servo.record import hanging_warnings
 from stribeck.servo.sample_messages import ENCODERS
 from stribeck.session.bags import Outcome, SessionBags
 from stribeck.session.directive import Directive
-from stribeck.session.joint_state_buffer import Known
+from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
 
 
@@ -72,7 +72,7 @@ class Player:
             releases_torque=commander.releases_torque,
             options=session.options,
         )
-        self.known = Known(len(session.joints))
+        self.known = JointStateBuffer(len(session.joints))
         self._writer = None if topics is None else RunWriter[RawMessage](topics, lambda message: (message,))
         self._bags = SessionBags(
             excitation.output, excitation.joints, self._writer, excitation.supply_voltage, listener.announce

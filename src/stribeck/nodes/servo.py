@@ -21,7 +21,7 @@ from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.nodes.parameters import SERVO
 from stribeck.servo.bus import counters_of
 from stribeck.servo.config import DriverConfig
-from stribeck.servo.driver import Driver, Event, Sample
+from stribeck.servo.driver import Driver, DriverSample, Event
 from stribeck.servo.goals import JointGoals
 from stribeck.servo.record_config import read_servos
 from stribeck.servo.sample_messages import SampleMessages
@@ -131,7 +131,7 @@ class ServoNode(ServiceNode):
             self._trouble = f"torque is off: the cycle broke ({type(error).__name__}: {error})"
             self.get_logger().fatal(self._trouble)
 
-    def _take(self, sample: Sample) -> bool:
+    def _take(self, sample: DriverSample) -> bool:
         """Publish a sample, and say what happened."""
         for message in self._messages(sample):
             self._topics[message.topic].publish(message.data)
@@ -220,7 +220,7 @@ class Figures:
     def __init__(self, joints: Sequence[str]) -> None:
         self._joints = joints
         self._lock = threading.Lock()
-        self._sample: Sample | None = None
+        self._sample: DriverSample | None = None
         self._gaps = 0
         self._restart()
 
@@ -228,7 +228,7 @@ class Figures:
         self._since, self._cycles = steady(), 0
         self._longest = np.zeros(len(self._joints))
 
-    def take(self, sample: Sample) -> None:
+    def take(self, sample: DriverSample) -> None:
         """Take in a sample."""
         with self._lock:
             self._sample = sample

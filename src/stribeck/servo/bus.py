@@ -19,7 +19,7 @@ import numpy.typing as npt
 from stribeck.errors import ServoError
 from stribeck.servo.checks import (
     SIGNALS,
-    Report,
+    ConnectionReport,
     block_of,
     check_presence,
     check_rate,
@@ -29,7 +29,7 @@ from stribeck.servo.checks import (
 from stribeck.servo.link import Answer, Counters, Link
 from stribeck.servo.port import Port
 from stribeck.servo.registers import Register
-from stribeck.servo.remote import RemoteServo, Servo, error_words
+from stribeck.servo.remote import RemoteServo, ServoSpec, error_words
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -111,7 +111,9 @@ class Bus:
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too slow for ``rate``.
     """
 
-    def __init__(self, port: str, baud_rate: int, servos: Sequence[Servo], rate: float | None = None) -> None:
+    def __init__(
+        self, port: str, baud_rate: int, servos: Sequence[ServoSpec], rate: float | None = None
+    ) -> None:
         check_servos(servos, baud_rate)
         if rate is not None:
             check_rate(servos, baud_rate, rate)
@@ -138,7 +140,7 @@ class Bus:
 
     # Connecting.
 
-    def connect(self) -> Report:
+    def connect(self) -> ConnectionReport:
         """Open the port, find every servo, bring them, torque off, to known settings.
 
         :raises ServoError: if the port cannot be opened, or a servo is missing, another model, or cannot
@@ -147,7 +149,7 @@ class Bus:
         port = self.link.port
         port.openPort()
         try:
-            report = Report(low_latency=port.low_latency)
+            report = ConnectionReport(low_latency=port.low_latency)
             check_presence(self.link, self.servos, self.baud_rate)
             for index, servo in enumerate(self.servos):
                 remote = RemoteServo(self.link, servo)
@@ -262,7 +264,7 @@ class Bus:
         """
         RemoteServo(self.link, self.servos[index]).write("torque_enable", int(on), patient=False)
 
-    def torque_off(self) -> list[Servo]:
+    def torque_off(self) -> list[ServoSpec]:
         """Torque of all servos off: at once, and then confirmed by each as far as time allows.
 
         :return: the servos that did not confirm it.
@@ -335,7 +337,7 @@ class Bus:
             while self.link.ping(servo.identity, attempts=1) is None:
                 if time.monotonic() > until:
                     raise ServoError(f"{servo} does not come back after a reboot: check its power")
-        prepare(remote, Report())
+        prepare(remote, ConnectionReport())
         self._learn(index, remote)
         errors = remote.hardware_errors()
         if errors:
@@ -352,7 +354,7 @@ class Bus:
         state = self.state_of(index) if not self.errors[index] else None
         return state.errors or "an alert without a reason" if state else self.errors[index]
 
-    def _fields_of(self, servo: Servo) -> list[_Field]:
+    def _fields_of(self, servo: ServoSpec) -> list[_Field]:
         start = self._blocks[servo.identity].address
         fields = []
         for row, name in enumerate(SIGNALS.values()):
@@ -363,7 +365,7 @@ class Bus:
         return fields
 
 
-def without_watchdog(servos: Sequence[Servo]) -> str:
+def without_watchdog(servos: Sequence[ServoSpec]) -> str:
     """What a user must know of servos without a watchdog, in a sentence; empty if there are none."""
     named = [str(servo) for servo in servos if not servo.model.has_watchdog]
     if not named:

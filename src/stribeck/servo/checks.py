@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from stribeck.errors import ConfigError, ServoError
 from stribeck.servo.link import Block, Link
 from stribeck.servo.port import BITS_PER_BYTE
-from stribeck.servo.remote import RemoteServo, Servo
+from stribeck.servo.remote import RemoteServo, ServoSpec
 from stribeck.servo.tables import MODELS
 
 TURNAROUND = 50e-6
@@ -40,7 +40,7 @@ SIGNALS = {
 
 
 @dataclass
-class Report:
+class ConnectionReport:
     """What was found at connect.
 
     :param warnings: what the user should know before anything moves.
@@ -55,20 +55,20 @@ class Report:
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     refuse_recording: list[str] = field(default_factory=list)
-    without_watchdog: list[Servo] = field(default_factory=list)
+    without_watchdog: list[ServoSpec] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
     low_latency: bool = False
     cycle_time: float = 0.0
 
 
-def block_of(servo: Servo, names: Sequence[str]) -> Block:
+def block_of(servo: ServoSpec, names: Sequence[str]) -> Block:
     """The shortest part of a control table that holds those of the registers that the servo has."""
     registers = [servo.model.registers[name] for name in names if servo.has(name)]
     start = min(register.address for register in registers)
     return Block(start, max(register.address + register.size for register in registers) - start)
 
 
-def check_servos(servos: Sequence[Servo], baud_rate: int) -> None:
+def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
     """Refuse servos that cannot be on one bus.
 
     :raises ConfigError: for IDs that stand twice, protocols that mix, or a rate that a servo does not know.
@@ -86,7 +86,7 @@ def check_servos(servos: Sequence[Servo], baud_rate: int) -> None:
         servo.model.baud_value(baud_rate)
 
 
-def cycle_bytes(servos: Sequence[Servo]) -> int:
+def cycle_bytes(servos: Sequence[ServoSpec]) -> int:
     """Bytes on the wire in one cycle: goals out, question out, answers in."""
     count = len(servos)
     blocks = [block_of(servo, list(SIGNALS.values())) for servo in servos]
@@ -105,12 +105,12 @@ def cycle_bytes(servos: Sequence[Servo]) -> int:
     return len(goals) * write + sum(goals.values()) + ask + answers
 
 
-def cycle_time(servos: Sequence[Servo], baud_rate: int, return_delay: float = 0.0) -> float:
+def cycle_time(servos: Sequence[ServoSpec], baud_rate: int, return_delay: float = 0.0) -> float:
     """Time of one cycle on the wire [s] (see the module)."""
     return cycle_bytes(servos) * BITS_PER_BYTE / baud_rate + len(servos) * (return_delay + TURNAROUND)
 
 
-def check_rate(servos: Sequence[Servo], baud_rate: int, rate: float) -> None:
+def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None:
     """Refuse a baud rate that is too slow for a rate of cycles [Hz].
 
     :raises ConfigError: saying which would do.
@@ -130,7 +130,7 @@ def check_rate(servos: Sequence[Servo], baud_rate: int, rate: float) -> None:
     )
 
 
-def check_presence(link: Link, servos: Sequence[Servo], baud_rate: int) -> None:
+def check_presence(link: Link, servos: Sequence[ServoSpec], baud_rate: int) -> None:
     """Ping every servo.
 
     :raises ServoError: listing who is missing, who is another model, who was expected and found.
@@ -139,7 +139,7 @@ def check_presence(link: Link, servos: Sequence[Servo], baud_rate: int) -> None:
     for servo in servos:
         number = link.ping(servo.identity)
         if number == 0:
-            _make_talk(RemoteServo(link, servo), Report())
+            _make_talk(RemoteServo(link, servo), ConnectionReport())
             number = link.ping(servo.identity)
         if number is not None:
             found[servo.identity] = number
@@ -160,7 +160,7 @@ def check_presence(link: Link, servos: Sequence[Servo], baud_rate: int) -> None:
     )
 
 
-def prepare(remote: RemoteServo, report: Report) -> None:
+def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
     """Bring a servo, torque off, to the settings that a driver needs, and report what was found.
 
     :raises ServoError: if it does not answer or cannot be set so.
@@ -186,7 +186,7 @@ def prepare(remote: RemoteServo, report: Report) -> None:
         report.without_watchdog.append(servo)
 
 
-def _make_talk(remote: RemoteServo, report: Report) -> None:
+def _make_talk(remote: RemoteServo, report: ConnectionReport) -> None:
     """Make a servo acknowledge what it is told, also one that answers nothing but a ping."""
     servo, link = remote.servo, remote.link
     register = servo.model.register("status_return_level")
@@ -201,7 +201,7 @@ def _make_talk(remote: RemoteServo, report: Report) -> None:
     report.notes.append(f"status_return_level of {servo} set to {ANSWER_ALL}; its torque is off now")
 
 
-def _set_mode(remote: RemoteServo, report: Report) -> None:
+def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
     servo = remote.servo
     before = remote.adjust(servo.model.mode_register, servo.model.modes[servo.mode])
     if before is not None:
@@ -239,7 +239,7 @@ def _set_motion(remote: RemoteServo) -> None:
         remote.adjust("goal_current", limit)
 
 
-def _look_at_supply(remote: RemoteServo, report: Report) -> None:
+def _look_at_supply(remote: RemoteServo, report: ConnectionReport) -> None:
     servo, voltage = remote.servo, remote.value("present_input_voltage")
     if voltage > servo.model.rated_max:
         report.warnings.append(

@@ -28,7 +28,7 @@ from stribeck.core.joint_map import JointMap
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.actuators import actuator_names, load_actuator
-from stribeck.servo.remote import Servo
+from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
 
 
@@ -47,7 +47,7 @@ class JointConfig:
     """
 
     name: str
-    servo: Servo
+    servo: ServoSpec
     position_limits: tuple[float, float]
     joint_map: JointMap
     p_gain: int
@@ -188,7 +188,7 @@ def joint_config(name: str, data: Any, what: str) -> JointConfig:
     if not actuator and model.name in actuator_names():
         actuator = model.name
     current = found.get("goal_current")
-    servo = Servo(
+    servo = ServoSpec(
         identity=_whole(found["id"], f"{what}: id"),
         model=model,
         mode=strict.text(found.get("mode", "position"), f"{what}: mode", ConfigError),

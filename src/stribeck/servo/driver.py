@@ -20,24 +20,24 @@ import numpy.typing as npt
 
 from stribeck.errors import ConfigError, ServoError
 from stribeck.servo.bus import Bus, Reading, without_watchdog
-from stribeck.servo.checks import Report
+from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.link import Counters
 from stribeck.servo.port import PortLostError
-from stribeck.servo.remote import Servo
-from stribeck.servo.safety import Envelope, Watch
+from stribeck.servo.remote import ServoSpec
+from stribeck.servo.safety import Envelope, SafetyMonitor
 from stribeck.servo.sample import (
+    DriverSample,
+    DriverState,
     Event,
+    JointReading,
     Kind,
-    Motion,
-    Sample,
-    State,
     goals_to_joints,
     goals_to_servos,
     motion_of,
 )
 
-__all__ = ["Driver", "Event", "Sample", "State"]
+__all__ = ["Driver", "DriverSample", "DriverState", "Event"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -73,14 +73,14 @@ class Driver:
         self.bus = Bus(
             config.port, config.baud_rate, [joint.servo for joint in config.joints], rate=config.rate
         )
-        self.state: State = "off"
+        self.state: DriverState = "off"
         self.reason = ""
         count = len(config.joints)
         self._lock = threading.RLock()
         self._events: list[Event] = []
         self._command: tuple[FloatArray, float] | None = None
         self._energised = np.zeros(count, dtype=bool)
-        self._unconfirmed: list[Servo] = []
+        self._unconfirmed: list[ServoSpec] = []
         self._gains = np.array([joint.p_gain for joint in config.joints], dtype=np.float64)
         self._new_gains: FloatArray | None = None
         self._position = np.full(count, np.nan)
@@ -89,11 +89,11 @@ class Driver:
         self._noted = 0.0
         self._last_cycle = self._next_check = 0.0
         self._turn = 0
-        self._watch = Watch(self._envelope(), config.rate)
+        self._watch = SafetyMonitor(self._envelope(), config.rate)
 
     # From outside.
 
-    def connect(self) -> Report:
+    def connect(self) -> ConnectionReport:
         """Open the bus and check every servo; torque is off afterwards.
 
         :raises ServoError: if the port or a servo is not as expected.
@@ -103,7 +103,7 @@ class Driver:
             for index in range(len(self.joints)):
                 self.bus.set_gain(index, int(self._gains[index]))
             self._forget()
-            self._watch = Watch(self._envelope(), self.config.rate)
+            self._watch = SafetyMonitor(self._envelope(), self.config.rate)
             if report.errors:
                 texts = (f"servo {identity} reports {text}" for identity, text in report.errors.items())
                 self._fail("; ".join(texts))
@@ -223,7 +223,7 @@ class Driver:
         """Which servos stay energised when this program dies, in a sentence; empty for none."""
         return without_watchdog(self.bus.servos)
 
-    def run(self, each: Callable[[Sample], bool]) -> None:
+    def run(self, each: Callable[[DriverSample], bool]) -> None:
         """Cycles at the configured rate, until ``each`` says ``False``; what is late by a few cycles catches up."""
         period = 1.0 / self.config.rate
         due = time.monotonic()
@@ -234,7 +234,7 @@ class Driver:
                 due += late
             time.sleep(max(0.0, -late))
 
-    def cycle(self, now: float | None = None) -> Sample:
+    def cycle(self, now: float | None = None) -> DriverSample:
         """Send goals, read all servos, let go if something is wrong. Never raises for what the bus does.
 
         :param now: steady clock [s]; default: now.
@@ -285,7 +285,7 @@ class Driver:
         self._energised[index] = True  # if the next answer is lost, the servo may have obeyed
         self.bus.set_torque(index, True)
 
-    def _sample(self, now: float, reading: Reading | None, sent: FloatArray, sent_at: float) -> Sample:
+    def _sample(self, now: float, reading: Reading | None, sent: FloatArray, sent_at: float) -> DriverSample:
         """A reading in joint coordinates, after the watch has looked at it."""
         motion = motion_of(self.config.joints, reading, now)
         gap = self._note(now, motion)
@@ -293,7 +293,7 @@ class Driver:
             self._look(now, motion)
         self._last_cycle = now
         events, self._events = tuple(self._events), []
-        return Sample(
+        return DriverSample(
             **vars(motion),
             torque_enable=self._energised.astype(np.float64),
             p_gain=self._gains.copy(),
@@ -305,7 +305,7 @@ class Driver:
             events=events,
         )
 
-    def _note(self, now: float, motion: Motion) -> FloatArray:
+    def _note(self, now: float, motion: JointReading) -> FloatArray:
         """Remember who answered and where it was; how long each was silent before this sample [s], or 0.
 
         A servo is silent while it is asked and does not answer. A cycle counts for no longer than it may
@@ -323,7 +323,7 @@ class Driver:
             self.counters.longest_gap = max(self.counters.longest_gap, float(known.max()))
         return np.where(since > GAP_CYCLES / self.config.rate, since, 0.0)
 
-    def _look(self, now: float, motion: Motion) -> None:
+    def _look(self, now: float, motion: JointReading) -> None:
         """Let go if a sample says so, or a servo is not as it was left."""
         problem = self._watch.problem(motion, self._silent_for, self.bus.errors, self._energised)
         # After a silence of ours any servo may have stopped; otherwise they are looked at one after the other.
@@ -359,7 +359,7 @@ class Driver:
                 return f"joint {self.joints[index]!r}: {texts.pop()}"
         return None
 
-    def _let_go(self) -> list[Servo]:
+    def _let_go(self) -> list[ServoSpec]:
         """Torque off; the servos that did not confirm it, which are asked again in every cycle."""
         self._unconfirmed = self.bus.torque_off()
         silent = {servo.identity for servo in self._unconfirmed}
@@ -374,7 +374,7 @@ class Driver:
             return
         self.state, self._command = "fault", None
         was_on = [joint.servo for joint, on in zip(self.config.joints, self._energised, strict=True) if on]
-        left: list[Servo] = []
+        left: list[ServoSpec] = []
         if not lost:
             try:
                 left = self._let_go()
@@ -386,7 +386,7 @@ class Driver:
         self.reason = reason + (self._fate(left) if was_on else "")
         self._say("fault", self.reason)
 
-    def _fate(self, left: Sequence[Servo]) -> str:
+    def _fate(self, left: Sequence[ServoSpec]) -> str:
         """What becomes of servos that could not be told to let go."""
         if not left:
             return "; torque is off"
@@ -410,7 +410,7 @@ class Driver:
         if not motion.valid.all():
             silent = [name for name, valid in zip(self.joints, motion.valid, strict=True) if not valid]
             raise ServoError(f"torque stays off: no answer from the servo of {', '.join(silent)}")
-        watch = Watch(self._watch.envelope, rate=1.0)  # at once
+        watch = SafetyMonitor(self._watch.envelope, rate=1.0)  # at once
         everyone = np.ones(len(self.joints), dtype=bool)
         problem = watch.problem(motion, np.zeros(len(self.joints)), self.bus.errors, everyone)
         if problem is not None:

@@ -375,7 +375,7 @@ class Link:
         return b"" if start < 0 else data[start:]
 
     def _parse(self, packet: Sequence[int]) -> tuple[int, int, bytes]:
-        """Servo, error byte and data of a status packet that the library found to be good."""
+        """ServoSpec, error byte and data of a status packet that the library found to be good."""
         if self.protocol == 1.0:
             return packet[2], packet[4], bytes(packet[5 : max(5, 3 + packet[3])])
         length = packet[5] | packet[6] << 8

@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 from stribeck.io.messages import BENCH, DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
 from stribeck.io.run_writer import RunWriter
-from stribeck.servo.driver import Driver, Sample
+from stribeck.servo.driver import Driver, DriverSample
 from stribeck.servo.record_config import RecordConfig
 from stribeck.servo.sample_messages import SampleMessages
 from stribeck.session.bags import Outcome, SessionBags
 from stribeck.session.directive import Directive
-from stribeck.session.joint_state_buffer import Known
+from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
 
-__all__ = ["Outcome", "Recording", "hanging_warnings"]
+__all__ = ["Outcome", "SessionRecorder", "hanging_warnings"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -29,7 +29,7 @@ HANGING = 0.2
 """A pendulum that hangs further than this [rad] from zero, more than friction holds it, has a wrong zero."""
 
 
-class Recording:
+class SessionRecorder:
     """Plays a session through a driver and records every run.
 
     :param config: what to record.
@@ -49,7 +49,7 @@ class Recording:
         session = config.session
         self.config, self.driver, self.tell, self.show = config, driver, tell, show
         self.session = Session(session.plays, session.joints, releases_torque=True, options=session.options)
-        self._known = Known(len(session.joints))
+        self._known = JointStateBuffer(len(session.joints))
         self._kp = math.nan
         self._interrupts = 0
 
@@ -57,7 +57,7 @@ class Recording:
         """The user wants it to end: softly the first time, at once the second time. For signal handlers."""
         self._interrupts += 1
 
-    def look(self) -> Sample:
+    def look(self) -> DriverSample:
         """Read all servos once, torque off: who is there, where, at what supply."""
         for _ in range(5):  # a packet may get lost
             sample = self.driver.cycle()
@@ -84,7 +84,7 @@ class Recording:
             bags.close()
         return bags.outcome(user=self._interrupts > 0)
 
-    def _loop(self, bags: SessionBags, writer: RunWriter[Sample], messages: SampleMessages) -> None:
+    def _loop(self, bags: SessionBags, writer: RunWriter[DriverSample], messages: SampleMessages) -> None:
         period = 1.0 / self.config.driver.rate
         due = time.monotonic()
         while True:
@@ -103,7 +103,7 @@ class Recording:
             due = max(due + period, late - (late - due) % period)
             time.sleep(max(0.0, due - late))
 
-    def _cycle(self, directive: Directive, now: float) -> Sample:
+    def _cycle(self, directive: Directive, now: float) -> DriverSample:
         """Send goals, read the servos, and look whether the session may go on."""
         if directive.kp != self._kp:
             self.driver.set_gain(directive.kp)

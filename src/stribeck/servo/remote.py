@@ -40,7 +40,7 @@ REFUSALS_1 = {
 
 
 @dataclass(frozen=True)
-class Servo:
+class ServoSpec:
     """A servo that is expected on the bus.
 
     :param identity: ID on the bus.
@@ -92,7 +92,7 @@ class RemoteServo:
     """Registers of a servo by name, as numbers of counts. For use while nothing moves: it waits and retries."""
 
     link: Link
-    servo: Servo
+    servo: ServoSpec
 
     def read(self, name: str) -> int:
         """What a register holds.

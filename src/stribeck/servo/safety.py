@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.servo.sample import Motion
+from stribeck.servo.sample import JointReading
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -37,7 +37,7 @@ class Envelope:
     silence: float
 
 
-class Watch:
+class SafetyMonitor:
     """Looks at every sample; keeps count of how often in a row something was wrong.
 
     :param rate: samples in a second [Hz].
@@ -53,7 +53,7 @@ class Watch:
         self._counts.clear()
 
     def problem(
-        self, motion: Motion, silent_for: FloatArray, errors: Sequence[str], energised: BoolArray
+        self, motion: JointReading, silent_for: FloatArray, errors: Sequence[str], energised: BoolArray
     ) -> str | None:
         """Why torque must go off, in words, or ``None``.
 
@@ -77,7 +77,7 @@ class Watch:
                     return f"joint {name!r}: {text}"
         return None
 
-    def _findings(self, index: int, motion: Motion, errors: str) -> dict[str, str]:
+    def _findings(self, index: int, motion: JointReading, errors: str) -> dict[str, str]:
         """What is wrong with a sample, by kind; empty texts where nothing is."""
         envelope = self.envelope
         position, voltage = float(motion.position[index]), float(motion.voltage[index])

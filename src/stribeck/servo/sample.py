@@ -14,7 +14,7 @@ from stribeck.servo.config import JointConfig
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-State = Literal["off", "on", "fault"]
+DriverState = Literal["off", "on", "fault"]
 Kind = Literal["fault", "warning", "info"]
 
 TELEMETRY = ("pwm", "voltage", "temperature", "current", "load", "torque_enable", "p_gain", "gap")
@@ -36,7 +36,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Motion:
+class JointReading:
     """Measurements of one cycle in joint coordinates, SI; an entry for each joint, NaN where there is none.
 
     :param stamp: when the servos were read, steady clock [s]: the median of :attr:`times`.
@@ -66,7 +66,7 @@ class Motion:
 
 
 @dataclass(frozen=True)
-class Sample(Motion):
+class DriverSample(JointReading):
     """One cycle of a driver.
 
     :param torque_enable: 1 energised, 0 not.
@@ -84,7 +84,7 @@ class Sample(Motion):
     gap: FloatArray
     goal: FloatArray
     goal_stamp: float
-    state: State
+    state: DriverState
     reason: str
     events: tuple[Event, ...]
 
@@ -94,19 +94,19 @@ class Sample(Motion):
         return {name: getattr(self, name) for name in TELEMETRY}
 
 
-def motion_of(joints: Sequence[JointConfig], reading: Reading | None, now: float) -> Motion:
+def motion_of(joints: Sequence[JointConfig], reading: Reading | None, now: float) -> JointReading:
     """A reading in joint coordinates; nothing but NaN where there is none.
 
     :param now: stamp where nobody answered [s].
     """
     nothing = np.full(len(joints), np.nan)
     if reading is None:
-        return Motion(now, nothing, np.zeros(len(joints), dtype=bool), *[nothing] * 8)
+        return JointReading(now, nothing, np.zeros(len(joints), dtype=bool), *[nothing] * 8)
     maps = [joint.joint_map for joint in joints]
     sign = np.array([m.sign for m in maps])
     constants = [joint.torque_constant for joint in joints]
     valid = reading.valid
-    return Motion(
+    return JointReading(
         stamp=float(np.median(reading.time[valid])) if valid.any() else now,
         times=reading.time,
         valid=valid,

@@ -19,7 +19,7 @@ from stribeck.io.messages import (
     joint_state,
     warm_up,
 )
-from stribeck.servo.sample import TELEMETRY, Sample
+from stribeck.servo.sample import TELEMETRY, DriverSample
 
 ENCODERS = {DYNAMIC_JOINT_STATES: dynamic_joint_state, SERVO_STATUS: diagnostic_array}
 """Topics of telemetry, and who makes their messages."""
@@ -62,7 +62,7 @@ class SampleMessages:
         """A steady time [s] on the wall clock [ns]."""
         return self.offset + round(steady * 1e9)
 
-    def __call__(self, sample: Sample) -> Iterator[RawMessage]:
+    def __call__(self, sample: DriverSample) -> Iterator[RawMessage]:
         """Goals as sent, then states and telemetry."""
         sent = np.flatnonzero(np.isfinite(sample.goal) & self._followers)
         if sent.size:

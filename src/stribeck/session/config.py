@@ -32,7 +32,7 @@ from stribeck.errors import ConfigError, RecordingError
 from stribeck.io import strict
 from stribeck.io.excitation_file import read_excitation_file
 from stribeck.session.directive import SessionOptions
-from stribeck.session.limits import Joint, Limits, Play, plays_of
+from stribeck.session.limits import Limits, Play, SessionJoint, plays_of
 
 JOINT_KEYS = ("limits", "bench", "center", "scale")
 """Keys of a joint that are read here alone; ``position_limits`` is shared with the driver."""
@@ -51,7 +51,7 @@ class SessionConfig:
     """
 
     plays: tuple[Play, ...]
-    joints: tuple[Joint, ...]
+    joints: tuple[SessionJoint, ...]
     benches: tuple[Pendulum, ...]
     options: SessionOptions
 
@@ -108,7 +108,7 @@ def position_limits(value: Any, what: str) -> tuple[float, float]:
     return _limit(value[0], what), _limit(value[1], what)
 
 
-def _joint(name: str, data: Mapping[str, Any], what: str) -> Joint:
+def _joint(name: str, data: Mapping[str, Any], what: str) -> SessionJoint:
     limits = strict.mapping(data["limits"], f"{what}: limits", ConfigError)
     strict.check_keys(limits, LIMIT_KEYS[:2], LIMIT_KEYS[2:], f"{what}: limits", ConfigError)
     lower, upper = position_limits(data["position_limits"], f"{what}: position_limits")
@@ -117,7 +117,7 @@ def _joint(name: str, data: Mapping[str, Any], what: str) -> Joint:
         found = Limits(lower, upper, **numbers)
     except ConfigError as error:
         raise ConfigError(f"{what}: {error}") from None
-    return Joint(
+    return SessionJoint(
         name,
         found,
         strict.number(data.get("center", 0.0), f"{what}: center", ConfigError),
