@@ -10,7 +10,7 @@ from stribeck.cli.parser import build_parser
 
 project = "Stribeck"
 author = "The Stribeck maintainers"
-copyright = author  # noqa: A001 - Sphinx's own name
+copyright = author
 version = release = stribeck.__version__
 
 extensions = [
