@@ -6,8 +6,7 @@ import gc
 import math
 import signal
 import sys
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, TypeVar
 
 import rclpy
@@ -22,9 +21,8 @@ from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSPolicyKind, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.signals import SignalHandlerOptions
 
@@ -32,6 +30,7 @@ from stribeck.errors import ConfigError, StribeckError
 from stribeck.nodes.declaration import NodeParameters, Spec
 from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.parameters import ALL_NAMES
+from stribeck.nodes.qos import quiet_events
 from stribeck.nodes.sections import check_sections, parameter_files
 from stribeck.nodes.transport import avoid_shared_memory
 
@@ -379,32 +378,6 @@ class ServiceNode(LifecycleNode, Generic[P]):
         self.get_logger().error(f"{type(error).__name__}: {error}", throttle_duration_sec=5.0)
 
 
-def has_best_effort_publisher(node: Node, topic: str) -> bool:
-    """Whether a topic has a known best-effort publisher, which no reliable subscription receives."""
-    publishers = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
-    return any(one.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for one in publishers)
-
-
-def best_effort(depth: int) -> QoSProfile:
-    """QoS of a subscription to measurements: best effort, which receives from every publisher, reliable or not.
-
-    A lost message is not worth a retransmission: the next one comes soon, and time-outs detect if none does.
-    """
-    return QoSProfile(depth=depth, reliability=ReliabilityPolicy.BEST_EFFORT)
-
-
-def latched(depth: int = 1) -> QoSProfile:
-    """QoS of a topic whose last messages reach subscribers that join later."""
-    return QoSProfile(depth=depth, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-
-
-def quiet_events() -> Any:
-    """Event callbacks for a subscription of a hot loop: none, because their conditions would wake the executor."""
-    from rclpy.event_handler import SubscriptionEventCallbacks
-
-    return SubscriptionEventCallbacks(use_default_callbacks=False)
-
-
 def _descriptor(spec: Spec) -> ParameterDescriptor:
     text = spec.description + (f" ({', '.join(c for c in spec.choices if c)})" if spec.choices else "")
     descriptor = ParameterDescriptor(name=spec.name, description=text)
@@ -459,8 +432,3 @@ def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> 
         executor.shutdown()
         rclpy.try_shutdown()
     return 0 if stopping else node.exit_code or 0
-
-
-def steady() -> float:
-    """Time on the steady clock [s]."""
-    return time.monotonic()
