@@ -161,6 +161,7 @@ def _summary(
             fit: {name: _errors(calibration, data) for name, data in sets.items()}
             for fit, calibration in found.items()
         },
+        "status": {fit: calibration.estimate.status.value for fit, calibration in found.items()},
         "blunders": _blunders(best, sets),
         "terms": _terms(best),
         "undetermined": [
@@ -254,7 +255,7 @@ def _write(
     }
     write_calibration(path, robot.name, list(found)[-1], best, provenance)
     written = [path]
-    if read_calibration(robot).nominal.get("urdf"):
+    if read_calibration(robot).nominal.urdf:
         urdf = robot.find_urdf(arguments.data)
         if urdf is not None:
             written.append(path.with_name(f"{urdf.stem}_calibrated.urdf"))
@@ -264,7 +265,7 @@ def _write(
 
 def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, data: PointData) -> None:
     """A calibrated URDF. It has no place for gains and deflections: the geometry is fitted without them."""
-    from stribeck.kinematics.urdf import write_calibrated_urdf  # Pinocchio only where a URDF is written
+    from stribeck.kinematics.urdf import write_calibrated_urdf
 
     model = best.model
     plain = calibrate(model.chain, model.markers, data, fits=[fit], extra=(), gravity=model.gravity)[fit]

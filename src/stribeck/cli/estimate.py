@@ -17,18 +17,19 @@ from tqdm import tqdm
 from stribeck.cli.inputs import warn
 from stribeck.cli.table import print_table
 from stribeck.errors import OutputError
+from stribeck.estimates.estimate import estimates_to_json
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.multibody.drives import drives
-from stribeck.multibody.dynamics import State
-from stribeck.multibody.estimation import Estimate, Estimator, Simulator
+from stribeck.multibody.dynamics import BodyState
+from stribeck.multibody.estimation import MechanismEstimate, MechanismEstimator, Simulator
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.model_file import Model, read_model
+from stribeck.multibody.model_file import MechanismModel, read_model
 from stribeck.multibody.parameter_file import (
     MechanismParameters,
     read_mechanism_parameters,
     write_mechanism_parameters,
 )
-from stribeck.multibody.problem import Point, Problem, Run
+from stribeck.multibody.problem import EstimationProblem, GridRun, Point
 from stribeck.multibody.recordings import on_grid, read_recordings
 from stribeck.multibody.shooting import Shooting
 
@@ -46,15 +47,16 @@ def run(arguments: argparse.Namespace) -> int:
     others = [on_grid(r, mechanism, step) for r in read_recordings(arguments.validate or [], model, warn)]
     steps = sum(len(one.path) for one in fitted)
     _say(arguments, f"{len(fitted)} runs, {steps} steps of {step:g} s: compiling takes half a minute")
-    estimator = Estimator(mechanism, fitted, step, model.settings.ratio)
+    estimator = MechanismEstimator(mechanism, fitted, step, model.settings.ratio)
     ready = time.perf_counter()
     with tqdm(desc="iterations", unit="", disable=arguments.quiet, leave=False) as bar:
         found = estimator.estimate(lambda ratio, cost: _show(bar, ratio, cost))
     searched = time.perf_counter()
     _say(arguments, f"{len(found.solution.history)} iterations in {searched - ready:.0f} s; simulating")
     if not found.solution.converged:
-        where = "ended at a kink of dry friction" if found.solution.kink else "did not converge"
-        warn(f"the search {where}: judge the errors, try other starting values or a smaller ratio")
+        warn(
+            f"the search {found.solution.status.words}: judge the errors, try other starting values or a smaller ratio"
+        )
     simulator = Simulator(found.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
     summary = _summary(model, found, estimator, simulator, fitted, others)
     summary |= {
@@ -72,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _model(arguments: argparse.Namespace) -> Model:
+def _model(arguments: argparse.Namespace) -> MechanismModel:
     model = read_model(arguments.model)
     settings = model.settings
     if arguments.step is not None:
@@ -98,7 +100,7 @@ def _say(arguments: argparse.Namespace, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _check_outputs(arguments: argparse.Namespace, model: Model) -> None:
+def _check_outputs(arguments: argparse.Namespace, model: MechanismModel) -> None:
     inputs = {path.resolve() for path in (*arguments.data, *(arguments.validate or []), model.path)}
     for path in (arguments.output, arguments.json):
         if path is not None:
@@ -108,30 +110,32 @@ def _check_outputs(arguments: argparse.Namespace, model: Model) -> None:
 
 
 def _summary(
-    model: Model,
-    found: Estimate,
-    estimator: Estimator,
+    model: MechanismModel,
+    found: MechanismEstimate,
+    estimator: MechanismEstimator,
     simulator: Simulator,
-    fitted: Sequence[Run],
-    others: Sequence[Run],
+    fitted: Sequence[GridRun],
+    others: Sequence[GridRun],
 ) -> dict[str, Any]:
     """The object of ``--json``."""
     chi, known = found.solution.point.chi, found.sensitivity
-    states = [State(found.solution.point.q[k], found.solution.point.v[k]) for k in estimator.starts]
+    states = [BodyState(found.solution.point.q[k], found.solution.point.v[k]) for k in estimator.starts]
     return {
         "schema": SCHEMA,
         "model": model.mechanism.name,
         "step": model.settings.step,
         "ratio": model.settings.ratio,
         "regularization": vars(model.mechanism.regularization),
+        "status": found.solution.status.value,
         "converged": found.solution.converged,
         "kink": found.solution.kink,
         "iterations": len(found.solution.history),
         "cost": found.solution.cost,
         "parameters": found.mechanism.parameters.values(),
+        "estimates": estimates_to_json(found.estimates),
         "intervals": {name: list(ends) for name, ends in known.intervals.items()},
         "identifiable": list(known.identifiable),
-        "motors": drives(found),
+        "motors": {name: estimates_to_json(own) for name, own in drives(found).items()},
         "not_told": list(known.directions),
         "at_bounds": dict(known.at_bounds),
         "correlation_seconds": known.correlation_steps * model.settings.step,
@@ -152,7 +156,7 @@ def _summary(
 
 
 def _shooting(
-    arguments: argparse.Namespace, model: Model, fitted: Sequence[Run], simulator: Simulator
+    arguments: argparse.Namespace, model: MechanismModel, fitted: Sequence[GridRun], simulator: Simulator
 ) -> dict[str, Any]:
     search = Shooting(model.mechanism, fitted, model.settings.step)
     names = model.mechanism.parameters.free_names
@@ -173,21 +177,18 @@ def _shooting(
     }
 
 
-def _write(arguments: argparse.Namespace, model: Model, found: Estimate, summary: dict[str, Any]) -> None:
+def _write(
+    arguments: argparse.Namespace, model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]
+) -> None:
     if arguments.output is not None:
         provenance = {
             "data": [str(path) for path in arguments.data],
             "step": model.settings.step,
             "ratio": model.settings.ratio,
+            "status": found.solution.status.value,
         }
-        content = MechanismParameters(
-            model.mechanism.name,
-            found.mechanism.parameters.values(),
-            found.sensitivity.intervals,
-            found.sensitivity.identifiable,
-            provenance,
-        )
-        write_mechanism_parameters(arguments.output, content, found.mechanism.parameters)
+        content = MechanismParameters(model.mechanism.name, found.estimates, provenance)
+        write_mechanism_parameters(arguments.output, content)
     if arguments.json is not None:
         write_atomically(arguments.json, json.dumps(_finite(summary), indent=1, allow_nan=False) + "\n")
 
@@ -203,12 +204,12 @@ def _finite(value: Any) -> Any:
 
 def _draw(
     folder: Path,
-    model: Model,
-    found: Estimate,
-    estimator: Estimator,
+    model: MechanismModel,
+    found: MechanismEstimate,
+    estimator: MechanismEstimator,
     simulator: Simulator,
-    fitted: Sequence[Run],
-    others: Sequence[Run],
+    fitted: Sequence[GridRun],
+    others: Sequence[GridRun],
 ) -> None:
     from stribeck.report.estimate_figures import Drawn, draw_convergence, draw_signals
 
@@ -243,7 +244,7 @@ def _draw(
     draw_convergence(folder / "convergence.png", found.solution.history)
 
 
-def _predicted(problem: Problem, point: Point, run: Run) -> Array:
+def _predicted(problem: EstimationProblem, point: Point, run: GridRun) -> Array:
     """Signals of a trajectory at all steps (N, ns), sampled or not; angles as the recorded ones turn."""
     everywhere = run.samples._replace(
         value=run.path, place=np.zeros_like(run.path), count=np.ones_like(run.path)
@@ -251,33 +252,24 @@ def _predicted(problem: Problem, point: Point, run: Run) -> Array:
     return np.asarray(run.path + problem.signals(point, everywhere))
 
 
-def _print(model: Model, found: Estimate, summary: dict[str, Any]) -> None:
-    known = found.sensitivity
+def _print(model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]) -> None:
     print(f"{model.title}: {summary['iterations']} iterations, {summary['search_seconds']:.1f} s")
     rows = []
     for parameter in found.mechanism.parameters.free:
-        low, high = known.intervals.get(parameter.name, (float("nan"),) * 2)
-        said = known.at_bounds.get(parameter.name)
-        said = (
-            f"at its {said} bound"
-            if said
-            else ""
-            if parameter.name in known.identifiable
-            else "not identifiable"
-        )
+        estimate = found.estimates[parameter.name]
+        low, high = estimate.interval or (float("nan"),) * 2
+        status = "" if estimate.status == "determined" else estimate.status
         rows.append(
-            [parameter.name, f"{parameter.value:.5g}", f"{low:.5g}", f"{high:.5g}", parameter.unit, said]
+            [parameter.name, f"{parameter.value:.5g}", f"{low:.5g}", f"{high:.5g}", parameter.unit, status]
         )
     print_table(["parameter", "value", "from", "to", "unit", ""], rows, left=1)
-    for direction in known.directions:
-        print(f"the samples cannot tell: {direction}")
-    for name, told in summary["motors"].items():
-        for (what, one), unit in zip(told.items(), ("N m/V", "N m s/rad"), strict=True):
-            known_to = one["interval"]
-            told_to = (
-                f"from {known_to[0]:.5g} to {known_to[1]:.5g}" if known_to else "not told by the samples"
-            )
-            print(f"{name}: {what.replace('_', ' ')} {one['value']:.5g} {unit}, {told_to}")
+    for direction in found.sensitivity.directions:
+        print(f"not determined by the samples: {direction}")
+    for name, quantities in drives(found).items():
+        for quantity, one in quantities.items():
+            ends = one.interval
+            interval = f"from {ends[0]:.5g} to {ends[1]:.5g}" if ends else "not determined by the samples"
+            print(f"{name}: {quantity.replace('_', ' ')} {one.value:.5g} {one.unit}, {interval}")
     rows = [
         [part, entry["run"], name, f"{error['rmse']:.4g}", f"{100 * error['rel']:.2f}"]
         for part, entries in summary["errors"].items()

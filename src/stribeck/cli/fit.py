@@ -238,19 +238,12 @@ def print_result(result: FitResult) -> None:
     )
     uncertainty = result.uncertainty
     rows = []
-    for parameter in result.parameters:
-        interval, note = "", ""
-        if not parameter.free:
-            note = "fixed"
-        elif uncertainty is not None:
-            if parameter.name in uncertainty.intervals:
-                lower, upper = uncertainty.intervals[parameter.name]
-                interval = f"± {0.5 * (upper - lower):.2g}"
-            if parameter.name in uncertainty.at_bounds:
-                note = f"at its {uncertainty.at_bounds[parameter.name]} bound"
-            elif parameter.name in uncertainty.not_determined:
-                note = "loosely" if interval else "not determined"
-        rows.append([parameter.name, parameter.unit, f"{parameter.value:.5g}", interval, note])
+    for name, one in result.estimates.items():
+        interval = "" if one.interval is None else f"± {0.5 * (one.interval[1] - one.interval[0]):.2g}"
+        note = {"determined": "", "at bound": f"at its {one.side} bound"}.get(one.status, one.status)
+        if one.status != "fixed" and uncertainty is None:
+            note = ""
+        rows.append([name, one.unit, f"{one.value:.5g}", interval, note])
     print_table(["parameter", "unit", "value", "95 %", ""], rows, left=2)
     if uncertainty is not None:
         print("\nWhat these data cannot tell:" if uncertainty.statements else "")

@@ -20,12 +20,11 @@ from stribeck.bayes.arm import ArmDraws, Posterior, infer, zero_shot
 from stribeck.bayes.arm_measures import measures, nominal_of, torques_of
 from stribeck.bayes.diagnostics import Summary, summarise, write_netcdf
 from stribeck.bayes.few_data import few_data
-from stribeck.bayes.knowledge import Datasheet, prior_named, reach_of, read_table
+from stribeck.bayes.knowledge import Datasheet, prior_named, reach_of, read_table, total_mass
 from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior, torque_posterior
 from stribeck.bayes.measures import total_variation
 from stribeck.bayes.network import inertia_base, inertia_regressor, link_frames
 from stribeck.bayes.prior import ArmPrior
-from stribeck.bayes.robots import total_mass
 from stribeck.cli.posterior import Array, Watch, print_summary
 from stribeck.cli.table import print_table
 from stribeck.dynamics.base_parameters import BaseParameters

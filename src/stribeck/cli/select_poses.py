@@ -13,7 +13,7 @@ import numpy.typing as npt
 from stribeck.io.files import write_atomically
 from stribeck.kinematics.alignment import align
 from stribeck.kinematics.chain import SerialChain
-from stribeck.kinematics.config import CalibrationConfig
+from stribeck.kinematics.config import UNITS, CalibrationConfig
 from stribeck.kinematics.data import (
     JOINTS,
     MeasuredPoses,
@@ -45,7 +45,7 @@ def select_poses(arguments: argparse.Namespace, config: CalibrationConfig, chain
     chosen = [rows[i - len(measured)] for i in choice.chosen]
     path = result_path(arguments.output, CHOSEN)
     if path is not None:
-        scales = np.array(config.joints.scales(len(chain.names)))
+        scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
         lines = [" ".join(f"{x:.9g}" for x in positions[i - len(measured)] / scales) for i in choice.chosen]
         write_atomically(path, "\n".join(lines) + "\n")
     if arguments.json is not None:
@@ -95,7 +95,8 @@ def _design(
     complete = False
     if arguments.data:
         files = find_sets(arguments.data, config, needed=[JOINTS])
-        complete = all(set(config.markers) <= set(found) for found in files) and bool(config.markers)
+        markers = set(config.data.markers)
+        complete = bool(markers) and all(markers <= set(found) for found in files)
     if not complete:
         return *_model(chain, config, np.eye(4), TOOL, ("a", "b", "c")), nothing
     found = read_poses(arguments.data, config, chain)

@@ -26,23 +26,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
-from msgspec.structs import force_setattr
+from msgspec import Meta
 
 from stribeck.errors import ConfigError
 from stribeck.io.robot_config import RobotConfig
-from stribeck.io.schema import Count, NotNegative, Positive, Schema, convert
-from stribeck.io.tables import UNITS
-
-__all__ = ["UNITS"]
+from stribeck.io.schema import Count, NotNegative, Positive, convert
+from stribeck.io.tables import UNITS as UNITS  # read by who scales the signals
 
 Index = Annotated[int, Meta(ge=0)]
 Rows = tuple[Index, Count]
 
 
-class SignalSource(Schema):
+@dataclass(frozen=True)
+class SignalSource:
     """Where a recording holds a signal.
 
     :param file: name of its file, where the signals of a run are in several files.
@@ -62,10 +61,11 @@ class SignalSource(Schema):
 
     def __post_init__(self) -> None:
         if self.column is not None:
-            force_setattr(self, "columns", (self.column, self.column + 1))
+            object.__setattr__(self, "columns", (self.column, self.column + 1))
 
 
-class RecordingFormat(Schema):
+@dataclass(frozen=True)
+class RecordingFormat:
     """How recordings of a machine are read.
 
     :param format: ``csv`` (text, with or without a header), ``mat`` or ``bag``.
@@ -110,7 +110,8 @@ class RecordingFormat(Schema):
                 raise ValueError(f"{name}: give the name of its variable")
 
 
-class FilterSettings(Schema):
+@dataclass(frozen=True)
+class FilterSettings:
     """A zero-phase Butterworth filter.
 
     :param order: order of one pass.
@@ -123,7 +124,8 @@ class FilterSettings(Schema):
     padding: Count | None = None
 
 
-class Protocol(Schema):
+@dataclass(frozen=True)
+class Protocol:
     """What is done to signals before they are fitted and scored.
 
     :param moving: rows above this speed of a joint count as moving [rad/s or m/s].
@@ -150,7 +152,8 @@ class Protocol(Schema):
     fit: Literal["moving", "every_row"] = "every_row"
 
 
-class Neighbourhood(Schema):
+@dataclass(frozen=True)
+class Neighbourhood:
     """How far a physically consistent solution may be from the URDF.
 
     :param mass: of each link, as a share of its mass.
@@ -163,7 +166,8 @@ class Neighbourhood(Schema):
     inertia: Positive = 5.0
 
 
-class IdentificationConfig(Schema):
+@dataclass(frozen=True)
+class IdentificationConfig:
     """The section ``identification`` of a machine.
 
     :param recording: how recordings are read.

@@ -49,26 +49,14 @@ class Source(Schema):
             raise ValueError(f"{', '.join(map(repr, surplus))} cannot stand beside {fitting[-1]}")
 
     def samples(self, message: Any) -> Iterator[tuple[str, float]]:
-        """Joint names and values in a message; telemetry that a driver does not know yet, NaN, is skipped."""
+        """Joint names and values in a message; NaN of an interface, which a driver does not know yet, is skipped."""
         if self.interface:
-            yield from ((name, value) for name, value in self._interface_samples(message) if value == value)
+            yield from interface_samples(message, self.interface)
             return
         names = self.order or _field(message, self.names)
         values = _field(message, self.values)
         for name, value in zip(names, values, strict=False):
             yield name, float(value)
-
-    def _interface_samples(self, message: Any) -> Iterator[tuple[str, float]]:
-        if hasattr(message, "interface_values"):
-            for name, found in zip(message.joint_names, message.interface_values, strict=False):
-                for interface, value in zip(found.interface_names, found.values, strict=False):
-                    if interface == self.interface:
-                        yield name, float(value)
-            return
-        for status in message.status:
-            for pair in status.values:
-                if pair.key == self.interface:
-                    yield status.name, _float_or_nan(pair.value)
 
 
 Sources = Source | tuple[Source, ...]
@@ -121,3 +109,23 @@ def _float_or_nan(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+def interface_samples(message: Any, interface: str) -> Iterator[tuple[str, float]]:
+    """Joint names and values of one interface in a DynamicJointState or a DiagnosticArray; NaN is skipped."""
+    found: Iterator[tuple[str, float]]
+    if hasattr(message, "interface_values"):
+        found = (
+            (joint, float(value))
+            for joint, interfaces in zip(message.joint_names, message.interface_values, strict=False)
+            for name, value in zip(interfaces.interface_names, interfaces.values, strict=False)
+            if name == interface
+        )
+    else:
+        found = (
+            (status.name, _float_or_nan(pair.value))
+            for status in message.status
+            for pair in status.values
+            if pair.key == interface
+        )
+    return ((joint, value) for joint, value in found if not math.isnan(value))
