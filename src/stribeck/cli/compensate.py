@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from stribeck.io.bag import decode
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.messages import JOINT_STATES
 from stribeck.io.storage import BagContent, read_messages
-from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, Value, complete, joint_table, read_yaml
+from stribeck.nodes.parameters import CompensationParameters
 from stribeck.nodes.replay import Replay, replay
 from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of, learning_of
 
@@ -41,17 +42,16 @@ def run(arguments: argparse.Namespace) -> int:
             "say what the joints are: either --params with their parameter files, or --config with a node's YAML"
         )
     bag = read_messages(arguments.states, warn)
-    values = _values(arguments, bag)
+    parameters = _parameters(arguments, bag)
     base = None if arguments.config is None else arguments.config.parent
-    joints = compensated_joints(values, base)
-    values["effort_meaning"] = _effort_meaning(values, joints)
-    learning = learning_of(values, joints, base)
+    joints = compensated_joints(parameters, base)
+    parameters = replace(parameters, effort_meaning=_effort_meaning(parameters, joints))
+    learning = learning_of(parameters, joints, base)
     if learning.dynamics is not None:
-        for line in (*learning.words, f"no friction is learnt: {learning.gap}" if learning.gap else ""):
-            if line:
-                warn(line)
-    compensator = compensator_of(values, joints, learning.dynamics)
-    found = replay(arguments.states, bag, compensator, joints, str(values["goal_topic"]))
+        for line in learning.words:
+            warn(line)
+    compensator = compensator_of(parameters, joints, learning.dynamics)
+    found = replay(arguments.states, bag, compensator, joints, parameters.goal_topic)
     summary = _summary(found, compensator, joints)
     _print(summary)
     if arguments.output is not None:
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _values(arguments: argparse.Namespace, bag: BagContent) -> dict[str, Value]:
+def _parameters(arguments: argparse.Namespace, bag: BagContent) -> CompensationParameters:
     """The parameters of the node: from its YAML or from options, which overrule it."""
     said = {
         "gain": arguments.gain,
@@ -75,8 +75,8 @@ def _values(arguments: argparse.Namespace, bag: BagContent) -> dict[str, Value]:
     if arguments.config is not None:
         if arguments.joint:
             raise ConfigError(f"the joints are those of {arguments.config}: leave --joint out")
-        values = read_yaml(arguments.config, arguments.node, COMPENSATION, COMPENSATED_JOINT)
-        names = [str(name) for name in _listed(values["joints"])]
+        values = CompensationParameters.read(arguments.config, arguments.node).flat()
+        names = values["joints"]
     else:
         names = _joints(arguments, bag)
         files = {
@@ -85,8 +85,7 @@ def _values(arguments: argparse.Namespace, bag: BagContent) -> dict[str, Value]:
         values = {"joints": list(names), "other_joints": "ignore", **files}
     if arguments.max_torque is not None:
         overruled |= {f"{name}.max_torque": arguments.max_torque for name in names}
-    table = [*COMPENSATION, *(spec for name in names for spec in joint_table(COMPENSATED_JOINT, name))]
-    return complete(table, {**values, **overruled}, "options")
+    return CompensationParameters.complete({**values, **overruled}, "options")
 
 
 def _joints(arguments: argparse.Namespace, bag: BagContent) -> list[str]:
@@ -117,9 +116,9 @@ def _names(states: Path, bag: BagContent) -> list[str]:
     return list(dict.fromkeys(name for names in found for name in names))
 
 
-def _effort_meaning(values: Mapping[str, Value], joints: Sequence[CompensatedJoint]) -> Value:
+def _effort_meaning(parameters: CompensationParameters, joints: Sequence[CompensatedJoint]) -> Any:
     """What was said; where no law depends on the load it does not matter."""
-    if not values["effort_meaning"]:
+    if not parameters.effort_meaning:
         dependent = [joint for joint in joints if joint.model.law.load != "none"]
         if not dependent:
             return "none"
@@ -127,7 +126,7 @@ def _effort_meaning(values: Mapping[str, Value], joints: Sequence[CompensatedJoi
             f"{dependent[0].model.source} holds a law that depends on the load: say with --effort-meaning what the "
             "effort of the joint states is: motor, link or none"
         )
-    return values["effort_meaning"]
+    return parameters.effort_meaning
 
 
 def _summary(found: Replay, compensator: Compensator, joints: Sequence[CompensatedJoint]) -> dict[str, Any]:
@@ -184,7 +183,3 @@ def _csv(found: Replay, names: Sequence[str]) -> str:
         seconds, nanoseconds = divmod(stamp, 1_000_000_000)
         writer.writerow([f"{seconds}.{nanoseconds:09d}", *map(repr, torque)])
     return text.getvalue()
-
-
-def _listed(value: Value) -> list[Any]:
-    return value if isinstance(value, list) else []

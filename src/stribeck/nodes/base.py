@@ -74,7 +74,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
     def __init__(self, name: str, **kwargs: Any) -> None:
         self._hot: tuple[Any, ...] = ()
         self._loop: HotLoop | None = None
-        self._publishers: list[Any] = []
+        self._managed_publishers: list[Any] = []
         super().__init__(name, **kwargs)
         self._usual_name = name
         self._parameter_files = parameter_files([*sys.argv, *(kwargs.get("cli_args") or ())])
@@ -249,7 +249,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
     def _release_all(self) -> None:
         self.stop_serving()
         self._release()
-        publishers, self._publishers = self._publishers, []
+        publishers, self._managed_publishers = self._managed_publishers, []
         for publisher in publishers:
             self.destroy_publisher(publisher)
 
@@ -319,7 +319,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
     def managed_publisher(self, kind: Any, topic: str, qos: QoSProfile | int) -> Any:
         """A publisher that is destroyed when the node is cleaned up."""
         publisher = self.create_publisher(kind, topic, qos)
-        self._publishers.append(publisher)
+        self._managed_publishers.append(publisher)
         return publisher
 
     def hot_subscription(
@@ -359,7 +359,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
         self._hot = subscriptions
         self._loop = HotLoop(self, subscriptions, tick, period, self.report, lazy)
         if self.owns_process:
-            self._loop.go_first()
+            self._loop.prioritise()
             gc.collect()
             gc.freeze()  # present objects are permanent: no pauses to traverse them again
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stribeck.core.compensator import Compensator
 from stribeck.core.parting import Parting
 from stribeck.io.cdr import Stamp
@@ -22,7 +24,7 @@ class CommandOutput:
     :param fading: a compensator of its own, which takes friction back at the slew limit.
     """
 
-    def __init__(self, node: ServiceNode, parameters: InterfaceParameters, fading: Compensator) -> None:
+    def __init__(self, node: ServiceNode[Any], parameters: InterfaceParameters, fading: Compensator) -> None:
         self._clock = node.get_clock()
         self._message = OutputMessage(parameters.output_type, parameters.output_mode, fading.names)
         self.publisher = node.managed_publisher(self._message.type, "compensated_command", DEPTH)

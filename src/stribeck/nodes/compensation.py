@@ -68,6 +68,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         self._telemetry: list[Any] = []
         self._goals: GoalReader | None = None
         self._memory: Memory | None = None
+        self._newest: float | None = None
         self.create_service(SetBool, "~/enable", self._on_enable)
         self.create_service(Trigger, "~/forget", self._on_forget)
         self.steady_timer(SAVE_PERIOD, self._save)
@@ -76,7 +77,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _configure(self, parameters: CompensationParameters) -> None:
         check_lease(parameters)
-        self._parameters = parameters
+        self._settings = parameters
         self._joints = compensated_joints(parameters)
         learning = learning_of(parameters, self._joints)
         compensator = compensator_of(parameters, self._joints, learning.dynamics)
@@ -337,7 +338,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _check_temperature(self, joint: CompensatedJoint, temperature: float) -> None:
         fitted = joint.temperature
-        if fitted is None or not abs(temperature - fitted) > self._parameters.temperature_margin:
+        if fitted is None or not abs(temperature - fitted) > self._settings.temperature_margin:
             return
         self._temperature_warning = (
             f"{joint.model.name} is at {temperature:.0f} °C, its friction was identified at {fitted:.0f} °C: "
@@ -355,7 +356,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             return "warn", f"zero torque: {doubt}{self._missing_states(compensator)}", figures
         if self._enabling.tripped:
             return "warn", self._enabling.tripped, figures
-        if self._parameters.guarded and not self._alive.get_subscription_count():
+        if self._settings.guarded and not self._alive.get_subscription_count():
             return "warn", "guarded, but no guard is running: start it, or set guarded to false", figures
         if fading.any():
             names = [name for name, fades in zip(compensator.names, fading, strict=True) if fades]
@@ -375,7 +376,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         if self._count:
             return ""
         if compensator.merger.foreign:
-            return f": no states of {', '.join(compensator.names)} are received, only of other joints"
+            return f": no states of {', '.join(compensator.names)} are received, only other joints"
         if self._needs_reliable_states and has_best_effort_publisher(self, "joint_states"):
             return ": joint_states are published as best effort, but qos_overrides ask for reliable ones"
         return ""

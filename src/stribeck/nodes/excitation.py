@@ -68,7 +68,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
     # -- life cycle
 
     def _configure(self, parameters: ExcitationParameters) -> None:
-        self._parameters = parameters
+        self._settings = parameters
         self._excitation = excitation_of(parameters)
         if parameters.record:
             check_writable(self._excitation.output / "bag")
@@ -100,7 +100,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
 
     def _activate(self) -> None:
         self._ended = ""
-        if self._parameters.autoplay:
+        if self._settings.autoplay:
             self._begin()
 
     def _deactivate(self) -> None:
@@ -142,16 +142,16 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
             self._excitation,
             self._commander,
             Listener(self._announce, self._show, self.say, self._finish),
-            topics=self._bag_topics if self._parameters.record else None,
-            patience=self._parameters.patience,
-            allow_overvoltage=self._parameters.allow_overvoltage,
+            topics=self._bag_topics if self._settings.record else None,
+            patience=self._settings.patience,
+            allow_overvoltage=self._settings.allow_overvoltage,
         )
         self._player = player
         player.start()
         plays = len(self._excitation.session.plays)
         text = f"{plays} run{'s' if plays > 1 else ''}, about {player.session.duration:.0f} s"
         self.get_logger().info(
-            text + (f", into {self._excitation.output}" if self._parameters.record else "")
+            text + (f", into {self._excitation.output}" if self._settings.record else "")
         )
         return text
 
@@ -214,7 +214,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         result = {"end": outcome.end, "reason": outcome.reason, "bags": bags, "cut": outcome.cut}
         self._result.publish(String(data=json.dumps({"schema": 1, **result})))
         self.publish_diagnostics()
-        if self._parameters.exit_when_done:
+        if self._settings.exit_when_done:
             self.exit_code = 0 if outcome.end == "finished" else 1
 
     # -- subscriptions
@@ -234,7 +234,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
             joint = self._index.get(name)
             if joint is not None and place < len(message.position):
                 velocity = velocities[place] if place < len(velocities) else np.nan
-                player.known.move(joint, arrival, message.position[place], velocity)
+                player.states.move(joint, arrival, message.position[place], velocity)
 
     def _on_sent(self, data: bytes) -> None:
         """Commands as sent, by the servo node or by the commander."""
@@ -259,7 +259,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
                 known = {
                     key: values[interface] for key, interface in TELEMETRY.items() if interface in values
                 }
-                player.known.tell(self._index[name], **known)
+                player.states.tell(self._index[name], **known)
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
         player = self._playing()

@@ -1,4 +1,4 @@
-"""From the parameters of the excitation node to what it plays and records. No ROS here."""
+"""Session and recording of the excitation node, from its parameters and YAML file. No ROS here."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.actuators import load_actuator
+from stribeck.nodes.parameters import ExcitationParameters
 from stribeck.servo.record_config import read_record_config
 from stribeck.session.bags import BenchJoint
 from stribeck.session.config import JOINT_KEYS, SessionConfig, session_config
 from stribeck.session.limits import SessionJoint, check_plays, extent, followed
 
 RATE = 200.0
-"""Goals per second, where nobody says [Hz]."""
+"""Goals per second, if neither file nor parameter sets them [Hz]."""
 
 TOP_KEYS = ("joints", "plays", "output")
 TOP_OPTIONS = ("soft_start", "supply_voltage", "position_margin", "state_timeout", "rate")
-OWN_JOINT_KEYS = ("position_limits", "actuator", "i_gain", "d_gain")
+JOINT_OPTIONS = ("position_limits", "actuator", "i_gain", "d_gain")
 
 
 @dataclass(frozen=True)
 class Excitation:
-    """What to play on which joints, and what recordings say of them.
+    """What to play on which joints, and how recordings describe them.
 
     :param session: plays, limits, loads.
     :param joints: in the order of all arrays.
     :param output: folder for the bags.
     :param rate: goals per second [Hz].
     :param supply_voltage: as set on the power supply [V]; ``None``: as telemetry says.
-    :param rated_voltage: highest supply of each joint's servo [V], infinity where that is not known.
+    :param rated_voltage: highest supply of each joint's servo [V], infinity if unknown.
     """
 
     session: SessionConfig
@@ -45,26 +46,26 @@ class Excitation:
     rated_voltage: tuple[float, ...]
 
 
-def excitation_of(values: Mapping[str, Any]) -> Excitation:
-    """What the parameters of the node describe, checked: what does not fit is refused here.
+def excitation_of(parameters: ExcitationParameters) -> Excitation:
+    """The excitation that the parameters of the node describe, checked.
 
-    :raises ConfigError: for a missing or wrong file, plays beyond the limits, or plays that the
-        commander cannot do.
+    :raises ConfigError: for a missing or invalid file, plays beyond the limits, or plays that the
+        commander cannot execute.
     """
-    if not values["config"]:
+    if not parameters.config:
         raise ConfigError(
             "config is empty: name the YAML file of joints and plays (config/record.yaml is an example)"
         )
-    found = read_excitation(Path(values["config"]).expanduser())
-    commander = values["commander"]
-    check_plays(found.session.plays, found.session.joints, releases_torque=commander == "servo")
-    _check_gains(found, commander, values["gain_node"])
+    excitation = read_excitation(Path(parameters.config).expanduser())
+    session, commander = excitation.session, parameters.commander
+    check_plays(session.plays, session.joints, releases_torque=commander == "servo")
+    _check_gains(session, commander, parameters.gain_node)
     if commander.startswith("trajectory"):
-        _check_jumps(found)
+        _check_jumps(session)
     return replace(
-        found,
-        output=Path(values["output"]).expanduser() if values["output"] else found.output,
-        rate=values["rate"] or found.rate,
+        excitation,
+        output=Path(parameters.output).expanduser() if parameters.output else excitation.output,
+        rate=parameters.rate or excitation.rate,
     )
 
 
@@ -88,7 +89,7 @@ def read_excitation(path: Path) -> Excitation:
 
 
 def _without_bus(data: Any, what: str) -> Excitation:
-    """Joints that others drive."""
+    """An excitation of joints that another driver moves."""
     found = strict.mapping(data, what, ConfigError)
     strict.check_keys(found, TOP_KEYS, TOP_OPTIONS, what, ConfigError)
     joints = strict.mapping(found["joints"], f"{what}: joints", ConfigError)
@@ -96,7 +97,7 @@ def _without_bus(data: Any, what: str) -> Excitation:
         strict.check_keys(
             strict.mapping(joint, f"{what}: joint {name!r}", ConfigError),
             ("position_limits", "actuator", "limits", "bench"),
-            (*JOINT_KEYS, *OWN_JOINT_KEYS),
+            (*JOINT_KEYS, *JOINT_OPTIONS),
             f"{what}: joint {name!r}",
             ConfigError,
         )
@@ -145,13 +146,13 @@ def _positive(value: Any, what: str) -> float:
     return found
 
 
-def _check_gains(found: Excitation, commander: str, gain_node: str) -> None:
-    """Several gains need somebody who sets them."""
-    gains = sorted({play.kp for play in found.session.plays})
+def _check_gains(session: SessionConfig, commander: str, gain_node: str) -> None:
+    """Several gains need a node that sets them."""
+    gains = sorted({play.kp for play in session.plays})
     if commander != "servo" and not gain_node and len(gains) > 1:
         raise ConfigError(
             f"plays: gains: commander {commander} cannot set gains, found {', '.join(f'{gain:g}' for gain in gains)}: "
-            "leave the one that is set on the robot, or name a gain_node"
+            "keep only the one that is set on the robot, or name a gain_node"
         )
 
 
@@ -162,10 +163,10 @@ def _followed(trajectory: Trajectory, joints: Sequence[SessionJoint]) -> list[Tr
     return [followed(trajectory, joint)[0] for joint in joints]
 
 
-def _check_jumps(found: Excitation) -> None:
-    """A trajectory controller interpolates: a goal that jumps would be another one."""
-    for trajectory in {play.trajectory.name: play.trajectory for play in found.session.plays}.values():
-        if any(math.isinf(extent(own).velocity) for own in _followed(trajectory, found.session.joints)):
+def _check_jumps(session: SessionConfig) -> None:
+    """A trajectory controller interpolates, so it cannot follow a goal that jumps."""
+    for trajectory in {play.trajectory.name: play.trajectory for play in session.plays}.values():
+        if any(math.isinf(extent(one).velocity) for one in _followed(trajectory, session.joints)):
             raise ConfigError(
                 f"trajectory {trajectory.name!r} jumps, which a joint_trajectory_controller cannot: leave it out, or use "
                 "commander servo or forward"

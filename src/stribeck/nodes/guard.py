@@ -49,7 +49,8 @@ class GuardNode(ServiceNode[GuardParameters]):
         passthrough = passthrough_of(parameters, joints)
         self._zeros = parameters.output_mode in ("friction_only", "current")
         self._commands = CommandReader(parameters.command_type)
-        self._output = CommandOutput(self, parameters, passthrough)
+        self._command_output = CommandOutput(self, parameters, passthrough)
+        self._output = self._command_output.publisher
         self._revoked = self.managed_publisher(Int64, REVOKED, latched())
         self._left = np.zeros(len(passthrough.names))
         self._last = time.monotonic()
@@ -96,7 +97,7 @@ class GuardNode(ServiceNode[GuardParameters]):
                 self._take_over(np.zeros_like(self._left))
             elif change == "returned":
                 self._friction = b""
-                self._output.parting.forget()
+                self._command_output.parting.forget()
 
     def _take_over(self, friction: Any) -> None:
         """The guard is in charge from now on; the last friction torque is taken back."""
@@ -159,7 +160,7 @@ class GuardNode(ServiceNode[GuardParameters]):
             elif not (self._lease.in_charge and self._active):
                 return
             elif not self._zeros:
-                self._output.send_parting(now)
+                self._command_output.send_parting(now)
             elif now - self._last >= ZERO_PERIOD:
                 self._send()
 
@@ -170,7 +171,7 @@ class GuardNode(ServiceNode[GuardParameters]):
         if not self._zeros:
             self._left = passthrough.fade(self._left, now - self._last)
         self._last = now
-        self._output.send(passthrough, now, stamp)
+        self._command_output.send(passthrough, now, stamp)
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
         if self._lease.in_charge:

@@ -47,7 +47,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
     # -- life cycle
 
     def _configure(self, parameters: IdentificationParameters) -> None:
-        self._parameters = parameters
+        self._settings = parameters
         for name, kind in (("watch", "folder"), ("output", "file")):
             if not getattr(parameters, name):
                 raise ConfigError(f"{name} is empty: set it to a {kind}")
@@ -98,7 +98,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
     def _change(self, name: str, value: Any) -> None:
         if name == "fit_options":
             check_options(value)
-        self._parameters = replace(self._parameters, **{name: value})
+        self._settings = replace(self._settings, **{name: value})
 
     # -- fits
 
@@ -126,10 +126,10 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             python=self._python,
             bags=self._watch,
             output=self._output,
-            model=self._parameters.model,
-            actuator=self._parameters.actuator,
-            joint=self._parameters.joint,
-            options=tuple(self._parameters.fit_options),
+            model=self._settings.model,
+            actuator=self._settings.actuator,
+            joint=self._settings.joint,
+            options=tuple(self._settings.fit_options),
         )
         try:
             self._fit = FitProcess(request)
@@ -148,7 +148,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             return
         if self._fit is not None:
             self._follow(self._fit)
-        elif self._parameters.min_bags and time.monotonic() - self._looked >= LOOK_PERIOD:
+        elif self._settings.min_bags and time.monotonic() - self._looked >= LOOK_PERIOD:
             self._looked = time.monotonic()
             self._watch_bags()
 
@@ -158,9 +158,9 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         if bags.recording or not bags.finished <= self._seen:
             self._came = time.monotonic()
         self._seen = bags.finished
-        settled = time.monotonic() - self._came >= self._parameters.settle_time
+        settled = time.monotonic() - self._came >= self._settings.settle_time
         new = bags.finished - self._fitted
-        if new and settled and len(bags.finished) >= self._parameters.min_bags:
+        if new and settled and len(bags.finished) >= self._settings.min_bags:
             self._start_fit()
 
     def _look(self) -> BagFolder:
@@ -211,13 +211,13 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         self._end_if_asked(1)
 
     def _end_if_asked(self, code: int) -> None:
-        if self._parameters.exit_when_done:
+        if self._settings.exit_when_done:
             self.exit_code = code
 
     # -- what goes out
 
     def _check(self, path: Path) -> None:
-        name = self._parameters.actuator
+        name = self._settings.actuator
         read_parameter_file(path, load_actuator(name) if name.endswith((".yaml", ".yml")) else None)
 
     def _publish_result(self) -> None:

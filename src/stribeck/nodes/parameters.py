@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stribeck.core.compensation import EFFORT_MEANINGS, EffortMeaning
+from stribeck.core.compensation import EFFORT_MEANINGS
 from stribeck.core.friction import LAWS
 from stribeck.core.settings import CONTROLS, OUTPUT_MODES, Control, OutputMode
 from stribeck.nodes.declaration import NodeParameters, ParameterGroup, parameter
@@ -107,7 +107,7 @@ class InterfaceParameters(NodeParameters):
         "type of the controller's commands: joint_state, or array (efforts for sum, goals else, in the order of joints)",
         choices=("joint_state", "array"),
     )
-    effort_meaning: EffortMeaning = parameter(
+    effort_meaning: str = parameter(
         "",
         "what effort in /joint_states is: motor (torque of the motor), link (torque at the link), none. No default: "
         "load-dependent laws need to know",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.bench import Pendulum
-from stribeck.core.compensation import JointModel, Tuning
+from stribeck.core.compensation import EffortMeaning, JointModel, Tuning
 from stribeck.core.compensator import Compensator
 from stribeck.core.dynamics import Dynamics, PendulumModel
 from stribeck.core.joint_map import JointMap
@@ -200,7 +200,7 @@ def compensator_of(
         raise ConfigError("goal_topic: in output_mode goal_offset the commands are the goals; leave it empty")
     settings = Settings(
         mode=parameters.output_mode,
-        effort_meaning=parameters.effort_meaning,
+        effort_meaning=cast(EffortMeaning, parameters.effort_meaning),
         slew=parameters.slew_limit,
         **{key: getattr(parameters, key) for key in PASSED_ON},
     )
