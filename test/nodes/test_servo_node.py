@@ -72,7 +72,9 @@ class Setup:
 
     def told(self, joint: str = "j1") -> dict[str, float]:
         """What telemetry said last of a joint."""
-        return dict(next(values for name, values in self.telemetry_topic.read(self.telemetry[-1]) if name == joint))
+        return dict(
+            next(values for name, values in self.telemetry_topic.read(self.telemetry[-1]) if name == joint)
+        )
 
     def said(self, level: bytes, *parts: str) -> bool:
         """Whether diagnostics of the node said so."""

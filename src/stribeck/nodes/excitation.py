@@ -150,9 +150,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         player.start()
         plays = len(self._excitation.session.plays)
         text = f"{plays} run{'s' if plays > 1 else ''}, about {player.session.duration:.0f} s"
-        self.get_logger().info(
-            text + (f", into {self._excitation.output}" if self._settings.record else "")
-        )
+        self.get_logger().info(text + (f", into {self._excitation.output}" if self._settings.record else ""))
         return text
 
     def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
