@@ -19,7 +19,6 @@ from stribeck.io.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STA
 from stribeck.nodes.base import ServiceNode, quiet_events, run, steady
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.nodes.parameters import SERVO
-from stribeck.servo.bus import counters_of
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.driver import Driver, DriverSample, Event
 from stribeck.servo.goals import JointGoals
@@ -197,7 +196,8 @@ class ServoNode(ServiceNode):
         if driver is None:
             return "ok", "not configured", {}
         gap, figures = self._figures.collect()
-        figures = {"state": driver.state, **figures, **counters_of(driver.counters)}
+        counters = {name: float(value) for name, value in vars(driver.counters).items()}
+        figures = {"state": driver.state, **figures, **counters}
         if driver.stays_energised:
             figures["stays energised"] = driver.stays_energised
         if driver.state == "fault":
