@@ -23,12 +23,11 @@ from tqdm import tqdm
 from stribeck.cli.demo_stage import (
     RATE,
     SUPPLY,
-    Troupe,
+    NodeProcesses,
     frictionless,
     join_private_domain,
     servo,
     servo_yaml,
-    troupe,
     truth,
 )
 from stribeck.cli.demo_trajectories import SHOWCASES, glide
@@ -187,7 +186,7 @@ def record(output: Path) -> list[Path]:
         f"Record: {plays} bags of 6 s, {joints} emulated XL330 with different loads on {len(ROBOTS)} buses",
         flush=True,
     )
-    with troupe(folder) as nodes, Spinner(SessionWatcher(tuple(ROBOTS))) as spinner:
+    with NodeProcesses(folder) as nodes, Spinner(SessionWatcher(tuple(ROBOTS))) as spinner:
         ports = {
             name: nodes.emulate(name, tuple(robot["loads"].values()), seed)
             for seed, (name, robot) in enumerate(ROBOTS.items())
@@ -219,7 +218,7 @@ def record(output: Path) -> list[Path]:
     return [set_aside(bag, output / "unseen") if bag.name.startswith(UNSEEN) else bag for bag in bags]
 
 
-def watch(nodes: Troupe, watcher: SessionWatcher) -> None:
+def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> None:
     """Show progress until all sessions have ended."""
     shape = "{l_bar}{bar}| {elapsed}<{remaining} {postfix}"
     pause = 0.3 if sys.stderr.isatty() else 10.0
@@ -301,7 +300,7 @@ def compensate(
     controller = DemoController(
         joints, LOAD, fitted.values["q_offset"], NaiveCompensator(model, REST_GAIN, REST_KP, SUPPLY)
     )
-    with bus, troupe(output / "nodes") as nodes, Spinner(controller):
+    with bus, NodeProcesses(output / "nodes") as nodes, Spinner(controller):
         compensators = start_compensation(nodes, output, bus.path, dict(zip(joints, gains, strict=True)))
         wait_until(
             nodes,
@@ -319,7 +318,7 @@ def compensate(
     return cases, rest, drawings
 
 
-def start_compensation(nodes: Troupe, output: Path, port: str, gains: dict[str, float]) -> int:
+def start_compensation(nodes: NodeProcesses, output: Path, port: str, gains: dict[str, float]) -> int:
     """The servo node, and compensation nodes (so many): at the gain, above it, and handing through."""
     config = output / "nodes" / "compensated_servos.yaml"
     plays: dict[str, list[Any]] = {"trajectories": ["half_sine"], "gains": [100]}
@@ -352,7 +351,7 @@ def start_compensation(nodes: Troupe, output: Path, port: str, gains: dict[str, 
     return len(compensators)
 
 
-def wait_until(nodes: Troupe, condition: Any, what: str, timeout: float = 30.0) -> None:
+def wait_until(nodes: NodeProcesses, condition: Any, what: str, timeout: float = 30.0) -> None:
     """Wait for a condition, as long as all nodes live.
 
     :raises StribeckError: if it does not come true in time.
