@@ -16,9 +16,10 @@ from stribeck.core.log import MINIMUM_DURATION
 from stribeck.errors import ServoError
 from stribeck.io.files import check_writable
 from stribeck.servo.checks import ConnectionReport
+from stribeck.servo.config import read_record_config
 from stribeck.servo.driver import Driver, DriverSample
 from stribeck.servo.record import Outcome, SessionRecorder, hanging_warnings
-from stribeck.servo.record_config import RecordConfig, read_record_config
+from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 
 BAR = 30
@@ -30,11 +31,11 @@ SHOW_PERIOD = 0.1
 
 def run(arguments: argparse.Namespace) -> int:
     """Connect, say what is there, play and record."""
-    config = read_record_config(arguments.config).with_changes(
-        port=arguments.port, rate=arguments.rate, output=arguments.output
+    driver_config, config = read_record_config(
+        arguments.config, port=arguments.port, rate=arguments.rate, output=arguments.output
     )
     check_writable(config.output / "bag")
-    driver = Driver(config.driver)
+    driver = Driver(driver_config)
     try:
         report = driver.connect()
         display = Display(config, arguments.quiet)
@@ -57,8 +58,8 @@ class Display:
     :param quiet: show neither; what goes wrong is said all the same.
     """
 
-    def __init__(self, config: RecordConfig, quiet: bool) -> None:
-        self.plays = config.session.plays
+    def __init__(self, config: SessionConfig, quiet: bool) -> None:
+        self.plays = config.plays
         self.quiet = quiet
         self._live = sys.stderr.isatty() and not quiet
         self._next = 0.0
@@ -120,17 +121,17 @@ def interrupts_to(recording: SessionRecorder) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _introduce(config: RecordConfig, report: ConnectionReport, recording: SessionRecorder) -> None:
+def _introduce(config: SessionConfig, report: ConnectionReport, recording: SessionRecorder) -> None:
     """Who is there, and what is going to happen."""
     sample = recording.look()
-    for j, joint in enumerate(config.driver.joints):
+    for j, joint in enumerate(recording.driver.config.joints):
         print(
             f"{joint.name}: {joint.servo}, at {sample.position[j]:.3f} rad, {sample.voltage[j]:.1f} V, "
             f"{sample.temperature[j]:.0f} °C"
         )
     for note in report.notes:
         print(f"note: {note}")
-    count, seconds = len(config.session.plays), recording.session.duration
+    count, seconds = len(config.plays), recording.session.duration
     print(
         f"{count} run{'s' if count > 1 else ''} into {config.output}, about {seconds:.0f} s. Ctrl-C ends softly, "
         "twice at once"

@@ -81,7 +81,9 @@ def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
         raise ConfigError(f"servo ID {identity} stands twice; every servo on a bus needs its own")
     if len({servo.model.protocol for servo in servos}) > 1:
         protocols = ", ".join(f"{servo}: {servo.model.protocol}" for servo in servos)
-        raise ConfigError(f"servos of two protocols cannot share a bus, found {protocols}; use a port for each")
+        raise ConfigError(
+            f"servos of two protocols cannot share a bus, found {protocols}; use a port for each"
+        )
     for servo in servos:
         servo.model.baud_value(baud_rate)
 
@@ -140,7 +142,9 @@ def check_presence(link: Link, servos: Sequence[ServoSpec], baud_rate: int) -> N
             numbers[servo.identity] = number
     missing = [str(servo.identity) for servo in servos if servo.identity not in numbers]
     wrong = [
-        str(s.identity) for s in servos if numbers.get(s.identity, s.model.model_number) != s.model.model_number
+        str(s.identity)
+        for s in servos
+        if numbers.get(s.identity, s.model.model_number) != s.model.model_number
     ]
     if not wrong and not missing:
         return
