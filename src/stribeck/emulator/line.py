@@ -110,7 +110,7 @@ class EmulatedLine:
         self._check(fault)
         self._do(lambda: self._faults.add(fault, self._clock))
 
-    def _do_each(self, servo_id: int | None, action: Callable[[EmulatedServo], None]) -> None:
+    def _do_each(self, servo_id: int | None, action: Callable[[EmulatedServo], object]) -> None:
         servos = self.servos if servo_id is None else (self.servo(servo_id),)
         self._do(lambda: [action(servo) for servo in servos])
 
