@@ -4,16 +4,12 @@ import faulthandler
 import os
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 # Small products are slower on several threads of BLAS than on one, far slower beside other work. numpy asks on import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
-
-REAL_TIME = ("faults", "launch", "nodes", "servo", "emulator", "cli/test_record.py", "cli/test_demo.py")
-"""Tests of what has to answer within milliseconds, here."""
 
 TRIES = 3
 
@@ -31,10 +27,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Real time is not kept on a machine that stands still for 50 ms: two more tries, which pytest counts as reruns."""
-    places = [str(Path(__file__).parent / place) for place in REAL_TIME]
+    """Tests marked ``real_time`` fail on a machine that stands still for 50 ms: they get two more tries."""
     for item in items:
-        if str(item.path).startswith(tuple(places)):
+        if item.get_closest_marker("real_time") is not None:
             item.add_marker(pytest.mark.flaky(reruns=TRIES - 1))
 
 

@@ -34,7 +34,7 @@ from stribeck.dynamics.consistent import ConsistentFit, fit_consistent
 from stribeck.dynamics.inertia import about_com, from_com
 from stribeck.dynamics.least_squares import fit_linear, fit_rows
 from stribeck.dynamics.model import INERTIALS, ArmModel
-from stribeck.dynamics.motion import Motion, motion_of
+from stribeck.dynamics.motion import ProcessedMotion, motion_of
 from stribeck.dynamics.regressor import Machine, design, machine_of, structural_base
 from stribeck.errors import ConfigError
 from stribeck.io.identification_config import Neighbourhood, Protocol
@@ -224,7 +224,7 @@ class _Trial:
     :param noise: what noise is left in the torques of the rows (M, n).
     """
 
-    motion: Motion
+    motion: ProcessedMotion
     noise: Array
     protocol: Protocol
 

@@ -34,7 +34,7 @@ from scipy import signal
 
 from stribeck.core.friction import FrictionLaw, friction_budget, friction_torque
 from stribeck.dynamics.model import ArmModel
-from stribeck.dynamics.recordings import Recording
+from stribeck.dynamics.recordings import ArmRecording
 from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]
@@ -136,7 +136,7 @@ class SimulatedRun:
     friction: Array
     desired: Array
 
-    def measured(self, name: str, noise: SensorNoise | None = None, seed: int = 0) -> Recording:
+    def measured(self, name: str, noise: SensorNoise | None = None, seed: int = 0) -> ArmRecording:
         """The run as sensors record it: positions and torques.
 
         :param noise: none if left out.
@@ -145,7 +145,7 @@ class SimulatedRun:
         noise = noise or SensorNoise()
         encoders, sensors = np.random.default_rng(seed).spawn(2)
         shape = self.position.shape
-        return Recording(
+        return ArmRecording(
             name=name,
             joints=self.joints,
             time=self.time,

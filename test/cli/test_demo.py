@@ -9,6 +9,8 @@ pytest.importorskip("rclpy", reason="rclpy is not installed: pip install '.[ros]
 
 from stribeck.cli.main import main
 
+pytestmark = pytest.mark.real_time
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)

@@ -12,6 +12,8 @@ import yaml
 from helpers import REPOSITORY
 from stribeck.io.bag import read_bag
 
+pytestmark = pytest.mark.real_time
+
 ENOUGH = 60.0
 """Longest wait [s]."""
 

@@ -9,11 +9,14 @@ from helpers import refusal
 from sessions import Follower, drive
 from stribeck.core.fourier import FourierTrajectory, rest_basis
 from stribeck.session.directive import Finished
-from stribeck.session.limits import Joint, Limits, Play, check_plays
+from stribeck.session.limits import Limits, Play, SessionJoint, check_plays
 from stribeck.session.session import Session
 
 LIMITS = Limits(-2.0, 2.0, 12.5, 150.0)
-JOINTS = (Joint("elbow", LIMITS, center=0.4, scale=0.5), Joint("wrist", LIMITS, center=-0.2, scale=-2.0))
+JOINTS = (
+    SessionJoint("elbow", LIMITS, center=0.4, scale=0.5),
+    SessionJoint("wrist", LIMITS, center=-0.2, scale=-2.0),
+)
 
 
 def series(amplitude=0.5):
@@ -86,7 +89,7 @@ def test_limits_of_each_joint_are_those_of_its_own_series(name):
 def test_joints_that_are_missing_on_either_side_are_refused():
     """A joint without goals, and goals without a joint."""
     play = Play(series().to_play("motion"), 100.0)
-    third = Joint("hand", LIMITS)
+    third = SessionJoint("hand", LIMITS)
     refusal(
         lambda: check_plays([play], (*JOINTS, third), releases_torque=False),
         "no goals of joint 'hand'",

@@ -207,13 +207,19 @@ def test_files_that_are_not_there(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("    format: xls\n", "format must be csv, mat or bag"),
+        ("    format: xls\n", "format: expected bag, csv or mat, found 'xls'"),
         ("    format: csv\n    rate: 5\n", "position, effort missing"),
         (COLUMNS + "    rate: 100\n", "either time or rate"),
-        (COLUMNS.replace("columns: [7, 10]", "scale: 2"), "say which columns"),
-        (COLUMNS.replace("columns: [7, 10]", "columns: [7]"), "one beyond the last"),
-        (COLUMNS.replace("[7, 10]}", "[7, 10], unit: furlong}"), "unit must be one of rad, m, deg, mm"),
-        (COLUMNS + "    gears: [[1, 2], [3]]\n", "expected 2 numbers, found 1"),
+        (
+            COLUMNS.replace("columns: [7, 10]", "scale: 2"),
+            "effort: give column, or columns: [first, one beyond the last]",
+        ),
+        (COLUMNS.replace("columns: [7, 10]", "columns: [7]"), "effort: columns: expected 2 values, found 1"),
+        (
+            COLUMNS.replace("[7, 10]}", "[7, 10], unit: furlong}"),
+            "unit: expected deg, m, mm or rad, found 'furlong'",
+        ),
+        (COLUMNS + "    gears: [[1, 2], [3]]\n", "gears: expected a square matrix as a list of rows"),
         (COLUMNS + "    gear: 3\n", "unknown key 'gear'"),
     ],
 )

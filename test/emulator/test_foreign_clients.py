@@ -17,6 +17,8 @@ from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
 
+pytestmark = pytest.mark.real_time
+
 rustypot = pytest.importorskip("rustypot", reason="rustypot is not installed: pip install '.[test]'")
 
 LOAD = Pendulum(0.1, 0.1, 0.0)

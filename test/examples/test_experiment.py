@@ -16,8 +16,8 @@ from experiment import (
 from simulation import SensorNoise, SimulatedArm, simulate_tracking
 from stribeck.core import LAWS
 from stribeck.dynamics.consistent import fit_consistent, fit_log_cholesky
-from stribeck.dynamics.friction_terms import Choice, Selection
-from stribeck.dynamics.full_fit import fit_full
+from stribeck.dynamics.friction.full_fit import fit_full
+from stribeck.dynamics.friction.selection import FrictionSelection, ModelChoice
 from stribeck.dynamics.inertia import about_com, consistency
 from stribeck.dynamics.least_squares import fit_linear
 from stribeck.dynamics.motion import motion_of
@@ -82,7 +82,7 @@ def fit_whole(arm, motion, protocol, choice):
     """Weighted least squares, and the full fit that begins with the selection's terms."""
     machine = machine_of(arm.joints, arm, {})
     linear = fit_linear(machine, [motion], protocol, "weighted")
-    selection = Selection(
+    selection = FrictionSelection(
         machine, lambda _: [motion], protocol, machine.inertials, np.zeros(len(arm)), linear.noise
     )
     terms = selection.solution(choice)[1]
@@ -131,7 +131,7 @@ def test_the_full_model_finds_coulomb_and_viscous_friction(tmp_path, filtered):
     arm = three_joint_arm(tmp_path)
     given = coulomb_viscous(arm)
     _, motion, protocol = recorded(arm, **given, filtered=filtered, seed=1)
-    choice = Choice(LAWS["m1"].with_terms(offset=True))
+    choice = ModelChoice(LAWS["m1"].with_terms(offset=True))
     full = fit_whole(arm, motion, protocol, choice)[1]
     errors = errors_of(arm, full, {**given["friction"], "torque_offset": 0.0})
     assert np.abs(errors).max() < 3.5
@@ -154,7 +154,7 @@ def test_the_full_model_finds_load_dependent_friction(tmp_path):
         "alpha": 1.0,
     }
     _, motion, protocol = recorded(arm, LAWS["m4"], friction, seed=1)
-    full = fit_whole(arm, motion, protocol, Choice(LAWS["m4"], stribeck=0.1))[1]
+    full = fit_whole(arm, motion, protocol, ModelChoice(LAWS["m4"], stribeck=0.1))[1]
     errors = errors_of(arm, full, friction)
     assert np.abs(errors).max() < 3.5
     assert np.mean(np.abs(errors) < 1.96) >= 0.8
@@ -166,7 +166,7 @@ def test_without_prior_the_full_model_is_weighted_least_squares(tmp_path):
     """Law M1 and next to no prior knowledge: the same predictions and the same noise."""
     arm = three_joint_arm(tmp_path)
     _, motion, protocol = recorded(arm, **coulomb_viscous(arm))
-    choice = Choice(LAWS["m1"].with_terms(offset=True), prior=1e4, correlated=1e-9)
+    choice = ModelChoice(LAWS["m1"].with_terms(offset=True), prior=1e4, correlated=1e-9)
     linear, full = fit_whole(arm, motion, protocol, choice)
     difference = (full.predict(motion) - linear.predict(motion))[motion.moving]
     assert np.sqrt(np.mean(difference**2)) < 1e-4 * np.sqrt(np.mean(motion.torque**2))

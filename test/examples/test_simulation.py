@@ -16,7 +16,7 @@ from simulation import (
     simulate_tracking,
 )
 from stribeck.core import LAWS
-from stribeck.dynamics.joint_friction import Element, element_torque
+from stribeck.dynamics.friction.element_torque import Element, element_torque
 from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError
 from tracking_arms import coulomb_viscous, fourier_motion, panda, three_joint_arm, write_three_joint_urdf

@@ -11,8 +11,8 @@ import pytest
 from small_arm import URDF
 from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError
-from stribeck.excitation.chain import chain_of, frames
 from stribeck.excitation.clearance import bodies_of, clearances, segment_distance
+from stribeck.excitation.jax_chain import chain_of, frames
 from stribeck.excitation.shapes import capsule_around, enclosing_capsules, shapes_of
 from stribeck.io.robot_config import example_robots
 

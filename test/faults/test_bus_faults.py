@@ -14,7 +14,9 @@ import pytest
 from driving import config_for, drive, emulated, emulator_process, events, valid_samples, wait_for
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
-from stribeck.servo.driver import Driver, Sample
+from stribeck.servo.driver import Driver, DriverSample
+
+pytestmark = pytest.mark.real_time
 
 RATE = 200.0
 NOISE = {
@@ -62,8 +64,8 @@ def moving(
 
 
 def drive_until_limp(
-    driver: Driver, strike: Callable[[], None], let_go: Callable[[Sample], bool]
-) -> tuple[float, list[Sample]]:
+    driver: Driver, strike: Callable[[], None], let_go: Callable[[DriverSample], bool]
+) -> tuple[float, list[DriverSample]]:
     """Strike in mid-motion; the time [s] until the servo was let go, and the samples since."""
     start = time.monotonic()
     strike()
@@ -72,7 +74,7 @@ def drive_until_limp(
     return time.monotonic() - start, samples
 
 
-def assert_said_once_and_recovers(driver: Driver, samples: list[Sample], *parts: str) -> None:
+def assert_said_once_and_recovers(driver: Driver, samples: list[DriverSample], *parts: str) -> None:
     """One event says why; after clearing and enabling the joint moves again."""
     samples = samples + drive(driver, 0.3, swing)
     found = events(samples)

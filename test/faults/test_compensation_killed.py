@@ -22,6 +22,8 @@ from helpers import published
 from stribeck.core.compensation import goal_offset
 from stribeck.io.actuators import load_actuator
 
+pytestmark = pytest.mark.real_time
+
 M1 = {**published("xl330", "m1"), "q_offset": 0.0}
 FRICTION = 0.8 * (M1["friction_base"] + 1.0 * M1["friction_viscous"])
 KP, SUPPLY = 200.0, 5.0

@@ -17,6 +17,8 @@ from stribeck.io.bag import read_bag
 from stribeck.io.recorder import BagRecorder
 from stribeck.io.recordings import read_recordings
 
+pytestmark = pytest.mark.real_time
+
 SECONDS = 3.0
 
 

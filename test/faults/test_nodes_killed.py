@@ -29,6 +29,8 @@ from stribeck.io.recordings import read_recordings
 from stribeck.io.storage import read_messages
 from stribeck.nodes.messages import decoded, telemetry_topics
 
+pytestmark = pytest.mark.real_time
+
 SECOND = 1_000_000_000
 
 

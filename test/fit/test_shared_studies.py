@@ -26,9 +26,9 @@ from helpers import REPOSITORY, refusal
 from recovery import truth_of, virtual_logs
 from stribeck.errors import MissingDependencyError
 from stribeck.fit.identify import identify, open_for, search
+from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.rollout import Meter
 from stribeck.fit.sampling import SAMPLED, SILENCE, SharedCMA, distributions_of, sample
-from stribeck.fit.search import Incumbent
 from stribeck.fit.study import canonical, close_storage, open_study, storage_for
 from stribeck.fit.trials import Sample, StudyTrials, TableTrials, trials_of
 from studies import TINY, best_of, tiny_task, trials_in
@@ -163,7 +163,8 @@ def test_a_worker_that_is_killed_costs_its_batch_and_no_more(logs, new_rollout, 
     url, trials, rollout, killed_at = server(), 3_200, new_rollout(), []
     task = cma(logs, url, trials, join=True)
     code = REPOSITORY / "test" / "support" / "study_worker_child.py"
-    path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY / "test" / "support")])
+    folders = ("src", "test/support", "examples/two_links")
+    path = os.pathsep.join(str(REPOSITORY / folder) for folder in folders)
     child = subprocess.Popen([sys.executable, code, url, str(trials)], env={**os.environ, "PYTHONPATH": path})
 
     def watch(incumbent):

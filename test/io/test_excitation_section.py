@@ -33,13 +33,13 @@ def test_one_number_stands_for_all_joints(tmp_path: Path) -> None:
     [
         ({"speed": 1}, "unknown key 'speed'; valid: coefficient_limit"),
         ({"noise": [1, 2]}, "noise: expected 3 numbers, found 2"),
-        ({"noise": 0}, "noise: must be positive"),
-        ({"clearance": -1}, "clearance must not be negative"),
+        ({"noise": 0}, "noise: must be above 0, found 0"),
+        ({"clearance": -1}, "clearance: must be at least 0, found -1"),
         ({"floor": "low"}, "floor: expected a number"),
-        ({"capsules": {"upper": [1, 2]}}, "upper: expected a list of"),
-        ({"capsules": {"upper": [[0, 0, 0, 0, 0, 1]]}}, "expected 7 numbers"),
-        ({"capsules": {"upper": [[0, 0, 0, 0, 0, 1, 0]]}}, "radius must be positive"),
-        ({"ignore": ["upper"]}, "expected pairs"),
+        ({"capsules": {"upper": [1, 2]}}, "upper\\[0\\]: expected a list of 7 numbers, found 1"),
+        ({"capsules": {"upper": [[0, 0, 0, 0, 0, 1]]}}, "upper\\[0\\]: expected 7 values, found 6"),
+        ({"capsules": {"upper": [[0, 0, 0, 0, 0, 1, 0]]}}, "upper\\[0\\]\\[6\\]: must be above 0, found 0"),
+        ({"ignore": ["upper"]}, "ignore\\[0\\]: expected a list of 2 texts, found text 'upper'"),
     ],
 )
 def test_what_is_not_valid_is_refused(tmp_path: Path, content: dict[str, Any], words: str) -> None:

@@ -24,7 +24,7 @@ def test_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        (lambda d: d.update(schema=2), "schema 2 is not known, this version reads 1"),
+        (lambda d: d.update(schema=2), "schema 2 is not known; this version of stribeck reads 1"),
         (lambda d: d.pop("time"), "time missing"),
         (lambda d: d.update(more=1), "unknown key 'more'"),
         (lambda d: d.update(joints={}), "expected a list"),
@@ -33,7 +33,7 @@ def test_round_trip(tmp_path):
         (lambda d: d["joints"][0].update(law="m1"), "joint shoulder had other friction parameters"),
         (lambda d: d["joints"][1].update(parameters="sha256:3"), "joint elbow had other friction parameters"),
         (lambda d: d["joints"][1].update(dry="1"), "dry: expected a number"),
-        (lambda d: d["joints"][1].update(viscous=-0.1), "cannot be negative"),
+        (lambda d: d["joints"][1].update(viscous=-0.1), "viscous: must be at least 0, found -0.1"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path, change, part):

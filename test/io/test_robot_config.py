@@ -33,12 +33,12 @@ def test_the_four_machines_are_there():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("schema: 2\nname: a\n", "schema 2 is not known; valid: 1"),
+        ("schema: 2\nname: a\n", "schema 2 is not known; this version of stribeck reads 1"),
         ("name: a\n", "schema missing"),
         (HEAD + "wheels: 4\n", "unknown key 'wheels'"),
-        (HEAD + "units: imperial\n", "rotary or linear"),
+        (HEAD + "units: imperial\n", "units: expected linear or rotary, found 'imperial'"),
         (HEAD + "joints: [a, a]\n", "a name stands twice"),
-        (HEAD + "joints: 3\n", "expected a list of names"),
+        (HEAD + "joints: 3\n", "joints: expected a list of texts, found 3"),
         (HEAD + "limits: {jerk: 3}\n", "unknown key 'jerk'"),
         (HEAD + "identification: 3\n", "expected named values, found 3"),
         ("- a\n", "expected named values, found a list"),
@@ -56,15 +56,18 @@ def test_files_that_are_refused(tmp_path, text, said):
     ("limits", "said"),
     [
         ("{velocity: [1, 2]}", "expected 3 numbers, found 2"),
-        ("{velocity: -1}", "must be positive"),
+        ("{velocity: -1}", "velocity: must be above 0, found -1"),
         ("{position: [[-1, 1]]}", "expected 3 pairs"),
         ("{position: [[1, -1], [0, 1], [0, 1]]}", "lower limits must be below"),
     ],
 )
 def test_limits_that_are_refused(tmp_path, limits, said):
-    found = robot(tmp_path, HEAD + f"limits: {limits}\n")
+    def read():
+        found = robot(tmp_path, HEAD + f"limits: {limits}\n")
+        return found.limit("velocity", 3), found.position_limits(3)
+
     with pytest.raises(ConfigError, match=said.replace("[", r"\[")):
-        (found.limit("velocity", 3), found.position_limits(3))
+        read()
 
 
 def test_one_limit_is_for_all_joints(tmp_path):
@@ -102,12 +105,12 @@ def test_example_robots_are_found_by_name():
     ("protocol", "said"),
     [
         ("{}", "moving missing"),
-        ("{moving: 0}", "must be positive"),
-        ("{moving: 1, every: 0}", "expected a whole number from 1"),
-        ("{moving: 1, fit: some}", "moving or every_row"),
-        ("{moving: 1, rows: {a: 3}}", "expected [first, one beyond the last]"),
+        ("{moving: 0}", "moving: must be above 0, found 0"),
+        ("{moving: 1, every: 0}", "every: must be at least 1, found 0"),
+        ("{moving: 1, fit: some}", "fit: expected every_row or moving, found 'some'"),
+        ("{moving: 1, rows: {a: 3}}", "rows: a: expected a list of 2 whole numbers, found 3"),
         ("{moving: 1, effort_filter: {order: 4}}", "cutoff missing"),
-        ("{moving: 1, edge_order: 3}", "must be 1 or 2"),
+        ("{moving: 1, edge_order: 3}", "edge_order: expected 1 or 2, found 3"),
         ("{moving: 1, filter: 3}", "unknown key 'filter'"),
     ],
 )

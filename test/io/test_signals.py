@@ -152,7 +152,10 @@ def with_lines(**changes: str | None) -> str:
         (with_lines(goal="{topic: /g, names: name, values: x, sign: -1}"), ["goal", "'sign'"]),
         (with_lines(goal="{topic: /g, interface: x, values: y}"), ["goal", "'values'"]),
         (with_lines(goal="{topic: /g, values: x, order: shoulder}"), ["goal", "order", "list"]),
-        (with_lines(goal="{topic: /g, values: x, order: [1, 2]}"), ["goal", "order", "list"]),
+        (
+            with_lines(goal="{topic: /g, values: x, order: [1, 2]}"),
+            ["goal", "order[0]: expected text, found 1"],
+        ),
         (with_lines(goal="{constant: on}"), ["goal", "expected a number"]),
         (with_lines(goal="{constant: .nan}"), ["goal", "finite"]),
         (with_lines(goal="{constant: 1, topic: /g}"), ["goal", "'topic'"]),

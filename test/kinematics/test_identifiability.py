@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simulated_arms import MARKERS, TOOL, irb120
-from stribeck.kinematics.chain import Chain, dh_chain
+from stribeck.kinematics.chain import SerialChain, dh_chain
 from stribeck.kinematics.identifiability import find_dependent
 from stribeck.kinematics.independence import dependence, independent_columns
 from stribeck.kinematics.model import GEOMETRY, KinematicModel, candidate_terms
@@ -28,7 +28,7 @@ def test_six_revolute_joints_have_four_parameters_each(markers, number):
 
 def test_a_prismatic_joint_has_two_parameters():
     """4R + 2P + 6 − 6 + 9 for a SCARA arm with three markers."""
-    chain = Chain(SCARA.names, SCARA.placements, SCARA.flange, (False, False, True, False))
+    chain = SerialChain(SCARA.names, SCARA.placements, SCARA.flange, (False, False, True, False))
     model, values = geometry(chain, 3)
     told, _ = find_dependent(model, values, np.random.default_rng(0).uniform(-2, 2, (60, 4)))
     assert len(told) == 4 * 3 + 2 + 9

@@ -7,7 +7,7 @@ from simulated_arms import TOOL, TRACKER, irb120
 from stribeck.errors import ConfigError
 from stribeck.io.robot_config import example_robots
 from stribeck.kinematics.calibrated_chain import calibrated_chain, origin_of
-from stribeck.kinematics.chain import Chain, dh_chain, elementary, move, product
+from stribeck.kinematics.chain import SerialChain, dh_chain, elementary, move, product
 from stribeck.kinematics.model import GEOMETRY, KinematicModel, candidate_terms
 
 TABLE = [(0.1, 0.29, 0.02, -1.5), (-1.4, 0.03, 0.27, 0.1), (0.2, 0.01, 0.07, 1.2)]
@@ -25,7 +25,7 @@ def flange(chain, positions):
 def sliding_chain():
     """A revolute, a prismatic and a revolute joint."""
     chain = dh_chain(TABLE, "abc")
-    return Chain(chain.names, chain.placements, chain.flange, (False, True, False))
+    return SerialChain(chain.names, chain.placements, chain.flange, (False, True, False))
 
 
 def standard(q):
@@ -77,7 +77,7 @@ def test_hayatis_parameter_is_the_rotation_about_y():
     beta, chain = 2e-3, irb120()
     placements = chain.placements.copy()
     placements[2] = elementary("ry", beta) @ placements[2]
-    hayati = Chain(chain.names, placements, chain.flange, chain.prismatic)
+    hayati = SerialChain(chain.names, placements, chain.flange, chain.prismatic)
     model = KinematicModel(chain, np.eye(4), candidate_terms(chain), ("a",)).keep(GEOMETRY)
     values = np.zeros(len(model.names))
     values[model.names.index("joint_2.ry")] = beta
@@ -167,10 +167,10 @@ def test_chains_that_cannot_be_are_refused():
     """Missing placements, joints with one name, matrices that are no poses."""
     chain = irb120()
     with pytest.raises(ConfigError, match="placements"):
-        Chain(chain.names, chain.placements[:5], chain.flange, chain.prismatic)
-    with pytest.raises(ConfigError, match="name of its own"):
-        Chain(("a",) * 6, chain.placements, chain.flange, chain.prismatic)
+        SerialChain(chain.names, chain.placements[:5], chain.flange, chain.prismatic)
+    with pytest.raises(ConfigError, match="unique name"):
+        SerialChain(("a",) * 6, chain.placements, chain.flange, chain.prismatic)
     with pytest.raises(ConfigError, match="not a rotation"):
-        Chain(chain.names, 2.0 * chain.placements, chain.flange, chain.prismatic)
+        SerialChain(chain.names, 2.0 * chain.placements, chain.flange, chain.prismatic)
     with pytest.raises(ConfigError, match="one row each"):
         dh_chain(TABLE, "ab")

@@ -12,7 +12,7 @@ from std_srvs.srv import SetBool
 from helpers import published
 from launching import Launched, needs_launch
 
-pytestmark = needs_launch
+pytestmark = [needs_launch, pytest.mark.real_time]
 
 PERIOD = 0.005
 M6 = {**published("xl330", "m6"), "q_offset": 0.0, "model": "m6", "actuator": "xl330"}

@@ -16,7 +16,7 @@ from stribeck.io.parameter_file import read_parameter_file
 from stribeck.io.recordings import read_recordings
 from stribeck.nodes.identification import LATCHED
 
-pytestmark = needs_launch
+pytestmark = [needs_launch, pytest.mark.real_time]
 
 FILES = sorted(path.name for path in (REPOSITORY / "launch").glob("*.launch.py"))
 EXAMPLES = sorted(path.name for path in (REPOSITORY / "examples").rglob("*.launch.py"))

@@ -22,7 +22,7 @@ from launching import (
 )
 from stribeck import __version__
 
-pytestmark = needs_launch
+pytestmark = [needs_launch, pytest.mark.real_time]
 
 EXECUTABLES = sorted(path.name for path in (REPOSITORY / "scripts").iterdir())
 M1 = {**published("xl330", "m1"), "q_offset": 0.0, "model": "m1", "actuator": "xl330"}

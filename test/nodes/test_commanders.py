@@ -1,7 +1,6 @@
 """Sessions through the commanders: what reaches controllers of ros2_control, and what ends a session."""
 
 import json
-import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,14 +30,15 @@ from stribeck.nodes.commanders import (
     GainSetter,
     TrajectoryCommander,
 )
-from stribeck.nodes.excitation_setup import Excitation
 from stribeck.nodes.messages import HAS_CONTROL_MSGS, seconds
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.recording import contract_topics
 from stribeck.session.bags import BenchJoint, Outcome
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import SessionOptions
-from stribeck.session.limits import Joint, Limits, Play
+from stribeck.session.limits import Limits, Play, SessionJoint
+
+pytestmark = pytest.mark.real_time
 
 WAVE = Trajectory("wave", "ends at full speed", 1.3, lambda t: 0.5 * np.sin(4.0 * t))
 LONG = replace(WAVE, name="long", duration=20.0)
@@ -73,7 +73,7 @@ class Playing:
         **gains: Any,
     ) -> None:
         limits = Limits(-1.5, 1.5, 20.0, 30.0)
-        joints = (Joint("shoulder", limits, center=0.2), Joint("elbow", limits, scale=-0.5))
+        joints = (SessionJoint("shoulder", limits, center=0.2), SessionJoint("elbow", limits, scale=-0.5))
         load = Pendulum(0.1, 0.1, 0.02)
         self.robot, self.graph = robot, graph
         self.bench: list[dict[str, Any]] = []
@@ -85,16 +85,17 @@ class Playing:
         self.commander: Commander = KINDS[kind](
             graph.user, joints, self.setter, self._on_sent, CONTROLLERS[kind]
         )
-        excitation = Excitation(
-            SessionConfig(tuple(plays), joints, (load, load), QUICK),
+        config = SessionConfig(
+            tuple(plays),
+            joints,
             tuple(BenchJoint(name, "xl330", load) for name in NAMES),
+            QUICK,
             folder,
-            100.0,
-            5.0,
-            (math.inf, math.inf),
+            rate=100.0,
+            supply_voltage=5.0,
         )
         self.player = Player(
-            excitation,
+            config,
             self.commander,
             Listener(
                 lambda text: self.bench.append(json.loads(text)),
@@ -287,7 +288,7 @@ def test_the_action_ends_a_session(tmp_path, how, phase, said):
 def test_an_action_without_control_msgs_is_refused_at_once(monkeypatch):
     """Before there is anything that could move."""
     monkeypatch.setattr(commanders, "HAS_CONTROL_MSGS", False)
-    joint = Joint("j", Limits(-1.0, 1.0, 1.0, 1.0))
+    joint = SessionJoint("j", Limits(-1.0, 1.0, 1.0, 1.0))
     with Graph() as graph:
         refusal(
             lambda: ActionCommander(graph.user, [joint], None, lambda _: None, "c"),

@@ -19,6 +19,8 @@ from std_srvs.srv import SetBool
 from helpers import published
 from stribeck.nodes.compensation import CompensationNode
 
+pytestmark = pytest.mark.real_time
+
 M1 = {**published("xl330", "m1"), "q_offset": 0.0}
 BUDGET = M1["friction_base"] + 1.0 * M1["friction_viscous"]
 FREE = 0.25 * BUDGET

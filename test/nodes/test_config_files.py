@@ -69,6 +69,7 @@ def test_the_file_of_a_node_says_everything(node):
     assert set(raw_values(path, node)) >= names
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("namespace", ["", "/left/arm"])
 @pytest.mark.parametrize(("path", "node"), FILES)
 def test_the_node_takes_the_file(path, node, namespace):

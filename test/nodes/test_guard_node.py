@@ -16,6 +16,8 @@ from helpers import published
 from stribeck.nodes.compensation import REVOKED, REVOKED_QOS, CompensationNode
 from stribeck.nodes.guard import GuardNode
 
+pytestmark = pytest.mark.real_time
+
 
 @pytest.fixture
 def parameters(tmp_path: Path) -> dict[str, Any]:

@@ -20,8 +20,10 @@ from helpers import published
 from stribeck.errors import ConfigError
 from stribeck.io.messages import JOINT_STATES
 from stribeck.io.recorder import BagRecorder
-from stribeck.nodes.fit_process import environment_for, interpreter_named, progress_of
+from stribeck.nodes.fit_process import environment_for, find_interpreter, progress_of
 from stribeck.nodes.identification import LATCHED, IdentificationNode
+
+pytestmark = pytest.mark.real_time
 
 RESULT = {**published("xl330", "m1"), "q_offset": 0.0, "model": "m1", "actuator": "xl330"}
 
@@ -352,15 +354,15 @@ def test_environment_of_the_child(monkeypatch, tmp_path):
 def test_an_interpreter_that_cannot_fit_is_known_at_once(parameters, tmp_path):
     """Missing, broken, or without JAX: configuration fails and says what to do."""
     with pytest.raises(ConfigError, match="no interpreter '/nowhere/python'"):
-        interpreter_named("/nowhere/python")
+        find_interpreter("/nowhere/python")
     poor = tmp_path / "poor"
     poor.write_text("#!/bin/sh\necho jax cmaes\n")
     poor.chmod(0o755)
     with pytest.raises(ConfigError, match=r"lacks jax, cmaes: .*pip install 'stribeck\[fit\]'"):
-        interpreter_named(str(poor))
+        find_interpreter(str(poor))
     poor.write_text("#!/bin/sh\necho broken >&2; exit 3\n")
-    with pytest.raises(ConfigError, match="no usable interpreter: broken"):
-        interpreter_named(str(poor))
+    with pytest.raises(ConfigError, match="not a usable interpreter: broken"):
+        find_interpreter(str(poor))
     with Graph() as graph:
         node = graph.add(IdentificationNode, {**parameters, "python": str(poor)})
         assert node.trigger_configure() == TransitionCallbackReturn.FAILURE

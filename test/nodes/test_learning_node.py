@@ -23,6 +23,8 @@ from stribeck.io.learned_file import read_learned, write_learned
 from stribeck.nodes.compensation import CompensationNode
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 
+pytestmark = pytest.mark.real_time
+
 M1 = {**published("xl330", "m1"), "q_offset": 0.0}
 PERIOD = 0.005
 LEARNED = (Learned(1.25, 0.75, 0.1, 0.1),)

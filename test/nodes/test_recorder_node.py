@@ -12,6 +12,8 @@ from std_msgs.msg import String
 from stribeck.io.storage import read_messages
 from stribeck.nodes.recording import RecorderNode
 
+pytestmark = pytest.mark.real_time
+
 
 def test_a_publisher_that_comes_later_and_offers_best_effort_is_heard(tmp_path: Path) -> None:
     """However it was subscribed to at first; latched messages of others are in the bag once."""

@@ -20,6 +20,8 @@ from recording_nodes import (
 )
 from stribeck.io.bag import read_bag
 
+pytestmark = pytest.mark.real_time
+
 RATE = 200.0
 RUN = 6.0
 """What a trajectory lasts [s]."""

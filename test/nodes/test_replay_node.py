@@ -23,6 +23,8 @@ from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, complete,
 from stribeck.nodes.replay import replay
 from stribeck.nodes.setup import compensated_joints, compensator_of
 
+pytestmark = pytest.mark.real_time
+
 STATES = Topic("/joint_states", "sensor_msgs/msg/JointState")
 COMMANDS = Topic("/joint_commands", "sensor_msgs/msg/JointState")
 M6 = {**published("xl330", "m6"), "model": "m6", "actuator": "xl330"}

@@ -25,6 +25,8 @@ from stribeck.emulator.emulator import EmulatedBus
 from stribeck.nodes.messages import seconds, telemetry_topics
 from stribeck.nodes.servo import ServoNode, telemetry_type
 
+pytestmark = pytest.mark.real_time
+
 COUNT = 2.0 * math.pi / 4096.0
 
 

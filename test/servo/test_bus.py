@@ -17,8 +17,10 @@ from stribeck.servo.bus import Bus, without_watchdog
 from stribeck.servo.checks import SIGNALS, check_rate, cycle_bytes, cycle_time
 from stribeck.servo.link import Latency, Link
 from stribeck.servo.port import Port, PortLostError, set_low_latency
-from stribeck.servo.remote import RemoteServo, Servo
+from stribeck.servo.remote import RemoteServo, ServoSpec
 from stribeck.servo.tables import model_named
+
+pytestmark = pytest.mark.real_time
 
 LAYOUTS = [
     ("xl330",),
@@ -242,20 +244,20 @@ def test_a_port_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
     ("servos", "part"),
     [
         ([], "at least one"),
-        ([Servo(1, model_named("xl330")), Servo(1, model_named("xl330"))], "ID 1 stands twice"),
-        ([Servo(1, model_named("xl330")), Servo(2, model_named("mx106"))], "two protocols"),
+        ([ServoSpec(1, model_named("xl330")), ServoSpec(1, model_named("xl330"))], "ID 1 stands twice"),
+        ([ServoSpec(1, model_named("xl330")), ServoSpec(2, model_named("mx106"))], "two protocols"),
     ],
 )
-def test_servos_that_cannot_share_a_bus_are_refused(servos: list[Servo], part: str) -> None:
+def test_servos_that_cannot_share_a_bus_are_refused(servos: list[ServoSpec], part: str) -> None:
     """Equal IDs and mixed protocols are found before the port is opened."""
     refusal(lambda: Bus("nowhere", BAUD, servos), part)
 
 
 def test_impossible_servos_are_refused() -> None:
     """IDs and modes that a servo cannot have say what is valid."""
-    refusal(lambda: Servo(253, model_named("xl330")), "253", "0 to 252")
-    refusal(lambda: Servo(1, model_named("xl320"), "current"), "valid: position")
-    refusal(lambda: Servo(1, model_named("xl330"), "position", goal_current=1.0), "current_position")
+    refusal(lambda: ServoSpec(253, model_named("xl330")), "253", "0 to 252")
+    refusal(lambda: ServoSpec(1, model_named("xl320"), "current"), "valid: position")
+    refusal(lambda: ServoSpec(1, model_named("xl330"), "position", goal_current=1.0), "current_position")
 
 
 def test_a_baud_rate_too_slow_for_the_rate_is_refused() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stribeck.servo.safety import Envelope, Watch
-from stribeck.servo.sample import Motion
+from stribeck.servo.safety import Envelope, SafetyMonitor
+from stribeck.servo.sample import JointReading
 
 ENVELOPE = Envelope(
     names=("a", "b"),
@@ -19,7 +19,7 @@ ENVELOPE = Envelope(
 )
 
 
-def motion(**changes: Any) -> Motion:
+def motion(**changes: Any) -> JointReading:
     """Two joints at rest, at 5 V and 30 °C; changes are of joint ``b``."""
     values = {"position": 0.0, "voltage": 5.0, "temperature": 30.0, "valid": True, **changes}
     nothing = np.full(2, math.nan)
@@ -27,7 +27,7 @@ def motion(**changes: Any) -> Motion:
     def pair(name: str, usual: float) -> np.ndarray:
         return np.array([usual, values[name]])
 
-    return Motion(
+    return JointReading(
         stamp=0.0,
         times=np.zeros(2),
         valid=np.array([True, values["valid"]]),
@@ -43,7 +43,7 @@ def motion(**changes: Any) -> Motion:
 
 
 def looked(
-    watch: Watch, sample: Motion, silent: float = 0.0, error: str = "", energised: bool = True
+    watch: SafetyMonitor, sample: JointReading, silent: float = 0.0, error: str = "", energised: bool = True
 ) -> str | None:
     """What a watch says of a sample; the arguments are of joint ``b``."""
     return watch.problem(sample, np.array([0.0, silent]), ["", error], np.array([True, energised]))
@@ -60,7 +60,7 @@ def looked(
 )
 def test_a_measurement_counts_when_it_is_confirmed(changes: dict[str, float], parts: tuple[str, ...]) -> None:
     """Two wrong samples in a row change nothing, the third does, and names joint, value and limit."""
-    watch = Watch(ENVELOPE, rate=200.0)
+    watch = SafetyMonitor(ENVELOPE, rate=200.0)
     for sample in (motion(**changes), motion(**changes), motion(), motion(**changes), motion(**changes)):
         assert looked(watch, sample) is None
     text = looked(watch, motion(**changes)) or ""
@@ -69,12 +69,12 @@ def test_a_measurement_counts_when_it_is_confirmed(changes: dict[str, float], pa
 
 def test_slow_loops_do_not_wait_for_three_samples() -> None:
     """At 20 Hz a sample counts at once: three would take longer than letting go may take."""
-    assert looked(Watch(ENVELOPE, rate=20.0), motion(voltage=3.0)) is not None
+    assert looked(SafetyMonitor(ENVELOPE, rate=20.0), motion(voltage=3.0)) is not None
 
 
 def test_hardware_errors_are_said_with_voltage_and_temperature() -> None:
     """The servo's words come with what it measures."""
-    watch = Watch(ENVELOPE, rate=20.0)
+    watch = SafetyMonitor(ENVELOPE, rate=20.0)
     assert (
         looked(watch, motion(), error="overload")
         == "joint 'b': its servo reports: overload (at 5.0 V, 30 °C)"
@@ -83,14 +83,14 @@ def test_hardware_errors_are_said_with_voltage_and_temperature() -> None:
 
 def test_silence_counts_at_once_and_says_how_long() -> None:
     """A servo that did not answer for longer than it may is a reason by itself; 50 ms are none."""
-    watch = Watch(ENVELOPE, rate=200.0)
+    watch = SafetyMonitor(ENVELOPE, rate=200.0)
     assert looked(watch, motion(valid=False), silent=0.05) is None
     assert "no answer from its servo for 80 ms" in (looked(watch, motion(valid=False), silent=0.08) or "")
 
 
 def test_what_did_not_answer_and_what_is_limp_is_not_looked_at() -> None:
     """Old values of a silent servo count for nothing, and a joint without torque may be moved by hand."""
-    watch = Watch(ENVELOPE, rate=20.0)
+    watch = SafetyMonitor(ENVELOPE, rate=20.0)
     assert looked(watch, motion(valid=False, voltage=0.0, position=9.0)) is None
     assert looked(watch, motion(position=9.0), energised=False) is None
     assert looked(watch, motion(position=9.0)) is not None
@@ -98,6 +98,6 @@ def test_what_did_not_answer_and_what_is_limp_is_not_looked_at() -> None:
 
 def test_what_a_servo_does_not_measure_is_no_reason() -> None:
     """NaN voltage and temperature pass; a position that is not a number does not."""
-    watch = Watch(ENVELOPE, rate=20.0)
+    watch = SafetyMonitor(ENVELOPE, rate=20.0)
     assert looked(watch, motion(voltage=math.nan, temperature=math.nan)) is None
     assert looked(watch, motion(position=math.nan)) is not None

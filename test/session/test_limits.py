@@ -8,14 +8,14 @@ import pytest
 
 from helpers import refusal
 from stribeck.core.trajectories import TRAJECTORIES, Trajectory, trajectory_named
-from stribeck.session.limits import Joint, Limits, Play, check_plays, extent, goal_velocity, plays_of
+from stribeck.session.limits import Limits, Play, SessionJoint, check_plays, extent, goal_velocity, plays_of
 
 WIDE = Limits(-2.0, 2.0, 12.5, 150.0)
 
 
 def check(name, limits=WIDE, *, center=0.0, scale=1.0, releases_torque=True):
     """Check one trajectory on one joint."""
-    joint = Joint("elbow", limits, center, scale)
+    joint = SessionJoint("elbow", limits, center, scale)
     check_plays([Play(trajectory_named(name), 200.0)], [joint], releases_torque=releases_torque)
 
 
@@ -67,7 +67,7 @@ def test_the_way_to_brake_counts():
     """A run that ends in motion needs room behind its end: v²/2a, here 1.2² / (2·1.5) = 0.48 rad."""
     ramp = Trajectory("ramp", "a ramp", 1.0, lambda t: 1.2 * t)
     for upper, fits in ((1.69, True), (1.67, False)):
-        joint = Joint("elbow", Limits(-1.0, upper, 2.0, 1.5))
+        joint = SessionJoint("elbow", Limits(-1.0, upper, 2.0, 1.5))
         if fits:
             check_plays([Play(ramp, 100.0)], [joint], releases_torque=True)
         else:
@@ -85,7 +85,7 @@ def test_center_and_scale_move_and_stretch_what_is_checked():
 def test_the_part_without_torque_does_not_count():
     """A drop is no jump: the goal after torque has gone off is nobody's."""
     drop = Trajectory("drop", "", 2.0, lambda t: np.where(t < 1.0, 0.0, 9.0), torque_until=1.0 - 1e-9)
-    check_plays([Play(drop, 100.0)], [Joint("elbow", WIDE)], releases_torque=True)
+    check_plays([Play(drop, 100.0)], [SessionJoint("elbow", WIDE)], releases_torque=True)
 
 
 @pytest.mark.parametrize("name", ["lift_and_drop", "nothing"])
@@ -99,7 +99,7 @@ def test_a_small_jump_is_found_beside_fast_motion():
     """A jump of 2 mrad needs 2000 rad/s² on the grid: no finite limit of a robot admits it."""
     jumpy = Trajectory("jumpy", "", 2.0, lambda t: np.sin(3.0 * t) + 0.002 * (t > 0.7003))
     refusal(
-        lambda: check_plays([Play(jumpy, 100.0)], [Joint("elbow", WIDE)], releases_torque=True),
+        lambda: check_plays([Play(jumpy, 100.0)], [SessionJoint("elbow", WIDE)], releases_torque=True),
         "acceleration",
     )
 
@@ -112,16 +112,16 @@ def test_a_small_jump_is_found_beside_fast_motion():
         (lambda: Limits(-1.0, 1.0, 0.0, 1.0), ("velocity", "positive")),
         (lambda: Limits(-1.0, 1.0, 1.0, math.nan), ("acceleration", "positive")),
         (lambda: Limits(-1.0, 1.0, 1.0, 1.0, temperature=-1.0), ("temperature",)),
-        (lambda: Joint("elbow", WIDE, center=math.inf), ("elbow", "center")),
-        (lambda: Joint("elbow", WIDE, scale=0.0), ("elbow", "scale")),
+        (lambda: SessionJoint("elbow", WIDE, center=math.inf), ("elbow", "center")),
+        (lambda: SessionJoint("elbow", WIDE, scale=0.0), ("elbow", "scale")),
         (lambda: Play(trajectory_named("steps"), 0.0), ("gain", "0.0")),
         (lambda: plays_of([], [100.0]), ("trajectory",)),
         (lambda: plays_of([trajectory_named("steps")], []), ("gain",)),
         (lambda: plays_of([trajectory_named("steps")], [1.0], 0), ("repetitions",)),
-        (lambda: check_plays([], [Joint("elbow", WIDE)], releases_torque=True), ("at least one",)),
+        (lambda: check_plays([], [SessionJoint("elbow", WIDE)], releases_torque=True), ("at least one",)),
         (
             lambda: check_plays(
-                [Play(trajectory_named("sin_sin"), 1.0)], [Joint("a", WIDE)] * 2, releases_torque=True
+                [Play(trajectory_named("sin_sin"), 1.0)], [SessionJoint("a", WIDE)] * 2, releases_torque=True
             ),
             ("'a'", "twice"),
         ),

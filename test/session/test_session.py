@@ -15,7 +15,7 @@ from stribeck.core.step import Plant, State, step
 from stribeck.core.trajectories import trajectory_named
 from stribeck.io.actuators import load_actuator
 from stribeck.session.directive import Aborted, Finished, RunEnded, RunStarted, SessionOptions
-from stribeck.session.limits import Joint, Limits, Play
+from stribeck.session.limits import Limits, Play, SessionJoint
 from stribeck.session.session import Session
 
 
@@ -59,7 +59,10 @@ def test_torque_goes_on_at_the_measured_position():
 def test_goals_of_a_run_belong_to_the_moment_they_are_sent():
     """With cycles of 1 to 40 ms each goal is the trajectory's at its own time, about center and scale."""
     rng = np.random.default_rng(1)
-    joints = [Joint("a", WIDE), Joint("b", Limits(-1.0, 2.0, 12.5, 150.0), center=0.5, scale=-0.8)]
+    joints = [
+        SessionJoint("a", WIDE),
+        SessionJoint("b", Limits(-1.0, 2.0, 12.5, 150.0), center=0.5, scale=-0.8),
+    ]
     session = Session([Play(trajectory_named("sin_sin"), 100.0)], joints, releases_torque=False)
     trace = drive(session, Follower([0.0, 0.5]), cycles=rng.uniform(0.001, 0.04, 3000))
     start, end = trace.cycle(RunStarted), trace.cycle(RunEnded)
@@ -130,7 +133,7 @@ def test_gains_change_at_rest_and_are_confirmed():
             reported[:] = 400.0
         return {**arguments, "gains": reported}
 
-    session = Session(plays, [Joint("a", WIDE), Joint("b", WIDE)], releases_torque=True)
+    session = Session(plays, [SessionJoint("a", WIDE), SessionJoint("b", WIDE)], releases_torque=True)
     trace = drive(session, Follower([0.0, 0.0]), measure=measure)
     gains = [directive.kp for directive in trace.directives]
     changed = [k for k in range(1, len(gains)) if gains[k] != gains[k - 1]]

@@ -10,7 +10,7 @@ from sessions import TROUBLES, Follower, drive
 from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
 from stribeck.session.directive import Aborted, Finished, RunEnded, RunStarted, SessionOptions
-from stribeck.session.limits import Joint, Limits, Play, extent
+from stribeck.session.limits import Limits, Play, SessionJoint, extent
 from stribeck.session.session import Session
 
 
@@ -46,7 +46,7 @@ def worlds(draw):
         reach = 1.5 * abs(scale)
         tight = draw(st.sampled_from([1.001, 1.5, 10.0]))
         joints.append(
-            Joint(
+            SessionJoint(
                 f"joint{j}",
                 Limits(
                     center - tight * reach,

@@ -5,12 +5,12 @@ from typing import Any
 
 from small_arm import small_robot
 from stribeck.dynamics.model import load_arm
-from stribeck.excitation.task import Task, task_of
+from stribeck.excitation.task import ExcitationTask, task_of
 from stribeck.io.excitation_section import excitation_section
 from stribeck.io.robot_config import read_robot
 
 
-def small_task(folder: Path, harmonics: int = 3, duration: float = 4.0, **changes: Any) -> Task:
+def small_task(folder: Path, harmonics: int = 3, duration: float = 4.0, **changes: Any) -> ExcitationTask:
     """The task of the small arm; ``collisions=False`` leaves bodies aside."""
     collisions = changes.pop("collisions", True)
     config = read_robot(str(small_robot(folder, **changes)))

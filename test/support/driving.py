@@ -16,8 +16,9 @@ from stribeck.emulator.joint import published_parameters
 from stribeck.io.actuators import actuator_names
 from stribeck.servo.bus import Bus
 from stribeck.servo.config import DriverConfig, driver_config
-from stribeck.servo.driver import Driver, Event, Sample
-from stribeck.servo.remote import Servo
+from stribeck.servo.driver import Driver, DriverSample, Event
+from stribeck.servo.port import Port
+from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
 
 BAUD = 1_000_000
@@ -49,14 +50,14 @@ def emulator_process(link: Path, *arguments: str) -> Iterator[str]:
         process.communicate(timeout=10)
 
 
-def expected(*models: str, mode: str = "position") -> list[Servo]:
+def expected(*models: str, mode: str = "position") -> list[ServoSpec]:
     """What a bus expects that holds servos of :func:`emulated`."""
-    return [Servo(index + 1, model_named(model), mode) for index, model in enumerate(models)]
+    return [ServoSpec(index + 1, model_named(model), mode) for index, model in enumerate(models)]
 
 
 def bus_for(path: str, *models: str, mode: str = "position", baud: int = BAUD) -> Bus:
     """A bus for servos of :func:`emulated`, not yet connected."""
-    return Bus(path, baud, expected(*models, mode=mode))
+    return Bus(Port(path, baud), expected(*models, mode=mode))
 
 
 def config_for(
@@ -77,18 +78,18 @@ def drive(
     driver: Driver,
     duration: float,
     goal: Callable[[float], float | Sequence[float]] | None = None,
-    until: Callable[[Sample], bool] | None = None,
-) -> list[Sample]:
+    until: Callable[[DriverSample], bool] | None = None,
+) -> list[DriverSample]:
     """Cycles at the driver's rate for a time [s], or until a sample is as wanted.
 
     :param goal: goal of all joints (or one for each) at a time since the start; none: nothing is commanded.
     """
-    samples: list[Sample] = []
-    start = time.monotonic()
+    samples: list[DriverSample] = []
+    start = driver.clock.now()
 
-    def each(sample: Sample) -> bool:
+    def each(sample: DriverSample) -> bool:
         samples.append(sample)
-        now = time.monotonic()
+        now = driver.clock.now()
         if goal is not None:
             driver.set_goals(np.broadcast_to(goal(now - start), (len(driver.joints),)), now)
         return now - start < duration and not (until is not None and until(sample))
@@ -97,12 +98,12 @@ def drive(
     return samples
 
 
-def events(samples: Sequence[Sample], kind: str = "fault") -> list[Event]:
+def events(samples: Sequence[DriverSample], kind: str = "fault") -> list[Event]:
     """All events of a kind."""
     return [event for sample in samples for event in sample.events if event.kind == kind]
 
 
-def valid_samples(samples: Sequence[Sample]) -> int:
+def valid_samples(samples: Sequence[DriverSample]) -> int:
     """Samples in which every joint answered."""
     return sum(bool(sample.valid.all()) for sample in samples)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from helpers import DATA
 from stribeck.dynamics.model import load_arm
-from stribeck.dynamics.recordings import Recording
+from stribeck.dynamics.recordings import ArmRecording
 from stribeck.io.identification_config import FilterSettings, Neighbourhood, Protocol
 
 EMPS, TX40, UR10E = DATA / "emps", DATA / "tx40", DATA / "ur10e"
@@ -109,4 +109,4 @@ def recording(
     time, position, velocity, acceleration = motion(seconds, len(model), seed)
     torque = model.inverse_dynamics(position, velocity, acceleration) + friction(velocity, acceleration)
     torque = torque + noise * np.random.default_rng(seed + 1).normal(size=torque.shape)
-    return Recording(name, model.joints, time, position, velocity, torque)
+    return ArmRecording(name, model.joints, time, position, velocity, torque)

@@ -7,7 +7,7 @@ import numpy as np
 
 from stribeck.core.trajectories import Trajectory, trajectory_named
 from stribeck.session.directive import SessionOptions
-from stribeck.session.limits import Joint, Limits, Play
+from stribeck.session.limits import Limits, Play, SessionJoint
 from stribeck.session.session import Session
 
 DT = 0.005
@@ -91,7 +91,7 @@ def session_of(names=(SHORT,), limits=WIDE, *, kp=200.0, releases_torque=True, j
     plays = [Play(trajectory_named(n) if isinstance(n, str) else n, kp) for n in names]
     return Session(
         plays,
-        [Joint(f"joint{j}", limits) for j in range(joints)],
+        [SessionJoint(f"joint{j}", limits) for j in range(joints)],
         releases_torque=releases_torque,
         options=SessionOptions(**options),
     )

@@ -14,7 +14,7 @@ from stribeck.bayes import metropolis, nuts
 from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior
 from stribeck.bayes.network import LINK_NAMES, Mechanical, moments, to_standard
 from stribeck.bayes.sampling import Draws, Progress, silent
-from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]
@@ -78,7 +78,7 @@ class ArmDraws:
         """Inertias of axes at the rows of a regressor (R, 11 n): (C, S, R) [kg m^2]."""
         return self.standard @ regressor.T
 
-    def torques(self, motion: Motion, rest: float, most: int = 400) -> Array:
+    def torques(self, motion: ProcessedMotion, rest: float, most: int = 400) -> Array:
         """Torques of a motion, of at most so many of the draws (K, M, n) [N m].
 
         :raises ConfigError: for draws without friction.

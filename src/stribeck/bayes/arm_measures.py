@@ -14,7 +14,7 @@ from stribeck.bayes.network import Mechanical, mechanical_of
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.inertia import consistency
 from stribeck.dynamics.model import INERTIALS, ArmModel
-from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine, design
 from stribeck.errors import ConfigError
 
@@ -61,7 +61,7 @@ def measures(
     return found
 
 
-def torques_of(draws: ArmDraws, machine: Machine, motion: Motion, rest: float) -> Array:
+def torques_of(draws: ArmDraws, machine: Machine, motion: ProcessedMotion, rest: float) -> Array:
     """Torques of a motion, of at most :data:`MOST` draws (K, M, n) [N m]; without friction where the draws know none.
 
     :raises ConfigError: for a machine without a URDF.

@@ -13,8 +13,8 @@ from stribeck.bayes.likelihood import torque_posterior
 from stribeck.bayes.network import link_frames
 from stribeck.bayes.prior import ArmPrior
 from stribeck.dynamics.least_squares import fit_linear, fit_rows
-from stribeck.dynamics.motion import Motion, motion_of
-from stribeck.dynamics.recordings import Recording
+from stribeck.dynamics.motion import ProcessedMotion, motion_of
+from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.regressor import Machine, design, structural_base
 from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError, RecordingError
@@ -46,7 +46,7 @@ class FewData:
 def few_data(
     prior: ArmPrior,
     machine: Machine,
-    run: Recording,
+    run: ArmRecording,
     protocol: Protocol,
     seconds: Sequence[float],
     seed: int,
@@ -89,7 +89,7 @@ def few_data(
 
 
 def weighted_least_squares(
-    machine: Machine, train: Motion, test: Motion, protocol: Protocol
+    machine: Machine, train: ProcessedMotion, test: ProcessedMotion, protocol: Protocol
 ) -> tuple[Array, bool]:
     """Torques of a test motion, and whether the training motion determined all parameters.
 
@@ -116,5 +116,5 @@ def weighted_least_squares(
     return base.reduce(design(machine, test.states, protocol.rest).columns) @ values, False
 
 
-def _error(motion: Motion, torque: Array) -> float:
+def _error(motion: ProcessedMotion, torque: Array) -> float:
     return float(scores([motion], [torque])["moving"]["all"])

@@ -22,7 +22,7 @@ from stribeck.bayes.laplace import modes
 from stribeck.bayes.network import moments, to_standard
 from stribeck.bayes.prior import ArmPrior
 from stribeck.bayes.sampling import Target
-from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine, design
 
 Array = npt.NDArray[np.float64]
@@ -203,7 +203,7 @@ class TorquePosterior:
         noise = np.log(10.0) * rng.standard_normal((count, len(self.sums)))
         return np.concatenate([self.prior.draw(rng, count), own, noise], axis=1)
 
-    def predict(self, x: Array, motion: Motion, rest: float) -> Array:
+    def predict(self, x: Array, motion: ProcessedMotion, rest: float) -> Array:
         """Torques of a motion for draws (S, d), (S, M, n)."""
         with jax.enable_x64():
             p = np.asarray(self.linear(x))
@@ -215,9 +215,9 @@ def torque_posterior(
     prior: ArmPrior,
     frames: Array,
     machine: Machine,
-    motions: Sequence[Motion],
+    motions: Sequence[ProcessedMotion],
     rest: float,
-    rows: Callable[[Motion], npt.NDArray[np.bool_]],
+    rows: Callable[[ProcessedMotion], npt.NDArray[np.bool_]],
     *,
     discrepancy: bool = True,
     rotors_known: bool = True,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from stribeck.dynamics.base_parameters import BaseParameters, base_parameters
 from stribeck.dynamics.inertia import about_com, inertials_of
 from stribeck.dynamics.model import INERTIALS, ArmModel
-from stribeck.excitation.chain import chain_of
+from stribeck.excitation.jax_chain import chain_of
 
 Array = npt.NDArray[np.float64]
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import signal
 
-from stribeck.dynamics.full_fit import FullFit
+from stribeck.dynamics.friction.element_torque import friction_curve
+from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.identify import Scored
-from stribeck.dynamics.joint_friction import friction_curve
-from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.scores import scores
 from stribeck.io.robot_config import RobotConfig
@@ -56,7 +56,7 @@ def _errors(found: Mapping[str, Scored]) -> dict[str, dict[str, list[float | Non
 
 
 def _torques(
-    robot: RobotConfig, name: str, scored: Scored, motion: Motion, predicted: npt.NDArray[np.float64]
+    robot: RobotConfig, name: str, scored: Scored, motion: ProcessedMotion, predicted: npt.NDArray[np.float64]
 ) -> TorqueDrawing:
     return TorqueDrawing(
         title=f"{robot.title}, {motion.name}, fit {name}",
@@ -72,7 +72,7 @@ def _torques(
 
 def _friction(folder: Path, robot: RobotConfig, scored: Scored, fit: FullFit) -> list[Path]:
     """One picture of all training runs, and one of each run of validation."""
-    pictures: dict[str, Sequence[Motion]] = {"friction": scored.motions["train"]}
+    pictures: dict[str, Sequence[ProcessedMotion]] = {"friction": scored.motions["train"]}
     pictures |= {f"friction_{motion.name}": [motion] for motion in scored.motions.get("validation", [])}
     written = []
     for name, motions in pictures.items():
@@ -89,7 +89,7 @@ def _friction(folder: Path, robot: RobotConfig, scored: Scored, fit: FullFit) ->
 
 
 def _friction_of(
-    fit: FullFit, motions: Sequence[Motion], rigid: Sequence[npt.NDArray[np.float64]], joint: int
+    fit: FullFit, motions: Sequence[ProcessedMotion], rigid: Sequence[npt.NDArray[np.float64]], joint: int
 ) -> FrictionDrawing | None:
     """Measured friction of a joint: torque less what is predicted without friction."""
     velocity, friction = [], []

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +18,15 @@ from stribeck.emulator.joint import published_parameters
 from stribeck.errors import StribeckError
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.nodes.transport import stay_on_this_machine
+from stribeck.processes import ChildProcess
 
 SERVO = "xl330"
 SUPPLY = 5.0
 BAUD_RATE = 4_000_000
 RATE = 200
+
+GRACE = 10.0
+"""Time that a node gets to end before it is killed [s]."""
 
 LIMITS = {"velocity": float("inf"), "acceleration": float("inf"), "following_error": 3.0}
 """An emulated joint breaks at nothing."""
@@ -99,15 +101,24 @@ def join_private_domain() -> None:
     os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, 101))
 
 
-class Troupe:
-    """Node processes that end together.
+class NodeProcesses:
+    """Node processes that end together when the context is left.
 
     :param folder: for their parameter files and logs.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
+        self._running: dict[str, ChildProcess] = {}
+
+    def __enter__(self) -> NodeProcesses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self._running.values()):
+            process.terminate(GRACE, signal.SIGINT)
+        for process in reversed(self._running.values()):
+            process.close()
 
     def start(
         self,
@@ -133,7 +144,7 @@ class Troupe:
         self._run(label, command)
 
     def emulate(self, name: str, loads: Sequence[Pendulum], seed: int) -> Path:
-        """Start emulated servos on a bus, in a process of their own; where their port is going to be."""
+        """Start emulated servos on a bus, in a process of their own; returns the path that their port will have."""
         link = self.folder / f"{name}_port"
         command = [sys.executable, "-m", "stribeck", "emulate", "--servo", SERVO, "--link", str(link)]
         command += ["--id", *map(str, range(1, len(loads) + 1)), "--seed", str(seed)]
@@ -144,42 +155,16 @@ class Troupe:
         return link
 
     def _run(self, label: str, command: Sequence[str]) -> None:
-        with (self.folder / f"{label}.log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
-        self._running.append((label, process))
+        self._running[label] = ChildProcess(command, log=self.folder / f"{label}.log")
 
     def check(self) -> None:
         """Raise if a process has ended by itself.
 
-        :raises StribeckError: with the last lines that it said.
+        :raises StribeckError: with the last lines of its log.
         """
-        for label, process in self._running:
+        for label, process in self._running.items():
             if process.poll() is not None:
-                raise StribeckError(f"the node {label} ended: {self._last_words(label)}")
-
-    def _last_words(self, label: str) -> str:
-        lines = (self.folder / f"{label}.log").read_text(errors="replace").splitlines()
-        return " | ".join(lines[-3:]) or "without a word"
-
-    def end(self) -> None:
-        """End all processes, the last started first."""
-        for _, process in reversed(self._running):
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGINT)
-        for _, process in reversed(self._running):
-            try:
-                process.wait(timeout=10.0)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self._running = []
-
-
-@contextlib.contextmanager
-def troupe(folder: Path) -> Iterator[Troupe]:
-    """A troupe that has ended when the block is left."""
-    found = Troupe(folder)
-    try:
-        yield found
-    finally:
-        found.end()
+                lines = (self.folder / f"{label}.log").read_text(errors="replace").splitlines()
+                raise StribeckError(
+                    f"the node {label} ended: {' | '.join(lines[-3:]) or 'it printed nothing'}"
+                )

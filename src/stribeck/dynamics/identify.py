@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.consistent import ConsistentFit, fit_consistent, fit_log_cholesky
-from stribeck.dynamics.friction_terms import Choice, Selection
-from stribeck.dynamics.full_fit import FullFit, fit_full
-from stribeck.dynamics.joint_friction import parameter_names
+from stribeck.dynamics.friction.element_torque import parameter_names
+from stribeck.dynamics.friction.full_fit import FullFit, fit_full
+from stribeck.dynamics.friction.selection import FrictionSelection, ModelChoice
 from stribeck.dynamics.least_squares import LinearFit, Weighting, fit_linear
 from stribeck.dynamics.model import ArmModel
-from stribeck.dynamics.motion import Motion, motion_of
-from stribeck.dynamics.recordings import Recording
+from stribeck.dynamics.motion import ProcessedMotion, motion_of
+from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.regressor import Machine, structural_base
 from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError
@@ -43,7 +43,7 @@ class Scored:
     """
 
     fit: Fit
-    motions: Mapping[str, Sequence[Motion]]
+    motions: Mapping[str, Sequence[ProcessedMotion]]
     predictions: Mapping[str, Sequence[Array]]
 
     @property
@@ -74,12 +74,12 @@ class Identification:
         self,
         machine: Machine,
         config: IdentificationConfig,
-        train: Sequence[Recording],
-        validation: Sequence[Recording] = (),
+        train: Sequence[ArmRecording],
+        validation: Sequence[ArmRecording] = (),
     ) -> None:
         self.machine, self.config = machine, config
         self._recordings = {"train": train, **({"validation": validation} if validation else {})}
-        self._motions: dict[float, dict[str, list[Motion]]] = {}
+        self._motions: dict[float, dict[str, list[ProcessedMotion]]] = {}
 
     def applies(self, name: str) -> bool:
         """Whether a fit means something for this machine."""
@@ -111,11 +111,11 @@ class Identification:
         return structural_base(self.machine, self.config.protocol.rest, "symmetric")
 
     @cached_property
-    def choice(self) -> tuple[Choice, Mapping[str, float]]:
+    def choice(self) -> tuple[ModelChoice, Mapping[str, float]]:
         """What cross-validation chose for the full fit, and the share of the error that each step left."""
         return self._selection.choose()
 
-    def motions(self, delay: float = 0.0) -> dict[str, list[Motion]]:
+    def motions(self, delay: float = 0.0) -> dict[str, list[ProcessedMotion]]:
         """The runs by set."""
         if delay not in self._motions:
             protocol = self.config.protocol
@@ -150,7 +150,7 @@ class Identification:
         return self._near(fit_consistent)
 
     @cached_property
-    def _selection(self) -> Selection:
+    def _selection(self) -> FrictionSelection:
         names: Mapping[str, float]
         if self.machine.arm is None:
             inertials, names = np.zeros(0), self._weighted.named
@@ -158,7 +158,7 @@ class Identification:
             found = self._consistent
             inertials, names = found.inertials.ravel(), dict(zip(found.names, found.values, strict=True))
         symbol = self.machine.inertia_name
-        return Selection(
+        return FrictionSelection(
             self.machine,
             lambda delay: self.motions(delay)["train"],
             self.config.protocol,
@@ -184,7 +184,7 @@ def arm_of(fit: Fit) -> ArmModel | None:
     return arm.with_inertials(fit.inertials.ravel())
 
 
-def standstill(fit: FullFit, motions: Sequence[Motion]) -> dict[str, Any]:
+def standstill(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[str, Any]:
     r"""How far torques at rest are outside of what friction can hold, :math:`\max(0, |\tau - \tau_{rigid}| - \tau_f^m)`.
 
     Per joint: rows at rest, share of them outside, mean distance, and mean width of the budget [N m or N].

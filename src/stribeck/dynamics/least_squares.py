@@ -14,10 +14,10 @@ import numpy.typing as npt
 from scipy import linalg
 
 from stribeck.dynamics.base_parameters import BaseParameters
-from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Friction, Machine, design, structural_base
-from stribeck.dynamics.uncertainty import covariance, standard_deviations
 from stribeck.errors import RecordingError
+from stribeck.estimates.autoregressive import covariance, standard_deviations
 from stribeck.io.identification_config import Protocol
 
 Array = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ class LinearFit:
     rest: float
     condition: float
 
-    def predict(self, motion: Motion) -> Array:
+    def predict(self, motion: ProcessedMotion) -> Array:
         """Torques at the rows of a run, (M, n)."""
         columns = design(self.machine, motion.states, self.rest, self.friction).columns
         return np.asarray(self.base.reduce(columns) @ self.values)
@@ -65,14 +65,14 @@ class LinearFit:
         }
 
 
-def fit_rows(motion: Motion, protocol: Protocol) -> npt.NDArray[np.bool_]:
+def fit_rows(motion: ProcessedMotion, protocol: Protocol) -> npt.NDArray[np.bool_]:
     """Which rows of each joint are fitted, (M, n)."""
     return motion.moving if protocol.fit == "moving" else np.ones_like(motion.moving)
 
 
 def fit_linear(
     machine: Machine,
-    motions: Sequence[Motion],
+    motions: Sequence[ProcessedMotion],
     protocol: Protocol,
     weighting: Weighting = "ordinary",
     friction: Friction = "symmetric",
@@ -110,7 +110,11 @@ def fit_linear(
 
 
 def check_excited(
-    machine: Machine, base: BaseParameters, rows: Array, motions: Sequence[Motion], protocol: Protocol
+    machine: Machine,
+    base: BaseParameters,
+    rows: Array,
+    motions: Sequence[ProcessedMotion],
+    protocol: Protocol,
 ) -> None:
     """Refuse motion that leaves base parameters open.
 
@@ -165,7 +169,7 @@ def _condition(rows: Array) -> float:
 def _deviations(
     columns: Sequence[Array],
     used: Sequence[npt.NDArray[np.bool_]],
-    motions: Sequence[Motion],
+    motions: Sequence[ProcessedMotion],
     values: Array,
     noise: Array,
 ) -> Array:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.dynamics.recordings import Recording
+from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.signals import ZeroPhase, derivative, resample
 from stribeck.errors import ConfigError, TooShortError
 from stribeck.io.identification_config import FilterSettings, Protocol
@@ -44,7 +44,7 @@ class States:
 
 
 @dataclass(frozen=True)
-class Motion:
+class ProcessedMotion:
     """A run as the protocol makes it.
 
     :param time: of the rows (M,) [s].
@@ -69,7 +69,7 @@ class Motion:
     kernel: Array | None
 
 
-def motion_of(run: Recording, protocol: Protocol, delay: float = 0.0) -> Motion:
+def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> ProcessedMotion:
     """A run by a protocol.
 
     :param delay: recorded states come so much later than torques [s]; fine states are taken that much later.
@@ -94,7 +94,7 @@ def motion_of(run: Recording, protocol: Protocol, delay: float = 0.0) -> Motion:
     kept = states.at(rows)
     effort = _zero_phase(protocol.effort_filter)
     speed = np.abs(kept.velocity)
-    return Motion(
+    return ProcessedMotion(
         name=run.name,
         joints=run.joints,
         time=grid[rows] - grid[0],
@@ -108,7 +108,7 @@ def motion_of(run: Recording, protocol: Protocol, delay: float = 0.0) -> Motion:
     )
 
 
-def _rows(run: Recording, protocol: Protocol) -> Recording:
+def _rows(run: ArmRecording, protocol: Protocol) -> ArmRecording:
     if run.name not in protocol.rows:
         return run
     first, end = protocol.rows[run.name]
@@ -117,7 +117,7 @@ def _rows(run: Recording, protocol: Protocol) -> Recording:
     return run.between(first, end)
 
 
-def _grid(run: Recording, protocol: Protocol) -> tuple[Array, float]:
+def _grid(run: ArmRecording, protocol: Protocol) -> tuple[Array, float]:
     """Times at one rate, and the rate [Hz]."""
     steps = np.diff(run.time)
     if protocol.resample is not None:
@@ -132,13 +132,13 @@ def _grid(run: Recording, protocol: Protocol) -> tuple[Array, float]:
     return run.time[0] + np.arange(len(run.time)) / rate, float(rate)
 
 
-def _on(run: Recording, samples: Array, grid: Array) -> Array:
+def _on(run: ArmRecording, samples: Array, grid: Array) -> Array:
     same = len(grid) == len(run.time) and bool(np.allclose(grid, run.time, atol=1e-9, rtol=0.0))
     return samples if same else resample(run.time, samples, grid)
 
 
 def _states(
-    run: Recording, grid: Array, rate: float, low_pass: ZeroPhase | None, edge_order: Literal[1, 2]
+    run: ArmRecording, grid: Array, rate: float, low_pass: ZeroPhase | None, edge_order: Literal[1, 2]
 ) -> States:
     def smooth(samples: Array) -> Array:
         return samples if low_pass is None else low_pass(samples, rate)

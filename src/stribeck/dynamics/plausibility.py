@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from stribeck.dynamics.model import ArmModel
-from stribeck.dynamics.motion import Motion
-from stribeck.dynamics.recordings import Recording
+from stribeck.dynamics.motion import ProcessedMotion
+from stribeck.dynamics.recordings import ArmRecording
 from stribeck.errors import RecordingError
 
 BEYOND = 1.25
@@ -21,7 +21,7 @@ WEAKER = 0.1
 """Some joint has at least this share of the torque that the rigid arm of the URDF would need."""
 
 
-def check_positions(runs: Sequence[Recording], arm: ArmModel) -> None:
+def check_positions(runs: Sequence[ArmRecording], arm: ArmModel) -> None:
     """Refuse positions far outside of the range of the URDF, and torques far above its effort limits.
 
     :raises RecordingError: for the first joint.
@@ -46,7 +46,7 @@ def check_positions(runs: Sequence[Recording], arm: ArmModel) -> None:
                 )
 
 
-def check_torques(motions: Sequence[Motion], arm: ArmModel) -> None:
+def check_torques(motions: Sequence[ProcessedMotion], arm: ArmModel) -> None:
     """Refuse torques of which no joint has a tenth of what the rigid arm of the URDF would need.
 
     :raises RecordingError: saying how much the strongest has.

@@ -26,7 +26,7 @@ LARGEST_POSITION = 100.0
 
 
 @dataclass(frozen=True)
-class Recording:
+class ArmRecording:
     """One run of a machine as it was recorded.
 
     :param name: for messages and for the rows of the protocol.
@@ -44,18 +44,18 @@ class Recording:
     velocity: Array | None
     effort: Array
 
-    def between(self, first: int, end: int) -> Recording:
+    def between(self, first: int, end: int) -> ArmRecording:
         """The rows from ``first`` up to ``end``."""
         rows = slice(first, end)
         velocity = None if self.velocity is None else self.velocity[rows]
-        return Recording(
+        return ArmRecording(
             self.name, self.joints, self.time[rows], self.position[rows], velocity, self.effort[rows]
         )
 
 
 def read_recordings(
     paths: Sequence[Path], form: RecordingFormat, joints: Sequence[str], units: str
-) -> list[Recording]:
+) -> list[ArmRecording]:
     """The runs in files, folders and bags.
 
     Where a run lies in several files, those of one folder make a run.
@@ -113,7 +113,7 @@ def _files(paths: Sequence[Path], suffixes: Sequence[str], wanted: set[str | Non
 
 def _from_tables(
     name: str, files: Mapping[str | None, Path], form: RecordingFormat, joints: Sequence[str]
-) -> Recording:
+) -> ArmRecording:
     tables = {
         key: _read_mat(path) if form.format == "mat" else _read_text(path) for key, path in files.items()
     }
@@ -128,7 +128,7 @@ def _from_tables(
         raise RecordingError(f"{name}: signals differ in length: {told} rows")
     rows = lengths["position"]
     time = signals["time"][:, 0] if "time" in signals else np.arange(rows) / (form.rate or 1.0)
-    return Recording(
+    return ArmRecording(
         name, tuple(joints), time, signals["position"], signals.get("velocity"), signals["effort"]
     )
 
@@ -224,7 +224,7 @@ def _bags(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
-def _from_bag(path: Path, joints: Sequence[str]) -> Recording:
+def _from_bag(path: Path, joints: Sequence[str]) -> ArmRecording:
     """Joint states by their header stamps."""
     content = read_messages(path)
     stamps, rows, names = [], [], []
@@ -249,12 +249,12 @@ def _from_bag(path: Path, joints: Sequence[str]) -> Recording:
     if not np.isfinite(table[:, 2]).all():
         raise RecordingError(f"{path}: joint states without effort: torque is needed to identify an arm")
     velocity = table[:, 1] if np.isfinite(table[:, 1]).all() else None
-    return Recording(
+    return ArmRecording(
         path.name, tuple(joints), np.array(stamps)[order_in_time], table[:, 0], velocity, table[:, 2]
     )
 
 
-def _in_joints(run: Recording, form: RecordingFormat) -> Recording:
+def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
     r"""Motor side to joint side: :math:`q = G^{-1} q_m + o`, :math:`\tau = G^T \tau_m` (power is conserved)."""
     position, velocity, effort = run.position, run.velocity, run.effort
     if form.gears is not None:
@@ -268,10 +268,10 @@ def _in_joints(run: Recording, form: RecordingFormat) -> Recording:
         velocity = None if velocity is None else velocity @ inverse.T
     if form.offset is not None:
         position = position + np.array(form.offset)
-    return Recording(run.name, run.joints, run.time, position, velocity, effort)
+    return ArmRecording(run.name, run.joints, run.time, position, velocity, effort)
 
 
-def _check(run: Recording, units: str) -> None:
+def _check(run: ArmRecording, units: str) -> None:
     for what, values in (("time", run.time), ("position", run.position), ("effort", run.effort)):
         if not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
@@ -291,7 +291,7 @@ def _check(run: Recording, units: str) -> None:
         raise RecordingError(f"{run.name}: all torques are zero")
 
 
-def _check_velocity(run: Recording) -> None:
+def _check_velocity(run: ArmRecording) -> None:
     """Measured velocities have to be the derivatives of positions: another unit shows."""
     if run.velocity is None:
         return

@@ -67,7 +67,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Design:
+class DesignMatrix:
     """Columns that torques are linear in.
 
     :param names: (p,).
@@ -88,7 +88,7 @@ def machine_of(
     return Machine(tuple(joints), arm, vectors)
 
 
-def design(machine: Machine, states: States, rest: float, friction: Friction = "symmetric") -> Design:
+def design(machine: Machine, states: States, rest: float, friction: Friction = "symmetric") -> DesignMatrix:
     """The columns of a machine at its states.
 
     :param rest: velocity below which a joint has no direction [rad/s].
@@ -106,7 +106,7 @@ def design(machine: Machine, states: States, rest: float, friction: Friction = "
             columns.pop("offset", None)
         names += [f"{name}_{element}" for name in columns]
         blocks.append(np.stack(list(columns.values()), axis=-1)[:, None, :] * weights[:, None])
-    return Design(tuple(names), np.concatenate(blocks, axis=-1))
+    return DesignMatrix(tuple(names), np.concatenate(blocks, axis=-1))
 
 
 def structural_base(machine: Machine, rest: float, friction: Friction, seed: int = 0) -> BaseParameters:

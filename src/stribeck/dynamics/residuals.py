@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, signal
 
-from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.scores import relative_error
 from stribeck.dynamics.signals import derivative
 
@@ -27,7 +27,7 @@ VELOCITIES = 12
 """Velocities between which friction is interpolated."""
 
 
-def explain(motion: Motion, predicted: Array) -> list[dict[str, float | None]]:
+def explain(motion: ProcessedMotion, predicted: Array) -> list[dict[str, float | None]]:
     """Shares of each joint's residual, a list over joints.
 
     ``rel`` relative error of the moving rows; ``delay``, ``ripple``, ``velocity``: shares of the residual's energy that

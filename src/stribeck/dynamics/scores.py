@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.motion import ProcessedMotion
 
 Array = npt.NDArray[np.float64]
 
@@ -19,7 +19,7 @@ def relative_error(measured: Array, predicted: Array) -> float:
     return float(np.linalg.norm(measured - predicted)) / norm if norm > 0.0 else float("nan")
 
 
-def scores(motions: Sequence[Motion], predictions: Sequence[Array]) -> dict[str, Any]:
+def scores(motions: Sequence[ProcessedMotion], predictions: Sequence[Array]) -> dict[str, Any]:
     """``{"moving": {"per_joint", "all"}, "every_row": …}``, over the rows of all runs, as fractions."""
     measured = np.concatenate([motion.torque for motion in motions])
     predicted = np.concatenate(list(predictions))

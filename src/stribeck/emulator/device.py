@@ -27,8 +27,8 @@ import numpy as np
 from stribeck.core.actuator import Gains
 from stribeck.core.bench import Pendulum
 from stribeck.core.step import State
+from stribeck.emulator.control_table import ControlTable
 from stribeck.emulator.joint import BARE, OFF, Drive, EmulatedJoint, Firmware, published_parameters
-from stribeck.emulator.memory import Memory
 from stribeck.emulator.protocol import ALERT, Error1, Error2
 from stribeck.errors import ConfigError
 from stribeck.io.parameter_file import ParameterFile
@@ -126,7 +126,7 @@ class EmulatedServo:
         self._powered = True
         rate = self.model.baud_value(baud if baud is not None else 1_000_000)
         factory = {"id": servo_id, "baud_rate": rate, **(registers or {})}
-        self.memory = Memory(self.model, factory, self._live())
+        self.memory = ControlTable(self.model, factory, self._live())
         self._start()
 
     @property

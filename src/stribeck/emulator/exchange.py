@@ -21,7 +21,7 @@ PING_ONLY, PING_AND_READ, ALL = 0, 1, 2
 """Values of ``status_return_level``: what a servo answers."""
 
 
-class Answer(NamedTuple):
+class StatusPacket(NamedTuple):
     """A status packet, and the servo that sends it (of a fast read, the first of them)."""
 
     servo: EmulatedServo
@@ -41,7 +41,7 @@ class _MalformedError(Exception):
     """The parameters of an instruction are not what it needs."""
 
 
-def answers(servos: Sequence[EmulatedServo], protocol: float, packet: Packet) -> list[Answer]:
+def answers(servos: Sequence[EmulatedServo], protocol: float, packet: Packet) -> list[StatusPacket]:
     """Carry out an instruction.
 
     :param servos: those that hear it.
@@ -65,7 +65,9 @@ def answers(servos: Sequence[EmulatedServo], protocol: float, packet: Packet) ->
         return _one(present, packet, Error2.DATA_LENGTH, Error1.RANGE)
 
 
-def _one(present: dict[int, EmulatedServo], packet: Packet, error: Error2, bits: Error1) -> list[Answer]:
+def _one(
+    present: dict[int, EmulatedServo], packet: Packet, error: Error2, bits: Error1
+) -> list[StatusPacket]:
     """The complaint of the servo that the packet is for, if it is for one."""
     if packet.id not in present:
         return []
@@ -73,14 +75,14 @@ def _one(present: dict[int, EmulatedServo], packet: Packet, error: Error2, bits:
     return [reply] if reply else []
 
 
-def _status(servo: EmulatedServo, level: int, error: int, data: bytes = b"") -> Answer | None:
+def _status(servo: EmulatedServo, level: int, error: int, data: bytes = b"") -> StatusPacket | None:
     """A status packet, unless the servo's ``status_return_level`` is below ``level``."""
     if servo.memory.numbers["status_return_level"] < level:
         return None
-    return Answer(servo, encode_status(servo.model.protocol, servo.id, error, data))
+    return StatusPacket(servo, encode_status(servo.model.protocol, servo.id, error, data))
 
 
-def _single(servo: EmulatedServo, packet: Packet, protocol: float) -> Answer | None:
+def _single(servo: EmulatedServo, packet: Packet, protocol: float) -> StatusPacket | None:
     """An instruction to one servo, or to each."""
     match packet.instruction:
         case Instruction.PING:
@@ -180,7 +182,7 @@ def _bulk_writes(parameters: bytes) -> Iterator[_Access]:
         k += 5 + length
 
 
-def _read_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[Answer]:
+def _read_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[StatusPacket]:
     found = []
     for part in parts:
         if part.servo in present:
@@ -190,7 +192,7 @@ def _read_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> l
     return found
 
 
-def _read_fast(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[Answer]:
+def _read_fast(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[StatusPacket]:
     """One packet of all. A servo that is missing, or a packet too long, breaks the chain: nobody answers."""
     asked = list(parts)
     if any(part.servo not in present for part in asked):
@@ -200,17 +202,17 @@ def _read_fast(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> l
         error, data = present[part.servo].read(part.address, part.length)
         pieces.append((part.servo, error, data or bytes(part.length)))
     packet = encode_fast_status(pieces)
-    return [Answer(present[asked[0].servo], packet)] if len(packet) <= LONGEST else []
+    return [StatusPacket(present[asked[0].servo], packet)] if len(packet) <= LONGEST else []
 
 
-def _write_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[Answer]:
+def _write_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[StatusPacket]:
     for part in list(parts):
         if part.servo in present:
             present[part.servo].write(part.address, part.data)
     return []
 
 
-_SEVERAL: dict[tuple[float, int], Callable[[dict[int, EmulatedServo], Packet], list[Answer]]] = {
+_SEVERAL: dict[tuple[float, int], Callable[[dict[int, EmulatedServo], Packet], list[StatusPacket]]] = {
     (2.0, Instruction.SYNC_READ): lambda present, p: _read_each(present, _sync(p.parameters)),
     (2.0, Instruction.FAST_SYNC_READ): lambda present, p: _read_fast(present, _sync(p.parameters)),
     (2.0, Instruction.BULK_READ): lambda present, p: _read_each(present, _bulk(p.parameters)),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from stribeck.errors import ConfigError
 from stribeck.excitation.criterion import POSITIONS, TORQUE_SHARE, Criterion
-from stribeck.excitation.task import Task
+from stribeck.excitation.task import ExcitationTask
 
 Array = npt.NDArray[np.float64]
 
@@ -115,7 +115,7 @@ def _draw_clear(criterion: Criterion, rng: np.random.Generator) -> Array:
     )
 
 
-def _draw(task: Task, rng: np.random.Generator, count: int) -> Array:
+def _draw(task: ExcitationTask, rng: np.random.Generator, count: int) -> Array:
     """Random trajectories whose joints are each at a limit, (count, n (2 L - 1))."""
     n, width = task.shape
     limits, rows = task.limits, task.basis(task.samples)
@@ -139,7 +139,7 @@ def _draw(task: Task, rng: np.random.Generator, count: int) -> Array:
     return z.reshape(count, -1)
 
 
-def shrunk(task: Task, z: Array, share: Array | float) -> Array:
+def shrunk(task: ExcitationTask, z: Array, share: Array | float) -> Array:
     """The same with a share of the amplitude about the same offsets, (…, n (2 L - 1))."""
     found = np.array(z).reshape(-1, *task.shape)
     found[..., :-1] *= np.reshape(share, (-1, 1, 1))

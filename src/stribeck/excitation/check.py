@@ -17,7 +17,7 @@ import pinocchio as pin
 
 from stribeck.core.fourier import FourierTrajectory
 from stribeck.excitation.shapes import Shape
-from stribeck.excitation.task import Task
+from stribeck.excitation.task import ExcitationTask
 
 Array = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ REST = 1e-8
 
 
 @dataclass(frozen=True)
-class Report:
+class LimitReport:
     """What a check found.
 
     :param violations: how many samples, joint by joint, or coefficients, or pairs, break each limit.
@@ -58,7 +58,7 @@ class Report:
         return ", ".join(f"{name} ({count})" for name, count in self.violations.items() if count)
 
 
-def check(task: Task, trajectory: FourierTrajectory, rate: float = RATE) -> Report:
+def check(task: ExcitationTask, trajectory: FourierTrajectory, rate: float = RATE) -> LimitReport:
     """Look at a trajectory.
 
     :param rate: how many times in a second [Hz].
@@ -83,7 +83,7 @@ def check(task: Task, trajectory: FourierTrajectory, rate: float = RATE) -> Repo
     violations["rest"] = int(np.sum(~(ends <= REST)))
     violations["floor"] = 0 if task.floor is None else int(np.sum(~(height > task.floor)))
     violations["self_collision"] = _collisions(task, position)
-    return Report(
+    return LimitReport(
         violations,
         {name: float(share.max()) for name, share in shares.items()},
         float(height.min()),
@@ -105,7 +105,7 @@ def _motion(trajectory: FourierTrajectory, time: Array) -> tuple[Array, Array, A
     return position, velocity, acceleration
 
 
-def _placements(task: Task, position: Array) -> tuple[Array, Array]:
+def _placements(task: ExcitationTask, position: Array) -> tuple[Array, Array]:
     """Rotations (N, J, 3, 3) and origins (N, J, 3) of all of Pinocchio's joints, the base first."""
     model = task.arm.model
     data = model.createData()
@@ -120,7 +120,7 @@ def _placements(task: Task, position: Array) -> tuple[Array, Array]:
     return rotations, origins
 
 
-def _lowest(task: Task, position: Array) -> Array:
+def _lowest(task: ExcitationTask, position: Array) -> Array:
     """Height of the lowest point of all moving bodies, (N,) [m]."""
     found = np.full(len(position), np.inf)
     if task.floor is None:
@@ -150,7 +150,7 @@ def _support(shape: Shape) -> tuple[Array, float]:
     return points @ shape.placement.rotation.T + shape.placement.translation, float(radius)
 
 
-def _collisions(task: Task, position: Array) -> int:
+def _collisions(task: ExcitationTask, position: Array) -> int:
     """At how many times any two bodies touch that should not.
 
     Convex hulls are asked first, meshes themselves only where their hulls touch.
@@ -167,7 +167,7 @@ def _collisions(task: Task, position: Array) -> int:
     )
 
 
-def _geometry(task: Task, convex: bool) -> pin.GeometryModel:
+def _geometry(task: ExcitationTask, convex: bool) -> pin.GeometryModel:
     """Bodies as Pinocchio takes them, with all pairs but neighbours and those to be ignored.
 
     :param convex: meshes as their convex hulls.

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.excitation.chain import Chain
+from stribeck.excitation.jax_chain import JaxChain
 from stribeck.excitation.shapes import Capsule
 
 Array = npt.NDArray[np.float64]
@@ -43,7 +43,9 @@ class Bodies:
         return np.flatnonzero(self.joints >= 0)
 
 
-def bodies_of(chain: Chain, capsules: Sequence[Capsule], ignored: Collection[frozenset[str]] = ()) -> Bodies:
+def bodies_of(
+    chain: JaxChain, capsules: Sequence[Capsule], ignored: Collection[frozenset[str]] = ()
+) -> Bodies:
     """Capsules as arrays, with all pairs but those of a link and itself, its neighbours, and links to be ignored."""
     joints = np.array([capsule.joint - 1 for capsule in capsules], dtype=np.int64)
     pairs = [

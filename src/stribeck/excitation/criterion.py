@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.fourier import Basis
-from stribeck.excitation.chain import Motion, frames, motion, regressor, torques
 from stribeck.excitation.clearance import clearances
-from stribeck.excitation.task import Task
+from stribeck.excitation.jax_chain import FrameMotion, frames, motion, regressor, torques
+from stribeck.excitation.task import ExcitationTask
 
 Array = npt.NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class Criterion:
     :param task: what is designed.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: ExcitationTask) -> None:
         self.task = task
         self.dimension = int(np.prod(task.shape))
         self._rows = task.basis(task.samples)
@@ -164,10 +164,10 @@ class Criterion:
         torque = torques(self.task.chain, moves, self._inertials)
         return self._stacked(moves), torque, *clearances(self._bodies, moves.rotation, moves.origin)
 
-    def _motion(self, z: jax.Array, rows: Basis) -> Motion:
+    def _motion(self, z: jax.Array, rows: Basis) -> FrameMotion:
         return motion(self.task.chain, *(z.reshape(self.task.shape) @ part.T for part in rows))
 
-    def _stacked(self, moves: Motion) -> jax.Array:
+    def _stacked(self, moves: FrameMotion) -> jax.Array:
         """The stacked regressor of the base parameters, its rows divided by the noise."""
         weighted = regressor(self.task.chain, moves)[:, self._chosen] / self.task.noise[:, None, None]
         return jnp.moveaxis(weighted, 1, 2).reshape(-1, len(self._chosen))
@@ -263,7 +263,7 @@ class _JointBounds(NamedTuple):
     half: Array
 
 
-def _joint_bounds(task: Task) -> _JointBounds:
+def _joint_bounds(task: ExcitationTask) -> _JointBounds:
     """Of position, velocity, acceleration on all samples, and of the coefficients."""
     limits, n = task.limits, task.joints
     span = 0.5 * (limits.upper - limits.lower)

@@ -12,8 +12,8 @@ from stribeck.core.fourier import Basis, FourierTrajectory, basis, grid_factor, 
 from stribeck.dynamics.base_parameters import BaseParameters, structural_base_parameters
 from stribeck.dynamics.model import ArmModel
 from stribeck.errors import ConfigError
-from stribeck.excitation.chain import Chain, chain_of
 from stribeck.excitation.clearance import Bodies, bodies_of
+from stribeck.excitation.jax_chain import JaxChain, chain_of
 from stribeck.excitation.shapes import Shape, enclosing_capsules, shapes_of
 from stribeck.io.excitation_section import ExcitationSection
 from stribeck.io.robot_config import RobotConfig
@@ -47,7 +47,7 @@ class JointLimits:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class ExcitationTask:
     """A trajectory to design.
 
     :param arm: the arm.
@@ -92,7 +92,7 @@ class Task:
         return structural_base_parameters(self.arm)
 
     @cached_property
-    def chain(self) -> Chain:
+    def chain(self) -> JaxChain:
         """The arm as arrays."""
         return chain_of(self.arm)
 
@@ -138,7 +138,7 @@ def task_of(
     harmonics: int,
     duration: float,
     collisions: bool = True,
-) -> Task:
+) -> ExcitationTask:
     """The task that a robot's file describes.
 
     :param collisions: regard floor and self-collision.
@@ -147,12 +147,12 @@ def task_of(
     limits = limits_of(config, section, arm)
     noise = limits.effort if section.noise is None else np.array(section.noise)
     if not collisions:
-        return Task(arm, limits, noise, harmonics, duration)
+        return ExcitationTask(arm, limits, noise, harmonics, duration)
     links = {frame.name for frame in arm.model.frames}
     strange = sorted({link for pair in section.ignore for link in pair} - links)
     if strange:
         raise ConfigError(f"{config.path}: excitation: ignore: no link {strange[0]!r} in {arm.path}")
-    return Task(
+    return ExcitationTask(
         arm,
         limits,
         noise,

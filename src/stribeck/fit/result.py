@@ -15,9 +15,11 @@ from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
+from stribeck.estimates.estimate import CONFIDENCE, Estimate, estimates_to_json, fixed
+from stribeck.estimates.solver_status import SolverStatus
 from stribeck.fit.minima import Minimum
 from stribeck.fit.objective import SMOOTHING, Split
-from stribeck.fit.uncertainty import CONFIDENCE, Uncertainty
+from stribeck.fit.uncertainty import Uncertainty
 from stribeck.io.parameter_file import ParameterFile, Provenance
 from stribeck.io.recordings import digest_of, fingerprint
 
@@ -30,7 +32,7 @@ Outcome = Literal["converged", "budget spent", "interrupted", "running"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitSettings:
     """How a law is fitted.
 
     :param method: see :data:`stribeck.fit.METHODS`.
@@ -84,13 +86,14 @@ class FitResult:
     :param search_seconds: spent searching, compilation not counted.
     :param wall_seconds: from the start to this result.
     :param minima: the best point and the minima that fit as well.
+    :param descent: how the last descent by derivatives ended, if there was one.
     :param history: evaluations, and the constant error that has the loss [rad], at every improvement.
     """
 
     actuator: Actuator
     law: FrictionLaw
     parameters: ParameterSet
-    settings: Settings
+    settings: FitSettings
     split: Split
     outcome: Outcome
     train: Errors
@@ -102,6 +105,28 @@ class FitResult:
     wall_seconds: float
     minima: tuple[Minimum, ...] = ()
     history: tuple[tuple[int, float], ...] = ()
+    descent: SolverStatus | None = None
+
+    @property
+    def status(self) -> SolverStatus:
+        """How the solver ended: the last descent by derivatives, or the search where there was none."""
+        if self.outcome in ("interrupted", "running") or (
+            self.descent is None and self.outcome != "converged"
+        ):
+            return SolverStatus.LIMIT
+        return self.descent or SolverStatus.CONVERGED
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """All parameters, fixed ones included."""
+        unfinished = "how sure it is is not known: the fit was not finished"
+        estimated = self.uncertainty.estimates if self.uncertainty is not None else {}
+        return {
+            p.name: estimated.get(p.name, Estimate(p.value, p.unit, "not determined", reason=unfinished))
+            if p.free
+            else fixed(p.value, p.unit)
+            for p in self.parameters
+        }
 
     def summary(self) -> dict[str, Any]:
         """The object of ``--json``: errors in rad, times in s."""
@@ -117,12 +142,14 @@ class FitResult:
             "search_seconds": self.search_seconds,
             "wall_seconds": self.wall_seconds,
             "outcome": self.outcome,
+            "status": self.status,
             "train_mae": self.train.mean,
             "validation_mae": None if self.validation is None else self.validation.mean,
             "parameters": self.parameters.values(),
+            "estimates": estimates_to_json(self.estimates),
             "intervals": {name: list(pair) for name, pair in uncertainty.intervals.items()},
             "confidence": CONFIDENCE,
-            "not_determined": dict(uncertainty.not_determined),
+            "not_determined": uncertainty.not_determined,
             "at_bounds": sorted(uncertainty.at_bounds),
             "statements": list(uncertainty.statements),
         }
@@ -176,19 +203,19 @@ class FitResult:
                 "trials": self.settings.trials,
                 "evaluations": self.evaluations,
                 "outcome": self.outcome,
+                "status": self.status,
                 "clusters": uncertainty.clusters,
             },
             versions=versions(),
             correlation=None if uncertainty.correlation is None else vars(uncertainty.correlation),
             minima=tuple(vars(minimum) for minimum in self.minima) or None,
             convergence=_thinned(self.history) or None,
+            estimates=self.estimates,
         )
         return ParameterFile(self.actuator, self.law, self.parameters.values(), provenance)
 
 
-NO_UNCERTAINTY = Uncertainty(
-    {}, {}, {}, ("The fit was not finished: how sure the values are is not known.",), "none"
-)
+NO_UNCERTAINTY = Uncertainty({}, ("The fit was not finished: how sure the values are is not known.",), "none")
 
 
 def versions() -> dict[str, str]:

@@ -1,15 +1,15 @@
-"""Exciting trajectories as files: their own format, read and written here alone, and points for ROS.
+"""Files of exciting trajectories: Fourier coefficients in YAML, and trajectory points for ROS.
 
 .. code-block:: yaml
 
     schema: 1
     robot: tx40
     joints: [joint_1, joint_2]
-    duration: 10.0                 # s, one period of the first harmonic
-    sine: [[…], […]]               # a of each joint, rad/s
-    cosine: [[…], […]]             # b of each joint, rad/s
-    offset: [0.1, 0.2]             # q0, rad
-    log_det: 126.8                 # of the information, as far as known
+    duration: 10.0
+    sine: [[…], […]]
+    cosine: [[…], […]]
+    offset: [0.1, 0.2]
+    log_det: 126.8
 
 The formula is in :mod:`stribeck.core.fourier`.
 """
@@ -17,34 +17,56 @@ The formula is in :mod:`stribeck.core.fourier`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import yaml
 
 from stribeck.core.fourier import FourierTrajectory
 from stribeck.errors import ConfigError
-from stribeck.io import strict
 from stribeck.io.files import write_atomically
+from stribeck.io.schema import Schema, read_yaml
 
-FloatArray = npt.NDArray[np.float64]
 
-REQUIRED = ("schema", "robot", "joints", "duration", "sine", "cosine", "offset")
-OPTIONAL = ("log_det",)
+class FourierFile(Schema):
+    """The keys of a trajectory's file.
+
+    :param schema: version of the format.
+    :param robot: name of the robot that the trajectory is for.
+    :param joints: names of its joints.
+    :param duration: one period of the first harmonic [s].
+    :param sine: coefficients a, a list for each joint [rad/s].
+    :param cosine: coefficients b, a list for each joint [rad/s].
+    :param offset: centre :math:`q_0` of each joint [rad].
+    :param log_det: log determinant of the information matrix, where it is known.
+    """
+
+    schema: Literal[1]
+    robot: str
+    joints: tuple[str, ...]
+    duration: float
+    sine: tuple[tuple[float, ...], ...]
+    cosine: tuple[tuple[float, ...], ...]
+    offset: tuple[float, ...]
+    log_det: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.joints:
+            raise ValueError("joints: expected a list of names, found an empty one")
+        if len(set(self.joints)) < len(self.joints):
+            raise ValueError(f"joints: a name stands twice in {list(self.joints)}")
+        for key, rows in (("sine", self.sine), ("cosine", self.cosine)):
+            if len(rows) != len(self.joints):
+                raise ValueError(f"{key}: expected coefficients for each of {len(self.joints)} joints")
+            if len({len(row) for row in rows}) > 1 or not rows[0]:
+                raise ValueError(f"{key}: expected equally many coefficients for each joint")
 
 
 @dataclass(frozen=True, eq=False)
 class ExcitationFile:
-    """What a file holds.
-
-    :param robot: name of the robot that the trajectory is for.
-    :param trajectory: the motion.
-    :param log_det: log determinant of the information, ``None`` where nobody knows.
-    """
+    """A robot's name, its exciting trajectory, and the log determinant of the information matrix if it is known."""
 
     robot: str
     trajectory: FourierTrajectory
@@ -76,53 +98,18 @@ def read_excitation_file(path: Path) -> ExcitationFile:
 
     :raises ConfigError: for a file that is not valid, or a motion that does not start and end at rest.
     """
-    what = str(path)
-    data = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    found = strict.mapping(data, what, ConfigError)
-    strict.check_keys(found, REQUIRED, OPTIONAL, what, ConfigError)
-    if found["schema"] != 1:
-        raise ConfigError(f"{what}: schema {found['schema']!r} is not known; valid: 1")
-    joints = found["joints"]
-    if not isinstance(joints, list) or not joints or not all(isinstance(name, str) for name in joints):
-        raise ConfigError(f"{what}: joints: expected a list of names, found {joints!r}")
-    if len(set(joints)) < len(joints):
-        raise ConfigError(f"{what}: joints: a name stands twice in {joints}")
-    log_det = found.get("log_det")
-    return ExcitationFile(
-        strict.text(found["robot"], f"{what}: robot", ConfigError),
-        _trajectory(found, tuple(joints), what),
-        None if log_det is None else strict.number(log_det, f"{what}: log_det", ConfigError),
-    )
-
-
-def _trajectory(found: Mapping[str, Any], joints: tuple[str, ...], what: str) -> FourierTrajectory:
-    rows = {key: _rows(found[key], len(joints), f"{what}: {key}") for key in ("sine", "cosine")}
-    offset = _numbers(found["offset"], f"{what}: offset")
+    content = read_yaml(path, FourierFile)
     try:
-        return FourierTrajectory(
-            joints,
-            strict.number(found["duration"], f"{what}: duration", ConfigError),
-            rows["sine"],
-            rows["cosine"],
-            offset,
+        motion = FourierTrajectory(
+            content.joints,
+            content.duration,
+            np.array(content.sine),
+            np.array(content.cosine),
+            np.array(content.offset),
         )
     except ConfigError as error:
-        raise ConfigError(f"{what}: {str(error).removeprefix(f'{what}: ')}") from None
-
-
-def _rows(value: Any, joints: int, what: str) -> FloatArray:
-    if not isinstance(value, list) or len(value) != joints:
-        raise ConfigError(f"{what}: expected a list of coefficients for each of {joints} joints")
-    rows = [_numbers(row, what) for row in value]
-    if len({len(row) for row in rows}) > 1 or not len(rows[0]):
-        raise ConfigError(f"{what}: expected equally many coefficients for each joint")
-    return np.array(rows)
-
-
-def _numbers(value: Any, what: str) -> FloatArray:
-    if not isinstance(value, list):
-        raise ConfigError(f"{what}: expected a list of numbers, found {value!r}")
-    return np.array([strict.number(item, what, ConfigError) for item in value])
+        raise ConfigError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+    return ExcitationFile(content.robot, motion, content.log_det)
 
 
 def write_joint_trajectory(path: Path, trajectory: FourierTrajectory, rate: float) -> None:

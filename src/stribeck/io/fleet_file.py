@@ -1,4 +1,4 @@
-"""Which servos a fleet has, where their recordings lie, and how each is to be fitted: one YAML file.
+"""Fleet files: the servos of a fleet, where their recordings are, and how each is fitted.
 
 .. code-block:: yaml
 
@@ -21,14 +21,56 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import UNSET
+
 from stribeck.core.friction import LAWS
 from stribeck.errors import ConfigError
-from stribeck.io import strict
+from stribeck.io.schema import Schema, convert, read_yaml
 
 SUMMARIES = ("fleet.json", "fleet.csv")
 """Files beside the servos' folders."""
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+Texts = str | tuple[str, ...]
+
+
+class FleetFile(Schema):
+    """The keys of a fleet file. Paths are relative to the file.
+
+    :param servos: the servos, see below.
+    :param output: folder for the parameter files.
+    :param defaults: laws and options of ``stribeck fit`` for all servos.
+    """
+
+    servos: tuple[dict[str, Any], ...]
+    output: str = "fits"
+    defaults: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.servos:
+            raise ValueError("servos: expected a list of servos with name and logdir, found an empty one")
+
+
+class FleetDefaults(Schema):
+    """What a servo and the defaults may give, beside options of ``stribeck fit``.
+
+    :param laws: friction laws to fit, ``all`` if left out.
+    """
+
+    laws: Texts | None = "all"
+
+
+class FleetEntry(FleetDefaults, kw_only=True):
+    """A servo of a fleet; options of ``stribeck fit`` beside these keys replace the defaults.
+
+    :param name: name of the folder for its parameter files.
+    :param logdir: folder with its recordings, or a list of folders.
+    """
+
+    name: str
+    logdir: Texts
 
 
 @dataclass(frozen=True)
@@ -37,7 +79,7 @@ class FleetServo:
 
     :param logdirs: folders with its recordings.
     :param laws: to fit.
-    :param options: of ``stribeck fit``, as they stand in YAML, those of ``defaults`` included; files are absolute.
+    :param options: of ``stribeck fit``, as in YAML, those of ``defaults`` included; paths of files are absolute.
     """
 
     name: str
@@ -58,71 +100,70 @@ def read_fleet(path: Path, options: Collection[str]) -> Fleet:
     """Read a fleet.
 
     :param options: names of the options of a fit that a fleet may give, with underscores.
-    :raises ConfigError: for what is missing, unknown or not valid, and folders that are not there.
+    :raises ConfigError: for what is missing, unknown or not valid, and folders that do not exist.
     """
-    what = str(path)
-    content = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    data = strict.mapping(content, what, ConfigError)
-    strict.check_keys(data, ("servos",), ("output", "defaults"), what, ConfigError)
-    defaults = strict.mapping(data.get("defaults", {}), f"{what}: defaults", ConfigError)
-    strict.check_keys(defaults, (), ("laws", *options), f"{what}: defaults", ConfigError)
-    entries = data["servos"]
-    if not isinstance(entries, list) or not entries:
-        raise ConfigError(f"{what}: servos: expected a list of servos with name and logdir")
-    servos = tuple(_servo(entry, k, defaults, options, path) for k, entry in enumerate(entries, 1))
+    content = read_yaml(path, FleetFile)
+    convert(content.defaults, _with_options(FleetDefaults, options), f"{path}: defaults")
+    servos = tuple(
+        _servo(entry, k, content.defaults, options, path) for k, entry in enumerate(content.servos, 1)
+    )
     names = [servo.name.casefold() for servo in servos]
     twice = sorted({servo.name for servo in servos if names.count(servo.name.casefold()) > 1})
     if twice:
-        raise ConfigError(f"{what}: more than one servo is named {', '.join(twice)}")
-    output = strict.text(data.get("output", "fits"), f"{what}: output", ConfigError)
-    return Fleet(_beside(path, output), servos)
+        raise ConfigError(f"{path}: more than one servo is named {', '.join(twice)}")
+    return Fleet(_beside(path, content.output), servos)
 
 
-def _servo(
-    entry: Any, number: int, defaults: Mapping[str, Any], options: Collection[str], path: Path
-) -> FleetServo:
-    what = f"{path}: servo {number}"
-    data = strict.mapping(entry, what, ConfigError)
-    if isinstance(data.get("name"), str):
-        what = f"{path}: servo {data['name']!r}"
-    strict.check_keys(data, ("name", "logdir"), ("laws", *options), what, ConfigError)
-    name = strict.text(data["name"], f"{what}: name", ConfigError)
-    if name.casefold() in SUMMARIES:
-        raise ConfigError(
-            f"{what}: name: {name} is the name of a summary, which lies beside the servos' folders"
-        )
-    if not NAME.fullmatch(name):
-        raise ConfigError(f"{what}: name: letters, digits, _ - and . make the name of a folder")
-    merged = {**defaults, **data}
-    return FleetServo(
-        name,
-        _folders(data["logdir"], f"{what}: logdir", path),
-        _laws(merged.get("laws", "all"), f"{what}: laws"),
-        {key: _resolved(key, value, path) for key, value in merged.items() if key in options},
+def _with_options(base: type[Schema], options: Collection[str]) -> type[Any]:
+    """A class with further keys of any type."""
+    return msgspec.defstruct(
+        base.__name__, [(name, Any, UNSET) for name in options], bases=(base,), kw_only=True
     )
 
 
-def _folders(value: Any, what: str, path: Path) -> tuple[Path, ...]:
-    texts = value if isinstance(value, list) else [value]
-    folders = tuple(_beside(path, strict.text(text, what, ConfigError)) for text in texts)
+def _servo(
+    entry: dict[str, Any], number: int, defaults: Mapping[str, Any], options: Collection[str], path: Path
+) -> FleetServo:
+    where = (
+        f"{path}: servo {entry['name']!r}"
+        if isinstance(entry.get("name"), str)
+        else f"{path}: servo {number}"
+    )
+    servo = convert({"laws": "all", **defaults, **entry}, _with_options(FleetEntry, options), where)
+    if servo.name.casefold() in SUMMARIES:
+        raise ConfigError(
+            f"{where}: name: {servo.name} is the name of a summary in the same folder: choose another name"
+        )
+    if not NAME.fullmatch(servo.name):
+        raise ConfigError(f"{where}: name: letters, digits, _ - and . make the name of a folder")
+    given = {name: value for name in options if (value := getattr(servo, name)) is not UNSET}
+    return FleetServo(
+        servo.name,
+        _folders(servo.logdir, f"{where}: logdir", path),
+        _laws(servo.laws, f"{where}: laws"),
+        {key: _resolved(key, value, path) for key, value in given.items()},
+    )
+
+
+def _folders(value: Texts, where: str, path: Path) -> tuple[Path, ...]:
+    folders = tuple(_beside(path, text) for text in ((value,) if isinstance(value, str) else value))
     if not folders:
-        raise ConfigError(f"{what}: expected a folder with recordings, or a list of them")
+        raise ConfigError(f"{where}: expected a folder with recordings, or a list of them")
     for folder in folders:
         if not folder.exists():
-            raise ConfigError(f"{what}: {folder}: no such file or folder")
+            raise ConfigError(f"{where}: {folder}: no such file or folder")
     if len(set(folders)) < len(folders):
-        raise ConfigError(f"{what}: a folder is named twice")
+        raise ConfigError(f"{where}: a folder is named twice")
     return folders
 
 
-def _laws(value: Any, what: str) -> tuple[str, ...]:
+def _laws(value: Texts | None, where: str) -> tuple[str, ...]:
     if value in ("all", None):
         return tuple(LAWS)
-    found = value if isinstance(value, list) else [value]
-    unknown = [law for law in found if not isinstance(law, str) or law not in LAWS]
-    if unknown or not found or len(set(found)) < len(found):
-        raise ConfigError(f"{what}: expected some of {', '.join(LAWS)} or all, found {value!r}")
-    return tuple(law for law in LAWS if law in found)
+    names = (value,) if isinstance(value, str) else value or ()
+    if not names or not set(names) <= set(LAWS) or len(set(names)) < len(names):
+        raise ConfigError(f"{where}: expected some of {', '.join(LAWS)} or all, found {value!r}")
+    return tuple(law for law in LAWS if law in names)
 
 
 def _resolved(key: str, value: Any, path: Path) -> Any:

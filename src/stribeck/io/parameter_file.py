@@ -18,14 +18,16 @@ from typing import Any
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import FrictionLaw, law_named
 from stribeck.errors import ConfigError, ParameterFileError
+from stribeck.estimates.estimate import Estimate, Status, at_bound, estimates_to_json, fixed
 from stribeck.io import strict
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
+from stribeck.io.schema import convert
 
 SCHEMA = 1
 BLOCK = "stribeck"
 
-OPTIONAL = ("correlation", "minima", "convergence")
+OPTIONAL = ("correlation", "minima", "convergence", "estimates")
 """What a block may lack, because the first ones did."""
 
 _POSITIVE = ("kt", "R", "ratio", "alpha", "dtheta_stribeck", "current_limit")
@@ -57,6 +59,7 @@ class Provenance:
     :param correlation: ``names`` of n estimated parameters and the ``matrix`` (n, n); the first files did
         not have it, nor the following two.
     :param minima: the best point and the minima that fit as well: ``error`` [rad] and ``values``.
+    :param estimates: all parameters with unit, interval and status.
     :param convergence: evaluations and equivalent error [rad] at the improvements of the search.
     """
 
@@ -80,6 +83,7 @@ class Provenance:
     correlation: Mapping[str, Any] | None = None
     minima: tuple[Mapping[str, Any], ...] | None = None
     convergence: tuple[tuple[float, float], ...] | None = None
+    estimates: Mapping[str, Estimate] | None = None
 
 
 @dataclass(frozen=True)
@@ -98,12 +102,42 @@ class ParameterFile:
     provenance: Provenance | None = None
 
     @property
+    def estimates(self) -> dict[str, Estimate]:
+        """All values as estimates; of files that do not list them, as their intervals and lists say."""
+        if self.provenance is None:
+            unknown = "the file gives a value and nothing else"
+            return {
+                name: Estimate(v, "", "not determined", reason=unknown) for name, v in self.values.items()
+            }
+        if self.provenance.estimates is not None:
+            return {**self.provenance.estimates}
+        return {name: _estimate(name, value, self.provenance) for name, value in self.values.items()}
+
+    @property
     def temperature(self) -> float | None:
         """Temperature of the servo at which the parameters hold [°C], where the file says."""
         found = self.provenance.temperature if self.provenance is not None else None
         if not found:
             return None
         return found["mean"] if "mean" in found else 0.5 * (found["min"] + found["max"])
+
+
+def _estimate(name: str, value: float, told: Provenance) -> Estimate:
+    """An estimate from the lists of a file without a block ``estimates``."""
+    unit, interval = told.units.get(name, ""), told.intervals.get(name)
+    if name in told.fixed:
+        return fixed(value, unit)
+    if name in told.at_bounds:
+        return at_bound(value, unit, "lower" if told.at_bounds[name] == "lower" else "upper")
+    if name in told.not_determined:
+        reason = told.not_determined[name]
+        status: Status = "loosely determined" if reason.startswith("loosely") else "not determined"
+        return Estimate(value, unit, status, interval, told.confidence, reason)
+    if interval is None:
+        return Estimate(
+            value, unit, "not determined", None, told.confidence, "the file has no interval for it"
+        )
+    return Estimate(value, unit, "determined", interval, told.confidence)
 
 
 def cautious_values(content: ParameterFile, quantile: float) -> dict[str, float]:
@@ -180,6 +214,8 @@ def write_parameter_file(path: Path, content: ParameterFile) -> None:
             for name, value in vars(content.provenance).items()
             if value is not None or name not in OPTIONAL
         }
+        if content.provenance.estimates is not None:
+            block["estimates"] = estimates_to_json(content.provenance.estimates)
         flat[BLOCK] = {"schema": SCHEMA, **block}
     write_atomically(path, json.dumps(flat, indent=1, allow_nan=False) + "\n")
 
@@ -290,6 +326,9 @@ def _provenance(value: Any, what: str) -> Provenance:
         correlation=_correlation(data.get("correlation"), f"{what}: correlation"),
         minima=_minima(data.get("minima"), f"{what}: minima"),
         convergence=_pairs(data.get("convergence"), f"{what}: convergence"),
+        estimates=convert(data["estimates"], dict[str, Estimate], f"{what}: estimates", ParameterFileError)
+        if data.get("estimates") is not None
+        else None,
     )
 
 

@@ -1,19 +1,19 @@
-"""What is known of a robot arm or a linear axis: one YAML file per machine, read strictly.
+"""Robot arms and linear axes: one YAML file per machine, with a section for each verb that needs one.
 
 .. code-block:: yaml
 
     schema: 1
     name: tx40
     title: Staeubli TX40
-    units: rotary                  # or linear
-    urdf: tx40.urdf                # beside the data, beside this file, or in example-robot-data
-    joints: [joint_1, joint_2]     # in the order of the data; all that move if left out
+    units: rotary
+    urdf: tx40.urdf
+    joints: [joint_1, joint_2]
     limits: {position: [[-1, 1], [-2, 2]], velocity: 3, acceleration: 20, effort: [50, 10]}
     identification: …              # `stribeck identify-arm`
     excitation: …                  # `stribeck excite`
     calibration: …                 # `stribeck calibrate`
 
-Each verb reads its own section; this module reads what they share.
+This module reads the shared keys; each verb reads its own section.
 """
 
 from __future__ import annotations
@@ -21,41 +21,85 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from sysconfig import get_path
 from typing import Any, Literal
 
 from stribeck.errors import ConfigError
-from stribeck.io import strict
 from stribeck.io.files import shared_directory
+from stribeck.io.schema import Positive, Schema, convert, read_yaml
 
 SECTIONS = ("identification", "excitation", "calibration")
-LIMITS = ("position", "velocity", "acceleration", "effort")
+
+PerJoint = float | tuple[float, ...]
+"""One number for all joints, or one for each."""
 
 
-@dataclass(frozen=True)
-class RobotConfig:
-    """A machine as its file describes it.
+class RobotLimits(Schema):
+    """Limits of the joints: one number for all, or a list with one for each.
+
+    :param position: pairs ``[lower, upper]``, one for each joint [rad or m].
+    :param velocity: [rad/s or m/s].
+    :param acceleration: [rad/s² or m/s²].
+    :param effort: [N m or N].
+    """
+
+    position: tuple[tuple[float, float], ...] | None = None
+    velocity: Positive | tuple[Positive, ...] | None = None
+    acceleration: Positive | tuple[Positive, ...] | None = None
+    effort: Positive | tuple[Positive, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not all(lower < upper for lower, upper in self.position or ()):
+            raise ValueError(f"position: lower limits must be below upper ones, found {self.position}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobotFile:
+    """The keys of a machine's file.
+
+    :param schema: version of the format.
+    :param name: short name.
+    :param title: name for people; the short name if left out.
+    :param units: ``rotary`` (rad, N m) or ``linear`` (m, N).
+    :param urdf: file name of the URDF, searched beside the data, beside this file, and in example-robot-data.
+    :param joints: names of the joints in the order of the data; if empty, all joints that the URDF moves.
+    :param limits: limits of the joints; where left out, those of the URDF.
+    :param identification: how recordings are read and what is identified (``stribeck identify-arm``).
+    :param excitation: what the design of exciting trajectories needs (``stribeck excite``).
+    :param calibration: nominal geometry and measurements (``stribeck calibrate``).
+    """
+
+    schema: Literal[1]
+    name: str
+    title: str = ""
+    units: Literal["rotary", "linear"] = "rotary"
+    urdf: str | None = None
+    joints: tuple[str, ...] = ()
+    limits: RobotLimits = field(default_factory=RobotLimits)
+    identification: dict[str, Any] | None = None
+    excitation: dict[str, Any] | None = None
+    calibration: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if len(set(self.joints)) < len(self.joints):
+            raise ValueError(f"joints: a name stands twice in {list(self.joints)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobotConfig(RobotFile):
+    """A machine's file and where it is.
 
     :param path: the file.
-    :param name: short name.
-    :param title: name for people.
-    :param units: ``rotary`` (rad, N m) or ``linear`` (m, N).
-    :param urdf: file name of the URDF, ``None`` if there is none.
-    :param joints: names of the joints in the order of the data; empty for all that the URDF moves.
-    :param limits: of :data:`LIMITS`, what is given; see :meth:`limit`.
-    :param sections: what the verbs read, by their names.
     """
 
     path: Path
-    name: str
-    title: str
-    units: Literal["rotary", "linear"]
-    urdf: str | None
-    joints: tuple[str, ...]
-    limits: Mapping[str, Any]
-    sections: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def sections(self) -> dict[str, Mapping[str, Any]]:
+        """The sections that the file has, by name."""
+        return {name: found for name in SECTIONS if (found := getattr(self, name)) is not None}
 
     def section(self, name: str) -> Mapping[str, Any]:
         """The section of a verb.
@@ -67,32 +111,23 @@ class RobotConfig:
         return self.sections[name]
 
     def limit(self, name: str, joints: int) -> tuple[float, ...] | None:
-        """Velocity, acceleration or effort limit of each joint; one number in the file is for all.
+        """Velocity, acceleration or effort limit of each joint, ``None`` if the file gives none.
 
-        :raises ConfigError: for a list of another length, or numbers that are not positive.
+        :raises ConfigError: for a list of another length.
         """
-        if name not in self.limits:
-            return None
-        what = f"{self.path}: limits: {name}"
-        found = numbers(self.limits[name], what, joints)
-        if not all(number > 0.0 for number in found):
-            raise ConfigError(f"{what}: must be positive, found {self.limits[name]}")
-        return found
+        return per_joint(getattr(self.limits, name), joints, f"{self.path}: limits: {name}")
 
     def position_limits(self, joints: int) -> tuple[tuple[float, float], ...] | None:
         """``(lower, upper)`` of each joint, ``None`` if the file gives none.
 
-        :raises ConfigError: unless there is one pair in ascending order for each joint.
+        :raises ConfigError: for another number of pairs.
         """
-        if "position" not in self.limits:
-            return None
-        what, given = f"{self.path}: limits: position", self.limits["position"]
-        if not isinstance(given, list) or len(given) != joints:
-            raise ConfigError(f"{what}: expected {joints} pairs [lower, upper]")
-        pairs = [numbers(pair, what, 2) for pair in given]
-        if not all(lower < upper for lower, upper in pairs):
-            raise ConfigError(f"{what}: lower limits must be below upper ones, found {given}")
-        return tuple((lower, upper) for lower, upper in pairs)
+        pairs = self.limits.position
+        if pairs is not None and len(pairs) != joints:
+            raise ConfigError(
+                f"{self.path}: limits: position: expected {joints} pairs [lower, upper], found {len(pairs)}"
+            )
+        return pairs
 
     def find_urdf(self, beside: Sequence[Path]) -> Path | None:
         """The URDF: beside given files, beside this one, or in example-robot-data; ``None`` if the file names none.
@@ -152,40 +187,23 @@ def read_robot(name: str) -> RobotConfig:
             raise ConfigError(
                 f"unknown robot {name!r}; valid: {', '.join(robot_names())}, or the path of a YAML file"
             )
-    text = strict.read_text(path, ConfigError)
-    data = strict.mapping(strict.parse_yaml(text, path, ConfigError), str(path), ConfigError)
-    strict.check_keys(
-        data,
-        ("schema", "name"),
-        ("title", "units", "urdf", "joints", "limits", *SECTIONS),
-        str(path),
-        ConfigError,
-    )
-    if data["schema"] != 1:
-        raise ConfigError(f"{path}: schema {data['schema']!r} is not known; valid: 1")
-    units = data.get("units", "rotary")
-    if units not in ("rotary", "linear"):
-        raise ConfigError(f"{path}: units must be rotary or linear, found {units!r}")
-    joints = data.get("joints", [])
-    if not isinstance(joints, list) or not all(isinstance(joint, str) for joint in joints):
-        raise ConfigError(f"{path}: joints: expected a list of names, found {joints!r}")
-    if len(set(joints)) < len(joints):
-        raise ConfigError(f"{path}: joints: a name stands twice in {joints}")
-    limits = strict.mapping(data.get("limits", {}), f"{path}: limits", ConfigError)
-    strict.check_keys(limits, (), LIMITS, f"{path}: limits", ConfigError)
-    short = strict.text(data["name"], f"{path}: name", ConfigError)
-    return RobotConfig(
-        path=path,
-        name=short,
-        title=strict.text(data.get("title", short), f"{path}: title", ConfigError),
-        units=units,
-        urdf=None if data.get("urdf") is None else strict.text(data["urdf"], f"{path}: urdf", ConfigError),
-        joints=tuple(joints),
-        limits=limits,
-        sections={
-            key: strict.mapping(data[key], f"{path}: {key}", ConfigError) for key in SECTIONS if key in data
-        },
-    )
+    content = read_yaml(path, RobotFile)
+    keys = {field.name: getattr(content, field.name) for field in fields(content)}
+    return RobotConfig(path=path, **{**keys, "title": content.title or content.name})
+
+
+def per_joint(value: PerJoint | None, joints: int, where: str) -> tuple[float, ...] | None:
+    """One number for each joint; a single number is for all of them.
+
+    :raises ConfigError: for another length.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, tuple):
+        return (value,) * joints
+    if len(value) != joints:
+        raise ConfigError(f"{where}: expected {joints} numbers, found {len(value)}")
+    return value
 
 
 def numbers(value: Any, what: str, length: int) -> tuple[float, ...]:
@@ -193,8 +211,4 @@ def numbers(value: Any, what: str, length: int) -> tuple[float, ...]:
 
     :raises ConfigError: for anything else.
     """
-    if not isinstance(value, list):
-        return (strict.number(value, what, ConfigError),) * length
-    if len(value) != length:
-        raise ConfigError(f"{what}: expected {length} numbers, found {len(value)}")
-    return tuple(strict.number(item, what, ConfigError) for item in value)
+    return per_joint(convert(value, PerJoint, what), length, what) or ()  # type: ignore[arg-type]

@@ -14,16 +14,18 @@ converts and checks; this module turns its errors into ours.
 
 Unknown and missing keys, keys that stand twice, wrong types, values out of range and numbers that are not finite are
 errors of one line. A class may check what spans several keys in ``__post_init__`` and raise :class:`ValueError`.
-Frozen dataclasses serve as schemas, too.
+Frozen dataclasses serve as schemas, too. :func:`keys_of` lists the keys of a class for ``docs/files.md``.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform
 
 import msgspec
 from msgspec import Meta, inspect
@@ -32,6 +34,7 @@ from stribeck.errors import ConfigError, StribeckError
 from stribeck.io import strict
 
 Kind = TypeVar("Kind")
+Declared = inspect.StructType | inspect.DataclassType
 
 Positive = Annotated[float, Meta(gt=0.0)]
 """A number above zero."""
@@ -45,22 +48,35 @@ Count = Annotated[int, Meta(ge=1)]
 Name = Annotated[str, Meta(min_length=1)]
 """Text that is not empty."""
 
-TYPES = {
-    "float": "a number",
-    "int": "a whole number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "named values",
-    "null": "nothing",
-}
-"""Types of ``msgspec`` in the words of our messages."""
+Infinite = Meta(extra={"infinite": True})
+"""Allows infinity, which is refused otherwise: ``Annotated[float, Meta(gt=0.0), Infinite]``."""
 
-RELATIONS = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}
+NUMBERS = {inspect.FloatType: "number", inspect.IntType: "whole number"}
+
+RELATIONS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"))
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base class of declared formats: frozen, keyword-only, no unknown keys."""
+    """Base class of declared formats: frozen, no unknown keys.
+
+    A subclass that has required keys behind optional ones says ``kw_only=True`` itself.
+    """
+
+
+class Key(NamedTuple):
+    """One key of a declared format, for documentation.
+
+    :param name: with the keys above it: ``limits.velocity``, ``servos[].name``, ``joints.<name>.margin``.
+    :param type: what is valid, in words.
+    :param default: as YAML; empty for keys that are required.
+    :param description: its ``Meta(description=…)``, or what ``:param`` says of it in the docstring of the class.
+    """
+
+    name: str
+    type: str
+    default: str
+    description: str
 
 
 def read_yaml(path: Path, kind: type[Kind], error: type[StribeckError] = ConfigError) -> Kind:
@@ -86,63 +102,117 @@ def convert(data: Any, kind: type[Kind], where: str, error: type[StribeckError] 
 
     :param data: what a YAML or JSON parser returned.
     :param kind: class that declares the format.
-    :param where: file and key of ``data``, as messages begin.
+    :param where: file and key of ``data``, with which messages begin.
     :raises StribeckError: of the given type, if the content is not valid.
     """
-    _check(data, inspect.type_info(kind), where, error)
+    info = _type_info(cast(Hashable, kind))
+    data = _checked(data, info, where, error)
     try:
         return msgspec.convert(data, kind, strict=True)
     except msgspec.ValidationError as problem:
         message, _, path = str(problem).partition(" - at `$")
         steps = _steps(data, kind, path.rstrip("`"), message)
         place = where + "".join(f"[{step}]" if isinstance(step, int) else f": {step}" for step in steps)
-        value: Any = data
         for step in steps:
-            value = value[step]
-        raise error(
-            f"{place}: {_translated(message, value, _type_at(inspect.type_info(kind), steps))}"
-        ) from None
+            info, data = _inner(info, step, data), data[step]
+        raise error(f"{place}: {_translated(message, data, info)}") from None
+    except StribeckError as problem:
+        raise error(f"{where}: {problem}") from None
 
 
-def _check(value: Any, info: inspect.Type, place: str, error: type[StribeckError]) -> None:
-    """Refuse missing keys, unknown keys, keys that are not text, and numbers that are not finite."""
+@cache
+def _type_info(kind: Hashable) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _checked(value: Any, info: inspect.Type, place: str, error: type[StribeckError]) -> Any:
+    """Refuse missing keys, unknown keys, keys that are not text, and numbers that are not finite.
+
+    :return: the value, with 1 for 1.0 where a whole number is expected.
+    """
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise error(f"{place}: expected named values, found keys that are not text")
-        fields = _fields(info)
-        if fields is not None:
-            required = [name for name, field in fields.items() if field.required]
-            strict.check_keys(
-                value, required, [name for name in fields if name not in required], place, error
-            )
-        for key, item in value.items():
-            _check(item, _inner(info, key), f"{place}: {key}", error)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            _check(item, _inner(info, index), f"{place}[{index}]", error)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        strict.number(value, place, error)
+        declared = _class_of(info, value, place, error)
+        if declared is not None:
+            _check_keys(value, declared, place, error)
+        return {
+            key: _checked(item, _inner(info, key, value), f"{place}: {key}", error)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            _checked(item, _inner(info, index, value), f"{place}[{index}]", error)
+            for index, item in enumerate(value)
+        ]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if not (isinstance(value, float) and math.isinf(value) and _allows_infinity(info)):
+            strict.number(value, place, error)
+        kinds = {type(found) for found in _alternatives(info)}
+        if (
+            isinstance(value, float)
+            and value.is_integer()
+            and kinds - {inspect.NoneType} == {inspect.IntType}
+        ):
+            return int(value)
+    return value
 
 
-def _fields(info: inspect.Type) -> dict[str, inspect.Field] | None:
-    """The declared keys of a class; of a union, those of its only class."""
+def _allows_infinity(info: inspect.Type) -> bool:
+    if isinstance(info, inspect.UnionType):
+        return any(_allows_infinity(part) for part in info.types)
+    extra = info.extra if isinstance(info, inspect.Metadata) else None
+    return bool((extra or {}).get("infinite"))
+
+
+def _check_keys(value: Mapping[str, Any], declared: Declared, place: str, error: type[StribeckError]) -> None:
+    """Refuse versions that are not known, which explains all else, then missing and unknown keys."""
+    fields = {field.encode_name: field for field in declared.fields}
+    version = fields["schema"].type if "schema" in fields else None
+    known = version.values if isinstance(version, inspect.LiteralType) else ()
+    if known and value.get("schema", known[0]) not in known:
+        raise error(
+            f"{place}: schema {value['schema']!r} is not known; this version of stribeck reads "
+            f"{_either([str(number) for number in known])}: update stribeck, or correct the file"
+        )
+    required = [name for name, field in fields.items() if field.required]
+    optional = [name for name in fields if name not in required]
+    tag = getattr(declared, "tag_field", None)
+    strict.check_keys(value, [*([tag] if tag else []), *required], optional, place, error)
+
+
+def _alternatives(info: inspect.Type) -> list[inspect.Type]:
+    """The types of a union, or the type itself, without their metadata."""
+    if isinstance(info, inspect.Metadata):
+        return _alternatives(info.type)
+    if isinstance(info, inspect.UnionType):
+        return [found for part in info.types for found in _alternatives(part)]
+    return [info]
+
+
+def _class_of(
+    info: inspect.Type, value: Any, place: str = "", error: type[StribeckError] = ConfigError
+) -> Declared | None:
+    """The declared class of a mapping; of several classes, that of its tag."""
+    classes = [found for found in _alternatives(info) if isinstance(found, Declared)]
+    if len(classes) < 2:
+        return classes[0] if classes else None
+    tagged = {str(found.tag): found for found in classes if isinstance(found, inspect.StructType)}
+    field = next(str(found.tag_field) for found in tagged.values())
+    tag = value.get(field)
+    if not isinstance(tag, str) or tag not in tagged:
+        raise error(f"{place}: {field}: expected {_either(sorted(tagged))}, found {strict.kind_of(tag)}")
+    return tagged[tag]
+
+
+def _inner(info: inspect.Type, step: str | int, value: Any) -> inspect.Type:
+    """The type behind a key or an index of ``value``."""
+    if isinstance(step, str):
+        declared = _class_of(info, value)
+        for field in declared.fields if declared is not None else ():
+            if field.encode_name == step:
+                return field.type
     for found in _alternatives(info):
-        if isinstance(found, inspect.StructType | inspect.DataclassType):
-            return {field.encode_name: field for field in found.fields}
-    return None
-
-
-def _alternatives(info: inspect.Type) -> tuple[inspect.Type, ...]:
-    return info.types if isinstance(info, inspect.UnionType) else (info,)
-
-
-def _inner(info: inspect.Type, step: str | int) -> inspect.Type:
-    """The type behind a key or an index."""
-    for found in _alternatives(info):
-        if isinstance(found, inspect.StructType | inspect.DataclassType) and isinstance(step, str):
-            for field in found.fields:
-                if field.encode_name == step:
-                    return field.type
         if isinstance(found, inspect.DictType) and isinstance(step, str):
             return found.value_type
         if isinstance(found, inspect.ListType | inspect.VarTupleType) and isinstance(step, int):
@@ -150,12 +220,6 @@ def _inner(info: inspect.Type, step: str | int) -> inspect.Type:
         if isinstance(found, inspect.TupleType) and isinstance(step, int) and step < len(found.item_types):
             return found.item_types[step]
     return inspect.AnyType()
-
-
-def _type_at(info: inspect.Type, steps: list[str | int]) -> inspect.Type:
-    for step in steps:
-        info = _inner(info, step)
-    return info
 
 
 def _steps(data: Any, kind: type[Any], path: str, message: str) -> list[str | int]:
@@ -192,26 +256,70 @@ def _with_only(data: Any, steps: list[str | int], key: str) -> Any:
 
 def _translated(message: str, value: Any, info: inspect.Type) -> str:
     """A message of ``msgspec`` in our words."""
-    literals = [
+    if found := re.fullmatch(
+        r"Expected `array` of (?:at least |at most )?length (?:(>=|<=) )?(\d+)(?:, got \d+)?", message
+    ):
+        bound = {">=": "at least ", "<=": "at most "}.get(found[1], "")
+        return f"expected {bound}{found[2]} values, found {len(value)}"
+    if found := re.fullmatch(r"Expected `(?:float|int)` (>=?|<=?) (\S+)", message):
+        relation = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}[found[1]]
+        return f"must be {relation} {float(found[2]):g}, found {_shown(value)}"
+    if message == "Expected `str` of length >= 1":
+        return "must not be empty"
+    if message.startswith(("Expected `", "Invalid enum value")):
+        shown = _shown(value) if isinstance(value, str) and _literals(info) else strict.kind_of(value)
+        return f"expected {type_words(info, bounds=False)}, found {shown}"
+    return message.replace("`", "")
+
+
+def type_words(info: inspect.Type, *, bounds: bool = True) -> str:
+    """What is valid, in the words of messages and documentation, with or without the bounds of numbers."""
+    literals = _literals(info)
+    words = [] if not literals else [str(choice) for choice in literals]
+    for found in _alternatives(info):
+        if not isinstance(found, inspect.LiteralType | inspect.NoneType):
+            words.append(_words(found, bounds))
+    return _either(list(dict.fromkeys(words))) if words else "nothing"
+
+
+def _words(info: inspect.Type, bounds: bool = True) -> str:
+    if isinstance(info, inspect.FloatType | inspect.IntType):
+        limits = [(word, getattr(info, name)) for name, word in RELATIONS if bounds]
+        texts = [f"{word} {limit:g}" for word, limit in limits if limit is not None]
+        return " ".join([f"a {NUMBERS[type(info)]}", " and ".join(texts)]).strip()
+    if isinstance(info, inspect.TupleType):
+        kinds = {_plural(item) for item in info.item_types}
+        return f"a list of {len(info.item_types)} {kinds.pop() if len(kinds) == 1 else 'values'}"
+    if isinstance(info, inspect.ListType | inspect.VarTupleType):
+        return f"a list of {_plural(info.item_type)}"
+    if isinstance(info, inspect.DictType):
+        plural = _plural(info.value_type)
+        return "named values" if plural == "values" else f"named {plural}"
+    if isinstance(info, inspect.StrType):
+        return "text"
+    if isinstance(info, inspect.BoolType):
+        return "true or false"
+    return "named values" if isinstance(info, Declared) else "any value"
+
+
+def _plural(info: inspect.Type) -> str:
+    kinds = _alternatives(info)
+    if all(isinstance(found, inspect.FloatType | inspect.IntType) for found in kinds):
+        return f"{NUMBERS[type(kinds[-1])]}s"
+    if all(isinstance(found, inspect.StrType) for found in kinds):
+        return "texts"
+    if all(isinstance(found, inspect.TupleType | inspect.VarTupleType | inspect.ListType) for found in kinds):
+        return _words(kinds[0]).replace("a list", "lists", 1)
+    return "values"
+
+
+def _literals(info: inspect.Type) -> list[Any]:
+    return [
         choice
         for found in _alternatives(info)
         if isinstance(found, inspect.LiteralType)
         for choice in found.values
     ]
-    if literals and not isinstance(value, dict | list):
-        return f"expected {_either([str(choice) for choice in literals])}, found {_shown(value)}"
-    if found := re.fullmatch(r"Expected `([^`]+)`, got `\w+`", message):
-        return f"expected {_either([TYPES.get(name, name) for name in found[1].split(' | ')])}, found {strict.kind_of(value)}"
-    if found := re.fullmatch(
-        r"Expected `array` of (?:at least |at most )?length (?:(>=|<=) )?(\d+)(?:, got \d+)?", message
-    ):
-        bound = f"{RELATIONS[found[1]]} " if found[1] else ""
-        return f"expected {bound}{found[2]} values, found {len(value)}"
-    if found := re.fullmatch(r"Expected `(?:float|int)` (>=?|<=?) (\S+)", message):
-        return f"must be {RELATIONS[found[1]]} {float(found[2]):g}, found {_shown(value)}"
-    if re.fullmatch(r"Expected `str` of length >= 1", message):
-        return "must not be empty"
-    return message.replace("`", "")
 
 
 def _either(words: list[str]) -> str:
@@ -222,3 +330,54 @@ def _shown(value: Any) -> str:
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:g}"
     return repr(value)
+
+
+def keys_of(kind: type[Any]) -> list[Key]:
+    """All keys of a declared class and of the classes in it, for documentation."""
+    return _keys(_type_info(cast(Hashable, kind)), "")
+
+
+def _keys(info: inspect.Type, above: str) -> list[Key]:
+    found: list[Key] = []
+    for part in _alternatives(info):
+        if isinstance(part, Declared):
+            prefix = f"{above}." if above else ""
+            texts = _documented(part.cls)
+            if tag := getattr(part, "tag_field", None):
+                found.append(Key(f"{prefix}{tag}", str(getattr(part, "tag", "")), "", ""))
+            for field in part.fields:
+                name = f"{prefix}{field.encode_name}"
+                text = _description(field.type) or texts.get(field.name, "")
+                found.append(Key(name, type_words(field.type), _default(field), text))
+                found += _keys(field.type, name)
+        elif isinstance(part, inspect.DictType):
+            found += _keys(part.value_type, f"{above}.<name>")
+        elif isinstance(part, inspect.ListType | inspect.VarTupleType):
+            found += _keys(part.item_type, f"{above}[]")
+    return found
+
+
+def _documented(kind: type[Any]) -> dict[str, str]:
+    """What ``:param`` says in the docstring of a class, by name."""
+    pattern = r":param ([\w, ]+):\s*(.+?)(?=\n\s*:\w|\n\s*\n|\Z)"
+    return {
+        name.strip(): " ".join(text.split())
+        for names, text in re.findall(pattern, kind.__doc__ or "", re.DOTALL)
+        for name in names.split(",")
+    }
+
+
+def _description(info: inspect.Type) -> str:
+    extra = info.extra_json_schema if isinstance(info, inspect.Metadata) else None
+    return str((extra or {}).get("description", ""))
+
+
+def _default(field: inspect.Field) -> str:
+    if field.required:
+        return ""
+    value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    if value is None or value is msgspec.UNSET:
+        return "none"
+    if not isinstance(value, str | bool | int | float | tuple | list | dict):
+        return "see its keys"
+    return json.dumps(value)

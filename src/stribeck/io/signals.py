@@ -1,25 +1,35 @@
-"""Which topic and field of a bag holds which signal: a small table in YAML."""
+"""Signal tables: which topic and field of a bag holds which signal, in YAML."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from stribeck.errors import ConfigError
-from stribeck.io import strict
+from msgspec.structs import asdict
+
 from stribeck.io.files import shared_directory
+from stribeck.io.schema import Schema, read_yaml
 
 REQUIRED_SIGNALS = ("position", "goal", "torque_enable")
-OPTIONAL_SIGNALS = ("velocity", "supply_voltage", "temperature", "pwm")
+
+KEYS = (("topic", "names", "values"), ("topic", "interface"), ("topic", "values", "order"), ("constant",))
+"""Keys that belong together in a source."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where one signal comes from; see ``config/signals.yaml`` for what the fields mean."""
+class Source(Schema):
+    """Where one signal comes from: topic with names and values, with an interface, with values and order; or a constant.
+
+    :param topic: the topic.
+    :param names: field of the message with the joint names.
+    :param values: field with one number for each joint.
+    :param interface: name of an interface in a control_msgs/DynamicJointState, or of a key in a
+        diagnostic_msgs/DiagnosticArray whose statuses are named after the joints.
+    :param order: the joints in the order of ``values``, for messages without names; their time is the log time.
+    :param constant: the same number throughout.
+    """
 
     topic: str = ""
     names: str = ""
@@ -28,27 +38,49 @@ class Source:
     order: tuple[str, ...] = ()
     constant: float | None = None
 
+    def __post_init__(self) -> None:
+        given = {name for name, value in asdict(self).items() if value not in ("", (), None)}
+        fitting = next((keys for keys in reversed(KEYS) if keys[-1] in given), KEYS[0])
+        missing = [key for key in fitting if key not in given]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} missing beside {', '.join(sorted(given)) or 'nothing'}")
+        surplus = sorted(given - set(fitting))
+        if surplus:
+            raise ValueError(f"{', '.join(map(repr, surplus))} cannot stand beside {fitting[-1]}")
+
     def samples(self, message: Any) -> Iterator[tuple[str, float]]:
-        """Joint names and values in a message; telemetry that a driver does not know yet, NaN, is skipped."""
+        """Joint names and values in a message; NaN of an interface, which a driver does not know yet, is skipped."""
         if self.interface:
-            yield from ((name, value) for name, value in self._interface_samples(message) if value == value)
+            yield from interface_samples(message, self.interface)
             return
         names = self.order or _field(message, self.names)
         values = _field(message, self.values)
         for name, value in zip(names, values, strict=False):
             yield name, float(value)
 
-    def _interface_samples(self, message: Any) -> Iterator[tuple[str, float]]:
-        if hasattr(message, "interface_values"):
-            for name, found in zip(message.joint_names, message.interface_values, strict=False):
-                for interface, value in zip(found.interface_names, found.values, strict=False):
-                    if interface == self.interface:
-                        yield name, float(value)
-            return
-        for status in message.status:
-            for pair in status.values:
-                if pair.key == self.interface:
-                    yield status.name, _float_or_nan(pair.value)
+
+Sources = Source | tuple[Source, ...]
+
+
+class SignalFile(Schema):
+    """The signals of a bag, each from one source or from the first of several whose topic the bag has.
+
+    :param position: measured joint position [rad].
+    :param goal: goal position [rad].
+    :param torque_enable: 1 while torque is on, else 0.
+    :param velocity: measured joint velocity [rad/s]; the slope of the position if there is none.
+    :param supply_voltage: measured supply voltage [V].
+    :param temperature: of the servo [°C].
+    :param pwm: duty in [-1, 1].
+    """
+
+    position: Sources
+    goal: Sources
+    torque_enable: Sources
+    velocity: Sources | None = None
+    supply_voltage: Sources | None = None
+    temperature: Sources | None = None
+    pwm: Sources | None = None
 
 
 SignalTable = Mapping[str, tuple[Source, ...]]
@@ -60,37 +92,12 @@ def load_signals(path: Path | None = None) -> SignalTable:
 
     :raises ConfigError: for a file that is not valid.
     """
-    path = path or shared_directory("config") / "signals.yaml"
-    data = strict.mapping(
-        strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError), str(path), ConfigError
-    )
-    strict.check_keys(data, REQUIRED_SIGNALS, OPTIONAL_SIGNALS, str(path), ConfigError)
+    content = asdict(read_yaml(path or shared_directory("config") / "signals.yaml", SignalFile))
     return {
-        signal: tuple(
-            _source(entry, f"{path}: {signal}") for entry in (value if isinstance(value, list) else [value])
-        )
-        for signal, value in data.items()
+        signal: sources if isinstance(sources, tuple) else (sources,)
+        for signal, sources in content.items()
+        if sources is not None
     }
-
-
-def _source(value: Any, what: str) -> Source:
-    data = strict.mapping(value, what, ConfigError)
-    if "constant" in data:
-        strict.check_keys(data, ("constant",), (), what, ConfigError)
-        return Source(constant=strict.number(data["constant"], what, ConfigError))
-    if "interface" in data:
-        strict.check_keys(data, ("topic", "interface"), (), what, ConfigError)
-    elif "order" in data:
-        strict.check_keys(data, ("topic", "values", "order"), (), what, ConfigError)
-    else:
-        strict.check_keys(data, ("topic", "names", "values"), (), what, ConfigError)
-    order = data.pop("order", [])
-    if not isinstance(order, list) or not all(isinstance(name, str) for name in order):
-        raise ConfigError(f"{what}: order must be a list of joint names")
-    texts: dict[str, Any] = {
-        key: strict.text(item, f"{what}: {key}", ConfigError) for key, item in data.items()
-    }
-    return replace(Source(order=tuple(order)), **texts)
 
 
 def _field(message: Any, path: str) -> Any:
@@ -102,3 +109,23 @@ def _float_or_nan(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+def interface_samples(message: Any, interface: str) -> Iterator[tuple[str, float]]:
+    """Joint names and values of one interface in a DynamicJointState or a DiagnosticArray; NaN is skipped."""
+    found: Iterator[tuple[str, float]]
+    if hasattr(message, "interface_values"):
+        found = (
+            (joint, float(value))
+            for joint, interfaces in zip(message.joint_names, message.interface_values, strict=False)
+            for name, value in zip(interfaces.interface_names, interfaces.values, strict=False)
+            if name == interface
+        )
+    else:
+        found = (
+            (status.name, _float_or_nan(pair.value))
+            for status in message.status
+            for pair in status.values
+            if pair.key == interface
+        )
+    return ((joint, value) for joint, value in found if not math.isnan(value))

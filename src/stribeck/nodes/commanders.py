@@ -26,7 +26,7 @@ from stribeck.errors import MissingDependencyError, ServoError
 from stribeck.io.messages import joint_state
 from stribeck.nodes.messages import HAS_CONTROL_MSGS, seconds
 from stribeck.session.directive import Directive, Plan
-from stribeck.session.limits import Joint
+from stribeck.session.limits import SessionJoint
 from stribeck.session.plans import hold, with_rest
 from stribeck.session.session import Session
 
@@ -77,7 +77,7 @@ class Commander:
 
     releases_torque = False
 
-    def __init__(self, node: Node, joints: Sequence[Joint], gains: GainSetter | None) -> None:
+    def __init__(self, node: Node, joints: Sequence[SessionJoint], gains: GainSetter | None) -> None:
         self.node = node
         self.names = [joint.name for joint in joints]
         self.problem = ""
@@ -180,7 +180,7 @@ class ServoCommander(Commander):
     releases_torque = True
 
     def __init__(
-        self, node: Node, joints: Sequence[Joint], gains: GainSetter | None, servo_node: str
+        self, node: Node, joints: Sequence[SessionJoint], gains: GainSetter | None, servo_node: str
     ) -> None:
         super().__init__(node, joints, gains)
         self._servo = servo_node
@@ -237,7 +237,11 @@ class _Other(Commander):
     """
 
     def __init__(
-        self, node: Node, joints: Sequence[Joint], gains: GainSetter | None, sent: Callable[[bytes], None]
+        self,
+        node: Node,
+        joints: Sequence[SessionJoint],
+        gains: GainSetter | None,
+        sent: Callable[[bytes], None],
     ) -> None:
         super().__init__(node, joints, gains)
         self._sent = sent
@@ -255,7 +259,9 @@ class ForwardCommander(_Other):
     :param controller: its name.
     """
 
-    def __init__(self, node: Node, joints: Sequence[Joint], gains: Any, sent: Any, controller: str) -> None:
+    def __init__(
+        self, node: Node, joints: Sequence[SessionJoint], gains: Any, sent: Any, controller: str
+    ) -> None:
         super().__init__(node, joints, gains, sent)
         self._topic = f"{controller}/commands"
         self._goals = self._publisher(Float64MultiArray, self._topic)
@@ -284,7 +290,9 @@ class TrajectoryCommander(_Other):
     :param controller: its name.
     """
 
-    def __init__(self, node: Node, joints: Sequence[Joint], gains: Any, sent: Any, controller: str) -> None:
+    def __init__(
+        self, node: Node, joints: Sequence[SessionJoint], gains: Any, sent: Any, controller: str
+    ) -> None:
         super().__init__(node, joints, gains, sent)
         self.controller = controller
         self._deceleration = np.array([joint.limits.acceleration for joint in joints])

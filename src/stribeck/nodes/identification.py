@@ -18,7 +18,7 @@ from stribeck.io.files import check_writable, replace_keeping
 from stribeck.io.parameter_file import read_parameter_file
 from stribeck.io.recordings import BagFolder, bags_below
 from stribeck.nodes.base import ServiceNode, run, steady
-from stribeck.nodes.fit_process import FitProcess, Request, check_options, interpreter_named
+from stribeck.nodes.fit_process import CANCELLED, FitProcess, FitRequest, check_options, find_interpreter
 from stribeck.nodes.parameters import IDENTIFICATION
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -56,7 +56,7 @@ class IdentificationNode(ServiceNode):
             raise ConfigError(f"watch: {self._watch} is a file; name the folder that bags come to")
         check_writable(self._output)
         check_options(values["fit_options"])
-        self._python = interpreter_named(values["python"])
+        self._python = find_interpreter(values["python"])
         self._progress = self.create_publisher(String, "~/progress", 10)
         self._content = self.create_publisher(String, "friction_parameters", LATCHED)
         self._path = self.create_publisher(String, "~/parameter_file", LATCHED)
@@ -124,7 +124,7 @@ class IdentificationNode(ServiceNode):
     def _start_fit(self) -> tuple[bool, str]:
         """Start a fit of what the folder holds; whether that worked, and what to say."""
         self._fitted = self._known = self._look().finished
-        request = Request(
+        request = FitRequest(
             python=self._python,
             bags=self._watch,
             output=self._output,
@@ -173,20 +173,20 @@ class IdentificationNode(ServiceNode):
             return BagFolder(self._known, recording=True)
 
     def _follow(self, fit: FitProcess) -> None:
-        ended = fit.poll()
+        failure = fit.poll()
         for warning in fit.warnings:
             self.get_logger().warning(warning)
         fit.warnings.clear()
         if fit.progress != self._last:
             self._last = fit.progress
             self._tell("fitting", bags=len(self._fitted), **self._last)
-        if ended is None:
+        if failure is None:
             return
         try:
-            if ended.reason == "cancelled":
+            if failure == CANCELLED:
                 self._tell("cancelled", reason="on request")
-            elif ended.reason:
-                self._fail(ended.reason)
+            elif failure:
+                self._fail(failure)
             else:
                 self._finish(fit.result)
         finally:

@@ -21,7 +21,7 @@ from stribeck.io.messages import (
     SERVO_STATUS,
     RawMessage,
 )
-from stribeck.io.signals import Source
+from stribeck.io.signals import interface_samples
 from stribeck.io.storage import BagContent
 from stribeck.nodes.goals import GoalSource, kind_of
 from stribeck.nodes.setup import CompensatedJoint
@@ -136,7 +136,7 @@ def _telemetry(
 ) -> None:
     told: dict[str, dict[str, float]] = defaultdict(dict)
     for interface in ("p_gain", "voltage", "temperature"):
-        for name, value in Source(interface=interface).samples(message):
+        for name, value in interface_samples(message, interface):
             told[name][interface] = value
     for joint in joints:
         hand_over(compensator, joint, told[joint.model.name], stamp)

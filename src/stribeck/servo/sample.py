@@ -1,4 +1,4 @@
-"""What a driver hands out in each cycle: measurements in joint coordinates, and what happened."""
+"""Result of one driver cycle: measurements in joint coordinates, and events."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from stribeck.servo.config import JointConfig
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-State = Literal["off", "on", "fault"]
+DriverState = Literal["off", "on", "fault"]
 Kind = Literal["fault", "warning", "info"]
 
 TELEMETRY = ("pwm", "voltage", "temperature", "current", "load", "torque_enable", "p_gain", "gap")
-"""What goes out beside the joint states, by the names that recordings use."""
+"""Signals published beside the joint states, by their names in recordings."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened, said once.
+    """Something that happened, reported once.
 
     :param kind: ``fault`` (torque went off by itself), ``warning`` or ``info``.
     :param text: one line.
@@ -36,15 +36,15 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Motion:
-    """Measurements of one cycle in joint coordinates, SI; an entry for each joint, NaN where there is none.
+class JointReading:
+    """Measurements of one cycle in joint coordinates, SI; one entry per joint, NaN where there is none.
 
     :param stamp: when the servos were read, steady clock [s]: the median of :attr:`times`.
     :param times: when each servo read its registers [s].
-    :param valid: whose sample is new.
+    :param valid: joints with a new sample.
     :param position: [rad].
     :param velocity: [rad/s].
-    :param effort: torque by the servo's current and the datasheet's torque constant [N m].
+    :param effort: torque from the servo's current and the datasheet's torque constant [N m].
     :param current: in the direction of the joint [A].
     :param load: share of the largest load, of servos that measure it.
     :param pwm: duty in [-1, 1].
@@ -66,7 +66,7 @@ class Motion:
 
 
 @dataclass(frozen=True)
-class Sample(Motion):
+class DriverSample(JointReading):
     """One cycle of a driver.
 
     :param torque_enable: 1 energised, 0 not.
@@ -76,7 +76,7 @@ class Sample(Motion):
     :param goal_stamp: when the goals were sent, steady clock [s].
     :param state: of the driver.
     :param reason: of the fault, empty for none.
-    :param events: what happened since the sample before.
+    :param events: since the previous sample.
     """
 
     torque_enable: FloatArray
@@ -84,7 +84,7 @@ class Sample(Motion):
     gap: FloatArray
     goal: FloatArray
     goal_stamp: float
-    state: State
+    state: DriverState
     reason: str
     events: tuple[Event, ...]
 
@@ -94,19 +94,19 @@ class Sample(Motion):
         return {name: getattr(self, name) for name in TELEMETRY}
 
 
-def motion_of(joints: Sequence[JointConfig], reading: Reading | None, now: float) -> Motion:
-    """A reading in joint coordinates; nothing but NaN where there is none.
+def reading_of_joints(joints: Sequence[JointConfig], reading: Reading | None, now: float) -> JointReading:
+    """A reading in joint coordinates; all NaN without a reading.
 
-    :param now: stamp where nobody answered [s].
+    :param now: stamp if nobody answered [s].
     """
     nothing = np.full(len(joints), np.nan)
     if reading is None:
-        return Motion(now, nothing, np.zeros(len(joints), dtype=bool), *[nothing] * 8)
+        return JointReading(now, nothing, np.zeros(len(joints), dtype=bool), *[nothing] * 8)
     maps = [joint.joint_map for joint in joints]
     sign = np.array([m.sign for m in maps])
     constants = [joint.torque_constant for joint in joints]
     valid = reading.valid
-    return Motion(
+    return JointReading(
         stamp=float(np.median(reading.time[valid])) if valid.any() else now,
         times=reading.time,
         valid=valid,
@@ -122,19 +122,19 @@ def motion_of(joints: Sequence[JointConfig], reading: Reading | None, now: float
 
 
 def goals_to_servos(joints: Sequence[JointConfig], goals: FloatArray) -> FloatArray:
-    """Goals of joints, clipped to their limits, as goals of servos; NaN stays NaN."""
-    found = np.full(len(joints), np.nan)
-    for index, joint in enumerate(joints):
-        goal = goals[index]
-        if joint.servo.follows_position:
-            found[index] = joint.joint_map.servo_position(np.clip(goal, *joint.position_limits))
-        else:
-            found[index] = joint.joint_map.sign * goal
-    return found
+    """Goals of joints, clipped to their limits, in servo coordinates; NaN stays NaN."""
+    return np.array(
+        [
+            joint.joint_map.servo_position(np.clip(goal, *joint.position_limits))
+            if joint.servo.follows_position
+            else joint.joint_map.sign * goal
+            for joint, goal in zip(joints, goals, strict=True)
+        ]
+    )
 
 
 def goals_to_joints(joints: Sequence[JointConfig], goals: FloatArray) -> FloatArray:
-    """Goals of servos as goals of joints; NaN stays NaN."""
+    """Goals of servos in joint coordinates; NaN stays NaN."""
     return np.array(
         [
             joint.joint_map.position(goal) if joint.servo.follows_position else joint.joint_map.sign * goal

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-class Known:
+class JointStateBuffer:
     """What is known of joints, (J,) each, NaN until somebody tells.
 
     An index is whatever numpy takes for one: a joint's number, or a mask of joints.

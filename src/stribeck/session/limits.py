@@ -56,7 +56,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Joint:
+class SessionJoint:
     """A joint that takes part in a session.
 
     :param name: its name in messages and recordings.
@@ -130,7 +130,7 @@ class Extent:
     end_velocity: float
 
 
-def followed(trajectory: Trajectory, joint: Joint) -> tuple[Trajectory, Joint]:
+def followed(trajectory: Trajectory, joint: SessionJoint) -> tuple[Trajectory, SessionJoint]:
     """The trajectory as one joint follows it, and the joint with the center and the scale that count.
 
     :raises ConfigError: for a trajectory that has goals of other joints alone.
@@ -197,7 +197,7 @@ def braking_distance(velocity: float, acceleration: float) -> float:
     return 0.0 if math.isinf(acceleration) else velocity * abs(velocity) / (2.0 * acceleration)
 
 
-def check_plays(plays: Sequence[Play], joints: Sequence[Joint], *, releases_torque: bool) -> None:
+def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releases_torque: bool) -> None:
     """Refuse a session that would not stay within the limits, before torque goes on.
 
     Positions include the way to brake at the end of a run. The part of a trajectory after torque
@@ -224,7 +224,7 @@ def check_plays(plays: Sequence[Play], joints: Sequence[Joint], *, releases_torq
         _check_trajectory(trajectory, joints)
 
 
-def _check_trajectory(trajectory: Trajectory, joints: Sequence[Joint]) -> None:
+def _check_trajectory(trajectory: Trajectory, joints: Sequence[SessionJoint]) -> None:
     strangers = sorted(set(trajectory.joint_goals) - {joint.name for joint in joints})
     if strangers:
         raise ConfigError(
@@ -237,12 +237,12 @@ def _check_trajectory(trajectory: Trajectory, joints: Sequence[Joint]) -> None:
         _check_extent(trajectory.name, common or extent(own), placed)
 
 
-def rest_position(joint: Joint, releases_torque: bool) -> float:
+def rest_position(joint: SessionJoint, releases_torque: bool) -> float:
     """Where a joint waits [rad]: hanging where torque goes off at the end, otherwise at its center."""
     return 0.0 if releases_torque else joint.center
 
 
-def _check_rest(joint: Joint, releases_torque: bool) -> None:
+def _check_rest(joint: SessionJoint, releases_torque: bool) -> None:
     limits, rest = joint.limits, rest_position(joint, releases_torque)
     if not limits.position_lower <= rest <= limits.position_upper:
         raise ConfigError(
@@ -252,7 +252,7 @@ def _check_rest(joint: Joint, releases_torque: bool) -> None:
         )
 
 
-def _check_extent(name: str, found: Extent, joint: Joint) -> None:
+def _check_extent(name: str, found: Extent, joint: SessionJoint) -> None:
     limits, scale = joint.limits, joint.scale
     stop = found.end + braking_distance(scale * found.end_velocity, limits.acceleration) / scale
     ends = [joint.center + scale * goal for goal in (found.lower, found.upper, stop)]

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.trajectories import Trajectory, cubic
-from stribeck.session.limits import Joint, followed, goal_velocity
+from stribeck.session.limits import SessionJoint, followed, goal_velocity
 
 FloatArray = npt.NDArray[np.float64]
 
 
-class Motion(Protocol):
+class GoalMotion(Protocol):
     """Goals over the time since the motion began."""
 
     @property
@@ -135,7 +135,7 @@ class Following:
     """
 
     trajectory: Trajectory
-    joints: Sequence[Joint]
+    joints: Sequence[SessionJoint]
 
     @property
     def duration(self) -> float:

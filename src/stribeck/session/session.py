@@ -35,9 +35,9 @@ from stribeck.session.directive import (
     RunStarted,
     SessionOptions,
 )
-from stribeck.session.limits import Joint, Play, check_plays, rest_position
-from stribeck.session.motion import Brake, Following, Glide, Hold, Motion
-from stribeck.session.watch import Measurement, Overdue, Quiet, alarm
+from stribeck.session.limits import Play, SessionJoint, check_plays, rest_position
+from stribeck.session.motion import Brake, Following, Glide, GoalMotion, Hold
+from stribeck.session.watch import Debounce, Measurement, RestDetector, alarm
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class Session:
     def __init__(
         self,
         plays: Sequence[Play],
-        joints: Sequence[Joint],
+        joints: Sequence[SessionJoint],
         *,
         releases_torque: bool,
         options: SessionOptions | None = None,
@@ -82,15 +82,15 @@ class Session:
         self._play = 0
         self._since = self._play_since = math.nan
         self._now = math.nan
-        self._motion: Motion = Hold(np.full(len(self.joints), math.nan))
+        self._motion: GoalMotion = Hold(np.full(len(self.joints), math.nan))
         self._segment = 0
         self._sent = self._motion.position(0.0)
         self._events: list[Event] = []
         self._ending: str | None = None
-        self._quiet = Quiet(self.options.rest_speed, self.options.rest_distance)
-        self._following = Overdue(self.options.following_time)
-        self._torque = Overdue(self.options.following_time)
-        self._alarm = Overdue(self.options.alarm_time)
+        self._quiet = RestDetector(self.options.rest_speed, self.options.rest_distance)
+        self._following = Debounce(self.options.following_time)
+        self._torque = Debounce(self.options.following_time)
+        self._alarm = Debounce(self.options.alarm_time)
         self._good: Measurement | None = None
         self._good_time = math.nan
 
@@ -248,7 +248,7 @@ class Session:
     def _off(self) -> Hold:
         return Hold(np.full(len(self.joints), math.nan))
 
-    def _braking(self, time: float) -> Motion:
+    def _braking(self, time: float) -> GoalMotion:
         start = self._motion.position(time)
         return Brake(start, self._motion.velocity(time), self._deceleration)
 
@@ -289,7 +289,7 @@ class Session:
             case _:
                 return False
 
-    def _move(self, phase: Phase, at: float, motion: Motion) -> bool:
+    def _move(self, phase: Phase, at: float, motion: GoalMotion) -> bool:
         """Enter a phase that began at ``at``, with a motion that began then."""
         self._phase, self._since = phase, at
         if motion is not self._motion:
@@ -298,7 +298,7 @@ class Session:
         self._quiet.restart()
         return True
 
-    def _held(self) -> Motion:
+    def _held(self) -> GoalMotion:
         return Hold(self._motion.position(self._motion.duration))
 
     def _rested(self, elapsed: float, wanted: float, timeout: float) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.session.limits import Joint
+from stribeck.session.limits import SessionJoint
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class Measurement:
         return bool(self.age <= timeout and np.isfinite(self.position).all())
 
 
-def alarm(measured: Measurement, joints: Sequence[Joint], margin: float) -> str | None:
+def alarm(measured: Measurement, joints: Sequence[SessionJoint], margin: float) -> str | None:
     """Why a session must stop at once, if so: not a number, out of limits, too hot.
 
     :param margin: how far beyond its limits a joint may be [rad].
@@ -79,7 +79,7 @@ def alarm(measured: Measurement, joints: Sequence[Joint], margin: float) -> str 
     return None
 
 
-class Overdue:
+class Debounce:
     """Tells when something has been wrong with a joint for too long without a pause.
 
     :param patience: how long is not yet too long [s].
@@ -101,7 +101,7 @@ class Overdue:
         return int(late[0]) if late.size else None
 
 
-class Quiet:
+class RestDetector:
     """Tells how long all joints have been at rest, by their velocity and by where they are.
 
     Where no velocity is known the position alone decides.

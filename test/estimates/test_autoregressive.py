@@ -11,13 +11,13 @@ from intervals import assert_covered, hits_of
 from simulation import SensorNoise, SimulatedArm, autoregressive, simulate_tracking
 from stribeck.core import LAWS
 from stribeck.dynamics.consistent import fit_consistent, fit_log_cholesky
-from stribeck.dynamics.friction_terms import Choice, Selection
-from stribeck.dynamics.full_fit import fit_full
-from stribeck.dynamics.joint_friction import parameter_names
+from stribeck.dynamics.friction.element_torque import parameter_names
+from stribeck.dynamics.friction.full_fit import fit_full
+from stribeck.dynamics.friction.selection import FrictionSelection, ModelChoice
 from stribeck.dynamics.least_squares import fit_linear, fit_rows
 from stribeck.dynamics.motion import motion_of
 from stribeck.dynamics.regressor import design, machine_of, structural_base
-from stribeck.dynamics.uncertainty import (
+from stribeck.estimates.autoregressive import (
     FLOOR,
     autoregressive_covariance,
     covariance,
@@ -123,7 +123,7 @@ def test_intervals_of_the_full_model_hold(tmp_path, kind, correlated):
     arm = three_joint_arm(tmp_path)
     repeated = Repeated(arm, kind, size=0.003)
     machine = machine_of(arm.joints, wrong_arm(arm, 0, links=2, by=0.2), {})
-    choice = Choice(LAWS["m1"].with_terms(offset=True), correlated=correlated)
+    choice = ModelChoice(LAWS["m1"].with_terms(offset=True), correlated=correlated)
     friction = 0.02 * arm.effort_limits
     names = parameter_names(choice.law)
     assert names == ("armature", "friction_base", "friction_viscous", "torque_offset")
@@ -131,7 +131,7 @@ def test_intervals_of_the_full_model_hold(tmp_path, kind, correlated):
     errors, sigma = [], []
     for seed in range(REPETITIONS):
         motions = [repeated.motion(seed)]
-        selection = Selection(
+        selection = FrictionSelection(
             machine,
             lambda _, m=motions: m,
             repeated.protocol,

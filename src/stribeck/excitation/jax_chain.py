@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class JaxChain:
     """The joints of an arm as arrays, in Pinocchio's order (parents first).
 
     :param order: index of each of Pinocchio's joints in the arm's own order, (n,).
@@ -51,7 +51,7 @@ class Chain:
         return len(self.parents)
 
 
-class Motion(NamedTuple):
+class FrameMotion(NamedTuple):
     """Frames of all joints, and how they move, in the axes of the base and Pinocchio's order.
 
     :param rotation: (3, 3, n, N).
@@ -70,12 +70,12 @@ class Motion(NamedTuple):
     alpha: jax.Array
     acceleration: jax.Array
 
-    def every(self, step: int) -> Motion:
+    def every(self, step: int) -> FrameMotion:
         """At one of so many times."""
-        return Motion(*(part[..., ::step] for part in self))
+        return FrameMotion(*(part[..., ::step] for part in self))
 
 
-def chain_of(arm: ArmModel) -> Chain:
+def chain_of(arm: ArmModel) -> JaxChain:
     """The arrays of an arm."""
     model, n = arm.model, len(arm)
     data = model.createData()
@@ -89,7 +89,7 @@ def chain_of(arm: ArmModel) -> Chain:
     )
     parents = tuple(int(model.parents[j]) - 1 for j in range(1, n + 1))
     names = list(model.names)[1:]
-    return Chain(
+    return JaxChain(
         order=tuple(arm.joints.index(name) for name in names),
         parents=parents,
         rotations=np.array([model.jointPlacements[j].rotation for j in range(1, n + 1)]),
@@ -109,7 +109,7 @@ def _behind(parents: tuple[int, ...]) -> Array:
     return found
 
 
-def frames(chain: Chain, position: jax.Array) -> tuple[jax.Array, jax.Array]:
+def frames(chain: JaxChain, position: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Rotations (3, 3, n, N) and origins (3, n, N) [m] of all joints' frames.
 
     :param position: (n, N), in the arm's own order.
@@ -119,7 +119,7 @@ def frames(chain: Chain, position: jax.Array) -> tuple[jax.Array, jax.Array]:
     return rotation, _along(chain, _segments(chain, rotation, position))
 
 
-def motion(chain: Chain, position: jax.Array, velocity: jax.Array, acceleration: jax.Array) -> Motion:
+def motion(chain: JaxChain, position: jax.Array, velocity: jax.Array, acceleration: jax.Array) -> FrameMotion:
     """How all frames move.
 
     :param position, velocity, acceleration: (n, N) [rad, rad/s, rad/s^2], in the arm's own order.
@@ -138,7 +138,7 @@ def motion(chain: Chain, position: jax.Array, velocity: jax.Array, acceleration:
         + _cross(omega_before, _cross(omega_before, segment) + 2.0 * velocity * slide)
         + acceleration * slide
     )
-    return Motion(
+    return FrameMotion(
         rotation=rotation,
         origin=_along(chain, segment),
         axis=axis,
@@ -149,7 +149,7 @@ def motion(chain: Chain, position: jax.Array, velocity: jax.Array, acceleration:
     )
 
 
-def torques(chain: Chain, m: Motion, inertials: Array) -> jax.Array:
+def torques(chain: JaxChain, m: FrameMotion, inertials: Array) -> jax.Array:
     r"""Torques of the joints [N m], (n, N), in the arm's own order.
 
     Forces :math:`f_i = m a + \alpha \times h + \omega \times (\omega \times h)` and moments
@@ -179,7 +179,7 @@ def _inertia(rotation: jax.Array, values: Array, vectors: jax.Array) -> jax.Arra
     return jnp.sum(rotation * own[None], axis=1)
 
 
-def regressor(chain: Chain, m: Motion) -> jax.Array:
+def regressor(chain: JaxChain, m: FrameMotion) -> jax.Array:
     r"""Regressor of the standard inertial parameters, (n, 10 n, N), rows and columns in the arm's own order.
 
     With :math:`x = R_i^T z_j`, :math:`y = R_i^T (z_j \times \omega_i)`, :math:`u = R_i^T \alpha_i`,
@@ -207,7 +207,7 @@ def regressor(chain: Chain, m: Motion) -> jax.Array:
     return whole.reshape(n, INERTIALS * n, -1)
 
 
-def _rotations(chain: Chain, position: jax.Array) -> jax.Array:
+def _rotations(chain: JaxChain, position: jax.Array) -> jax.Array:
     r"""Rotations of all frames, (3, 3, n, N): :math:`R_i = R_p P_i (1 + \sin q K + (1 - \cos q) K^2)`."""
     hat = np.cross(np.eye(3), chain.angular[:, None, :])
     placed, turn = chain.rotations, chain.rotations @ hat
@@ -220,7 +220,7 @@ def _rotations(chain: Chain, position: jax.Array) -> jax.Array:
     return jnp.stack(found, axis=2)
 
 
-def _segments(chain: Chain, rotation: jax.Array, position: jax.Array) -> jax.Array:
+def _segments(chain: JaxChain, rotation: jax.Array, position: jax.Array) -> jax.Array:
     """From the origin of the frame before to that of each frame, (3, n, N) [m]."""
     parents = np.array(chain.parents)
     eye = jnp.broadcast_to(jnp.eye(3)[:, :, None, None], (3, 3, 1, position.shape[-1]))
@@ -238,7 +238,7 @@ def _back(rotation: jax.Array, vectors: jax.Array) -> jax.Array:
     return jnp.sum(rotation * vectors[:, None], axis=0)
 
 
-def _along(chain: Chain, terms: jax.Array) -> jax.Array:
+def _along(chain: JaxChain, terms: jax.Array) -> jax.Array:
     """For each frame the sum of terms (3, n, N) over the joints that move it."""
     return jnp.einsum("ckt,ki->cit", terms, chain.behind)
 

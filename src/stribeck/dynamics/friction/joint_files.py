@@ -9,9 +9,9 @@ from typing import Any
 import stribeck
 from stribeck.core.actuator import MOTOR_UNITS, Actuator
 from stribeck.core.friction import FRICTION_PARAMETERS
-from stribeck.dynamics.full_fit import FullFit
+from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.identify import friction_intervals
-from stribeck.dynamics.recordings import Recording
+from stribeck.dynamics.recordings import ArmRecording
 from stribeck.io.parameter_file import ParameterFile, Provenance
 
 CONFIDENCE = 0.95
@@ -23,7 +23,7 @@ LARGEST_HALF_WIDTH = 0.5
 
 
 def joint_files(
-    fit: FullFit, actuator: Actuator, runs: Sequence[Recording], errors: Mapping[str, Any]
+    fit: FullFit, actuator: Actuator, runs: Sequence[ArmRecording], errors: Mapping[str, Any]
 ) -> dict[str, ParameterFile]:
     """A parameter file for each joint, by its name.
 
@@ -43,7 +43,7 @@ def joint_files(
 
 
 def _provenance(
-    fit: FullFit, joint: str, actuator: Actuator, runs: Sequence[Recording], errors: Mapping[str, Any]
+    fit: FullFit, joint: str, actuator: Actuator, runs: Sequence[ArmRecording], errors: Mapping[str, Any]
 ) -> Provenance:
     intervals = friction_intervals(fit, joint)
     values = fit.values(joint)

@@ -14,7 +14,7 @@ from stribeck.errors import ConfigError
 from stribeck.servo.registers import Register, ServoModel
 
 
-class _Run(NamedTuple):
+class _Span(NamedTuple):
     """Bytes that lie together: where they really are, where they stand in the access, how many."""
 
     address: int
@@ -22,7 +22,7 @@ class _Run(NamedTuple):
     length: int
 
 
-class Memory:
+class ControlTable:
     """A control table in use.
 
     :param model: the servo.
@@ -45,7 +45,7 @@ class Memory:
         ends = [register.address + register.size for register in model.registers.values()]
         self.end = max(ends + [block.data + block.size for block in model.indirect])
         self._indirect = bytearray()
-        self._runs: dict[tuple[int, int], list[_Run]] = {}
+        self._runs: dict[tuple[int, int], list[_Span]] = {}
         self._touched: dict[tuple[int, int], list[Register]] = {}
         self._reset_indirect()
 
@@ -115,17 +115,17 @@ class Memory:
             for block in self.model.indirect
         )
 
-    def _resolve(self, address: int, length: int) -> list[_Run]:
+    def _resolve(self, address: int, length: int) -> list[_Span]:
         """Where the bytes of an access really are."""
         key = (address, length)
         if key not in self._runs:
-            runs: list[_Run] = []
+            runs: list[_Span] = []
             for offset in range(length):
                 target = self._target(address + offset)
                 if runs and target == runs[-1].address + runs[-1].length:
                     runs[-1] = runs[-1]._replace(length=runs[-1].length + 1)
                 else:
-                    runs.append(_Run(target, offset, 1))
+                    runs.append(_Span(target, offset, 1))
             self._runs[key] = runs
         return self._runs[key]
 

@@ -23,20 +23,20 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.friction import LAWS, FrictionLaw
-from stribeck.dynamics.friction_terms import Choice, Prepared, prepare, sizes
-from stribeck.dynamics.inertia import entropic_slope, nearest_consistent
-from stribeck.dynamics.joint_friction import (
+from stribeck.dynamics.friction.element_torque import (
     ElementTorque,
     element_torque,
     elements_of,
     friction_part,
     parameter_names,
 )
-from stribeck.dynamics.levenberg_marquardt import NormalEquations, minimise
+from stribeck.dynamics.friction.selection import ModelChoice, PreparedRun, prepare, sizes
+from stribeck.dynamics.inertia import entropic_slope, nearest_consistent
 from stribeck.dynamics.log_cholesky import LogCholesky
-from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine
-from stribeck.dynamics.uncertainty import covariance, standard_deviations
+from stribeck.estimates.autoregressive import covariance, standard_deviations
+from stribeck.estimates.levenberg_marquardt import DenseEquations, minimise
 
 Array = npt.NDArray[np.float64]
 
@@ -56,7 +56,7 @@ LOADED = 0.1
 """Standard deviation of load-dependent terms about zero [1]."""
 
 
-class Torques(NamedTuple):
+class TorqueParts(NamedTuple):
     """Parts of the torques at the rows of a run, each (M, n) [N m or N].
 
     :param rigid: without friction.
@@ -83,7 +83,7 @@ class FullFit:
     """
 
     machine: Machine
-    choice: Choice
+    choice: ModelChoice
     inertials: Array
     laws: tuple[FrictionLaw, ...]
     parameters: tuple[Array, ...]
@@ -98,12 +98,12 @@ class FullFit:
         names = parameter_names(self.laws[k])
         return dict(zip(names, self.parameters[k].tolist(), strict=True))
 
-    def predict(self, motion: Motion) -> Array:
+    def predict(self, motion: ProcessedMotion) -> Array:
         """Torques at the rows of a run (M, n), which was made with the delay of the choice."""
         found = self.torques(motion)
         return found.rigid + found.friction
 
-    def torques(self, motion: Motion) -> Torques:
+    def torques(self, motion: ProcessedMotion) -> TorqueParts:
         """What the torques at the rows of a run are made of; the run was made with the delay of the choice."""
         run = prepare(self.machine, motion)
         load = run.regressor @ self.inertials.ravel()
@@ -119,7 +119,7 @@ class FullFit:
             rigid += (found.torque - own)[:, None] * weights
             friction += own[:, None] * weights
             budget += found.budget[:, None] * np.abs(weights)
-        return Torques(run.at_rows(rigid), run.at_rows(friction), budget[motion.pick])
+        return TorqueParts(run.at_rows(rigid), run.at_rows(friction), budget[motion.pick])
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,12 @@ class FullProblem:
     """
 
     def __init__(
-        self, machine: Machine, motions: Sequence[Motion], choice: Choice, rest: float, noise: Array
+        self,
+        machine: Machine,
+        motions: Sequence[ProcessedMotion],
+        choice: ModelChoice,
+        rest: float,
+        noise: Array,
     ) -> None:
         self.machine, self.choice, self.rest, self.noise = machine, choice, rest, noise
         self.runs = [prepare(machine, motion) for motion in motions]
@@ -181,7 +186,7 @@ class FullProblem:
         """Number of coordinates."""
         return int(self.sections[-1].stop)
 
-    def fitted_rows(self, run: Prepared) -> npt.NDArray[np.bool_]:
+    def fitted_rows(self, run: PreparedRun) -> npt.NDArray[np.bool_]:
         """Rows that are equations (M, n): the moving ones; with presliding, all but those at rest."""
         return run.motion.moving if self.choice.presliding is None else ~run.motion.resting
 
@@ -205,7 +210,7 @@ class FullProblem:
         return found
 
     def _joint_rows(
-        self, run: Prepared, joint: int, predicted: Array, part: ElementTorque, slopes: Sequence[Array]
+        self, run: PreparedRun, joint: int, predicted: Array, part: ElementTorque, slopes: Sequence[Array]
     ) -> JointRows:
         links, acting = self._links[joint], np.flatnonzero(self.machine.weights[:, joint]).tolist()
         rigid = run.filtered[:, joint, links]
@@ -221,7 +226,7 @@ class FullProblem:
         jacobian = np.column_stack([rigid, *own])
         return JointRows(counted, -jacobian * used[:, None], self._columns[joint])
 
-    def equations(self, point: Array) -> NormalEquations:
+    def equations(self, point: Array) -> DenseEquations:
         """Cost, gradient and Gauss-Newton's Hessian at a point."""
         cost, gradient = 0.0, np.zeros(self.dimension)
         hessian = np.zeros((self.dimension, self.dimension))
@@ -233,7 +238,7 @@ class FullProblem:
                 hessian[np.ix_(one.columns, one.columns)] += jacobian.T @ jacobian
         inner = self._inner(point)
         prior_cost, slope, curvature = self.prior(point)
-        return NormalEquations(
+        return DenseEquations(
             cost + prior_cost, inner.T @ gradient + slope, inner.T @ hessian @ inner + curvature
         )
 
@@ -292,8 +297,8 @@ class FullProblem:
 
 def fit_full(
     machine: Machine,
-    motions: Sequence[Motion],
-    choice: Choice,
+    motions: Sequence[ProcessedMotion],
+    choice: ModelChoice,
     rest: float,
     noise: Array,
     terms: Mapping[str, Array],
@@ -302,7 +307,7 @@ def fit_full(
 
     :param motions: the runs, made with the delay of the choice.
     :param noise: standard deviation of the residuals of each joint (n,), to begin with.
-    :param terms: friction to begin with, by :meth:`~stribeck.dynamics.friction_terms.Selection.solution`.
+    :param terms: friction to begin with, by :meth:`~stribeck.dynamics.friction.selection.FrictionSelection.solution`.
     """
     problem = FullProblem(machine, motions, choice, rest, noise)
     lower, upper = problem.bounds()
@@ -311,7 +316,7 @@ def fit_full(
         [np.ones(problem.start.size), np.maximum(np.abs(point[problem.start.size :]), _typical(problem))]
     )
     for _ in range(ROUNDS):
-        point = minimise(problem.equations, point, lower, upper, units, iterations=60)
+        point = minimise(problem.equations, point, lower, upper, units, iterations=60).point
         problem.noise = _noise(problem, point)
     return _result(problem, _with_budgets(problem, point))
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from stribeck.core.friction import LAWS, FrictionLaw
-from stribeck.dynamics.motion import Motion
+from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine
 from stribeck.dynamics.signals import autocovariance, convolution, direction, presliding
 from stribeck.io.identification_config import Protocol
@@ -44,7 +44,7 @@ RIDGE = 1e-3
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModelChoice:
     """What the full problem is about.
 
     :param law: friction law of the joints.
@@ -64,7 +64,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRun:
     """A run ready for predictions.
 
     :param regressor: of the inertials at fine times (N, n, 10 n).
@@ -73,7 +73,7 @@ class Prepared:
     :param smoothing: the filter of torques, from fine times to the rows; ``None`` for none.
     """
 
-    motion: Motion
+    motion: ProcessedMotion
     regressor: Array
     filtered: Array
     speed: Array
@@ -91,7 +91,7 @@ class Prepared:
         return presliding(fine.position @ machine.weights.T, length)
 
 
-def prepare(machine: Machine, motion: Motion) -> Prepared:
+def prepare(machine: Machine, motion: ProcessedMotion) -> PreparedRun:
     """A run ready for predictions."""
     regressor = machine.regressor(motion.fine)
     flat = regressor.reshape(len(regressor), regressor.shape[1] * regressor.shape[2])
@@ -100,7 +100,7 @@ def prepare(machine: Machine, motion: Motion) -> Prepared:
         smoothing = convolution(motion.kernel, len(regressor), motion.pick)
     rows = flat[motion.pick] if smoothing is None else smoothing @ flat
     speed = np.abs(motion.fine.velocity @ machine.weights.T).max(axis=0)
-    return Prepared(motion, regressor, rows.reshape(len(rows), *regressor.shape[1:]), speed, smoothing)
+    return PreparedRun(motion, regressor, rows.reshape(len(rows), *regressor.shape[1:]), speed, smoothing)
 
 
 def sizes(inertials: Array) -> Array:
@@ -125,7 +125,7 @@ class _RigidRows:
     slope: Array
 
 
-class Selection:
+class FrictionSelection:
     """Cross-validation of choices.
 
     :param motions: makes the runs for a delay.
@@ -137,7 +137,7 @@ class Selection:
     def __init__(
         self,
         machine: Machine,
-        motions: Callable[[float], Sequence[Motion]],
+        motions: Callable[[float], Sequence[ProcessedMotion]],
         protocol: Protocol,
         reference: Array,
         inertia: Array,
@@ -145,18 +145,18 @@ class Selection:
     ) -> None:
         self._machine, self._protocol, self._motions = machine, protocol, motions
         self._reference, self._inertia, self._noise = reference, inertia, noise
-        self._prepared: dict[float, list[Prepared]] = {}
+        self._prepared: dict[float, list[PreparedRun]] = {}
         self._blocks: dict[float, list[list[list[_RigidRows]]]] = {}
 
-    def prepared(self, delay: float) -> list[Prepared]:
+    def prepared(self, delay: float) -> list[PreparedRun]:
         """The runs at a delay."""
         if delay not in self._prepared:
             self._prepared[delay] = [prepare(self._machine, motion) for motion in self._motions(delay)]
         return self._prepared[delay]
 
-    def choose(self) -> tuple[Choice, dict[str, float]]:
+    def choose(self) -> tuple[ModelChoice, dict[str, float]]:
         """The choice, and the share of the error that each step left of what the step before had."""
-        choice = Choice(LAWS["m1"].with_terms(offset=True))
+        choice = ModelChoice(LAWS["m1"].with_terms(offset=True))
         choice = replace(choice, correlated=self._correlation(choice))
         best = start = self.error(choice)
         steps: dict[str, float] = {}
@@ -180,7 +180,7 @@ class Selection:
             self._blocks = {d: b for d, b in self._blocks.items() if d == choice.delay}
         return choice, {**steps, "all": best / start}
 
-    def error(self, choice: Choice) -> float:
+    def error(self, choice: ModelChoice) -> float:
         """Root mean square of the residuals over the noise, on blocks of time that were left out."""
         grams = self._grams(choice)
         centre, precision = self._prior(choice, len(grams[0][1]))
@@ -193,7 +193,7 @@ class Selection:
             rows += count
         return float(np.sqrt(max(squares, 0.0) / max(rows, 1)))
 
-    def solution(self, choice: Choice) -> tuple[Array, dict[str, Array]]:
+    def solution(self, choice: ModelChoice) -> tuple[Array, dict[str, Array]]:
         """Inertials (10 n,), and the friction terms of the elements by name (E,), fitted to all rows."""
         grams = self._grams(choice)
         centre, precision = self._prior(choice, len(grams[0][1]))
@@ -208,10 +208,10 @@ class Selection:
 
     # -- what is tried
 
-    def _priors(self, choice: Choice) -> list[Choice]:
+    def _priors(self, choice: ModelChoice) -> list[ModelChoice]:
         return [] if self._machine.arm is None else [replace(choice, prior=prior) for prior in PRIORS]
 
-    def _delays(self, choice: Choice) -> list[Choice]:
+    def _delays(self, choice: ModelChoice) -> list[ModelChoice]:
         if self._protocol.effort_filter is None:
             return []
         step = DELAY_STEP / self._protocol.effort_filter.cutoff
@@ -227,30 +227,30 @@ class Selection:
             centre = best
         return [replace(choice, delay=centre * step)]
 
-    def _presliding(self, choice: Choice) -> list[Choice]:
+    def _presliding(self, choice: ModelChoice) -> list[ModelChoice]:
         return [replace(choice, presliding=length) for length in PRESLIDING]
 
-    def _stribeck(self, choice: Choice) -> list[Choice]:
+    def _stribeck(self, choice: ModelChoice) -> list[ModelChoice]:
         law = _terms_of(LAWS["m2"], choice.law)
         return [replace(choice, law=law, stribeck=share) for share in STRIBECK]
 
-    def _load(self, choice: Choice) -> list[Choice]:
+    def _load(self, choice: ModelChoice) -> list[ModelChoice]:
         law = LAWS["m4" if choice.law.stribeck else "m3"]
         return [replace(choice, law=_terms_of(law, choice.law))]
 
-    def _asymmetric(self, choice: Choice) -> list[Choice]:
+    def _asymmetric(self, choice: ModelChoice) -> list[ModelChoice]:
         return [replace(choice, law=choice.law.with_terms(asymmetric=True))]
 
     # -- linear algebra
 
-    def _terms(self, choice: Choice) -> list[str]:
+    def _terms(self, choice: ModelChoice) -> list[str]:
         law = choice.law
         sides = (
             ["viscous+", "viscous-", "base+", "base-"] if law.asymmetric else ["viscous", "base", "offset"]
         )
         return ["inertia", *sides, *["stribeck"] * law.stribeck, *["load"] * (law.load != "none")]
 
-    def _friction(self, choice: Choice, run: Prepared) -> Array:
+    def _friction(self, choice: ModelChoice, run: PreparedRun) -> Array:
         """Friction terms of the elements at the rows (M, terms, E)."""
         machine, fine = self._machine, run.motion.fine
         z = run.developed(machine, choice.presliding, self._protocol.rest)
@@ -275,7 +275,7 @@ class Selection:
         rows = run.at_rows(np.concatenate([columns[name] for name in terms], axis=1))
         return rows.reshape(len(rows), len(terms), -1)
 
-    def _grams(self, choice: Choice) -> list[tuple[Array, Array, float, int]]:
+    def _grams(self, choice: ModelChoice) -> list[tuple[Array, Array, float, int]]:
         """Normal equations of each block of time: Gram matrix, slope, square of the torques, rows."""
         machine = self._machine
         size, terms, elements = len(machine.inertials), len(self._terms(choice)), len(machine.elements)
@@ -316,14 +316,14 @@ class Selection:
             ]
         return self._blocks[delay]
 
-    def _rigid_rows(self, run: Prepared, block: npt.NDArray[np.intp], joint: int) -> _RigidRows:
+    def _rigid_rows(self, run: PreparedRun, block: npt.NDArray[np.intp], joint: int) -> _RigidRows:
         rows = block[run.motion.moving[block, joint]]
         links = np.flatnonzero(run.regressor[:, joint].any(axis=0))
         columns = run.filtered[rows, joint][:, links] / self._noise[joint]
         torque = run.motion.torque[rows, joint] / self._noise[joint]
         return _RigidRows(rows, links, columns, torque, columns.T @ columns, columns.T @ torque)
 
-    def _prior(self, choice: Choice, parameters: int) -> tuple[Array, Array]:
+    def _prior(self, choice: ModelChoice, parameters: int) -> tuple[Array, Array]:
         """Centre and precision of all parameters (p,)."""
         inertials = self._machine.inertials
         centre = np.concatenate([inertials, np.zeros(parameters - len(inertials))])
@@ -332,7 +332,7 @@ class Selection:
             [choice.correlated / spread**2, np.full(parameters - len(inertials), RIDGE)]
         )
 
-    def _correlation(self, choice: Choice) -> float:
+    def _correlation(self, choice: ModelChoice) -> float:
         """Rows that carry the information of one independent row, by the residuals of a plain fit."""
         inertials, terms = self.solution(choice)
         values = np.concatenate([inertials, *terms.values()])

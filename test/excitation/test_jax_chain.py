@@ -9,7 +9,7 @@ import pytest
 
 from small_arm import URDF
 from stribeck.dynamics.model import ArmModel, load_arm
-from stribeck.excitation.chain import chain_of, motion, regressor, torques
+from stribeck.excitation.jax_chain import chain_of, motion, regressor, torques
 from stribeck.io.robot_config import example_robots
 
 

@@ -1,0 +1,282 @@
+"""Tables of numbers from text, MAT and NPZ files, and from the joint states of bags.
+
+:func:`read_table` picks the reader by the suffix, :func:`find_tables` collects the files of folders. Every reader
+returns a :class:`Table`, whose methods raise the same messages whatever the file was.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import warnings
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.errors import MissingDependencyError, RecordingError
+from stribeck.io import strict
+from stribeck.io.bag import decode
+from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES, Topic
+from stribeck.io.storage import is_bag, read_messages
+
+FloatArray = npt.NDArray[np.float64]
+
+TEXT_SUFFIXES = (".csv", ".txt")
+
+UNITS = {
+    "rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rad/s": 1.0, "deg/s": np.pi / 180.0, "m/s": 1.0,
+    "mm/s": 1e-3, "V": 1.0, "mV": 1e-3, "s": 1.0, "ms": 1e-3,
+}  # fmt: skip
+"""Factors that bring the units of recordings to SI."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named numbers of a file.
+
+    :param path: the file, for messages.
+    :param names: all names in the order of the file; columns of a text file without a header are ``"0"``, ``"1"`` …
+    :param arrays: (N,) or (N, k) by name, NaN where a field is empty. Columns of text are only in ``names``.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    arrays: Mapping[str, FloatArray]
+
+    def array(self, name: str) -> FloatArray:
+        """The array called ``name`` as the file holds it, (N,) or (N, k).
+
+        :raises RecordingError: if there is none.
+        """
+        if name not in self.arrays:
+            raise RecordingError(
+                f"{self.path} has no column {name!r} of numbers; it has {', '.join(self.arrays) or 'none'}"
+            )
+        return self.arrays[name]
+
+    def column(self, name: str) -> FloatArray:
+        """The array called ``name`` as one column (N,); a row (1, N) counts as a column.
+
+        :raises RecordingError: if there is none, or it has several columns.
+        """
+        values = self.array(name)
+        if values.size != max(values.shape, default=0):
+            raise RecordingError(f"{self.path}: {name} has {values.shape[1]} columns, expected one")
+        return values.reshape(-1)
+
+    def columns(self, first: int, end: int) -> FloatArray:
+        """The columns of a text file from index ``first`` up to ``end`` (N, end - first).
+
+        :raises RecordingError: if the file has fewer, or one of them is text.
+        """
+        if end > len(self.names):
+            raise RecordingError(
+                f"{self.path} has {len(self.names)} columns, expected columns {first} to {end - 1}"
+            )
+        return np.stack([self.column(name) for name in self.names[first:end]], axis=1)
+
+
+def read_table(path: Path) -> Table:
+    """Read a ``.csv``, ``.txt``, ``.mat`` or ``.npz`` file, or a bag (see :func:`read_joint_states`).
+
+    :raises RecordingError: for another suffix, or a file that is missing, damaged or holds no numbers.
+    """
+    if is_bag(path):
+        return read_joint_states(path)
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise RecordingError(f"{path}: expected {' or '.join(READERS)}, or a bag")
+    if not path.exists():
+        raise RecordingError(f"{path}: no such file")
+    return reader(path)
+
+
+def find_tables(
+    paths: Sequence[Path], suffixes: Sequence[str] | None = None, *, ignore: Sequence[str] = ()
+) -> list[Path]:
+    """Files and bags among ``paths``, and those directly in their folders, each once.
+
+    :param suffixes: what counts; by default everything that :func:`read_table` reads. ``".mcap"`` stands for bags.
+    :param ignore: suffixes of files that are passed over silently.
+    :raises RecordingError: for paths that do not exist, files with another suffix, and if there is no file at all.
+    """
+    wanted = tuple(suffixes or (*READERS, ".mcap"))
+    bags = ".mcap" in wanted
+    expected = " or ".join(
+        [*(suffix for suffix in wanted if suffix != ".mcap"), *(["a bag"] if bags else [])]
+    )
+    files: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise RecordingError(f"{path}: no such file")
+        if path.is_dir() and not is_bag(path):
+            inside = sorted(path.iterdir())
+            files += [file for file in inside if _counts(file, wanted, bags)]
+        elif _counts(path, wanted, bags):
+            files.append(path)
+        elif path.suffix.lower() not in ignore:
+            raise RecordingError(f"{path}: expected {expected}")
+    if not files:
+        raise RecordingError(f"no recordings in {', '.join(map(str, paths))}: expected {expected}")
+    return list(dict.fromkeys(files))
+
+
+def _counts(path: Path, suffixes: Sequence[str], bags: bool) -> bool:
+    return (bags and is_bag(path)) or (path.is_file() and path.suffix.lower() in suffixes)
+
+
+def read_text_table(path: Path) -> Table:
+    """Columns separated by commas, semicolons or blanks, with or without one line of names.
+
+    Blank lines and lines that begin with ``#`` are skipped, empty fields are NaN.
+
+    :raises RecordingError: for a file that cannot be read, without numbers, or with rows of different length.
+    """
+    content = strict.read_text(path, RecordingError).removeprefix("\ufeff")
+    lines = [
+        (number, line)
+        for number, line in enumerate(content.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if not lines:
+        raise RecordingError(f"{path} is empty")
+    first = lines[0][1]
+    delimiter = "," if "," in first else ";" if ";" in first else None
+    head = _fields(first, delimiter)
+    has_names = not all(_is_number(word) for word in head)
+    body = lines[1:] if has_names else lines
+    if not body:
+        raise RecordingError(f"{path} has no rows of data")
+    width = len(_fields(body[0][1], delimiter))
+    if has_names and len(head) != width and delimiter is None:
+        has_names = False  # names that contain blanks cannot be told apart
+    names = tuple(head) if has_names else tuple(str(k) for k in range(width))
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise RecordingError(f"{path} has two columns {twice!r}")
+    arrays = _parsed_columns(path, body, names, delimiter)
+    if not arrays:
+        raise RecordingError(
+            f"{path} has no column of numbers: it begins with {first[:60]!r}; columns are separated by commas, "
+            "semicolons or blanks, decimals have a point"
+        )
+    return Table(path, names, arrays)
+
+
+def _parsed_columns(
+    path: Path, body: Sequence[tuple[int, str]], names: tuple[str, ...], delimiter: str | None
+) -> dict[str, FloatArray]:
+    """Columns of numbers: all at once where every field is a number, otherwise field by field."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            matrix = np.loadtxt([line for _, line in body], delimiter=delimiter, comments=None, ndmin=2)
+    except (ValueError, UserWarning, DeprecationWarning):
+        matrix = None
+    if matrix is not None and matrix.shape[1] == len(names):
+        return {name: matrix[:, k] for k, name in enumerate(names)}
+    rows = [(number, _fields(line, delimiter)) for number, line in body]
+    for number, row in rows:
+        if len(row) != len(names):
+            raise RecordingError(f"{path}: row {number} has {len(row)} fields, expected {len(names)}")
+    arrays = {}
+    for k, name in enumerate(names):
+        fields = [row[k] for _, row in rows]
+        if all(not field or _is_number(field) for field in fields):
+            arrays[name] = np.array([float(field) if field else np.nan for field in fields])
+    return arrays
+
+
+def _fields(line: str, delimiter: str | None) -> list[str]:
+    if delimiter is None:
+        return line.split()
+    return [field.strip() for field in next(csv.reader(io.StringIO(line), delimiter=delimiter))]
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def read_mat_table(path: Path) -> Table:
+    """The real arrays of a MAT file.
+
+    :raises RecordingError: for a file that cannot be read, such as MAT files of version 7.3.
+    :raises MissingDependencyError: without SciPy.
+    """
+    try:
+        from scipy.io import loadmat
+        from scipy.io.matlab import MatReadError
+    except ImportError:
+        raise MissingDependencyError(f"{path}: reading MAT files needs SciPy: pip install scipy") from None
+    try:
+        content = loadmat(path)
+    except (OSError, ValueError, TypeError, NotImplementedError, MatReadError) as error:
+        raise RecordingError(f"{path} is not a MAT file that can be read: {error}") from None
+    return _table_of_arrays(path, {name: value for name, value in content.items() if name[:2] != "__"})
+
+
+def read_npz_table(path: Path) -> Table:
+    """The real arrays of an NPZ file.
+
+    :raises RecordingError: for a file that cannot be read, or holds pickled objects.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            return _table_of_arrays(path, {name: content[name] for name in content.files})
+    except (OSError, ValueError, AttributeError, zipfile.BadZipFile) as error:
+        raise RecordingError(f"{path} is not an NPZ file that can be read: {error}") from None
+
+
+def _table_of_arrays(path: Path, content: Mapping[str, object]) -> Table:
+    arrays = {
+        name: np.asarray(value, dtype=np.float64)
+        for name, value in content.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiu" and value.ndim in (1, 2)
+    }
+    if not arrays:
+        raise RecordingError(f"{path} holds no arrays of numbers")
+    return Table(path, tuple(arrays), arrays)
+
+
+def read_joint_states(path: Path, topics: Sequence[Topic] = (JOINT_STATES, JOINT_COMMANDS)) -> Table:
+    """Joint states and commands of a bag, one row for each message, by header stamps.
+
+    Columns: ``time`` [s]; ``<joint>/position``, ``<joint>/velocity`` and ``<joint>/effort`` of states;
+    ``<joint>/position_command``, ``<joint>/velocity_command`` and ``<joint>/effort_command`` of commands. NaN where a
+    message does not hold a value.
+
+    :raises RecordingError: for a damaged bag, or one without joint states.
+    """
+    content = read_messages(path)
+    rows: list[dict[str, float]] = []
+    for message in content.messages:
+        if message.topic not in topics:
+            continue
+        state = decode(path, message, content.typestore)
+        suffix = "_command" if message.topic == JOINT_COMMANDS else ""
+        row = {"time": state.header.stamp.sec + 1e-9 * state.header.stamp.nanosec}
+        for quantity in ("position", "velocity", "effort"):
+            for joint, value in zip(state.name, getattr(state, quantity), strict=False):
+                row[f"{joint}/{quantity}{suffix}"] = value
+        rows.append(row)
+    if not rows:
+        raise RecordingError(f"{path}: no messages on {topics[0].name}")
+    rows.sort(key=lambda row: row["time"])
+    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    return Table(path, names, {name: np.array([row.get(name, np.nan) for row in rows]) for name in names})
+
+
+READERS: dict[str, Callable[[Path], Table]] = {
+    **dict.fromkeys(TEXT_SUFFIXES, read_text_table),
+    ".mat": read_mat_table,
+    ".npz": read_npz_table,
+}
+"""Readers by the suffix of the file."""

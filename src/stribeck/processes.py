@@ -1,0 +1,156 @@
+"""Child processes: started in a process group of their own, read line by line, and stopped within a deadline.
+
+:class:`ChildProcess` runs a command. The functions below it are for workers of :mod:`multiprocessing`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing as mp
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing import resource_tracker
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+
+class ChildProcess:
+    """A command that runs in a process group of its own and does not outlive this process.
+
+    Where ``setpriv`` (util-linux) is installed, the kernel sends the child SIGTERM when this process dies, even by
+    SIGKILL. Signals of :meth:`terminate` reach the whole group.
+
+    :param command: program and arguments.
+    :param environment: its variables; default: those of this process.
+    :param log: file that takes its output; without one, :meth:`read_lines` returns its standard error.
+    :param niceness: how much lower its scheduling priority is, 0 to 19.
+    :raises OSError: if the program cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
+        niceness: int = 0,
+    ) -> None:
+        self._kill_at: float | None = None
+        self._partial_line = b""
+        with log.open("wb") if log is not None else contextlib.nullcontext() as file:
+            self._process = subprocess.Popen(  # noqa: S603 - the caller builds the command
+                [*_wrapper(niceness), *command],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL if file is None else file,
+                stderr=subprocess.PIPE if file is None else file,
+                start_new_session=True,
+            )
+        if self._process.stderr is not None:
+            os.set_blocking(self._process.stderr.fileno(), False)
+
+    def read_lines(self) -> list[str]:
+        """The complete lines that it has written to standard error since the last call; never blocks."""
+        lines: list[bytes] = []
+        if self._process.stderr is not None:
+            with contextlib.suppress(BlockingIOError):
+                while data := os.read(self._process.stderr.fileno(), 1 << 16):
+                    *complete, self._partial_line = (self._partial_line + data).split(b"\n")
+                    lines += complete
+        return [line.decode(errors="replace").strip() for line in lines]
+
+    def poll(self) -> int | None:
+        """Its exit code, ``None`` while it runs; kills it once the deadline of :meth:`terminate` has passed."""
+        code = self._process.poll()
+        if code is None and self._kill_at is not None and time.monotonic() > self._kill_at:
+            self._signal(signal.SIGKILL)
+        return code
+
+    @property
+    def stopping(self) -> bool:
+        """Whether :meth:`terminate` was called."""
+        return self._kill_at is not None
+
+    def terminate(self, grace: float, number: signal.Signals = signal.SIGTERM) -> None:
+        """Ask the group to end, once; :meth:`poll` and :meth:`close` kill it after ``grace`` [s]."""
+        if self._kill_at is None:
+            self._kill_at = time.monotonic() + grace
+            self._signal(number)
+
+    def close(self, grace: float = 0.0) -> None:
+        """Stop the group, wait for its end, and release its pipe."""
+        self.terminate(grace)
+        assert self._kill_at is not None  # noqa: S101 - terminate() sets it
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(max(0.0, self._kill_at - time.monotonic()))
+        self._signal(signal.SIGKILL)  # descendants may have ignored the first signal
+        self._process.wait()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+
+def _wrapper(niceness: int) -> list[str]:
+    """Programs that start a command so that it ends with this process, and with lower priority."""
+    wanted = {"setpriv": ["--pdeathsig", "TERM"], **({"nice": ["-n", str(niceness)]} if niceness else {})}
+    paths = {name: shutil.which(name) for name in wanted}
+    return [word for name, path in paths.items() if path is not None for word in (path, *wanted[name])]
+
+
+def exit_reason(code: int | None) -> str:
+    """How a process ended, as the end of a sentence about it.
+
+    :param code: exit code, or the negative number of the signal that killed it.
+    """
+    if code is None or code >= 0:
+        return f"ended with exit code {code}"
+    with contextlib.suppress(ValueError):
+        hint = " (out of memory?)" if -code == signal.SIGKILL else ""
+        return f"was killed by {signal.Signals(-code).name}{hint}"
+    return f"was killed by signal {-code}"
+
+
+def stop_workers(workers: Sequence[BaseProcess], grace: float) -> None:
+    """Terminate worker processes together, kill those that still run after ``grace`` [s], and wait for all."""
+    deadline = time.monotonic() + grace
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        worker.join(max(0.0, deadline - time.monotonic()))
+        if worker.is_alive():
+            worker.kill()
+            worker.join()
+
+
+def end_with_parent() -> None:
+    """Called in a worker: end this process as soon as its parent has ended, however that happened."""
+
+    def wait_for_parent() -> None:
+        parent = mp.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait_for_parent, daemon=True).start()
+
+
+@contextlib.contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Workers that are started in this context ignore Ctrl-C, from their first moment on: their parent handles it.
+
+    They inherit the blocked SIGINT. The resource tracker unblocks SIGINT when it starts, so it is started before.
+    """
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
