@@ -27,7 +27,7 @@ from stribeck.nodes.commanders import (
     ServoCommander,
     TrajectoryCommander,
 )
-from stribeck.nodes.excitation_setup import excitation_of
+from stribeck.nodes.excitation_setup import session_config
 from stribeck.nodes.messages import TelemetryTopic, decode_telemetry, telemetry_topics
 from stribeck.nodes.parameters import ExcitationParameters
 from stribeck.nodes.player import Listener, Player
@@ -69,10 +69,10 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
 
     def _configure(self, parameters: ExcitationParameters) -> None:
         self._settings = parameters
-        self._excitation = excitation_of(parameters)
+        self._config = session_config(parameters)
         if parameters.record:
-            check_writable(self._excitation.output / "bag")
-        joints = self._excitation.session.joints
+            check_writable(self._config.output / "bag")
+        joints = self._config.joints
         self._index = {joint.name: j for j, joint in enumerate(joints)}
         self._bench = self.managed_publisher(String, "bench", latched(len(joints) + 1))
         self._progress = self.managed_publisher(String, "~/progress", latched())
@@ -139,7 +139,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
             raise ServoError("configure the node first")
         self._shown_at, self._shown_play = 0.0, -1
         player = Player(
-            self._excitation,
+            self._config,
             self._commander,
             Listener(self._announce, self._show, self.say, self._finish),
             topics=self._bag_topics if self._settings.record else None,
@@ -148,9 +148,9 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         )
         self._player = player
         player.start()
-        plays = len(self._excitation.session.plays)
+        plays = len(self._config.plays)
         text = f"{plays} run{'s' if plays > 1 else ''}, about {player.session.duration:.0f} s"
-        self.get_logger().info(text + (f", into {self._excitation.output}" if self._settings.record else ""))
+        self.get_logger().info(text + (f", into {self._config.output}" if self._settings.record else ""))
         return text
 
     def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -182,7 +182,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         now = time.monotonic()
         if directive.play != self._shown_play:
             self._shown_play = directive.play
-            play, plays = self._excitation.session.plays[directive.play], len(self._excitation.session.plays)
+            play, plays = self._config.plays[directive.play], len(self._config.plays)
             self.get_logger().info(
                 f"run {directive.play + 1}/{plays}: {play.trajectory.name}, gain {play.kp:g}"
             )
@@ -192,7 +192,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self._progress.publish(String(data=json.dumps(self._progress_of(directive))))
 
     def _progress_of(self, directive: Directive) -> dict[str, Any]:
-        plays = self._excitation.session.plays
+        plays = self._config.plays
         play = plays[directive.play]
         return {
             "phase": directive.phase,

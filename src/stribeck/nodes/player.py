@@ -16,11 +16,11 @@ from stribeck.io.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, RawMessage,
 from stribeck.io.run_writer import RunWriter
 from stribeck.nodes.base import Level
 from stribeck.nodes.commanders import Commander, Waiting
-from stribeck.nodes.excitation_setup import Excitation
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.servo.record import hanging_warnings
 from stribeck.servo.sample_messages import ENCODERS
 from stribeck.session.bags import Outcome, SessionBags
+from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
@@ -46,7 +46,7 @@ class Listener:
 class Player:
     """Plays a session once.
 
-    :param excitation: what to play.
+    :param config: what to play and record.
     :param commander: moves the joints.
     :param listener: its callbacks.
     :param topics: of the bags, or ``None`` to record nothing.
@@ -58,7 +58,7 @@ class Player:
 
     def __init__(
         self,
-        excitation: Excitation,
+        config: SessionConfig,
         commander: Commander,
         listener: Listener,
         *,
@@ -67,18 +67,17 @@ class Player:
         allow_overvoltage: bool,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self.excitation, self.commander, self.listener = excitation, commander, listener
-        session = excitation.session
+        self.config, self.commander, self.listener = config, commander, listener
         self.session = Session(
-            session.plays,
-            session.joints,
+            config.plays,
+            config.joints,
             releases_torque=commander.releases_torque,
-            options=session.options,
+            options=config.options,
         )
-        self.states = JointStateBuffer(len(session.joints))
+        self.states = JointStateBuffer(len(config.joints))
         self._writer = None if topics is None else RunWriter[RawMessage](topics, lambda message: (message,))
         self._bags = SessionBags(
-            excitation.output, excitation.joints, self._writer, excitation.supply_voltage, listener.announce
+            config.output, config.bench_joints, self._writer, config.supply_voltage, listener.announce
         )
         self._bags.first = self._first_messages
         self._telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
@@ -154,7 +153,7 @@ class Player:
             lambda: np.isfinite(self.states.position).all(),
             lambda: f"no joint_states of {_missing(names, self.states.position)} arrive",
         )
-        if self.excitation.supply_voltage is None:
+        if self.config.supply_voltage is None:
             waiting.until(
                 lambda: np.isfinite(self.states.voltage).all(),
                 lambda: (
@@ -180,8 +179,9 @@ class Player:
         return [RawMessage(self._telemetry, time, encode(self.commander.stamp(), missing))]
 
     def _check_supply(self) -> None:
+        rated_voltage = self.config.rated_voltage or [math.inf] * len(self.commander.names)
         for name, voltage, rated in zip(
-            self.commander.names, self.states.voltage, self.excitation.rated_voltage, strict=True
+            self.commander.names, self.states.voltage, rated_voltage, strict=True
         ):
             if voltage > rated:
                 text = f"joint {name!r}: supply of {voltage:.1f} V, its servo is rated for {rated:g} V"
@@ -190,7 +190,7 @@ class Player:
                 self.listener.say("warning", text)
 
     def _loop(self) -> None:
-        session, loop = self.session, PeriodicLoop(1.0 / self.excitation.rate, self._clock)
+        session, loop = self.session, PeriodicLoop(1.0 / self.config.rate, self._clock)
         kp, until = math.nan, math.inf
         while True:
             now = self._clock.now()

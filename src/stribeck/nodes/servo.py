@@ -20,11 +20,9 @@ from stribeck.io.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STA
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.nodes.parameters import ServoParameters
-from stribeck.servo.bus import counters_of
-from stribeck.servo.config import DriverConfig
+from stribeck.servo.config import DriverConfig, read_driver_config
 from stribeck.servo.driver import Driver, DriverSample, Event
 from stribeck.servo.goals import JointGoals
-from stribeck.servo.record_config import read_servos
 from stribeck.servo.sample_messages import SampleMessages
 
 DEPTH = 200
@@ -189,7 +187,8 @@ class ServoNode(ServiceNode[ServoParameters]):
         if driver is None:
             return "ok", "not configured", {}
         gap, figures = self._figures.collect()
-        figures = {"state": driver.state, **figures, **counters_of(driver.counters)}
+        counters = {name: float(value) for name, value in vars(driver.counters).items()}
+        figures = {"state": driver.state, **figures, **counters}
         if driver.stays_energised:
             figures["stays energised"] = driver.stays_energised
         if driver.state == "fault":
@@ -266,7 +265,7 @@ def servo_config(parameters: ServoParameters) -> DriverConfig:
         raise ConfigError(
             "config is empty: name the YAML file of the servos (config/record.yaml is an example)"
         )
-    config = read_servos(Path(parameters.config).expanduser())
+    config = read_driver_config(Path(parameters.config).expanduser())
     gains = gains_of(parameters.p_gain, config)
     return replace(
         config,
