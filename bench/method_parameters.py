@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.multibody.estimation import Estimate, Estimator, Simulator
-from stribeck.multibody.model_file import Model, read_model
+from stribeck.multibody.estimation import MechanismEstimate, MechanismEstimator, Simulator
+from stribeck.multibody.model_file import MechanismModel, read_model
 from stribeck.multibody.recordings import on_grid, read_recordings
 from stribeck.report.estimate_figures import draw_method_parameters
 
 SHOWN = {"ratio": "weight ratio", "regularization": "compliance and slip", "step": "time step"}
 
 
-def changed(model: Model, method: str, factor: float) -> Model:
+def changed(model: MechanismModel, method: str, factor: float) -> MechanismModel:
     """A model with one method parameter multiplied."""
     if method == "regularization":
         soft = model.mechanism.regularization
@@ -28,24 +28,26 @@ def changed(model: Model, method: str, factor: float) -> Model:
     return replace(model, settings=replace(settings, **{method: factor * getattr(settings, method)}))
 
 
-def estimate(model: Model, files: list[Path]) -> tuple[Estimate, dict[str, float]]:
+def estimate(model: MechanismModel, files: list[Path]) -> tuple[MechanismEstimate, dict[str, float]]:
     """An estimation from the values of the model file, and the largest RMSE of each signal, simulated from the first sample."""
     mechanism, step = model.mechanism, model.settings.step
     runs = [on_grid(recording, mechanism, step) for recording in read_recordings(files, model)]
-    found = Estimator(mechanism, runs, step, model.settings.ratio).estimate()
+    found = MechanismEstimator(mechanism, runs, step, model.settings.ratio).estimate()
     simulator = Simulator(mechanism, step, max(len(run.path) for run in runs))
     errors = [simulator.errors(run, found.solution.point.chi) for run in runs]
     return found, {name: max(one[name]["rmse"] for one in errors) for name in errors[0]}
 
 
-def variants(model: Model, methods: list[str], factor: float) -> Iterator[tuple[str, str, Model]]:
+def variants(
+    model: MechanismModel, methods: list[str], factor: float
+) -> Iterator[tuple[str, str, MechanismModel]]:
     """Each method parameter smaller and larger."""
     for method in methods:
         yield method, f"/ {factor:g}", changed(model, method, 1.0 / factor)
         yield method, f"x {factor:g}", changed(model, method, factor)
 
 
-def row(label: str, found: Estimate, errors: dict[str, float], began: float) -> None:
+def row(label: str, found: MechanismEstimate, errors: dict[str, float], began: float) -> None:
     """A line of the table."""
     values = "  ".join(f"{value:11.5g}" for value in found.solution.point.chi)
     missed = "  ".join(f"{name} {value:.4f}" for name, value in errors.items())

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from furuta_made import STEP, displaced, furuta, run
-from stribeck.multibody.estimation import Estimator
+from stribeck.multibody.estimation import MechanismEstimator
 from stribeck.multibody.shooting import Shooting
 
 RATIO, REPEATS = 100.0, 3
@@ -22,7 +22,7 @@ def measure(shooting: bool = True) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, length in (("10s", 10.0), ("20s", 20.0)):
         began = time.perf_counter()
-        estimator = Estimator(furuta(), [run(0, length)], STEP, RATIO)
+        estimator = MechanismEstimator(furuta(), [run(0, length)], STEP, RATIO)
         estimator.solve(displaced(0))
         first, times, iterations = time.perf_counter() - began, [], 0
         for _ in range(REPEATS):
@@ -34,7 +34,7 @@ def measure(shooting: bool = True) -> dict[str, float]:
     found["twice_the_samples"] = found["estimate_20s"] / found["estimate_10s"]
     found["twice_the_samples_per_iteration"] = found["per_iteration_20s"] / found["per_iteration_10s"]
     if shooting:
-        search, ours = Shooting(furuta(), [run(0)], STEP), Estimator(furuta(), [run(0)], STEP, RATIO)
+        search, ours = Shooting(furuta(), [run(0)], STEP), MechanismEstimator(furuta(), [run(0)], STEP, RATIO)
         ours.solve(displaced(0))
         for share in SHARES:
             start, word = displaced(0, share), f"{100 * share:g}%"

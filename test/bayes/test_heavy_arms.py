@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from heavy_arms import SHEET, TABLE, heavy_arm, measured_rows
+from rank_calibration import calibrate
 from stribeck.bayes import nuts
 from stribeck.bayes.arm import ArmDraws, infer
-from stribeck.bayes.calibration import calibrate
 from stribeck.bayes.diagnostics import summarise
 from stribeck.bayes.knowledge import PRIORS, cad_around, prior_named
 from stribeck.bayes.likelihood import NOISE, InertiaPosterior

@@ -9,6 +9,7 @@ from scipy import integrate
 
 from heavy_arms import SHEET, TABLE, heavy_arm
 from helpers import REPOSITORY
+from link_tables import ROBOTS, as_yaml, table_of
 from stribeck.bayes.densities import HalfNormal, LogNormal, Normal, TruncatedNormal, Uniform
 from stribeck.bayes.knowledge import PRIORS, cad_around, prior_named, read_table
 from stribeck.bayes.network import (
@@ -21,7 +22,6 @@ from stribeck.bayes.network import (
     to_standard,
 )
 from stribeck.bayes.prior import CartesianCom
-from stribeck.bayes.robots import ROBOTS, as_yaml, table_of
 from stribeck.dynamics.inertia import consistency
 from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rank_calibration import calibrate
 from stribeck.bayes import metropolis, nuts
-from stribeck.bayes.calibration import calibrate
 from stribeck.bayes.diagnostics import arviz, summarise, write_netcdf
 from stribeck.bayes.discrepancy import effective_samples, effective_samples_of_runs
 from stribeck.bayes.measures import cosine_similarity, mae, rmse, total_variation

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
+from rank_calibration import RankCalibration, calibrate
 from stribeck.bayes import metropolis
-from stribeck.bayes.calibration import Calibration, calibrate
 from stribeck.bayes.densities import LogNormal
 from stribeck.bayes.servo import ServoPosterior, independent_samples
 from stribeck.bayes.servo_priors import servo_prior
@@ -39,7 +39,9 @@ def _run() -> Log:
     )
 
 
-def ranks_of(law_name: str, posteriors: int, chains: int, draws: int, thin: int, settle: int) -> Calibration:
+def ranks_of(
+    law_name: str, posteriors: int, chains: int, draws: int, thin: int, settle: int
+) -> RankCalibration:
     """Ranks of servos drawn from the prior in posteriors of one run each, all side by side."""
     servo, law = load_actuator("xl330"), law_named(law_name)
     parameters = servo.parameters(law)

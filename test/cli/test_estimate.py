@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stribeck.cli.main import main
-from stribeck.multibody.dynamics import Dynamics, State
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.model_file import read_model
 from stribeck.multibody.parameter_file import read_mechanism_parameters
 
@@ -17,7 +17,7 @@ STEP = 0.005
 def recording(path: Path, start: float = 1.0, head: str = "time,angle") -> Path:
     """Two seconds of the pendulum of config/mechanisms, at its parameters, with noise of 1 mrad."""
     at = read_model("pendulum").mechanism
-    dynamics = Dynamics(at)
+    dynamics = MultibodyDynamics(at)
     time = STEP * np.arange(401)
     with jax.enable_x64():
         physical = at.physical(at.values())
@@ -26,7 +26,7 @@ def recording(path: Path, start: float = 1.0, head: str = "time,angle") -> Path:
         q = q.at[0, 1:3].set(jnp.array([0.1 * np.sin(start), -0.1 * np.cos(start)]))
         q = q.at[0, 3:5].set(jnp.array([np.cos(half), np.sin(half)]))
         found = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.zeros((len(time), 0)), STEP))
-        turns = found(State(q, jnp.zeros((1, 6)))).q
+        turns = found(BodyState(q, jnp.zeros((1, 6)))).q
     angle = 2.0 * np.arctan2(np.asarray(turns[:, 0, 4]), np.asarray(turns[:, 0, 3]))
     angle = angle + 0.001 * np.random.default_rng(0).normal(size=len(time))
     rows = [f"{t:.6f},{a:.9f}" for t, a in zip(time, angle, strict=True)]

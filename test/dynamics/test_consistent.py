@@ -7,10 +7,10 @@ from moving_arms import JOINTS, NEAR, arm, protocol, recording
 from stribeck.dynamics.consistent import fit_consistent, fit_log_cholesky
 from stribeck.dynamics.inertia import about_com, consistency
 from stribeck.dynamics.least_squares import fit_linear
-from stribeck.dynamics.levenberg_marquardt import NormalEquations, minimise
 from stribeck.dynamics.motion import motion_of
 from stribeck.dynamics.regressor import machine_of
 from stribeck.dynamics.scores import scores
+from stribeck.estimates.levenberg_marquardt import DenseEquations, minimise
 from stribeck.io.identification_config import Neighbourhood
 
 RULES = protocol()
@@ -64,9 +64,9 @@ def test_levenberg_marquardt_finds_the_corner_of_a_box():
     def equations(x):
         cost = 0.5 * (x[0] - 2.0) ** 2 + 0.25 * x[1] ** 4 - x[1] ** 2
         hessian = np.diag([1.0, 3.0 * x[1] ** 2 - 2.0])
-        return NormalEquations(cost + 10.0, np.array([x[0] - 2.0, x[1] ** 3 - 2.0 * x[1]]), hessian)
+        return DenseEquations(cost + 10.0, np.array([x[0] - 2.0, x[1] ** 3 - 2.0 * x[1]]), hessian)
 
     found = minimise(
         equations, np.array([0.0, 0.1]), np.full(2, -np.inf), np.array([1.5, np.inf]), np.ones(2)
     )
-    assert found == pytest.approx([1.5, 2.0**0.5], abs=1e-3)
+    assert found.point == pytest.approx([1.5, 2.0**0.5], abs=1e-3)

@@ -11,12 +11,12 @@ from helpers import refusal
 from recovery import truth_of
 from reporting import BENCH, assessed, file_of, logs_of, provenance_of, values_of
 from stribeck.core.log import Series
-from stribeck.core.parameters import DETERMINED, disagreements, loosest
+from stribeck.estimates.estimate import estimate_of
 from stribeck.fit.assessment import trend
 from stribeck.fit.judgement import carries_over, compare, judge
 from stribeck.fit.minima import equally_good, with_minima
 from stribeck.fit.search import Incumbent
-from stribeck.fit.uncertainty import Covariance, Uncertainty
+from stribeck.fit.uncertainty import Uncertainty
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 
 
@@ -158,14 +158,6 @@ def test_a_gap_of_the_measurement_is_no_residual(logs):
     assert run.error == pytest.approx(np.mean(np.abs(run.residual[~missing])))
 
 
-def test_parameters_disagree_when_half_their_spread_is_wider_than_what_counts_as_determined():
-    """5 % of the value, or of a twentieth of the search range where that is more."""
-    assert loosest(2.0) == pytest.approx(DETERMINED * 2.0)
-    assert loosest(0.0, 10.0) == pytest.approx(DETERMINED * 0.5)
-    values = [{"a": 1.0, "b": 1.0}, {"a": 1.09, "b": 1.12}]
-    assert disagreements({"a": 0.0, "b": 0.0}, values) == {"b": (1.0, 1.12)}
-
-
 def test_minima_as_good_as_the_best_take_back_narrow_intervals():
     """One within 1 % of the best loss that lies elsewhere; one that is worse, and the best one again, do not count."""
     parameters = truth_of(BENCH, "m1")
@@ -179,22 +171,11 @@ def test_minima_as_good_as_the_best_take_back_narrow_intervals():
         pytest.approx(list(parameters.from_unit(point))) for point in (best, elsewhere)
     ]
     name = parameters.free_names[0]
-    sure = Uncertainty({name: (0.0, 1.0)}, {}, {}, (), "runs")
+    sure = Uncertainty({name: estimate_of(1.0, "1", (0.99, 1.01))}, (), "runs")
     found = with_minima(sure, parameters, minima)
     assert set(found.not_determined) == {name}
     assert "minima" in found.statements[0]
     assert with_minima(sure, parameters, minima[:1]) == sure
-
-
-def test_correlation_by_hand():
-    """Covariance 4, 9, 3 is correlation 0.5; a parameter without rank or variance has none."""
-    matrix = np.array([[4.0, 3.0, 0.0], [3.0, 9.0, 0.0], [0.0, 0.0, 0.0]])
-    covariance = Covariance(matrix, np.ones(3), np.array([False, False, False]))
-    found = covariance.correlation(["a", "b", "c"])
-    assert found is not None
-    assert (found.names, found.matrix) == (("a", "b"), ((1.0, 0.5), (0.5, 1.0)))
-    blind = Covariance(matrix, np.ones(3), np.array([False, True, False]))
-    assert blind.correlation(["a", "b", "c"]) is None
 
 
 def test_what_a_fit_adds_to_its_file_comes_back_and_is_checked(tmp_path, logs):

@@ -163,7 +163,8 @@ def test_a_worker_that_is_killed_costs_its_batch_and_no_more(logs, new_rollout, 
     url, trials, rollout, killed_at = server(), 3_200, new_rollout(), []
     task = cma(logs, url, trials, join=True)
     code = REPOSITORY / "test" / "support" / "study_worker_child.py"
-    path = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY / "test" / "support")])
+    folders = ("src", "test/support", "examples/two_links")
+    path = os.pathsep.join(str(REPOSITORY / folder) for folder in folders)
     child = subprocess.Popen([sys.executable, code, url, str(trials)], env={**os.environ, "PYTHONPATH": path})
 
     def watch(incumbent):

@@ -161,7 +161,10 @@ CONTROL = SERVO["control"]
         ({"bounds": {**SERVO["bounds"], "kt": [2.0, 1.0]}}, ["bounds", "kt", "not below"]),
         ({"bounds": {**SERVO["bounds"], "kt": [2.0]}}, ["bounds", "kt", "expected 2 values, found 1"]),
         ({"bounds": {**SERVO["bounds"], "kt": 2.0}}, ["bounds", "kt", "2 numbers"]),
-        ({"effects": {"current_limit": [1.0, 0.5]}}, ["effects", "current_limit", "expected 3 values, found 2"]),
+        (
+            {"effects": {"current_limit": [1.0, 0.5]}},
+            ["effects", "current_limit", "expected 3 values, found 2"],
+        ),
         ({"effects": {"backlash": [1.0, 0.5, 2.0]}}, ["effects", "'backlash'", "current_limit"]),
         ({"published": {"m1": {"kt": "x"}}}, ["published", "m1", "kt", "expected a number"]),
         ({"published": [1]}, ["published", "expected named values"]),

@@ -293,7 +293,9 @@ def test_a_block_that_is_not_what_this_version_writes_is_refused(tmp_path, chang
     refused(tmp_path, flat(stribeck=block), *parts)
 
 
-@pytest.mark.parametrize("key", [name for name in vars(PROVENANCE) if name not in ("correlation", "minima", "convergence")])
+@pytest.mark.parametrize(
+    "key", [name for name in vars(PROVENANCE) if name not in ("correlation", "minima", "convergence")]
+)
 def test_every_key_of_the_block_is_needed(tmp_path, key):
     """Results without their meaning are not half a result."""
     block = {name: value for name, value in {"schema": 1, **vars(PROVENANCE)}.items() if name != key}

@@ -7,7 +7,7 @@ from simulated_arms import IRB120, MARKERS, irb120, true_arm
 from stribeck.cli.select_poses import d_optimal_rows
 from stribeck.errors import RecordingError
 from stribeck.io.robot_config import read_robot
-from stribeck.kinematics.calibration import calibrate, parameters_of
+from stribeck.kinematics.calibration import calibrate
 from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.config import nominal_chain, read_calibration
 from stribeck.kinematics.data import read_poses
@@ -63,8 +63,11 @@ def test_parameters_come_back_within_their_deviations():
     found = full(arm.measure(80, 3, NOISE), extra=())
     truth = dict(zip(arm.model.names, arm.values, strict=True))
     names = [found.model.names[p] for p in found.free if found.model.groups[p] in ("offset", "geometry")]
-    values, sigma = parameters_of(found), dict(zip(found.model.names, found.sigma, strict=True))
-    off = np.array([(values[name] - truth[name]) / sigma[name] for name in names])
+    fitted = {
+        name: (value, sigma)
+        for name, value, sigma in zip(found.model.names, found.estimate.values, found.sigma, strict=True)
+    }
+    off = np.array([(fitted[name][0] - truth[name]) / fitted[name][1] for name in names])
     assert np.abs(off).max() < 4.0
     assert 0.5 < np.sqrt(np.mean(off**2)) < 1.6
 

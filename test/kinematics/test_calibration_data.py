@@ -1,15 +1,14 @@
 """Files of poses: what is read, and what is refused in one line."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from simulated_arms import MARKERS, irb120, true_arm, write_data
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.robot_config import read_robot
-from stribeck.kinematics.config import Role, nominal_chain, read_calibration
-from stribeck.kinematics.data import read_poses, read_table
+from stribeck.kinematics.config import JointsFile, PoseFile, nominal_chain, read_calibration
+from stribeck.kinematics.data import read_columns, read_poses
 
 POSES = 12
 
@@ -28,6 +27,10 @@ def refused(folder, config, message):
     with pytest.raises(RecordingError, match=message) as caught:
         read_poses([folder], config, irb120())
     assert "\n" not in str(caught.value)
+
+
+def with_data(config, **changes):
+    return replace(config, data=replace(config.data, **changes))
 
 
 def change(folder, name, function):
@@ -53,28 +56,29 @@ def test_folders_are_put_one_behind_the_other(folder, config, tmp_path):
     assert found.data.rows.tolist() == list(range(POSES + 5))
 
 
-def test_commas_comments_and_blank_lines_are_no_matter(tmp_path):
+@pytest.mark.parametrize("separator", [", ", ";", " "])
+def test_separators_comments_and_blank_lines_are_no_matter(tmp_path, separator):
     """As spreadsheets write them."""
     path = tmp_path / "t.csv"
-    path.write_text("# x, y\n1, 2\n\n3;4\n")
-    assert read_table(path, 2).tolist() == [[1, 2], [3, 4]]
+    path.write_text(f"# x, y\n1{separator}2\n\n3{separator}4\n")
+    assert read_columns(path, 2).tolist() == [[1, 2], [3, 4]]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 2\n", r"line 1: 2 columns, expected 3"),
-        ("1 2 3\n1 two 3\n", r"line 2: '1 two 3' are not 3 numbers"),
-        ("1 2 nan\n", r"line 1: a number is not finite"),
-        ("1 2 inf\n", r"line 1: a number is not finite"),
-        ("# nothing\n", r"holds no poses"),
+        ("1 2\n", r"2 columns, expected 3"),
+        ("1 2 3\n1 two 3\n", r"no column '1' of numbers"),
+        ("1 2 3\n1 2 nan\n", r"row 1: a number is missing or not finite"),
+        ("1 2 inf\n", r"row 0: a number is missing or not finite"),
+        ("# nothing\n", r"is empty"),
     ],
 )
-def test_damaged_tables_are_refused_with_their_line(tmp_path, text, message):
-    """A wrong line is named."""
+def test_damaged_tables_are_refused(tmp_path, text, message):
+    """The wrong row or column is named."""
     (tmp_path / "t.txt").write_text(text)
     with pytest.raises(RecordingError, match=message):
-        read_table(tmp_path / "t.txt", 3)
+        read_columns(tmp_path / "t.txt", 3)
 
 
 def test_degrees_and_radians_are_told_apart(folder, config):
@@ -82,7 +86,9 @@ def test_degrees_and_radians_are_told_apart(folder, config):
     change(folder, "measured_joints.txt", np.deg2rad)
     refused(folder, config, r"look like rad, not deg")
     change(folder, "measured_joints.txt", np.rad2deg)
-    refused(folder, replace(config, joints=Role("measured_joints.txt", ("rad",))), r"cannot be rad")
+    refused(
+        folder, with_data(config, joints=JointsFile(file="measured_joints.txt", unit="rad")), "cannot be rad"
+    )
 
 
 @pytest.mark.parametrize(("factor", "message"), [(1e3, "more than it can"), (1e-3, "next to nothing")])
@@ -127,7 +133,7 @@ def test_markers_on_one_line_are_refused(folder, config):
 
 def test_missing_and_doubled_files_are_named(folder, config):
     """With the pattern that was looked for."""
-    doubled = replace(config, joints=Role("measured_*.txt", ("deg",)))
+    doubled = with_data(config, joints=JointsFile(file="measured_*.txt", unit="deg"))
     refused(folder, doubled, "several files for joints")
     (folder / "measured_SMR_2.txt").unlink()
     refused(folder, config, "no file measured_SMR_2.txt for SMR_2")
@@ -152,7 +158,7 @@ def test_full_poses_are_four_points(folder, config, tmp_path):
     path = folder / "measured_pose.txt"
     poses = np.column_stack([100.0 * np.arange(36).reshape(12, 3), np.tile([0, 0, half, half], (12, 1))])
     np.savetxt(path, poses)
-    only = replace(config, markers={}, pose=Role(path.name, ("mm",), lever=0.2))
+    only = with_data(config, markers={}, pose=PoseFile(file=path.name, unit="mm", lever=200.0))
     found = read_poses([folder], only, irb120())
     assert found.markers == ("pose_origin", "pose_x", "pose_y", "pose_z")
     along = found.data.points[3, 1:] - found.data.points[3, 0]
@@ -165,13 +171,19 @@ def test_full_poses_are_four_points(folder, config, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("unit: deg", "unit: degree"), "unit 'degree' is not known; valid: rad, deg, m, mm"),
-        (("lengths: mm", "lengths: inch"), "unit 'inch' is not known; valid: m, mm"),
-        (("convention: standard", "convention: old"), "convention 'old' is not known"),
+        (("unit: deg", "unit: degree"), "unit: expected deg, rad, m, mm or a list of .*, found 'degree'"),
+        (("lengths: mm", "lengths: inch"), "lengths: expected m or mm, found 'inch'"),
+        (
+            ("convention: standard", "convention: old"),
+            "convention: expected modified or standard, found 'old'",
+        ),
         (("      - [180, 72, 0, 0]\n", ""), "5 rows for 6 joints"),
-        (("[0, 290, 0, -90]", "[0, 290, 0]"), "dh row 1: expected 4 numbers, found 3"),
+        (("[0, 290, 0, -90]", "[0, 290, 0]"), r"dh\[0\]: expected 4 values, found 3"),
         (("gravity: [0, 0, -1]", "gravity: [0, 0, 0]"), "gravity needs a direction"),
-        (("extra: [gain,", "extra: [magic,"), "expected a list of gain"),
+        (
+            ("extra: [gain,", "extra: [magic,"),
+            r"extra\[0\]: expected bending, compliance, eccentricity or gain, found 'magic'",
+        ),
         (("    base:", "    bases:"), "unknown key 'bases'"),
     ],
 )

@@ -43,15 +43,18 @@ def test_parameters_that_were_not_told_have_no_deviation(path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(schema=2), "schema 1"),
-        (lambda d: d.update(kind="other"), "is no kinematic calibration"),
+        (lambda d: d.update(schema=2), "schema 2 is not known"),
+        (lambda d: d.update(kind="other"), "kind: expected kinematic calibration"),
         (lambda d: d.update(more=1), "unknown key 'more'"),
         (lambda d: d.pop("noise"), "noise missing"),
-        (lambda d: d["parameters"].pop("SMR_1.x"), "SMR_1.x missing"),
-        (lambda d: d["parameters"].update(magic={"value": 1}), "unknown magic"),
+        (lambda d: d["parameters"].pop("SMR_1.x"), "missing SMR_1.x"),
+        (
+            lambda d: d["parameters"].update(magic={"value": 1, "unit": "m", "group": "gain", "sigma": None}),
+            "unknown magic",
+        ),
         (lambda d: d["parameters"]["base.x"].update(value="1"), "expected a number"),
         (lambda d: d["nominal"].update(flange=[[1]]), "nominal"),
-        (lambda d: d["nominal"].update(base=[[1]]), "4×4"),
+        (lambda d: d["nominal"].update(base=[[1]]), "base: expected 4 values"),
     ],
 )
 def test_other_files_are_refused(path, change, message):

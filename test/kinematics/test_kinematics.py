@@ -168,7 +168,7 @@ def test_chains_that_cannot_be_are_refused():
     chain = irb120()
     with pytest.raises(ConfigError, match="placements"):
         SerialChain(chain.names, chain.placements[:5], chain.flange, chain.prismatic)
-    with pytest.raises(ConfigError, match="name of its own"):
+    with pytest.raises(ConfigError, match="unique name"):
         SerialChain(("a",) * 6, chain.placements, chain.flange, chain.prismatic)
     with pytest.raises(ConfigError, match="not a rotation"):
         SerialChain(chain.names, 2.0 * chain.placements, chain.flange, chain.prismatic)

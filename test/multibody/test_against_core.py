@@ -11,7 +11,7 @@ from stribeck.core.friction import law_named
 from stribeck.core.step import Plant, Torques, advance
 from stribeck.core.step import State as CoreState
 from stribeck.io.actuators import load_actuator
-from stribeck.multibody.dynamics import Dynamics
+from stribeck.multibody.dynamics import MultibodyDynamics
 from stribeck.multibody.model_file import read_model
 
 
@@ -42,7 +42,7 @@ def test_pendulum_with_coulomb_and_viscous_friction_is_that_of_core():
         apart = []
         for h in (0.002, 0.001, 0.0005):
             steps = int(2.0 / h)
-            dynamics = Dynamics(at)
+            dynamics = MultibodyDynamics(at)
             physical = at.physical(at.values())
             run = jax.jit(
                 lambda s, d=dynamics, p=physical, n=steps, t=h: d.simulate(p, s, jnp.zeros((n, 0)), t)

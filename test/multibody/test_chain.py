@@ -1,6 +1,6 @@
 import numpy as np
 
-from stribeck.multibody.chain import Chain, eliminate, response
+from stribeck.multibody.chain import StateChain, eliminate, response
 
 
 def chain(rng, runs, steps, d=4, e=2, p=2, s=3, f=2):
@@ -33,7 +33,7 @@ def chain(rng, runs, steps, d=4, e=2, p=2, s=3, f=2):
             right += [sample[k, :, -1], offset[k]]
             rows += [weight[k][:, None] * own]
             state = turn[k] @ state + push[k] @ own + drift[k] @ chi
-    problem = Chain(turn, push, drift, linked, sample, weight, offset, first, first_drift)
+    problem = StateChain(turn, push, drift, linked, sample, weight, offset, first, first_drift)
     return problem, np.concatenate(rows), np.concatenate(right)
 
 

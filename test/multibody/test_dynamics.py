@@ -8,7 +8,7 @@ import pytest
 from mechanisms import BLOCK, changed, hanging, mechanism
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.multibody import rotation
-from stribeck.multibody.dynamics import Dynamics, State
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.model_file import read_model
 
 
@@ -21,7 +21,7 @@ def _double():
 def energies(name, h, seconds, *angles):
     """Energy above the lowest state over time, as a share of its first value."""
     at = read_model(name).mechanism
-    dynamics = Dynamics(at)
+    dynamics = MultibodyDynamics(at)
     physical = at.physical(at.values())
     run = jax.jit(lambda start: dynamics.simulate(physical, start, jnp.zeros((int(seconds / h), 0)), h))
     found = run(hanging(dynamics, physical, *angles))
@@ -44,9 +44,9 @@ def test_energy_of_the_frictionless_double_pendulum():
 def test_four_bar_stays_closed():
     """A loop with three redundant constraints swings for 4 s with gaps below 1e-4 m, never NaN."""
     at = read_model("four_bar").mechanism
-    dynamics = Dynamics(at)
+    dynamics = MultibodyDynamics(at)
     physical = at.physical(at.values())
-    start = State(dynamics.layout.zero_pose(physical), jnp.zeros((3, 6)))
+    start = BodyState(dynamics.layout.zero_pose(physical), jnp.zeros((3, 6)))
     # A push at the coupler: the parallelogram falls to its side.
     start = start._replace(
         v=start.v.at[0].set([0, -0.03, 0, 0.3, 0, 0]).at[2].set([0, -0.03, 0, 0.3, 0, 0]).at[1, 1].set(-0.06)
@@ -69,10 +69,10 @@ def test_gap_of_a_turning_joint_by_hand(damping):
     hinge = {"kind": "revolute", "parent": "world", "child": "block", "point": [0, 0, 0], "axis": [0, 0, 1]}
     soft = {"compliance": 1e-10, "damping": damping}
     at = mechanism(changed(BLOCK, bodies={"block": body}, joints={"slide": hinge}, regularization=soft))
-    dynamics = Dynamics(at)
+    dynamics = MultibodyDynamics(at)
     physical = at.physical(at.values())
     turning = jnp.array([[0.0, rate * radius, 0.0, 0.0, 0.0, rate]])
-    start = State(dynamics.layout.zero_pose(physical), turning)
+    start = BodyState(dynamics.layout.zero_pose(physical), turning)
     found = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.zeros((200, 0)), h))(start)
     deviation = jnp.stack(dynamics.layout.deviation(dynamics.layout.pose(physical, found.q[-1])))
     speed, gamma = float(found.v[-1, 0, 5]), 1.0 / (1.0 + 4.0 * damping)
@@ -86,10 +86,10 @@ def test_block_sticks_and_slips_at_the_analytic_threshold(share, slides):
     friction, mass = 5.0, 2.0
     angle = float(np.arcsin(share * friction / (mass * STANDARD_GRAVITY)))
     at = mechanism(changed(BLOCK, base={"tilt_y": angle}))
-    dynamics = Dynamics(at)
+    dynamics = MultibodyDynamics(at)
     physical = at.physical(at.values())
     h, steps = 0.002, 500
-    start = State(dynamics.layout.zero_pose(physical), jnp.zeros((1, 6)))
+    start = BodyState(dynamics.layout.zero_pose(physical), jnp.zeros((1, 6)))
     found = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.zeros((steps, 0)), h))(start)
     moved, time = float(found.q[-1, 0, 0]), (steps - 1) * h
     if slides:
@@ -104,9 +104,9 @@ def test_block_sticks_and_slips_at_the_analytic_threshold(share, slides):
 def test_driven_block_stops_where_friction_work_equals_kinetic_energy():
     """A block at speed v on level ground stops after m v² / (2 F)."""
     at = mechanism(BLOCK)
-    dynamics = Dynamics(at)
+    dynamics = MultibodyDynamics(at)
     physical = at.physical(at.values())
-    start = State(dynamics.layout.zero_pose(physical), jnp.zeros((1, 6)).at[0, 0].set(1.0))
+    start = BodyState(dynamics.layout.zero_pose(physical), jnp.zeros((1, 6)).at[0, 0].set(1.0))
     found = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.zeros((600, 0)), 0.001))(start)
     assert float(found.q[-1, 0, 0]) == pytest.approx(2.0 / (2 * 5.0), rel=0.01)
 
@@ -118,9 +118,9 @@ def test_energy_over_torque_that_varies_with_the_angle():
     body = {"mass": 2.0, "com": [0, 0, 0], "inertia": {"xx": 0.01, "yy": 0.01, "zz": inertia}}
     hinge = {"kind": "revolute", "parent": "world", "child": "block", "point": [0, 0, 0], "axis": [0, 0, 1]}
     at = mechanism(changed(BLOCK, bodies={"block": body}, joints={"slide": hinge | {"ripple": waves}}))
-    dynamics = Dynamics(at)
+    dynamics = MultibodyDynamics(at)
     physical = at.physical(at.values())
-    start = State(dynamics.layout.zero_pose(physical), jnp.zeros((1, 6)).at[0, 5].set(3.0))
+    start = BodyState(dynamics.layout.zero_pose(physical), jnp.zeros((1, 6)).at[0, 5].set(3.0))
     found = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.zeros((1000, 0)), h))(start)
     angle = np.unwrap(2.0 * np.arctan2(found.q[:-1, 0, 6], found.q[:-1, 0, 3]))
     rate = 0.5 * np.asarray(found.v[:-1, 0, 5] + found.v[1:, 0, 5])
@@ -134,11 +134,11 @@ def test_energy_over_torque_that_varies_with_the_angle():
 def test_step_and_inverse_dynamics_agree():
     """The impulse that a step took beyond the model's forces is zero, reactions as (2.30) says."""
     at = read_model("furuta_motor").mechanism
-    dynamics = Dynamics(at)
+    dynamics = MultibodyDynamics(at)
     physical = at.physical(at.values())
     rng = np.random.default_rng(0)
     h, voltage = 0.005, jnp.array([2.0])
-    state = State(dynamics.layout.zero_pose(physical), jnp.asarray(rng.normal(size=(2, 6))))
+    state = BodyState(dynamics.layout.zero_pose(physical), jnp.asarray(rng.normal(size=(2, 6))))
     for _ in range(3):
         after = dynamics.step(physical, state, voltage, h)
         none = [jnp.zeros(len(dynamics.layout.translation))]
@@ -153,7 +153,7 @@ def test_step_and_inverse_dynamics_agree():
 def test_jacobian_of_constraints_is_their_derivative():
     """G v is the change of g along q ⊞ t v, and impulses spread by its transpose."""
     at = read_model("four_bar").mechanism
-    layout = Dynamics(at).layout
+    layout = MultibodyDynamics(at).layout
     physical = at.physical(at.values())
     rng = np.random.default_rng(1)
     q = rotation.plus(layout.zero_pose(physical), jnp.asarray(0.3 * rng.normal(size=(3, 6))))
@@ -173,7 +173,7 @@ def test_tilted_base_turns_gravity():
     """A tilt of 0.1 about y pulls along x by g sin 0.1; of 0.2 about x along -y."""
     at = mechanism(BLOCK)
     physical = at.physical(at.values())
-    gravity = Dynamics(at).gravity
+    gravity = MultibodyDynamics(at).gravity
     assert float(gravity(physical._replace(tilt=jnp.array([0.0, 0.1])))[0]) == pytest.approx(
         STANDARD_GRAVITY * np.sin(0.1)
     )
@@ -186,6 +186,6 @@ def test_softness_by_hand():
     """γ = 1/(1 + 4τ/h), Σ = 4 ε γ / h² (2.9, 2.10), at τ = h/4, ε = 1e-6 m/N, ℓ = 0.5 m, h = 0.01 s."""
     at = mechanism(BLOCK)
     soft = replace(at.regularization, compliance=1e-6, damping=0.25, length=0.5)
-    found = Dynamics(replace(at, regularization=soft)).softness(0.01)
+    found = MultibodyDynamics(replace(at, regularization=soft)).softness(0.01)
     np.testing.assert_allclose(found.upsilon, 0.5)
     np.testing.assert_allclose(found.sigma, [0.02, 0.02, 0.08, 0.08, 0.08])

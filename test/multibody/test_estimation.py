@@ -6,14 +6,13 @@ import pytest
 
 from furuta_made import STEP, displaced, furuta, run
 from stribeck.multibody.drives import drives
-from stribeck.multibody.dynamics import State
-from stribeck.multibody.estimation import Estimator, Simulator
-from stribeck.multibody.sensitivity import correlation_time, long_run
+from stribeck.multibody.dynamics import BodyState
+from stribeck.multibody.estimation import MechanismEstimator, Simulator
 
 
 @pytest.fixture(scope="module")
 def estimator():
-    return Estimator(furuta(), [run(0)], STEP, 100.0)
+    return MechanismEstimator(furuta(), [run(0)], STEP, 100.0)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def test_what_cannot_be_told_is_named(estimate):
     stall = truth["kt"] / truth["resistance"]
     expected = {"stall_torque_per_volt": stall, "damping": truth["kt"] * stall + truth["arm_viscous"]}
     for name, found in drives(estimate)["drive"].items():
-        low, high = found["interval"]
+        low, high = found.interval
         assert low < expected[name] < high < 1.02 * expected[name]
 
 
@@ -61,7 +60,7 @@ def test_estimated_parameters_predict_another_recording(estimate):
     simulator = Simulator(estimate.mechanism, STEP, 1003)
     with jax.enable_x64():
         physical = estimate.mechanism.physical(estimate.mechanism.values())
-        rest = State(simulator.problem.dynamics.layout.zero_pose(physical), np.zeros((2, 6)))
+        rest = BodyState(simulator.problem.dynamics.layout.zero_pose(physical), np.zeros((2, 6)))
     errors = simulator.errors(run(1), estimate.solution.point.chi, rest)
     assert errors["arm"]["rmse"] < 6e-3
     assert errors["pendulum"]["rmse"] < 6e-3
@@ -74,7 +73,7 @@ def test_bounds_hold():
     parameters = mechanism.parameters
     tight = [replace(p, upper=3.5e-4, value=3.0e-4) if p.name == "arm_inertia" else p for p in parameters]
     bounded = replace(mechanism, parameters=type(parameters)(tight))
-    short = Estimator(bounded, [run(0, 1.0)], STEP, 1.0)
+    short = MechanismEstimator(bounded, [run(0, 1.0)], STEP, 1.0)
     found = short.finished(short.solve(bounded.parameters.vector()))
     assert np.all(found.solution.point.chi <= bounded.parameters.upper)
     assert found.sensitivity.at_bounds.get("arm_inertia") == "upper"
@@ -107,23 +106,3 @@ def test_intervals_cover_the_truth(estimator):
     assert len(errors) == 10
     assert all(len(values) == 100 and np.median(values) < 0.01 for values in errors.values())
     assert 0.93 <= np.mean(hits) <= 0.97
-
-
-def test_correlation_time_of_a_known_process():
-    """A first-order process with coefficient a has (1 + a) / (1 - a); white noise 1."""
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=20000)
-    process = np.zeros_like(noise)
-    for k in range(1, len(noise)):
-        process[k] = 0.8 * process[k - 1] + noise[k]
-    assert correlation_time([process]) == pytest.approx(9.0, rel=0.15)
-    assert correlation_time([noise]) == pytest.approx(1.0, abs=0.15)
-
-
-def test_long_run_covariance_keeps_to_runs():
-    """Lags reach over steps of one run, not over its end: by hand for four scores in two runs."""
-    scores = np.array([[1.0], [2.0], [3.0], [5.0]])
-    linked = np.array([True, False, True, False])
-    assert long_run(scores, linked, [1, 1])[0, 0] == pytest.approx(39.0)
-    assert long_run(scores, linked, [2, 1])[0, 0] == pytest.approx(39.0 + 0.5 * 2 * 2.0)
-    assert long_run(scores, linked, [2, 2])[0, 0] == pytest.approx(39.0 + 0.5 * 2 * (2.0 + 15.0))

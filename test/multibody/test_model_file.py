@@ -7,7 +7,7 @@ import pytest
 
 from mechanisms import BLOCK, changed, mechanism
 from stribeck.errors import ConfigError
-from stribeck.multibody.dynamics import Dynamics, State
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.mechanism import Regularization
 from stribeck.multibody.model_file import affine, model_names, model_of, read_model
 
@@ -17,7 +17,7 @@ def test_models_that_come_along_are_valid_and_closed(name):
     """Every file is read, and its joints meet in the zero pose."""
     at = read_model(name).mechanism
     with jax.enable_x64():
-        layout = Dynamics(at).layout
+        layout = MultibodyDynamics(at).layout
         physical = at.physical(at.values())
         pose = layout.pose(physical, layout.zero_pose(physical))
         np.testing.assert_allclose(jnp.stack(layout.deviation(pose)), 0.0, atol=1e-15)
@@ -60,7 +60,10 @@ WAVE = {"order": 3, "cos": 0.1, "sin": 0}
         ({"bodies": {"block": BODY, "loose": BODY}}, "no joints lead from the world to loose"),
         ({"bodies": {"block": BODY | {"mass": "m9"}}}, "unknown parameter 'm9'"),
         ({"bodies": {"block": BODY | {"mass": "2 ** 3"}}}, "neither a number nor a sum"),
-        ({"joints": {"slide": BLOCK["joints"]["slide"] | {"kind": "screw"}}}, "unknown kind 'screw'"),
+        (
+            {"joints": {"slide": BLOCK["joints"]["slide"] | {"kind": "screw"}}},
+            "expected fixed, prismatic or revolute, found 'screw'",
+        ),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"axis": [0, 0, 0]}}}, "no direction"),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"coulomb": -1.0}}}, "must not be negative"),
         ({"joints": {"slide": BLOCK["joints"]["slide"] | {"ripple": [WAVE]}}}, "only a revolute joint"),
@@ -116,9 +119,9 @@ def test_chain_of_a_urdf_swings_like_pinocchio_says(tmp_path):
         path, Regularization(compliance=1e-13)
     )  # softer joints would have to be loaded first
     with jax.enable_x64():
-        dynamics, h = Dynamics(at), 1e-3
+        dynamics, h = MultibodyDynamics(at), 1e-3
         physical = at.physical(at.values())
-        start = State(dynamics.layout.zero_pose(physical), jnp.zeros((3, 6)))
+        start = BodyState(dynamics.layout.zero_pose(physical), jnp.zeros((3, 6)))
         found = dynamics.rates(physical, dynamics.step(physical, start, jnp.zeros(0), h)) / h
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 

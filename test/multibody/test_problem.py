@@ -6,15 +6,15 @@ import pytest
 from furuta_made import STEP, furuta, recorded, run
 from mechanisms import BLOCK, changed, mechanism
 from stribeck.multibody import rotation
-from stribeck.multibody.dynamics import State
-from stribeck.multibody.estimation import Estimator
-from stribeck.multibody.problem import Problem
-from stribeck.multibody.recordings import Recording, on_grid
+from stribeck.multibody.dynamics import BodyState
+from stribeck.multibody.estimation import MechanismEstimator
+from stribeck.multibody.problem import EstimationProblem
+from stribeck.multibody.recordings import MechanismRecording, on_grid
 
 
 @pytest.fixture(scope="module")
 def estimator():
-    return Estimator(furuta(), [run(0, 3.0)], STEP, 100.0)
+    return MechanismEstimator(furuta(), [run(0, 3.0)], STEP, 100.0)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_linear_model_is_that_of_finite_differences(estimator):
     @jax.jit
     def stepped(q, v, u, push, chi):
         physical = problem.mechanism.physical(chi)
-        return problem.dynamics.step(physical, State(q, v), u, STEP, push)
+        return problem.dynamics.step(physical, BodyState(q, v), u, STEP, push)
 
     def one(k, sign, dx, kick, change):
         with jax.enable_x64():
@@ -80,7 +80,7 @@ def test_every_estimated_state_is_the_steppers(estimator, solution):
     point = solution.point
     gain = np.zeros((*point.impulse.shape, 24))
     again = estimator.rollout.near(
-        estimator.samples, point, point.chi, State(point.q, point.v), point.impulse, gain
+        estimator.samples, point, point.chi, BodyState(point.q, point.v), point.impulse, gain
     )
     np.testing.assert_allclose(again.q, point.q, atol=1e-7)
 
@@ -94,16 +94,20 @@ def test_first_states_obey_the_constraints(estimator, solution):
 
 def test_weights_follow_from_step_and_ratio():
     """ω = σ₀ √h / ρ by hand: 0.44 mrad, 10 ms, ρ = 100; twice the ratio, half of it; times ℓ along a slide."""
-    found = Problem(furuta(), 0.01).kick_deviation(100.0)
+    found = EstimationProblem(furuta(), 0.01).kick_deviation(100.0)
     assert found == pytest.approx([0.00044 / 100.0 * 0.1] * 2)
     slide = changed(BLOCK, sensors={"place": {"joint": "slide", "deviation": 0.001}})
-    assert Problem(mechanism(slide), 0.01).kick_deviation(10.0)[0] == pytest.approx(0.1 * 0.01 / 10.0 * 0.1)
+    assert EstimationProblem(mechanism(slide), 0.01).kick_deviation(10.0)[0] == pytest.approx(
+        0.1 * 0.01 / 10.0 * 0.1
+    )
 
 
 def test_inertia_that_a_joint_feels():
     """A block on a slide weighs its mass; an arm with a pendulum that may swing less than with one that is held."""
-    assert Problem(mechanism(BLOCK), 0.01).inertia(np.array([5.0]))[0] == pytest.approx(2.0, rel=1e-6)
-    found = Problem(furuta(), 0.01).inertia(furuta().parameters.vector())
+    assert EstimationProblem(mechanism(BLOCK), 0.01).inertia(np.array([5.0]))[0] == pytest.approx(
+        2.0, rel=1e-6
+    )
+    found = EstimationProblem(furuta(), 0.01).inertia(furuta().parameters.vector())
     held = 4e-4 + 0.1 * 0.05**2 + 1e-5 + 0.03 * 0.1**2
     swinging = held - (0.03 * 0.1 * 0.07) ** 2 / (5e-5 + 0.03 * 0.07**2)
     assert found[0] == pytest.approx(swinging, rel=1e-6)
@@ -114,7 +118,7 @@ def test_gaps_are_bridged(estimator, solution):
     whole = recorded(0, 3.0)
     keep = (whole.time < 1.0) | (whole.time > 1.5)
     signals = np.where(keep[:, None], whole.signals, np.nan)
-    holey = Recording("holey", whole.time, signals, whole.voltage)
+    holey = MechanismRecording("holey", whole.time, signals, whole.voltage)
     one = on_grid(holey, estimator.problem.mechanism, STEP)
     assert np.sum(one.samples.count == 0) > 90
     estimator.use([one])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import DATA
-from stribeck.multibody.estimation import Estimator, Simulator
+from stribeck.multibody.estimation import MechanismEstimator, Simulator
 from stribeck.multibody.model_file import read_model
 from stribeck.multibody.recordings import on_grid, read_recordings
 
@@ -31,7 +31,7 @@ def found():
     model = read_model("furuta_lund")
     mechanism, step = model.mechanism, model.settings.step
     (run,) = [on_grid(one, mechanism, step) for one in read_recordings([RECORDING], model)]
-    estimator = Estimator(mechanism, [run], step, model.settings.ratio)
+    estimator = MechanismEstimator(mechanism, [run], step, model.settings.ratio)
     simulator = Simulator(mechanism, step, len(run.path))
     solutions = [estimator.solve(chi) for chi in starts(mechanism.parameters.vector())]
     return [(one, simulator.errors(run, one.point.chi)) for one in solutions]

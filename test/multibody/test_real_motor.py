@@ -7,7 +7,7 @@ import pytest
 
 from helpers import DATA
 from stribeck.multibody.drives import drives
-from stribeck.multibody.estimation import Estimator, Simulator
+from stribeck.multibody.estimation import MechanismEstimator, Simulator
 from stribeck.multibody.model_file import read_model
 from stribeck.multibody.recordings import on_grid, read_recordings
 
@@ -46,7 +46,7 @@ def simulator(model, runs):
 
 
 def estimated(model, runs):
-    return Estimator(
+    return MechanismEstimator(
         model.mechanism, list(runs.values()), model.settings.step, model.settings.ratio
     ).estimate()
 
@@ -84,12 +84,12 @@ def test_every_run_is_nearer_than_with_the_authors_parameters(model, runs, simul
 def test_total_damping_tells_which_b1_is_nearer(estimate):
     """K_t²/R + b₁ is told to a tenth: 0.0015 with b₁ 0.00087 is far from it, 0.0123 with 0.01165 is near."""
     damping = drives(estimate)["drive"]["damping"]
-    low, high = damping["interval"]
+    low, high = damping.interval
     print(damping)
-    assert high - low < 0.2 * damping["value"]
+    assert high - low < 0.2 * damping.value
     small, large = (0.1034**2 / 16.0 + b1 for b1 in B1)
     assert small < 0.5 * low
-    assert abs(large - damping["value"]) < 0.25 * damping["value"]
+    assert abs(large - damping.value) < 0.25 * damping.value
 
 
 def test_a_run_that_was_left_out_is_predicted(model, runs, simulator):

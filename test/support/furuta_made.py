@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.multibody.dynamics import Dynamics, State
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.mechanism import Mechanism
 from stribeck.multibody.model_file import read_model
-from stribeck.multibody.problem import Run
-from stribeck.multibody.recordings import Recording, on_grid
+from stribeck.multibody.problem import GridRun
+from stribeck.multibody.recordings import MechanismRecording, on_grid
 
 Array = npt.NDArray[np.float64]
 STEP, SECONDS = 0.01, 10.0
@@ -36,13 +36,15 @@ def voltage(time: Array) -> Array:
 def simulated(seconds: float = SECONDS) -> tuple[Array, Array, Array]:
     """Time (N,), joint angles (N, 2) and voltages (N, 1), held from one row to the next, of the true mechanism."""
     mechanism = furuta()
-    dynamics = Dynamics(mechanism)
+    dynamics = MultibodyDynamics(mechanism)
     time = STEP * np.arange(round(seconds / STEP) + 1)
     held = voltage(time)[:, None]
-    drive = on_grid(Recording("made", time, np.zeros((len(time), 2)), held), mechanism, STEP).samples.voltage
+    drive = on_grid(
+        MechanismRecording("made", time, np.zeros((len(time), 2)), held), mechanism, STEP
+    ).samples.voltage
     with jax.enable_x64():
         physical = mechanism.physical(mechanism.values())
-        start = State(dynamics.layout.zero_pose(physical), jnp.zeros((2, 6)))
+        start = BodyState(dynamics.layout.zero_pose(physical), jnp.zeros((2, 6)))
         states = jax.jit(lambda s: dynamics.simulate(physical, s, jnp.asarray(drive), STEP))(start)
         angles = jax.vmap(
             lambda q: jnp.stack(dynamics.layout.coordinates(dynamics.layout.pose(physical, q)))
@@ -50,16 +52,16 @@ def simulated(seconds: float = SECONDS) -> tuple[Array, Array, Array]:
     return time, np.unwrap(np.asarray(angles), axis=0)[: len(time)], held
 
 
-def recorded(seed: int, seconds: float = SECONDS) -> Recording:
+def recorded(seed: int, seconds: float = SECONDS) -> MechanismRecording:
     """What encoders of 12 bits with random phases read."""
     time, angles, drive = simulated(seconds)
     phase = np.random.default_rng(seed).uniform(0.0, 1.0, 2)
     step = 2.0 * np.pi / COUNTS
     counts = np.floor(angles / step + phase)
-    return Recording("made", time, (counts + 0.5 - phase) * step, drive)
+    return MechanismRecording("made", time, (counts + 0.5 - phase) * step, drive)
 
 
-def run(seed: int, seconds: float = SECONDS) -> Run:
+def run(seed: int, seconds: float = SECONDS) -> GridRun:
     """A recording on the grid."""
     return on_grid(recorded(seed, seconds), furuta(), STEP)
 

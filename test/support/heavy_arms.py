@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from stribeck.bayes.knowledge import Datasheet, Table
+from stribeck.bayes.knowledge import Datasheet, LinkTable
 from stribeck.dynamics.model import ArmModel
 
 TOTAL_MASS, REACH = 1050.0, 1.0
@@ -16,7 +16,7 @@ ROTORS = np.array([217.160, 635.076, 86.192, 29.752, 14.580, 6.362])
 """Seed 003, table I; σ = 63.620 of axis 6 read as 6.362."""
 
 SHEET = Datasheet(TOTAL_MASS, REACH, ROTORS)
-TABLE = Table(
+TABLE = LinkTable(
     mass=np.array(
         [[344.92, 138.55], [121.57, 80.92], [153.91, 86.77], [55.47, 40.28], [26.27, 15.24], [25.99, 26.62]]
     ),

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.multibody.dynamics import Dynamics, State
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.mechanism import Mechanism, Physical
 from stribeck.multibody.model_file import model_of
 
@@ -39,7 +39,7 @@ def mechanism(content: dict[str, Any]) -> Mechanism:
     return model_of(content, Path("test.yaml")).mechanism
 
 
-def hanging(dynamics: Dynamics, physical: Physical, *angles: float) -> State:
+def hanging(dynamics: MultibodyDynamics, physical: Physical, *angles: float) -> BodyState:
     """A chain in the plane of y and z, each link turned about x against the one before, at rest."""
     q = np.array(dynamics.layout.zero_pose(physical))
     total, point, turn = 0.0, np.zeros(3), np.eye(3)
@@ -51,4 +51,4 @@ def hanging(dynamics: Dynamics, physical: Physical, *angles: float) -> State:
         turn = np.array([[1, 0, 0], [0, np.cos(total), -np.sin(total)], [0, np.sin(total), np.cos(total)]])
         q[k, :3] = point + turn @ (np.asarray(physical.com)[k] - points[k])
         q[k, 3:] = [np.cos(total / 2), np.sin(total / 2), 0, 0]
-    return State(jnp.asarray(q), jnp.zeros((len(angles), 6)))
+    return BodyState(jnp.asarray(q), jnp.zeros((len(angles), 6)))

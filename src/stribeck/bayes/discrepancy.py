@@ -13,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.dynamics.uncertainty import autoregressive_covariance, highest_order
-from stribeck.fit.uncertainty import correlation_time
+from stribeck.estimates.autoregressive import autoregressive_covariance, highest_order
+from stribeck.estimates.correlation import correlation_time
 
 Array = npt.NDArray[np.float64]
 
 
 def effective_samples(residual: Array) -> float:
-    """Effective samples of one series (N,), by the autoregressive model of :mod:`stribeck.dynamics.uncertainty`; at least 2."""
+    """Effective samples of one series (N,), by the autoregressive model of :mod:`stribeck.estimates.autoregressive`; at least 2."""
     count = len(residual)
     seen = np.array([residual[k:] @ residual[: count - k] / count for k in range(1 + highest_order(count))])
     found = autoregressive_covariance(seen, count, count)
@@ -40,7 +40,7 @@ def effective_samples_of_runs(residual: Array, dt: float) -> float:
     but zero: a run that is off by a constant says one thing, for all its length.
     """
     length, runs = residual.shape
-    time = correlation_time(residual, dt, centred=False)
+    time = dt * correlation_time(residual.T, centred=False)
     size = np.maximum(np.linalg.norm(residual, axis=0), 1e-300)
     together = float(np.sum((residual / size).T @ (residual / size))) / runs
     alone = np.clip(length * dt / max(time, dt), 1.0, length)

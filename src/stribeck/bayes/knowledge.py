@@ -69,7 +69,7 @@ class Datasheet:
 
 
 @dataclass(frozen=True)
-class Table:
+class LinkTable:
     """How links of other robots are distributed.
 
     :param mass, radius: mean and standard deviation of masses and lengths of the centre of mass, (n, 2).
@@ -86,10 +86,10 @@ class Table:
     reach: float
     source: str
 
-    def scaled(self, total_mass: float, reach: float) -> Table:
+    def scaled(self, total_mass: float, reach: float) -> LinkTable:
         """For a robot of another mass and size."""
         m, r = total_mass / self.total_mass, reach / self.reach
-        return Table(
+        return LinkTable(
             self.mass * m,
             self.radius * r,
             self.diagonal * m * r**2,
@@ -105,7 +105,12 @@ def reach_of(arm: ArmModel) -> float:
     return float(np.linalg.norm(translations(arm), axis=1).sum())
 
 
-def read_table(path: Path | None = None) -> Table:
+def total_mass(arm: ArmModel) -> float:
+    """Mass of all links, base included [kg]."""
+    return float(sum(inertia.mass for inertia in arm.model.inertias))
+
+
+def read_table(path: Path | None = None) -> LinkTable:
     """A table of links, ours if no other is named.
 
     :raises ConfigError: for a file that is not valid.
@@ -123,7 +128,7 @@ def read_table(path: Path | None = None) -> Table:
     total, reach = (
         strict.number(data[key], f"{path}: {key}", ConfigError) for key in ("total_mass", "reach")
     )
-    return Table(mass, radius, diagonal, off, total, reach, str(data["source"]))
+    return LinkTable(mass, radius, diagonal, off, total, reach, str(data["source"]))
 
 
 _KEYS = ("mass", "radius", "diagonal", "off")
@@ -168,7 +173,7 @@ def informed(sheet: Datasheet) -> ArmPrior:
     )
 
 
-def empirical(sheet: Datasheet, table: Table) -> ArmPrior:
+def empirical(sheet: Datasheet, table: LinkTable) -> ArmPrior:
     """Other robots.
 
     :raises ConfigError: for an arm that has not as many links as the table.
@@ -221,7 +226,7 @@ def cad(arm: ArmModel, motor: Array) -> ArmPrior:
     return cad_around(mechanical_of(arm, motor, nearest_consistent(arm.inertials).ravel()))
 
 
-def prior_named(name: str, arm: ArmModel, sheet: Datasheet, table: Table | None = None) -> ArmPrior:
+def prior_named(name: str, arm: ArmModel, sheet: Datasheet, table: LinkTable | None = None) -> ArmPrior:
     """A prior by its name.
 
     :raises ConfigError: for a name that is not in :data:`PRIORS`.

@@ -2,7 +2,7 @@ r"""Where a posterior has its mode, and how wide it is there: what chains start 
 
 Newton steps with the curvature's eigenvalues made positive, damped until the density rises: from a draw of the prior to a
 mode of the posterior, of all posteriors side by side. The inverse of the curvature there is the covariance of a first
-:class:`~stribeck.bayes.sampling.Tuning`; chains start twice as far apart as it says, so that they do not agree by
+:class:`~stribeck.bayes.sampling.SamplerTuning`; chains start twice as far apart as it says, so that they do not agree by
 construction.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from stribeck.bayes.sampling import Array, Target, Tuning
+from stribeck.bayes.sampling import Array, SamplerTuning, Target
 
 STEPS = 40
 SMALLEST = 0.3
@@ -22,7 +22,7 @@ SMALLEST = 0.3
 APART = 1.5
 
 
-def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array, Tuning]:
+def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array, SamplerTuning]:
     """First positions (D, C, d) and what is known of the scales.
 
     :param first: where to begin (D, d).
@@ -34,7 +34,7 @@ def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array,
     root = np.linalg.cholesky(covariance)
     noise = np.random.default_rng(seed).standard_normal((len(first), chains, first.shape[1]))
     x = mode[:, None] + APART * np.einsum("dij,dcj->dci", root, noise)
-    return x, Tuning(mode, root, np.full(len(first), 0.3))
+    return x, SamplerTuning(mode, root, np.full(len(first), 0.3))
 
 
 def modes(target: Target, x: Array) -> tuple[Array, Array]:

@@ -20,7 +20,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.bayes.sampling import Array, Draws, Progress, Target, Tuning, keys_for, silent, tuning_from
+from stribeck.bayes.sampling import (
+    Array,
+    Draws,
+    Progress,
+    SamplerTuning,
+    Target,
+    keys_for,
+    silent,
+    tuning_from,
+)
 
 ACCEPTANCE = 0.25
 """Share of candidates to accept."""
@@ -94,7 +103,7 @@ def sample(
 def _draw(
     target: Batched,
     x: Array,
-    tuning: Tuning,
+    tuning: SamplerTuning,
     draws: int,
     thin: int,
     seed: int,
@@ -116,7 +125,9 @@ def _draw(
     return Draws(found, np.mean(rates, axis=0), np.zeros(len(x), dtype=np.int64))
 
 
-def temper(target: Batched, start: Array, seed: int, progress: Progress = silent) -> tuple[Array, Tuning]:
+def temper(
+    target: Batched, start: Array, seed: int, progress: Progress = silent
+) -> tuple[Array, SamplerTuning]:
     """A population of the prior (D, C, d) as one of the posterior, and the steps that moved it last."""
     rng = np.random.default_rng(seed)
     x, beta = start, np.zeros(len(start))
@@ -172,12 +183,12 @@ def _values(target: Batched, x: Array) -> Array:
 def _run(
     target: Batched,
     x: Array,
-    tuning: Tuning,
+    tuning: SamplerTuning,
     steps: int,
     seed: int,
     adapt: bool,
     beta: Array | None = None,
-) -> tuple[Array, Tuning, Array]:
+) -> tuple[Array, SamplerTuning, Array]:
     """Path (D, C, steps, d), the tuning with its last size of a step, and the mean acceptance (D,)."""
     beta = np.ones(len(x)) if beta is None else beta
     program = _kept(target, "block", lambda: jax.jit(partial(_block, target, x.shape[1])))

@@ -21,8 +21,8 @@ from stribeck.bayes.sampling import (
     Array,
     Draws,
     Progress,
+    SamplerTuning,
     Target,
-    Tuning,
     keys_for,
     silent,
     to_natural,
@@ -70,7 +70,7 @@ def sample(
 
 def warm_up(
     target: Target, start: Array, seed: int, rounds: Sequence[int], deepest: int, progress: Progress = silent
-) -> tuple[Tuning, Array]:
+) -> tuple[SamplerTuning, Array]:
     """What the chains learn, and where they are then (D, C, d)."""
     progress("mode", 0, 1, None)
     x, tuning = starts(target, start[:, 0], start.shape[1], seed)
@@ -85,7 +85,7 @@ def warm_up(
 
 def _draw(
     target: Target,
-    tuning: Tuning,
+    tuning: SamplerTuning,
     x: Array,
     draws: int,
     seed: int,
@@ -114,7 +114,7 @@ def _draw(
 
 
 def _run(
-    target: Target, tuning: Tuning, x: Array, length: int, seed: int, deepest: int, adapt: bool
+    target: Target, tuning: SamplerTuning, x: Array, length: int, seed: int, deepest: int, adapt: bool
 ) -> tuple[Array, Array, Array, Any]:
     """One round: path (D, C, length, d), step sizes, mean acceptance and divergences of each posterior.
 
@@ -145,7 +145,14 @@ def _program(target: Target, deepest: int) -> Callable[..., Any]:
 
 
 def _block(
-    target: Target, deepest: int, keys: Any, z: Any, averaging: Any, tuning: Tuning, adapt: Any, data: Any
+    target: Target,
+    deepest: int,
+    keys: Any,
+    z: Any,
+    averaging: Any,
+    tuning: SamplerTuning,
+    adapt: Any,
+    data: Any,
 ) -> Any:
     kernel = blackjax.nuts.build_kernel()
     unit = jnp.ones(target.dimension)

@@ -42,7 +42,7 @@ class Target:
         return self.log_prior(x) + self.log_likelihood(x, data)
 
 
-class Tuning(NamedTuple):
+class SamplerTuning(NamedTuple):
     """What chains of each posterior learned: x = centre + root z.
 
     :param centre: (D, d).
@@ -77,7 +77,7 @@ def silent(stage: str, done: int, of: int, draws: Array | None) -> None:
     """No progress."""
 
 
-def tuning_from(x: Array, step: float | Array) -> Tuning:
+def tuning_from(x: Array, step: float | Array) -> SamplerTuning:
     """Centre and covariance of positions (D, K, d), shrunk towards their diagonal where they are few."""
     count, size = x.shape[1:]
     centre = x.mean(axis=1)
@@ -87,7 +87,7 @@ def tuning_from(x: Array, step: float | Array) -> Tuning:
     weight = count / (count + size)
     covariance = weight * covariance
     covariance[:, range(size), range(size)] += (1.0 - weight) * diagonal + 1e-12 + 1e-8 * diagonal
-    return Tuning(centre, np.linalg.cholesky(covariance), np.broadcast_to(step, len(x)).astype(float))
+    return SamplerTuning(centre, np.linalg.cholesky(covariance), np.broadcast_to(step, len(x)).astype(float))
 
 
 def keys_for(seed: int, shape: tuple[int, ...]) -> jax.Array:
@@ -96,12 +96,12 @@ def keys_for(seed: int, shape: tuple[int, ...]) -> jax.Array:
     return found
 
 
-def to_natural(tuning: Tuning, z: Any) -> Any:
+def to_natural(tuning: SamplerTuning, z: Any) -> Any:
     """X (D, C, d) at z."""
     return tuning.centre[:, None] + jnp.sum(tuning.root[:, None] * z[:, :, None], axis=-1)
 
 
-def to_white(tuning: Tuning, x: Array) -> Array:
+def to_white(tuning: SamplerTuning, x: Array) -> Array:
     """Z (D, C, d) at x."""
     away = np.swapaxes(x - tuning.centre[:, None], 1, 2)
     return np.swapaxes(np.linalg.solve(tuning.root, away), 1, 2)

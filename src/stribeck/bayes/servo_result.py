@@ -11,6 +11,7 @@ from stribeck.bayes.ridges import statements
 from stribeck.bayes.servo import ServoDraws
 from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
+from stribeck.estimates.estimate import estimate_of
 from stribeck.fit.identify import errors_of
 from stribeck.fit.objective import Split
 from stribeck.fit.result import Errors, FitResult, Settings
@@ -30,12 +31,19 @@ def parameter_file(found: ServoDraws, split: Split, settings: Settings) -> Param
     rollout, summary = found.posterior.rollout, summary_of(found)
     parameters = _within(rollout.parameters, found.mean)
     names = found.posterior.names[:-1]
-    intervals = {name: (float(a), float(b)) for name, (a, b) in zip(names, summary.interval, strict=False)}
+    searched = rollout.parameters
+    estimates = {
+        name: estimate_of(
+            found.mean[name],
+            searched[name].unit,
+            (float(a), float(b)),
+            bounds=(searched[name].lower, searched[name].upper),
+        )
+        for name, (a, b) in zip(names, summary.interval, strict=False)
+    }
     counted = found.posterior.samples.mean()
     uncertainty = Uncertainty(
-        intervals,
-        {},
-        {},
+        estimates,
         tuple(statements(names, found.flat[:, :-1], split.train)),
         f"{counted:.3g} effective samples per run",
     )

@@ -3,44 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from stribeck.errors import ConfigError
-
-DETERMINED = 0.05
-"""A parameter is called determined if its value is known to this share of its scale: of the value, or of a
-twentieth of its search range where the value is smaller than that."""
-
-
-def loosest(value: float, span: float = 0.0) -> float:
-    """The largest half-width of an interval that still counts as determined, in the parameter's unit.
-
-    :param span: width of the search range, zero where it is not known.
-    """
-    return DETERMINED * max(abs(value), 0.05 * span)
-
-
-def disagreements(
-    spans: Mapping[str, float], values: Sequence[Mapping[str, float]]
-) -> dict[str, tuple[float, float]]:
-    """Lowest and highest value of the parameters that equally good fits do not agree about.
-
-    They disagree if half their spread is wider than an interval that still counts as determined.
-
-    :param spans: width of the search range of each parameter to look at, zero where it is not known.
-    :param values: of each fit by name, the best fit first.
-    """
-    found = {}
-    for name, span in spans.items():
-        given = [fit[name] for fit in values]
-        lowest, highest = min(given), max(given)
-        if 0.5 * (highest - lowest) > loosest(given[0], span):
-            found[name] = (lowest, highest)
-    return found
 
 
 @dataclass(frozen=True)

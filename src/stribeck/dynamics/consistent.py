@@ -31,13 +31,13 @@ from stribeck.dynamics.inertia import (
     nearest_consistent,
 )
 from stribeck.dynamics.least_squares import fit_rows
-from stribeck.dynamics.levenberg_marquardt import NormalEquations, minimise
 from stribeck.dynamics.log_cholesky import LogCholesky
 from stribeck.dynamics.model import INERTIALS
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine, design
-from stribeck.dynamics.uncertainty import covariance, standard_deviations
 from stribeck.errors import StribeckError
+from stribeck.estimates.autoregressive import covariance, standard_deviations
+from stribeck.estimates.levenberg_marquardt import DenseEquations, minimise
 from stribeck.io.identification_config import Neighbourhood, Protocol
 
 Array = npt.NDArray[np.float64]
@@ -303,7 +303,7 @@ def _solve_log_cholesky(
     goal[:size] -= entropic_slope(start).ravel() / rows
     bodies = LogCholesky(start)
 
-    def equations(point: Array) -> NormalEquations:
+    def equations(point: Array) -> DenseEquations:
         inertials, inner = bodies.at(point[:size])
         found = np.concatenate([inertials.ravel(), point[size:]])
         jacobian = linalg.block_diag(inner, np.eye(len(names) - size))
@@ -315,12 +315,12 @@ def _solve_log_cholesky(
         cost = (
             0.5 + 0.5 * found @ curvature @ found - goal @ found - least
         )  # residuals over noise: half of one
-        return NormalEquations(float(cost - 2.0 / rows * point[bodies.logarithms].sum()), slopes, curved)
+        return DenseEquations(float(cost - 2.0 / rows * point[bodies.logarithms].sum()), slopes, curved)
 
     linear = _best_linear(hessian, slope, start)
     lower = np.full(len(names), -np.inf)
     lower[size:] = [0.0 if name.partition("_")[0] in NEVER_NEGATIVE else -np.inf for name in names[size:]]
     first = np.concatenate([np.zeros(size), linear])
     units = np.concatenate([np.ones(size), np.abs(linear) + 0.1 * np.abs(linear).max()])
-    found = minimise(equations, first, lower, np.full(len(names), np.inf), units, iterations=300)
+    found = minimise(equations, first, lower, np.full(len(names), np.inf), units, iterations=300).point
     return bodies.at(found[:size])[0], found[size:]

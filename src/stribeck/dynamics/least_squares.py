@@ -16,8 +16,8 @@ from scipy import linalg
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Friction, Machine, design, structural_base
-from stribeck.dynamics.uncertainty import covariance, standard_deviations
 from stribeck.errors import RecordingError
+from stribeck.estimates.autoregressive import covariance, standard_deviations
 from stribeck.io.identification_config import Protocol
 
 Array = npt.NDArray[np.float64]

@@ -19,9 +19,9 @@ from stribeck.core.bench import Pendulum, gravity_amplitude, gravity_torque
 from stribeck.core.diagram import SPEEDS, DiagramCurve, diagram_curve
 from stribeck.core.friction import friction_budget
 from stribeck.core.log import Batch, Log, batch_of
-from stribeck.core.parameters import disagreements
 from stribeck.core.step import simulate
 from stribeck.errors import ParameterFileError
+from stribeck.estimates.estimate import disagreements
 from stribeck.fit.objective import EQUALLY_GOOD
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.io.recordings import digest_of, fingerprint
@@ -406,11 +406,8 @@ def _with_rivals(one: Assessed, files: Sequence[Assessed]) -> Assessed:
         and other.file.values.keys() == one.file.values.keys()
         and abs(_mean(other) - own) <= EQUALLY_GOOD * own
     ]
-    spans = {
-        parameter.name: 0.0 if parameter.bounds is None else parameter.bounds[1] - parameter.bounds[0]
-        for parameter in one.standing("determined")
-    }
-    contested = disagreements(spans, [one.file.values, *(rival.file.values for rival in rivals)])
+    bounds = {parameter.name: parameter.bounds for parameter in one.standing("determined")}
+    contested = disagreements(bounds, [one.file.values, *(rival.file.values for rival in rivals)])
     known = tuple(
         replace(
             parameter,

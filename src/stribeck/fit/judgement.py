@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
+from stribeck.estimates.quantiles import student_quantile
 from stribeck.fit.assessment import Assessed, Assessment
 
 FloatArray = npt.NDArray[np.float64]
@@ -19,8 +19,6 @@ Basis = Literal["held out", "fitted", "all"]
 
 AS_GOOD = 0.05
 """A law whose mean error is this share above another's at most does as well."""
-
-CONFIDENCE = 0.95
 
 CARRIES_OVER, FAILS = 1.25, 2.0
 """Error on runs held out over error on fitted runs: up to the first a law carries over, from the second on it fails."""
@@ -32,7 +30,7 @@ class Comparison:
 
     :param label: the other law's file.
     :param more: how much larger its mean error is [rad].
-    :param interval: of that at :data:`CONFIDENCE`, by Student's t over runs; none of fewer than three runs.
+    :param interval: of that at 95 %, by Student's t over runs; none of fewer than three runs.
     :param outcome: ``as good`` within :data:`AS_GOOD`, ``worse`` where chance is ruled out, else
         ``undecided``.
     """
@@ -102,7 +100,7 @@ def compare(label: str, errors: FloatArray, best: FloatArray) -> Comparison:
     mean, count = float(np.mean(more)), len(more)
     interval = None
     if count >= 3:
-        half = float(stdtrit(count - 1, 0.5 * (1.0 + CONFIDENCE)) * np.std(more, ddof=1) / np.sqrt(count))
+        half = float(student_quantile(count - 1) * np.std(more, ddof=1) / np.sqrt(count))
         interval = (mean - half, mean + half)
     if mean <= AS_GOOD * float(np.mean(best)):
         return Comparison(label, mean, interval, "as good")

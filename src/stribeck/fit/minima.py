@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.parameters import ParameterSet, disagreements
+from stribeck.core.parameters import ParameterSet
+from stribeck.estimates.estimate import disagreements
 from stribeck.fit.objective import EQUALLY_GOOD, equivalent_error
 from stribeck.fit.search import Incumbent
 from stribeck.fit.uncertainty import Uncertainty
@@ -57,19 +58,22 @@ def equally_good(parameters: ParameterSet, best: FloatArray, incumbent: Incumben
 
 
 def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[Minimum]) -> Uncertainty:
-    """What is known, less what equally good minima disagree about: no interval around one of them holds that."""
-    spans = {parameter.name: parameter.upper - parameter.lower for parameter in parameters.free}
-    found = disagreements(spans, [minimum.values for minimum in minima])
+    """The uncertainty with all parameters doubted about which equally good minima disagree.
+
+    An interval around one minimum does not allow for another one elsewhere.
+    """
+    bounds = {parameter.name: (parameter.lower, parameter.upper) for parameter in parameters.free}
     reasons = {
         name: f"minima that fit as well lie between {lowest:.3g} and {highest:.3g} {parameters[name].unit}"
-        for name, (lowest, highest) in found.items()
-        if name not in uncertainty.not_determined and name not in uncertainty.at_bounds
+        for name, (lowest, highest) in disagreements(bounds, [minimum.values for minimum in minima]).items()
+        if uncertainty.estimates[name].status == "determined"
     }
     if not reasons:
         return uncertainty
+    doubted = {name: uncertainty.estimates[name].doubted(reason) for name, reason in reasons.items()}
     listed = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
     return replace(
         uncertainty,
-        not_determined={**uncertainty.not_determined, **reasons},
+        estimates={**uncertainty.estimates, **doubted},
         statements=(*uncertainty.statements, f"Not determined in spite of a narrow interval: {listed}."),
     )

@@ -15,9 +15,10 @@ from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
+from stribeck.estimates.estimate import CONFIDENCE, Estimate, estimates_to_json, fixed
 from stribeck.fit.minima import Minimum
 from stribeck.fit.objective import SMOOTHING, Split
-from stribeck.fit.uncertainty import CONFIDENCE, Uncertainty
+from stribeck.fit.uncertainty import Uncertainty
 from stribeck.io.parameter_file import ParameterFile, Provenance
 from stribeck.io.recordings import digest_of, fingerprint
 
@@ -103,6 +104,18 @@ class FitResult:
     minima: tuple[Minimum, ...] = ()
     history: tuple[tuple[int, float], ...] = ()
 
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """All parameters, fixed ones included."""
+        unfinished = "how sure it is is not known: the fit was not finished"
+        estimated = self.uncertainty.estimates if self.uncertainty is not None else {}
+        return {
+            p.name: estimated.get(p.name, Estimate(p.value, p.unit, "not determined", reason=unfinished))
+            if p.free
+            else fixed(p.value, p.unit)
+            for p in self.parameters
+        }
+
     def summary(self) -> dict[str, Any]:
         """The object of ``--json``: errors in rad, times in s."""
         uncertainty = self.uncertainty or NO_UNCERTAINTY
@@ -120,9 +133,10 @@ class FitResult:
             "train_mae": self.train.mean,
             "validation_mae": None if self.validation is None else self.validation.mean,
             "parameters": self.parameters.values(),
+            "estimates": estimates_to_json(self.estimates),
             "intervals": {name: list(pair) for name, pair in uncertainty.intervals.items()},
             "confidence": CONFIDENCE,
-            "not_determined": dict(uncertainty.not_determined),
+            "not_determined": uncertainty.not_determined,
             "at_bounds": sorted(uncertainty.at_bounds),
             "statements": list(uncertainty.statements),
         }
@@ -182,13 +196,12 @@ class FitResult:
             correlation=None if uncertainty.correlation is None else vars(uncertainty.correlation),
             minima=tuple(vars(minimum) for minimum in self.minima) or None,
             convergence=_thinned(self.history) or None,
+            estimates=self.estimates,
         )
         return ParameterFile(self.actuator, self.law, self.parameters.values(), provenance)
 
 
-NO_UNCERTAINTY = Uncertainty(
-    {}, {}, {}, ("The fit was not finished: how sure the values are is not known.",), "none"
-)
+NO_UNCERTAINTY = Uncertainty({}, ("The fit was not finished: how sure the values are is not known.",), "none")
 
 
 def versions() -> dict[str, str]:

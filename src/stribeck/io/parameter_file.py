@@ -18,6 +18,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import FrictionLaw, law_named
 from stribeck.errors import ConfigError, ParameterFileError
+from stribeck.estimates.estimate import Estimate, Status, at_bound, estimates_to_json, fixed
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.schema import Positive, Schema, check_keys, convert, read_json
@@ -76,6 +77,7 @@ class Provenance:
     :param correlation: of the estimates; files of the first versions have neither this nor the following two.
     :param minima: the best point and the minima that fit as well.
     :param convergence: evaluations and equivalent error [rad] at the improvements of the search.
+    :param estimates: all parameters with unit, interval and status; files of version 0.1 do not have it.
     """
 
     units: Mapping[str, str]
@@ -98,6 +100,7 @@ class Provenance:
     correlation: Mapping[str, Any] | None = None
     minima: tuple[Mapping[str, Any], ...] | None = None
     convergence: tuple[tuple[float, float], ...] | None = None
+    estimates: Mapping[str, Estimate] | None = None
 
     def __post_init__(self) -> None:
         for key in ("bounds", "intervals"):
@@ -167,10 +170,40 @@ class ParameterFile:
     provenance: Provenance | None = None
 
     @property
+    def estimates(self) -> dict[str, Estimate]:
+        """All values as estimates; of files that do not list them, as their intervals and lists say."""
+        if self.provenance is None:
+            unknown = "the file gives a value and nothing else"
+            return {
+                name: Estimate(v, "", "not determined", reason=unknown) for name, v in self.values.items()
+            }
+        if self.provenance.estimates is not None:
+            return {**self.provenance.estimates}
+        return {name: _estimate(name, value, self.provenance) for name, value in self.values.items()}
+
+    @property
     def temperature(self) -> float | None:
         """Temperature of the servo at which the parameters hold [°C], where the file says."""
         stated = self.provenance.temperature if self.provenance is not None else None
         return float(stated.get("mean", 0.5 * (stated["min"] + stated["max"]))) if stated else None
+
+
+def _estimate(name: str, value: float, told: Provenance) -> Estimate:
+    """An estimate from the lists of a file without a block ``estimates``."""
+    unit, interval = told.units.get(name, ""), told.intervals.get(name)
+    if name in told.fixed:
+        return fixed(value, unit)
+    if name in told.at_bounds:
+        return at_bound(value, unit, "lower" if told.at_bounds[name] == "lower" else "upper")
+    if name in told.not_determined:
+        reason = told.not_determined[name]
+        status: Status = "loosely determined" if reason.startswith("loosely") else "not determined"
+        return Estimate(value, unit, status, interval, told.confidence, reason)
+    if interval is None:
+        return Estimate(
+            value, unit, "not determined", None, told.confidence, "the file has no interval for it"
+        )
+    return Estimate(value, unit, "determined", interval, told.confidence)
 
 
 def cautious_values(content: ParameterFile, quantile: float) -> dict[str, float]:
@@ -248,6 +281,8 @@ def write_parameter_file(path: Path, content: ParameterFile) -> None:
             for key, value in vars(content.provenance).items()
             if value is not None or key not in optional
         }
+        if content.provenance.estimates is not None:
+            block["estimates"] = estimates_to_json(content.provenance.estimates)
         flat[BLOCK] = {"schema": SCHEMA, **block}
     write_atomically(path, json.dumps(flat, indent=1, allow_nan=False) + "\n")
 

@@ -182,9 +182,7 @@ def kind_of(value: Any) -> str:
     return f"a {'list' if isinstance(value, list) else type(value).__name__}"
 
 
-def _check_keys(
-    value: Mapping[str, Any], declared: Declared, place: str, error: type[StribeckError]
-) -> None:
+def _check_keys(value: Mapping[str, Any], declared: Declared, place: str, error: type[StribeckError]) -> None:
     """Refuse versions that are not known, which explains all else, then missing and unknown keys."""
     required, valid, versions = _declared_keys(declared.cls)
     if versions and value.get("schema", versions[0]) not in versions:

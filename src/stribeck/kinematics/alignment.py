@@ -1,26 +1,22 @@
-r"""A first guess of the base's pose and of the markers behind the flange, from the nominal arm.
+"""First guess of the base's pose and of the markers in the flange's frame, from the nominal arm.
 
-Alternates between two least-squares problems with closed solutions: the pose of the base for given markers
-(the orthogonal Procrustes problem of all points), and the markers for a given base (means over the poses).
-
-Source: Kabsch, Acta Crystallographica A32 (1976).
+Alternates between two problems with closed solutions: the pose of the base for given markers (orthogonal Procrustes
+problem, Kabsch 1976), and the markers for a given base (medians over the poses).
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.kinematics.chain import SerialChain, move
 from stribeck.kinematics.robust_fit import PointData
-
-FloatArray = npt.NDArray[np.float64]
 
 ROUNDS = 60
 
 
-def align(chain: SerialChain, data: PointData) -> tuple[FloatArray, FloatArray]:
-    """Pose of the base (4, 4) and markers behind the flange (k, 3) [m]."""
+def align(chain: SerialChain, data: PointData) -> tuple[Array, Array]:
+    """Pose of the base (4, 4) and markers in the flange's frame (k, 3) [m]."""
     motion = move(chain, np.eye(4), chain.magnitudes(data.positions))
     markers = np.zeros(data.points.shape[1:])
     for _ in range(ROUNDS):
@@ -30,8 +26,8 @@ def align(chain: SerialChain, data: PointData) -> tuple[FloatArray, FloatArray]:
     return base, markers
 
 
-def rigid_motion(source: FloatArray, target: FloatArray) -> FloatArray:
-    """The pose (4, 4) that carries points (n, 3) nearest to others, in least squares."""
+def rigid_motion(source: Array, target: Array) -> Array:
+    """The pose (4, 4) that maps points (n, 3) onto others with the least sum of squared distances."""
     centre, aim = source.mean(axis=0), target.mean(axis=0)
     u, _, vt = np.linalg.svd((source - centre).T @ (target - aim))
     handed = np.diag([1.0, 1.0, np.sign(np.linalg.det(vt.T @ u.T))])

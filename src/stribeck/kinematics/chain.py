@@ -1,38 +1,30 @@
 r"""Position kinematics of serial arms as a product of elementary transforms, with exact derivatives.
 
-Frame 0 is the base, frame j = 1…n moves with joint j and has its z axis along that joint's axis. A point
-at :math:`p` behind the flange is seen by the measuring system at
+Frame 0 is the base; frame j = 1…n moves with joint j and has its z axis along that joint's axis. The measuring system
+sees a point :math:`p` of the flange's frame at
 
 .. math:: y = B\,E_0\,P_1 E_1(q_1)\,P_2 E_2(q_2) \cdots P_n E_n(q_n)\,F\,p
 
-with the pose B of the base, the nominal placements :math:`P_j` and flange F, all fixed, and blocks
-:math:`E_j` of six elementary transforms each: a translation along or a rotation about one axis of the
-frame by a *magnitude*. The first transform of block j is the joint itself, the other five are what may
-differ from the nominal geometry. All parameters of :mod:`stribeck.kinematics.model` enter through the
-magnitudes alone. For neighbouring parallel axes the rotation about y is Hayati's parameter, so that the
-blocks need no special cases.
+with the constant pose B of the base, nominal placements :math:`P_j` and flange F, and blocks :math:`E_j` of six
+elementary transforms: a translation along or a rotation about one axis of the frame by a *magnitude*. The first
+transform of block j is the motion of the joint, the other five are deviations from the nominal geometry. The parameters
+of :mod:`stribeck.kinematics.model` act on the magnitudes only. Between parallel axes the rotation about y is Hayati's
+parameter, so parallel axes need no special case. Lengths are in m, angles in rad.
 
-Lengths are in m, angles in rad.
-
-Sources: Denavit and Hartenberg, J. Appl. Mech. 22 (1955); Hayati and Mirmirani, "Improving the absolute
-positioning accuracy of robot manipulators", J. Robotic Systems 2 (1985); Corke, "A simple and systematic
-approach to assigning Denavit-Hartenberg parameters", IEEE Trans. Robotics 23 (2007), for chains of
-elementary transforms.
+Sources: Denavit and Hartenberg 1955; Hayati and Mirmirani 1985; Corke 2007 (chains of elementary transforms).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Indices
 from stribeck.errors import ConfigError
-
-FloatArray = npt.NDArray[np.float64]
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 """Elementary transforms: translations along the axes of a frame, rotations about them."""
@@ -48,23 +40,22 @@ PRISMATIC_ORDER = (2, 0, 1, 3, 4, 5)
 
 @dataclass(frozen=True, eq=False)
 class SerialChain:
-    """A serial chain with revolute and prismatic joints as its drawings say.
+    """The nominal geometry of a serial chain of revolute and prismatic joints.
 
     :param names: names of the joints.
     :param placements: pose of each joint's frame in the frame before it at joint position 0 (n, 4, 4); its z
         axis is the axis of the joint.
     :param flange: pose of the flange in the frame of the last joint (4, 4).
     :param prismatic: whether a joint is prismatic (n,).
-    :raises ConfigError: for arrays that do not belong together, or matrices that are no poses.
+    :raises ConfigError: for arrays of different lengths, or matrices that are not poses.
     """
 
     names: tuple[str, ...]
-    placements: FloatArray
-    flange: FloatArray
+    placements: Array
+    flange: Array
     prismatic: tuple[bool, ...]
 
     def __post_init__(self) -> None:
-        """Check the shapes and that all matrices are poses."""
         n = len(self.names)
         if n == 0 or self.placements.shape != (n, 4, 4) or self.flange.shape != (4, 4):
             raise ConfigError(
@@ -72,12 +63,10 @@ class SerialChain:
                 f"found {self.placements.shape} and {self.flange.shape}"
             )
         if len(self.prismatic) != n or len(set(self.names)) != n:
-            raise ConfigError(
-                f"a chain needs a kind and a name of its own for each joint, found {self.names}"
-            )
+            raise ConfigError(f"a chain needs a kind and a unique name for each joint, found {self.names}")
         for pose in (*self.placements, self.flange):
-            turned = pose[:3, :3] @ pose[:3, :3].T
-            if not np.allclose(turned, np.eye(3), atol=1e-9) or not np.isfinite(pose).all():
+            gram = pose[:3, :3] @ pose[:3, :3].T
+            if not np.allclose(gram, np.eye(3), atol=1e-9) or not np.isfinite(pose).all():
                 raise ConfigError("a placement of the chain is not a rotation and a translation")
 
     @cached_property
@@ -87,13 +76,13 @@ class SerialChain:
         return (BASE_ORDER, *joints)
 
     @cached_property
-    def kinds(self) -> npt.NDArray[np.int64]:
+    def kinds(self) -> Indices:
         """Kind of each elementary transform as an index of :data:`AXES` (6n + 6,)."""
         return np.array([kind for order in self.orders for kind in order])
 
     @property
     def reach(self) -> float:
-        """Sum of the distances between neighbouring frames [m]: no point of the flange is farther away."""
+        """Sum of the distances between neighbouring frames [m], an upper bound of the flange's distance."""
         lengths = np.linalg.norm(self.placements[:, :3, 3], axis=1).sum()
         return float(lengths + np.linalg.norm(self.flange[:3, 3]))
 
@@ -105,19 +94,19 @@ class SerialChain:
         """Index of the elementary transform that joint 0…n−1 moves."""
         return BLOCK * (joint + 1)
 
-    def magnitudes(self, positions: FloatArray) -> FloatArray:
+    def magnitudes(self, positions: Array) -> Array:
         """Magnitudes of the elementary transforms of the nominal chain (poses, 6n + 6).
 
         :param positions: joint positions (poses, n) [rad, m].
         """
-        found = np.zeros((len(positions), len(self.kinds)))
-        found[:, BLOCK::BLOCK] = positions
-        return found
+        magnitudes = np.zeros((len(positions), len(self.kinds)))
+        magnitudes[:, BLOCK::BLOCK] = positions
+        return magnitudes
 
 
 @dataclass(frozen=True, eq=False)
 class ChainMotion:
-    """Where a chain is in several poses, as the measuring system sees it.
+    """Frames of a chain in several poses, in the frame of the measuring system.
 
     :param rotation: of the flange (poses, 3, 3).
     :param position: of the flange (poses, 3) [m].
@@ -125,19 +114,18 @@ class ChainMotion:
     :param origins: a point on each of these axes (poses, 6n + 6, 3) [m].
     """
 
-    rotation: FloatArray
-    position: FloatArray
-    axes: FloatArray
-    origins: FloatArray
+    rotation: Array
+    position: Array
+    axes: Array
+    origins: Array
 
-    def points(self, behind_flange: FloatArray) -> FloatArray:
+    def points(self, behind_flange: Array) -> Array:
         """Points (k, 3) of the flange's frame as the measuring system sees them (poses, k, 3) [m]."""
-        turned: FloatArray = behind_flange @ self.rotation.transpose(0, 2, 1)
-        return turned + self.position[:, None]
+        return np.asarray(behind_flange @ self.rotation.transpose(0, 2, 1) + self.position[:, None])
 
 
-def move(chain: SerialChain, base: FloatArray, magnitudes: FloatArray) -> ChainMotion:
-    """Multiply all elementary transforms out, for all poses at once.
+def move(chain: SerialChain, base: Array, magnitudes: Array) -> ChainMotion:
+    """Multiply all elementary transforms, for all poses at once.
 
     :param base: pose of the nominal base in the frame of the measuring system (4, 4).
     :param magnitudes: of the elementary transforms (poses, 6n + 6) [m, rad].
@@ -159,12 +147,12 @@ def move(chain: SerialChain, base: FloatArray, magnitudes: FloatArray) -> ChainM
     return ChainMotion(rotation, position, axes, origins)
 
 
-def _placed(rotation: FloatArray, position: FloatArray, pose: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A fixed pose behind moving frames."""
+def _placed(rotation: Array, position: Array, pose: Array) -> tuple[Array, Array]:
+    """Moving frames times a constant pose."""
     return rotation @ pose[:3, :3], position + rotation @ pose[:3, 3]
 
 
-def _turn(rotation: FloatArray, axis: int, angle: FloatArray) -> None:
+def _turn(rotation: Array, axis: int, angle: Array) -> None:
     """Rotate frames (poses, 3, 3) about one of their own axes, in place."""
     i, j = (axis + 1) % 3, (axis + 2) % 3
     c, s = np.cos(angle)[:, None], np.sin(angle)[:, None]
@@ -173,7 +161,7 @@ def _turn(rotation: FloatArray, axis: int, angle: FloatArray) -> None:
     rotation[:, :, j] = second * c - first * s
 
 
-def point_derivatives(chain: SerialChain, motion: ChainMotion, points: FloatArray) -> FloatArray:
+def point_derivatives(chain: SerialChain, motion: ChainMotion, points: Array) -> Array:
     r"""Derivative of points with respect to the magnitudes (poses, k, 3, 6n + 6).
 
     :math:`\partial y/\partial m_e = a_e` for a translation along the axis :math:`a_e` and
@@ -182,12 +170,11 @@ def point_derivatives(chain: SerialChain, motion: ChainMotion, points: FloatArra
     :param points: as the measuring system sees them (poses, k, 3) [m].
     """
     axes = motion.axes[:, None]
-    turned = np.cross(axes, points[:, :, None] - motion.origins[:, None])
-    found = np.where((chain.kinds >= 3)[:, None], turned, axes)
-    return found.transpose(0, 1, 3, 2)
+    rotations = np.cross(axes, points[:, :, None] - motion.origins[:, None])
+    return np.where((chain.kinds >= 3)[:, None], rotations, axes).transpose(0, 1, 3, 2)
 
 
-def elementary(axis: str, magnitude: float) -> FloatArray:
+def elementary(axis: str, magnitude: float) -> Array:
     """One elementary transform of :data:`AXES` as a matrix (4, 4)."""
     pose = np.eye(4)
     kind = AXES.index(axis)
@@ -198,12 +185,9 @@ def elementary(axis: str, magnitude: float) -> FloatArray:
     return pose
 
 
-def product(*poses: FloatArray) -> FloatArray:
+def product(*poses: Array) -> Array:
     """The product of matrices (4, 4)."""
-    found = np.eye(4)
-    for pose in poses:
-        found = found @ pose
-    return found
+    return reduce(np.matmul, poses, np.eye(4))
 
 
 def dh_chain(

@@ -1,4 +1,4 @@
-"""What measured poses cannot be: in other units, of points that are one, or of an arm that was moved."""
+"""Plausibility of measured poses: units, markers, and an arm that was moved."""
 
 from __future__ import annotations
 
@@ -6,117 +6,110 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.errors import RecordingError
 from stribeck.kinematics.chain import SerialChain
 
-FloatArray = npt.NDArray[np.float64]
-
 LARGEST_TURN = 4.0 * np.pi
-"""No joint of an arm is read beyond two turns [rad]."""
+"""Joint positions beyond two turns [rad] are degrees."""
 
 MOVED = 1e-3
-"""A base reflector that moves by more [m] says that the arm or the measuring system was moved."""
+"""A base reflector that moves by more than this [m] means that the arm or the measuring system was moved."""
 
 SAME_POINT = 1e-3
 """Markers nearer to each other than this [m] are one marker."""
 
 RIGID = 2e-3
-"""Typical change of the distance between two markers [m] from which on the rows do not belong together."""
+"""Median change of the distance between two markers [m] above which rows do not belong together."""
 
 COLLINEAR = 0.01
-"""Sine of the angle in a triangle of markers below which they are on one line."""
+"""Ratio of the second to the first singular value of the markers below which they lie on a line."""
 
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-2, 20.0
-"""Range of the points' spread, as a share of the reach of the nominal arm."""
+"""Valid range of the spread of the points, as a share of the reach of the nominal arm."""
 
 
-def check_angles(table: FloatArray, units: Sequence[str], what: str) -> None:
-    """Refuse degrees that are called rad, and the other way round.
+def check_angles(table: Array, units: Sequence[str], place: str) -> None:
+    """Refuse degrees that are declared as rad, and vice versa.
 
     :param table: joint positions as in the file (poses, n).
     :param units: of its columns.
     :raises RecordingError: if the numbers cannot be in these units.
     """
-    in_rad = [j for j, unit in enumerate(units) if unit == "rad"]
-    in_deg = [j for j, unit in enumerate(units) if unit == "deg"]
-    if in_rad and np.abs(table[:, in_rad]).max() > LARGEST_TURN:
-        largest = np.abs(table[:, in_rad]).max()
+    largest = {
+        unit: float(np.abs(table[:, [j for j, other in enumerate(units) if other == unit]]).max())
+        for unit in set(units)
+    }
+    if largest.get("rad", 0.0) > LARGEST_TURN:
         raise RecordingError(
-            f"{what}: joint positions up to {largest:.4g} cannot be rad; say unit: deg in the YAML, or convert the file"
+            f"{place}: joint positions up to {largest['rad']:.4g} cannot be rad; write unit: deg in the YAML, or "
+            "convert the file"
         )
-    if in_deg and np.abs(table[:, in_deg]).max() <= 2.0 * np.pi:
-        largest = np.abs(table[:, in_deg]).max()
+    if largest.get("deg", np.inf) <= 2.0 * np.pi:
         raise RecordingError(
-            f"{what}: no joint position is beyond ±{largest:.3g}: these look like rad, not deg; say unit: rad in the "
-            "YAML, or move the joints farther"
+            f"{place}: no joint position is beyond ±{largest['deg']:.3g}: these look like rad, not deg; write "
+            "unit: rad in the YAML, or move the joints farther"
         )
 
 
-def check_lengths(points: FloatArray, chain: SerialChain, markers: Sequence[str], config: str) -> None:
-    """Refuse mm that are called m, and the other way round.
+def check_lengths(points: Array, chain: SerialChain, markers: Sequence[str]) -> None:
+    """Refuse mm that are declared as m, and vice versa.
 
     :param points: (poses, k, 3) [m].
-    :raises RecordingError: if the points lie much farther apart than the arm reaches, or hardly move.
+    :raises RecordingError: if the points spread over much more than the arm's reach, or hardly move.
     """
     spread = np.linalg.norm(np.ptp(points, axis=0), axis=1)
     for marker, size in zip(markers, spread, strict=True):
         share = float(size) / max(chain.reach, 1e-9)
-        if SMALLEST_SPREAD <= share <= LARGEST_SPREAD:
-            continue
-        problem = "more than it can" if share > LARGEST_SPREAD else "next to nothing"
-        raise RecordingError(
-            f"marker {marker} moves by {size:.3g} m, {problem} on an arm of {chain.reach:.3g} m: check the units of the "
-            f"points and of the nominal geometry in {config} (mm or m)"
-        )
+        if not SMALLEST_SPREAD <= share <= LARGEST_SPREAD:
+            problem = "more than it can" if share > LARGEST_SPREAD else "next to nothing"
+            raise RecordingError(
+                f"marker {marker} moves by {size:.3g} m, {problem} on an arm of {chain.reach:.3g} m: check the units "
+                "(mm or m) in the robot's YAML, calibration: data and nominal"
+            )
 
 
-def check_markers(points: FloatArray, markers: Sequence[str], what: str) -> None:
-    """Refuse markers that are one, that lie on a line, or whose distances change from pose to pose.
+def check_markers(points: Array, markers: Sequence[str], place: str) -> None:
+    """Refuse markers that coincide, lie on a line, or whose distances change from pose to pose.
 
     :param points: (poses, k, 3) [m].
-    :raises RecordingError: as said.
+    :raises RecordingError: naming the markers.
     """
     for (i, first), (j, second) in itertools.combinations(enumerate(markers), 2):
         distances = np.linalg.norm(points[:, i] - points[:, j], axis=1)
         middle = float(np.median(distances))
         if middle < SAME_POINT:
             raise RecordingError(
-                f"{what}: markers {first} and {second} are the same point; give each file once, and name the markers right"
+                f"{place}: markers {first} and {second} are the same point; give each marker a file of its own"
             )
         change = float(np.median(np.abs(distances - middle)))
         if change > RIGID:
             raise RecordingError(
-                f"{what}: the distance between {first} and {second} changes by {1e3 * change:.1f} mm from pose to pose: "
-                "are rows missing in one file, or the markers loose?"
+                f"{place}: the distance between {first} and {second} changes by {1e3 * change:.1f} mm from pose to "
+                "pose: are rows missing in one file, or the markers loose?"
             )
-    if len(markers) >= 3 and _collinear(points):
-        raise RecordingError(
-            f"{what}: the markers {', '.join(markers)} lie on one line, which says nothing about turns around it; put "
-            "one of them beside it, or use two"
-        )
+    if len(markers) >= 3:
+        sizes = np.linalg.svd(points - points.mean(axis=1, keepdims=True), compute_uv=False)
+        if np.median(sizes[:, 1] / sizes[:, 0]) < COLLINEAR:
+            raise RecordingError(
+                f"{place}: the markers {', '.join(markers)} lie on one line, so rotations about it cannot be seen; "
+                "move one of them aside, or use two"
+            )
 
 
-def _collinear(points: FloatArray) -> bool:
-    """Whether all markers lie on one line, in the typical pose."""
-    centred = points - points.mean(axis=1, keepdims=True)
-    sizes = np.linalg.svd(centred, compute_uv=False)
-    return bool(np.median(sizes[:, 1] / sizes[:, 0]) < COLLINEAR)
-
-
-def check_base(points: FloatArray, what: str, centre: FloatArray) -> None:
+def check_base(points: Array, place: str, centre: Array) -> None:
     """Refuse a fixed point that moved.
 
     :param points: (rows, 3) [m].
-    :param centre: where it is (3,) [m].
+    :param centre: its position (3,) [m].
     :raises RecordingError: with the first row that is too far away.
     """
     away = np.linalg.norm(points - centre, axis=1)
     moved = np.flatnonzero(away > MOVED)
     if len(moved):
         raise RecordingError(
-            f"{what}: in row {moved[0]} the fixed point is {1e3 * away[moved[0]]:.2f} mm from where it is otherwise "
+            f"{place}: in row {moved[0]} the fixed point is {1e3 * away[moved[0]]:.2f} mm away from its median "
             f"({len(moved)} rows): the arm or the measuring system was moved; leave these rows out of all files, or "
             "calibrate before and after separately"
         )

@@ -1,8 +1,8 @@
-r"""Which columns of a matrix depend on the ones before them, and how.
+"""Which columns of a matrix depend linearly on earlier ones, and how.
 
-Gram-Schmidt in the given order, twice for accuracy: a column of which less than a share
-:data:`RANKLESS` is left after projection onto the kept ones is dependent. Other than QR with pivoting
-this keeps the columns that stand first, so that their order says which parameters are preferred.
+Gram-Schmidt in the given order, twice for accuracy: a column is dependent if less than a share :data:`RANKLESS` of it
+remains after projection onto the kept ones. Unlike QR with pivoting this prefers earlier columns, so that the order of
+the columns says which parameters are preferred.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 RANKLESS = 1e-7
 """Share of a column's length below which its independent part is rounding."""
 
 
-def independent_columns(matrix: FloatArray, rankless: float = RANKLESS) -> list[int]:
-    """Indices of the columns that do not depend on kept ones before them.
+def independent_columns(matrix: Array, rankless: float = RANKLESS) -> list[int]:
+    """Indices of the columns that do not depend on earlier ones.
 
     :param matrix: (rows, columns); columns may differ in scale.
     """
@@ -29,23 +28,20 @@ def independent_columns(matrix: FloatArray, rankless: float = RANKLESS) -> list[
     for c, length in enumerate(lengths):
         if length <= rankless * lengths.max() * 1e-3 or len(kept) == basis.shape[1]:
             continue
-        found = basis[:, : len(kept)]
-        left = matrix[:, c] / length
-        left = left - found @ (found.T @ left)
-        left = left - found @ (found.T @ left)
-        size = np.linalg.norm(left)
+        earlier, rest = basis[:, : len(kept)], matrix[:, c] / length
+        for _ in range(2):
+            rest = rest - earlier @ (earlier.T @ rest)
+        size = np.linalg.norm(rest)
         if size > rankless:
-            basis[:, len(kept)] = left / size
+            basis[:, len(kept)] = rest / size
             kept.append(c)
     return kept
 
 
-def dependence(
-    matrix: FloatArray, kept: Sequence[int], column: int, negligible: float = 1e-6
-) -> dict[int, float]:
+def dependence(matrix: Array, kept: Sequence[int], column: int, negligible: float = 1e-6) -> dict[int, float]:
     """A dependent column as a combination of kept ones: coefficient by index.
 
-    :param negligible: coefficients whose contribution is below this share of the column's length are left out.
+    :param negligible: coefficients that contribute less than this share of the column's length are left out.
     """
     scale = np.linalg.norm(matrix[:, list(kept)], axis=0)
     length = np.linalg.norm(matrix[:, column])

@@ -1,34 +1,33 @@
-r"""The parameters of a calibration: where they act in the chain, and how that depends on the pose.
+r"""The parameters of a calibration: on which transforms of the chain they act, and how that depends on the pose.
 
 The magnitude of elementary transform e is linear in the parameters :math:`\theta`,
 
 .. math:: m_e(q) = m_e^\mathrm{nominal}(q) + \sum_{i \in e} \theta_i \phi_i(q)
 
-with features :math:`\phi`: 1 for constants (base, joint offsets, geometry), :math:`q_j` for the scale of a
-joint sensor (``gain``), :math:`\sin kq_j` and :math:`\cos kq_j` for the eccentricity of a gear or encoder,
-and moments of gravity for what gives way under load (:mod:`stribeck.kinematics.deflection`): joints about their
-axis (``compliance``), bearings and links across it (``bending``).
+with features :math:`\phi`: 1 for constants (base, joint offsets, geometry), :math:`q_j` for the scale of a joint sensor
+(``gain``), :math:`\sin kq_j` and :math:`\cos kq_j` for the eccentricity of a gear or encoder, and moments of gravity
+for deflection under load (:mod:`stribeck.kinematics.deflection`): of joints about their axis (``compliance``), of
+bearings and links across it (``bending``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.kinematics.chain import AXES, ChainMotion, SerialChain, move, point_derivatives
 from stribeck.kinematics.deflection import MomentColumn, moment_columns, moments
-
-FloatArray = npt.NDArray[np.float64]
 
 GEOMETRY = ("base", "offset", "geometry")
 """Groups of constant parameters."""
 
-EXTRA = ("gain", "compliance", "eccentricity", "bending")
-"""Groups of parameters beyond the geometry; they stay only where cross-validation wants them."""
+ExtraGroup = Literal["gain", "compliance", "eccentricity", "bending"]
+EXTRA: tuple[ExtraGroup, ...] = get_args(ExtraGroup)
+"""Groups of parameters beyond the geometry; cross-validation decides which are kept."""
 
 HARMONICS = (1, 2)
 DOWN = (0.0, 0.0, -1.0)
@@ -36,7 +35,7 @@ DOWN = (0.0, 0.0, -1.0)
 
 @dataclass(frozen=True)
 class Feature:
-    """What a parameter is multiplied with.
+    """The factor of a parameter as a function of the pose.
 
     :param kind: ``constant``: 1; ``position`` of a joint; ``sin`` or ``cos`` of a multiple of it; ``moment`` of
         gravity.
@@ -59,7 +58,6 @@ class Term:
     :param unit: m, rad or 1.
     :param group: one of :data:`GEOMETRY` or :data:`EXTRA`.
     :param element: elementary transform that it changes.
-    :param feature: what it is multiplied with.
     """
 
     name: str
@@ -71,19 +69,19 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class KinematicModel:
-    """A chain with parameters, and points that are measured.
+    """A chain with parameters, and markers that are measured.
 
-    The parameter vector holds the terms, then x, y, z of each marker behind the flange [m].
+    The parameter vector holds the terms, then x, y, z of each marker in the frame of the flange [m].
 
     :param chain: the nominal chain.
-    :param base: pose of the nominal base for the measuring system (4, 4), close enough for small corrections.
-    :param terms: what may differ from nominal.
+    :param base: pose of the nominal base in the frame of the measuring system (4, 4), up to small corrections.
+    :param terms: possible deviations from nominal.
     :param markers: names of the measured points.
-    :param gravity: its direction in the frame of the base; its length does not matter.
+    :param gravity: its direction in the frame of the base; its length is irrelevant.
     """
 
     chain: SerialChain
-    base: FloatArray
+    base: Array
     terms: tuple[Term, ...]
     markers: tuple[str, ...]
     gravity: tuple[float, float, float] = DOWN
@@ -105,45 +103,41 @@ class KinematicModel:
         return (*(term.group for term in self.terms), *("marker",) * (3 * len(self.markers)))
 
     def keep(self, groups: Sequence[str]) -> KinematicModel:
-        """The model with the terms of these groups alone."""
+        """The model with the terms of these groups only."""
         return replace(self, terms=tuple(term for term in self.terms if term.group in groups))
 
-    def features(self, positions: FloatArray) -> FloatArray:
+    def features(self, positions: Array) -> Array:
         """Factors of all terms (poses, terms) at joint positions (poses, n) [rad, m]."""
         pulls = (
             moments(self.chain, self.gravity, positions)
             if any(term.feature.kind == "moment" for term in self.terms)
             else []
         )
-        found = np.empty((len(positions), len(self.terms)))
-        for t, term in enumerate(self.terms):
-            found[:, t] = _values(term.feature, positions, pulls)
-        return found
+        columns = [_values(term.feature, positions, pulls) for term in self.terms]
+        return np.stack(columns, axis=1) if columns else np.empty((len(positions), 0))
 
-    def motion(
-        self, positions: FloatArray, values: FloatArray, features: FloatArray | None = None
-    ) -> ChainMotion:
-        """The chain with these parameter values in these poses."""
+    def motion(self, positions: Array, values: Array, features: Array | None = None) -> ChainMotion:
+        """Frames of the chain with these parameter values in these poses."""
         features = self.features(positions) if features is None else features
         magnitudes = self.chain.magnitudes(positions)
         elements = [term.element for term in self.terms]
         np.add.at(magnitudes.T, elements, (features * values[: len(self.terms)]).T)
         return move(self.chain, self.base, magnitudes)
 
-    def behind_flange(self, values: FloatArray) -> FloatArray:
+    def behind_flange(self, values: Array) -> Array:
         """The markers in the frame of the flange (k, 3) [m]."""
         return values[len(self.terms) :].reshape(-1, 3)
 
-    def predict(self, positions: FloatArray, values: FloatArray) -> FloatArray:
-        """Where the measuring system sees the markers (poses, k, 3) [m]."""
+    def predict(self, positions: Array, values: Array) -> Array:
+        """Positions of the markers in the measuring system (poses, k, 3) [m]."""
         return self.motion(positions, values).points(self.behind_flange(values))
 
     def linearise(
-        self, positions: FloatArray, values: FloatArray, features: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+        self, positions: Array, values: Array, features: Array | None = None
+    ) -> tuple[Array, Array]:
         """Markers (poses, k, 3) [m] and their exact derivative (poses, 3k, parameters).
 
-        :param features: of the terms at these positions, if they are known already.
+        :param features: of the terms at these positions, if they were computed before.
         """
         features = self.features(positions) if features is None else features
         motion = self.motion(positions, values, features)
@@ -160,28 +154,19 @@ class KinematicModel:
 
 
 def candidate_terms(chain: SerialChain, gravity: Sequence[float] = DOWN) -> tuple[Term, ...]:
-    """All parameters that a calibration of the chain may have, many of them dependent on others.
-
-    :param gravity: direction of gravity in the frame of the base; its length does not matter.
-    """
+    """All parameters that a calibration of the chain may have, many of them dependent on others."""
     base = [_constant(f"base.{axis}", "base", chain.element(0, axis), axis) for axis in AXES]
     deflections = [_deflection(chain, column) for column in moment_columns(chain, gravity)]
-    return (
-        *base,
-        *_geometry(chain),
-        *_gains(chain),
-        *_eccentricities(chain),
-        *deflections,
-    )
+    return (*base, *_geometry(chain), *_gains(chain), *_eccentricities(chain), *deflections)
 
 
 def _geometry(chain: SerialChain) -> list[Term]:
-    """Joint offsets, and behind each joint but the last one the other five transforms."""
+    """Joint offsets, and after each joint but the last one the other five transforms."""
     offsets, rest = [], []
     for j, name in enumerate(chain.names):
-        own = "z" if chain.prismatic[j] else "rz"
-        offsets.append(_constant(f"{name}.offset", "offset", chain.joint_element(j), own))
-        others = [axis for axis in AXES if axis != own] if j < len(chain.names) - 1 else []
+        moving = "z" if chain.prismatic[j] else "rz"
+        offsets.append(_constant(f"{name}.offset", "offset", chain.joint_element(j), moving))
+        others = [axis for axis in AXES if axis != moving] if j < len(chain.names) - 1 else []
         rest += [_constant(f"{name}.{axis}", "geometry", chain.element(j + 1, axis), axis) for axis in others]
     return [*offsets, *rest]
 
@@ -191,7 +176,6 @@ def _constant(name: str, group: str, element: int, axis: str) -> Term:
 
 
 def _gains(chain: SerialChain) -> list[Term]:
-    """The scale error of each joint's sensor."""
     return [
         Term(f"{name}.gain", "1", "gain", chain.joint_element(j), Feature("position", j))
         for j, name in enumerate(chain.names)
@@ -199,7 +183,6 @@ def _gains(chain: SerialChain) -> list[Term]:
 
 
 def _eccentricities(chain: SerialChain) -> list[Term]:
-    """Harmonics of each revolute joint's own angle."""
     waves: tuple[Literal["sin", "cos"], ...] = ("sin", "cos")
     return [
         Term(f"{name}.{wave}{k}", "rad", "eccentricity", chain.joint_element(j), Feature(wave, j, order=k))
@@ -213,10 +196,10 @@ def _eccentricities(chain: SerialChain) -> list[Term]:
 def _deflection(chain: SerialChain, column: MomentColumn) -> Term:
     """A rotation of a joint's frame in proportion to a moment of gravity."""
     along = column.axis == "rz" and not chain.prismatic[column.joint]
-    what = "compliance" if along else f"bending_{column.axis}"
+    kind = "compliance" if along else f"bending_{column.axis}"
     cause = f"{chain.names[column.link]}.{column.moment}"
     return Term(
-        f"{chain.names[column.joint]}.{what}({cause})",
+        f"{chain.names[column.joint]}.{kind}({cause})",
         "rad",
         "compliance" if along else "bending",
         chain.element(column.joint + 1, column.axis),
@@ -224,15 +207,14 @@ def _deflection(chain: SerialChain, column: MomentColumn) -> Term:
     )
 
 
-def _values(feature: Feature, positions: FloatArray, pulls: Sequence[Sequence[FloatArray]]) -> FloatArray:
+def _values(feature: Feature, positions: Array, pulls: Sequence[Sequence[Array]]) -> Array:
     """A feature in all poses (poses,)."""
-    own = positions[:, feature.joint]
+    position = positions[:, feature.joint]
     if feature.kind == "constant":
         return np.ones(len(positions))
     if feature.kind == "position":
-        return own
+        return position
     if feature.kind == "moment":
         joint, axis, cause = feature.column
         return pulls[joint][axis][:, cause]
-    found: FloatArray = (np.sin if feature.kind == "sin" else np.cos)(feature.order * own)
-    return found
+    return np.asarray((np.sin if feature.kind == "sin" else np.cos)(feature.order * position))

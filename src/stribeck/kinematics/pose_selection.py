@@ -1,41 +1,36 @@
 r"""Which poses to measure: D-optimal choice among candidates.
 
-The information of a pose about the parameters is :math:`J_i^T J_i`, with the Jacobian of its points scaled by
-the prior deviations of the parameters. Chosen is the set S that maximises
+With the Jacobians :math:`J_i` of the points of pose i, scaled by the prior standard deviations of the parameters, the
+choice is the set S that maximises
 
-.. math:: \log\det\left(\Lambda + \sum_{i \in S} J_i^T J_i / s^2\right)
+.. math:: \log\det\left(1 + \sum_{i \in S} J_i^T J_i / s^2\right)
 
-first greedily, then by exchanging chosen poses for better ones (Fedorov) until no exchange helps. What a pose
-adds or takes is a determinant as small as a pose has coordinates:
-:math:`\log\det(A + J^TJ) - \log\det A = \log\det(1 + J A^{-1} J^T)`.
-
-Sources: Fedorov, "Theory of Optimal Experiments" (1972); Daney, Papegay and Madeline, "Choosing measurement
-poses for robot calibration with the local convergence method and Tabu search", Int. J. Robotics Research 24
-(2005).
+first greedily, then by exchanging chosen poses for better ones (Fedorov 1972) until no exchange helps. The change by
+one pose is a determinant whose size is the number of coordinates of a pose:
+:math:`\log\det(A + J^TJ) - \log\det A = \log\det(1 + J A^{-1} J^T)`. See also Daney, Papegay and Madeline 2005.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 from stribeck.kinematics.identifiability import find_dependent
-from stribeck.kinematics.model import KinematicModel
-
-FloatArray = npt.NDArray[np.float64]
+from stribeck.kinematics.model import EXTRA, KinematicModel
 
 NOISE = 3e-4
-"""Deviation of a measured coordinate [m]: what an arm of this kind leaves unexplained."""
+"""Standard deviation s of a measured coordinate [m], typical of the residuals of a calibrated industrial arm."""
 
 PRIOR_LENGTH, PRIOR_ANGLE = 5e-3, 1e-2
-"""Prior deviations of geometry [m, rad]; they decide nothing but the first few poses."""
+"""Prior standard deviations of the geometry [m, rad]; they influence the first few poses only."""
 
 PRIOR_EXTRA = 1e-3
-"""Prior deviation of what goes beyond the geometry [rad, 1]."""
+"""Prior standard deviation of the groups beyond the geometry [rad, 1]."""
 
 EXCHANGE_ROUNDS = 10
 SMALLEST_GAIN = 1e-6
@@ -45,10 +40,10 @@ SMALLEST_GAIN = 1e-6
 class PoseChoice:
     """Chosen poses.
 
-    :param chosen: indices of candidates, those chosen first in front.
+    :param chosen: indices of candidates, in the order in which they were chosen.
     :param log_determinant: of the information with them.
     :param random_log_determinant: of as many random candidates.
-    :param exchanges: how many of the greedy choice were exchanged.
+    :param exchanges: number of exchanges after the greedy choice.
     """
 
     chosen: tuple[int, ...]
@@ -57,97 +52,81 @@ class PoseChoice:
     exchanges: int
 
 
-def prior_deviations(model: KinematicModel, deviations: Mapping[str, float] | None = None) -> FloatArray:
-    """Prior deviation of each parameter [m, rad, 1]; those of groups in ``deviations`` from there."""
-    by_group = deviations or {}
-    return np.array(
+def information_rows(model: KinematicModel, values: Array, positions: Array) -> Array:
+    """Scaled Jacobians of poses (poses, m, independent parameters)."""
+    free, _ = find_dependent(model, values, positions)
+    priors = np.array(
         [
-            by_group.get(group, PRIOR_EXTRA)
-            if group not in ("base", "marker", "offset", "geometry")
-            else (PRIOR_LENGTH if unit == "m" else PRIOR_ANGLE)
+            PRIOR_EXTRA if group in EXTRA else PRIOR_LENGTH if unit == "m" else PRIOR_ANGLE
             for group, unit in zip(model.groups, model.units, strict=True)
         ]
     )
+    return np.asarray((model.linearise(positions, values)[1] * priors / NOISE)[:, :, free])
 
 
-def information_rows(model: KinematicModel, values: FloatArray, positions: FloatArray) -> FloatArray:
-    """Scaled Jacobians of poses (poses, m, independent parameters)."""
-    free, _ = find_dependent(model, values, positions)
-    jacobian = model.linearise(positions, values)[1]
-    scaled: FloatArray = (jacobian * prior_deviations(model) / NOISE)[:, :, free]
-    return scaled
-
-
-def choose_poses(rows: FloatArray, number: int, measured: Sequence[int] = (), seed: int = 0) -> PoseChoice:
+def choose_poses(rows: Array, number: int, measured: Sequence[int] = (), seed: int = 0) -> PoseChoice:
     """Choose the next poses to measure.
 
     :param rows: scaled Jacobians of all poses (poses, m, parameters).
     :param number: how many to choose.
-    :param measured: indices of poses that are measured already; they count and are not chosen.
-    :param seed: of the random choice to compare with.
-    :raises ConfigError: if there are not so many candidates.
+    :param measured: indices of poses that were measured before; their information counts.
+    :param seed: of the random choice for comparison.
+    :raises ConfigError: if there are fewer candidates.
     """
     candidates = np.setdiff1d(np.arange(len(rows)), measured)
     if not 0 < number <= len(candidates):
         raise ConfigError(f"cannot choose {number} of {len(candidates)} candidate poses")
-    known = np.eye(rows.shape[-1]) + information(rows, measured)
-    chosen = _greedy(rows, known, candidates, number)
-    exchanges = _exchange(rows, known, candidates, chosen)
+    before = np.eye(rows.shape[-1]) + information(rows, measured)
+    chosen = _greedy(rows, before, candidates, number)
+    exchanges = _exchange(rows, before, candidates, chosen)
     random = np.random.default_rng(seed).choice(candidates, number, replace=False)
     return PoseChoice(
         tuple(chosen),
-        _log_determinant(known + information(rows, chosen)),
-        _log_determinant(known + information(rows, random)),
+        float(np.linalg.slogdet(before + information(rows, chosen))[1]),
+        float(np.linalg.slogdet(before + information(rows, random))[1]),
         exchanges,
     )
 
 
-def information(rows: FloatArray, chosen: npt.ArrayLike) -> FloatArray:
+def information(rows: Array, chosen: npt.ArrayLike) -> Array:
     """Sum of the information of poses (parameters, parameters)."""
-    found = rows[np.asarray(chosen, dtype=np.int64)].reshape(-1, rows.shape[-1])
-    return found.T @ found
+    stacked = rows[np.asarray(chosen, dtype=np.int64)].reshape(-1, rows.shape[-1])
+    return stacked.T @ stacked
 
 
-def _greedy(rows: FloatArray, known: FloatArray, candidates: FloatArray, number: int) -> list[int]:
-    """Add the pose that tells most, one at a time."""
+def _greedy(rows: Array, before: Array, candidates: Array, number: int) -> list[int]:
+    """Add the most informative pose, one at a time."""
     chosen: list[int] = []
-    current = known.copy()
+    current = before.copy()
     for _ in range(number):
-        left = np.setdiff1d(candidates, chosen)
-        best = int(left[np.argmax(gains(rows[left], current))])
+        remaining = np.setdiff1d(candidates, chosen)
+        best = int(remaining[np.argmax(gains(rows[remaining], current))])
         chosen.append(best)
         current += information(rows, [best])
     return chosen
 
 
-def gains(rows: FloatArray, current: FloatArray) -> FloatArray:
-    """What each pose adds to the log-determinant (poses,)."""
-    half = np.linalg.inv(np.linalg.cholesky(current))
-    spread = rows @ half.T
-    inner = spread @ spread.transpose(0, 2, 1)
-    found: FloatArray = np.linalg.slogdet(np.eye(rows.shape[1]) + inner)[1]
-    return found
+def gains(rows: Array, current: Array) -> Array:
+    """Increase of the log-determinant by each pose (poses,)."""
+    whitened = rows @ np.linalg.inv(np.linalg.cholesky(current)).T
+    return np.asarray(np.linalg.slogdet(np.eye(rows.shape[1]) + whitened @ whitened.transpose(0, 2, 1))[1])
 
 
-def _exchange(rows: FloatArray, known: FloatArray, candidates: FloatArray, chosen: list[int]) -> int:
-    """Exchange chosen poses for better candidates, in place, until none helps; how often that was."""
+def _exchange(rows: Array, before: Array, candidates: Array, chosen: list[int]) -> int:
+    """Exchange chosen poses for better candidates, in place, until no exchange helps; the number of exchanges."""
     exchanges = 0
-    current = known + information(rows, chosen)
+    current = before + information(rows, chosen)
     for _ in range(EXCHANGE_ROUNDS):
-        before = exchanges
+        exchanged_before = exchanges
         for place, pose in enumerate(chosen):
             without = current - information(rows, [pose])
             others = np.append(np.setdiff1d(candidates, chosen), pose)
-            found = gains(rows[others], without)
-            best = int(np.argmax(found))
-            if found[best] > found[-1] + SMALLEST_GAIN:
+            gain = gains(rows[others], without)
+            best = int(np.argmax(gain))
+            if gain[best] > gain[-1] + SMALLEST_GAIN:
                 chosen[place] = int(others[best])
                 current = without + information(rows, [chosen[place]])
                 exchanges += 1
-        if exchanges == before:
+        if exchanges == exchanged_before:
             break
     return exchanges
-
-
-def _log_determinant(matrix: FloatArray) -> float:
-    return float(np.linalg.slogdet(matrix)[1])

@@ -1,53 +1,55 @@
-r"""Robust nonlinear least squares of measured points: Gauss-Newton with a weight for each pose.
+r"""Robust nonlinear least squares of measured points, with a weight for each pose.
 
-The points of one pose err together, so a pose is a blunder or none. With the residuals :math:`r_i` of the m
-coordinates of pose i, :math:`d_i = \|r_i\|/\sqrt{m}` and Tukey's biweight
+The points of one pose err together, so a pose as a whole is a blunder or none. With the residuals :math:`r_i` of the m
+coordinates of pose i, :math:`d_i = \|r_i\|/\sqrt{m}` and Tukey's biweight, the cost at a scale s is
 
-.. math:: w_i = \left(1 - \min(1, d_i / (c s))^2\right)^2, \qquad c = 4.685,
+.. math:: \sum_i m\,\rho(d_i) + \frac{s^2}{2}\theta^T\Lambda\theta, \qquad
+    \rho(d) = \frac{(cs)^2}{6}\left(1 - \left(1 - \min(1, d/(cs))^2\right)^3\right), \quad c = 4.685,
 
-the scale s is the median of the d over what it is for m normal residuals of deviation 1. Each step solves
+where :math:`\Lambda` holds the inverse variances of normal priors with mean 0 (0: none). The scale is the median of the
+:math:`d_i`, divided by that of m normal residuals of standard deviation 1. Levenberg-Marquardt minimises the cost,
+with the weights :math:`w_i = \rho'(d_i)/d_i = (1 - \min(1, d_i/(cs))^2)^2` in the normal equations
 
-.. math:: \left(\sum_i w_i J_i^T J_i + s^2 \Lambda\right)\Delta = \sum_i w_i J_i^T r_i - s^2 \Lambda\theta
+.. math:: H = \sum_i w_i J_i^T J_i + s^2\Lambda, \qquad g = s^2\Lambda\theta - \sum_i w_i J_i^T r_i
 
-where :math:`\Lambda` holds the inverse variances of normal priors with mean 0 (0: none).
+and then the scale is taken anew, until it no longer changes.
 
-Residuals of a pose are correlated, since joints err rather than points. The covariance is therefore the
-sandwich over poses that leaves one out at a time (CR3),
+Residuals within a pose are correlated, because joints err rather than points. The covariance is therefore the sandwich
+over poses that leaves one out at a time (CR3), :math:`C = \sum_i d_i d_i^T` with
+:math:`d_i = (H - w_i J_i^T J_i)^{-1} w_i J_i^T r_i`.
 
-.. math:: C = \sum_i d_i d_i^T, \qquad d_i = (H - w_i J_i^T J_i)^{-1} w_i J_i^T r_i
-
-with H the matrix of the last step.
-
-Sources: Beaton and Tukey, Technometrics 16 (1974); Huber and Ronchetti, "Robust Statistics" (2009); Bell and
-McCaffrey, Survey Methodology 28 (2002).
+Sources: Beaton and Tukey 1974; Huber and Ronchetti 2009; Bell and McCaffrey 2002.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import chi2
 
+from stribeck.core.arrays import Array, Indices
 from stribeck.errors import RecordingError
+from stribeck.estimates.levenberg_marquardt import DenseEquations, minimise
+from stribeck.estimates.solver_status import SolverStatus
 from stribeck.kinematics.model import KinematicModel
-
-FloatArray = npt.NDArray[np.float64]
 
 TUKEY = 4.685
 """Multiple of the scale from which on a pose has no weight; 95 % efficient for normal residuals."""
 
-MOST_STEPS = 200
-SETTLED_STEPS = 30
-"""After so many steps the scale stays, so that weights cannot go round in circles."""
+ROUNDS = 30
+"""Largest number of scales."""
 
-CONVERGED = 1e-8
-"""A step that moves the points by less than this on average [m] is the last one."""
+STEPS = 200
+"""Largest number of steps at one scale."""
+
+SETTLED = 1e-9
+"""Relative change of the scale that counts as none."""
 
 ROUNDING = 1e-9
-"""Scale [m] below which residuals are rounding: all of them count."""
+"""Scale [m] below which residuals are rounding errors: all poses get weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,45 +57,45 @@ class PointData:
     """Measured points in poses.
 
     :param positions: joint positions (poses, n) [rad, m].
-    :param points: of the markers as the measuring system sees them (poses, k, 3) [m].
+    :param points: of the markers in the frame of the measuring system (poses, k, 3) [m].
     :param rows: row of each pose in its files, from 0 (poses,).
     """
 
-    positions: FloatArray
-    points: FloatArray
-    rows: npt.NDArray[np.int64]
+    positions: Array
+    points: Array
+    rows: Indices
 
-    def take(self, chosen: npt.ArrayLike) -> PointData:
+    def take(self, chosen: Sequence[int] | Indices) -> PointData:
         """Some of the poses."""
         index = np.asarray(chosen)
         return PointData(self.positions[index], self.points[index], self.rows[index])
 
     def __len__(self) -> int:
-        """Number of poses."""
         return len(self.positions)
 
 
 @dataclass(frozen=True, eq=False)
 class RobustEstimate:
-    """Parameters that fit.
+    """Estimated parameters.
 
     :param values: of all parameters.
     :param weights: of the poses (poses,), 0 for blunders.
     :param scale: of residual coordinates without blunders [m].
-    :param steps: of Gauss-Newton.
+    :param steps: of the solver.
     """
 
-    values: FloatArray
-    weights: FloatArray
+    values: Array
+    weights: Array
     scale: float
     steps: int
+    status: SolverStatus
 
 
-def pose_weights(residuals: FloatArray, scale: float | None = None) -> tuple[FloatArray, float]:
+def pose_weights(residuals: Array, scale: float | None = None) -> tuple[Array, float]:
     """Tukey's weights of poses (poses,), and the scale [m].
 
     :param residuals: (poses, m) [m].
-    :param scale: if it is known.
+    :param scale: computed from the residuals if left out.
     """
     distances = np.sqrt(np.mean(residuals**2, axis=1))
     m = residuals.shape[1]
@@ -103,54 +105,74 @@ def pose_weights(residuals: FloatArray, scale: float | None = None) -> tuple[Flo
 
 
 def fit_points(
-    model: KinematicModel,
-    data: PointData,
-    start: FloatArray,
-    free: list[int],
-    precision: FloatArray | None = None,
+    model: KinematicModel, data: PointData, start: Array, free: list[int], precision: Array | None = None
 ) -> RobustEstimate:
     """Estimate parameters.
 
     :param start: values of all parameters.
     :param free: indices of those to estimate; the others stay.
     :param precision: inverse variance of each parameter's prior (parameters,), 0 for none; default: none.
-    :raises RecordingError: if the steps do not converge, or the poses do not tell the free parameters.
+    :raises RecordingError: if the solver does not converge, or the poses do not identify the free parameters.
     """
     features = model.features(data.positions)
-    prior = np.zeros(len(start)) if precision is None else precision
-    values, scale = start.copy(), None
-    for step in range(1, MOST_STEPS + 1):
+    prior = np.zeros(len(free)) if precision is None else precision[free]
+    values, steps, scale, status = start.copy(), 0, np.nan, SolverStatus.LIMIT
+
+    def residuals_at(point: Array) -> tuple[Array, Array]:
+        values[free] = point
         points, jacobian = model.linearise(data.positions, values, features)
-        residuals = (data.points - points).reshape(len(data), -1)
-        weights, current = pose_weights(residuals, scale)
-        if step >= SETTLED_STEPS:
-            scale = current
-        change, moved = solve_weighted(
-            jacobian[:, :, free], residuals, weights, current**2 * prior[free], values[free]
+        return (data.points - points).reshape(len(data), -1), jacobian[:, :, free]
+
+    def equations(point: Array) -> DenseEquations:
+        residuals, jacobian = residuals_at(point)
+        weights, _ = pose_weights(residuals, scale)
+        normal, slope = _normal_equations(jacobian, residuals, weights, scale**2 * prior, point)
+        flat = residuals.shape[1] * (TUKEY * scale) ** 2 / 6.0  # cost of a pose without weight
+        cost = flat * np.sum(1.0 - weights**1.5) + 0.5 * scale**2 * prior @ point**2
+        return DenseEquations(float(cost), -slope, normal)
+
+    point, infinite = start[free], np.full(len(free), np.inf)
+    _check_solvable(*residuals_at(point), prior)
+    for _ in range(ROUNDS):
+        before, scale = scale, pose_weights(residuals_at(point)[0])[1]
+        if abs(scale - before) <= SETTLED * scale:
+            weights = pose_weights(residuals_at(point)[0], scale)[0]
+            return RobustEstimate(values, weights, scale, steps, status)
+        point, _, status, taken = minimise(
+            equations, point, -infinite, infinite, np.ones(len(free)), STEPS, damping=1e-12, least_gain=1e-12
         )
-        values[free] += change
-        if moved < CONVERGED:
-            return RobustEstimate(values, weights, current, step)
+        steps += taken
     raise RecordingError(
-        f"the calibration did not settle in {MOST_STEPS} steps: is the nominal geometry that of this arm, with "
-        "the joints in this order and these senses of rotation?"
+        f"the calibration did not converge in {steps} steps: is the nominal geometry that of this arm, with the "
+        "joints in this order and these senses of rotation?"
     )
 
 
-def solve_weighted(
-    jacobian: FloatArray, residuals: FloatArray, weights: FloatArray, ridge: FloatArray, values: FloatArray
-) -> tuple[FloatArray, float]:
-    """One step of weighted least squares with a prior of mean 0, and how far it moves the points [m].
+def _check_solvable(residuals: Array, jacobian: Array, prior: Array) -> None:
+    """Refuse poses whose normal equations have no solution."""
+    weights, scale = pose_weights(residuals)
+    solve_weighted(jacobian, residuals, weights, scale**2 * prior, np.zeros(len(prior)))
+
+
+def _normal_equations(
+    jacobian: Array, residuals: Array, weights: Array, ridge: Array, values: Array
+) -> tuple[Array, Array]:
+    """Matrix (parameters, parameters) and right-hand side (parameters,) of a weighted step."""
+    rows = (jacobian * np.sqrt(weights)[:, None, None]).reshape(-1, jacobian.shape[-1])
+    target = (residuals * np.sqrt(weights)[:, None]).ravel()
+    return rows.T @ rows + np.diag(ridge), rows.T @ target - ridge * values
+
+
+def solve_weighted(jacobian: Array, residuals: Array, weights: Array, ridge: Array, values: Array) -> Array:
+    """One step of weighted least squares with a prior of mean 0, (parameters,).
 
     :param jacobian: (poses, m, parameters).
     :param residuals: (poses, m) [m].
     :param ridge: squared scale over prior variance of each parameter (parameters,).
-    :param values: of the parameters now.
+    :param values: present values of the parameters.
     :raises RecordingError: if the normal equations have no solution.
     """
-    rows = (jacobian * np.sqrt(weights)[:, None, None]).reshape(-1, jacobian.shape[-1])
-    target = (residuals * np.sqrt(weights)[:, None]).ravel()
-    normal = rows.T @ rows + np.diag(ridge)
+    normal, slope = _normal_equations(jacobian, residuals, weights, ridge, values)
     size = np.sqrt(np.diag(normal))
     if not np.all(size > 0.0):
         raise RecordingError("some parameters have no effect in these poses: measure more and other poses")
@@ -160,8 +182,7 @@ def solve_weighted(
         raise RecordingError(
             "these poses do not tell all parameters apart: measure more and other poses, or ask for fewer parameters"
         ) from None
-    change = cho_solve(factor, (rows.T @ target - ridge * values) / size) / size
-    return change, float(np.sqrt(np.mean((rows @ change) ** 2)))
+    return np.asarray(cho_solve(factor, slope / size) / size)
 
 
 def covariance(
@@ -169,9 +190,9 @@ def covariance(
     data: PointData,
     estimate: RobustEstimate,
     free: list[int],
-    precision: FloatArray | None = None,
-) -> FloatArray:
-    """Covariance of the free parameters, poses being independent of each other."""
+    precision: Array | None = None,
+) -> Array:
+    """Covariance of the free parameters, for poses that are independent of each other."""
     points, jacobian = model.linearise(data.positions, estimate.values)
     jacobian = jacobian[:, :, free]
     residuals = (data.points - points).reshape(len(data), -1)
@@ -180,10 +201,8 @@ def covariance(
     normal = np.tensordot(weighted, jacobian, axes=([0, 1], [0, 1])) + np.diag(ridge)
     size = np.sqrt(np.diag(normal))
     weighted, jacobian, normal = weighted / size, jacobian / size, normal / np.outer(size, size)
-    inverse = np.linalg.inv(normal)
-    # Woodbury: (H − JᵀwJ)⁻¹ Jᵀw r = H⁻¹ Jᵀw (1 − J H⁻¹ Jᵀw)⁻¹ r, with matrices as small as a pose has coordinates
-    spread = inverse @ weighted.transpose(0, 2, 1)
-    inner = np.eye(residuals.shape[1]) - jacobian @ spread
-    left_out = (spread @ np.linalg.solve(inner, residuals[:, :, None]))[:, :, 0]
-    found: FloatArray = left_out.T @ left_out / np.outer(size, size)
-    return found
+    # Woodbury: (H − JᵀwJ)⁻¹ Jᵀw r = H⁻¹ Jᵀw (1 − J H⁻¹ Jᵀw)⁻¹ r, matrices of the size of a pose's coordinates
+    gain = np.linalg.inv(normal) @ weighted.transpose(0, 2, 1)
+    inner = np.eye(residuals.shape[1]) - jacobian @ gain
+    left_out = (gain @ np.linalg.solve(inner, residuals[:, :, None]))[:, :, 0]
+    return np.asarray(left_out.T @ left_out / np.outer(size, size))

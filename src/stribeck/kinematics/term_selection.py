@@ -1,15 +1,11 @@
-r"""Which parameters beyond the geometry stay: those that predict poses they were not fitted to.
+"""Which groups of parameters beyond the geometry are kept: those that improve the prediction of other poses.
 
-Groups of parameters (joint gains, compliance, …) are added one at a time, each with a normal prior of mean 0
-whose deviation comes from a short list. Measured is the mean 3-D error of the training poses in k-fold
-cross-validation: the next group is the smallest one within a standard error of the best, and it stays if
-it lowers the error by more than the standard error of that difference. The user's validation poses never
-take part.
+Groups (joint gains, compliance, …) are added one at a time, each with a normal prior of mean 0 whose standard deviation
+comes from a short list. The criterion is the mean 3-D error of the training poses in k-fold cross-validation: the next
+group is the smallest one within a standard error of the best, and it is kept if it lowers the error by more than the
+standard error of the difference (Hastie, Tibshirani and Friedman 2009, section 7.10). Validation poses are not used.
 
-Corrections are small, so that the model is linearised once, at the geometric fit; every fold then is a robust
-linear problem.
-
-Source: Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning" (2009), section 7.10.
+Corrections are small, so the model is linearised once, at the geometric fit; every fold is a robust linear problem.
 """
 
 from __future__ import annotations
@@ -18,12 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
+from stribeck.core.arrays import Array, Indices
 from stribeck.kinematics.model import EXTRA, KinematicModel
 from stribeck.kinematics.robust_fit import PointData, pose_weights, solve_weighted
-
-FloatArray = npt.NDArray[np.float64]
 
 FOLDS = 8
 FEWEST_POSES = 24
@@ -37,14 +32,12 @@ ROBUST_STEPS = 4
 
 @dataclass(frozen=True)
 class TermTrial:
-    """A group that was tried on top of others.
+    """A group that was tried in addition to others.
 
-    :param group: its name.
     :param deviation: best prior deviation of its parameters.
     :param error: mean error in cross-validation with it [m].
-    :param gain: mean error without it less that with it [m].
+    :param gain: mean error without it minus that with it [m].
     :param standard_error: of the gain [m].
-    :param kept: whether it stays.
     """
 
     group: str
@@ -57,11 +50,11 @@ class TermTrial:
 
 @dataclass(frozen=True)
 class TermSelection:
-    """The groups that stay, with their prior deviations, and how it came to that.
+    """The groups that are kept, and the trials behind that.
 
     :param deviations: prior deviation by group.
-    :param error_without: mean error of the geometry alone in cross-validation [m], NaN if not tried.
-    :param trials: the best of each round, in order; the last one may not be kept.
+    :param error_without: mean error of the geometry only in cross-validation [m], NaN if not tried.
+    :param trials: the best of each round; the last one may not be kept.
     """
 
     deviations: Mapping[str, float]
@@ -73,38 +66,40 @@ class TermSelection:
 class _Problem:
     """The model linearised at the geometric fit: Jacobian (poses, m, p), residuals (poses, m)."""
 
-    jacobian: FloatArray
-    residuals: FloatArray
-    groups: npt.NDArray[np.str_]
-    folds: npt.NDArray[np.int64]
+    jacobian: Array
+    residuals: Array
+    groups: NDArray[np.str_]
+    folds: Indices
 
-    def errors(self, deviations: Mapping[str, float]) -> FloatArray:
+    def errors(self, deviations: Mapping[str, float]) -> Array:
         """Mean 3-D error of each pose [m] when its fold is left out."""
         columns = np.flatnonzero(~np.isin(self.groups, EXTRA) | np.isin(self.groups, list(deviations)))
         precision = np.array([deviations.get(self.groups[c], np.inf) for c in columns]) ** -2.0
-        found = np.empty(len(self.residuals))
+        errors = np.empty(len(self.residuals))
         for fold in range(self.folds.max() + 1):
-            held = self.folds == fold
-            change = _robust_solve(self.jacobian[~held][:, :, columns], self.residuals[~held], precision)
-            left = self.residuals[held] - self.jacobian[held][:, :, columns] @ change
-            found[held] = np.linalg.norm(left.reshape(len(left), -1, 3), axis=2).mean(axis=1)
-        return found
+            held_out = self.folds == fold
+            change = _robust_solve(
+                self.jacobian[~held_out][:, :, columns], self.residuals[~held_out], precision
+            )
+            rest = self.residuals[held_out] - self.jacobian[held_out][:, :, columns] @ change
+            errors[held_out] = np.linalg.norm(rest.reshape(len(rest), -1, 3), axis=2).mean(axis=1)
+        return errors
 
 
-def _robust_solve(jacobian: FloatArray, residuals: FloatArray, precision: FloatArray) -> FloatArray:
+def _robust_solve(jacobian: Array, residuals: Array, precision: Array) -> Array:
     """Robust linear least squares with a prior."""
     change = np.zeros(jacobian.shape[-1])
     for _ in range(ROBUST_STEPS):
-        left = residuals - jacobian @ change
-        weights, scale = pose_weights(left)
-        change = change + solve_weighted(jacobian, left, weights, scale**2 * precision, change)[0]
+        rest = residuals - jacobian @ change
+        weights, scale = pose_weights(rest)
+        change = change + solve_weighted(jacobian, rest, weights, scale**2 * precision, change)
     return change
 
 
 def select_terms(
     model: KinematicModel,
     data: PointData,
-    values: FloatArray,
+    values: Array,
     free: Sequence[int],
     candidates: Sequence[str],
     seed: int,
@@ -113,7 +108,7 @@ def select_terms(
 
     :param model: with all terms.
     :param data: training poses.
-    :param values: of all parameters, with the geometry fitted and what lies beyond it 0.
+    :param values: of all parameters, with the geometry fitted and the other groups 0.
     :param free: indices of the independent parameters.
     :param candidates: groups to try, of :data:`EXTRA`.
     :param seed: of the split into folds.
@@ -124,19 +119,19 @@ def select_terms(
     chosen: dict[str, float] = {}
     errors = problem.errors(chosen)
     without, trials = float(errors.mean()), []
-    left = [group for group in candidates if np.any(problem.groups == group)]
-    while left:
-        trial, now = _best_trial(problem, chosen, errors, left)
+    remaining = [group for group in candidates if np.any(problem.groups == group)]
+    while remaining:
+        trial, with_group = _best_trial(problem, chosen, errors, remaining)
         trials.append(trial)
         if not trial.kept:
             break
-        chosen[trial.group], errors = trial.deviation, now
-        left.remove(trial.group)
+        chosen[trial.group], errors = trial.deviation, with_group
+        remaining.remove(trial.group)
     return TermSelection(chosen, without, tuple(trials))
 
 
 def _linearised(
-    model: KinematicModel, data: PointData, values: FloatArray, free: Sequence[int], seed: int
+    model: KinematicModel, data: PointData, values: Array, free: Sequence[int], seed: int
 ) -> _Problem:
     points, jacobian = model.linearise(data.positions, values)
     order = np.random.default_rng(seed).permutation(len(data))
@@ -151,25 +146,22 @@ def _linearised(
 
 
 def _best_trial(
-    problem: _Problem, chosen: Mapping[str, float], errors: FloatArray, left: Sequence[str]
-) -> tuple[TermTrial, FloatArray]:
+    problem: _Problem, chosen: Mapping[str, float], errors: Array, groups: Sequence[str]
+) -> tuple[TermTrial, Array]:
     """The smallest group that predicts as well as the best one, and the errors with it."""
-    by_group = {group: _best_prior(problem, chosen, group) for group in left}
-    best = min((found for _, found in by_group.values()), key=np.mean)
+    by_group = {}
+    for group in groups:
+        tried = [(deviation, problem.errors({**chosen, group: deviation})) for deviation in DEVIATIONS]
+        by_group[group] = min(tried, key=lambda trial: float(trial[1].mean()))
+    best = min((trial for _, trial in by_group.values()), key=np.mean)
     as_good = [
-        g for g in left if np.mean(by_group[g][1]) <= best.mean() + _standard_error(by_group[g][1] - best)
+        g for g in groups if np.mean(by_group[g][1]) <= best.mean() + _standard_error(by_group[g][1] - best)
     ]
     group = min(as_good, key=lambda g: int(np.sum(problem.groups == g)))
-    deviation, now = by_group[group]
-    gain, spread = float(np.mean(errors - now)), _standard_error(errors - now)
-    return TermTrial(group, deviation, float(now.mean()), gain, spread, gain > spread), now
+    deviation, with_group = by_group[group]
+    gain, spread = float(np.mean(errors - with_group)), _standard_error(errors - with_group)
+    return TermTrial(group, deviation, float(with_group.mean()), gain, spread, gain > spread), with_group
 
 
-def _best_prior(problem: _Problem, chosen: Mapping[str, float], group: str) -> tuple[float, FloatArray]:
-    """The prior deviation with which a group predicts best, and the errors with it."""
-    tried = [(deviation, problem.errors({**chosen, group: deviation})) for deviation in DEVIATIONS]
-    return min(tried, key=lambda found: float(found[1].mean()))
-
-
-def _standard_error(differences: FloatArray) -> float:
+def _standard_error(differences: Array) -> float:
     return float(differences.std(ddof=1) / np.sqrt(len(differences)))

@@ -1,7 +1,7 @@
-r"""From joint coordinates to configurations: assembling a mechanism, loops and unmeasured joints included.
+r"""Assembly: configurations of a mechanism, with closed loops and unmeasured joints, from measured joint coordinates.
 
-Gauss–Newton with the shortest step, :math:`\delta = A^+ r`, on :math:`g(q) = 0` and :math:`c(q) = c^*` for the measured joints;
-each time step begins where the one before ended, so unmeasured joints move no more than the closed loops make them.
+Gauss–Newton steps of least norm, :math:`\delta = A^+ r`, solve :math:`g(q) = 0` and :math:`c(q) = c^*` for the measured joints.
+Each time step starts from the previous configuration, so that unmeasured joints move only as closed loops require.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from stribeck.multibody import rotation
-from stribeck.multibody.dynamics import State
-from stribeck.multibody.problem import Problem
+from stribeck.multibody.dynamics import BodyState
+from stribeck.multibody.problem import EstimationProblem
 
 FIRST_ITERATIONS, ITERATIONS = 60, 4
 LONGEST = 0.5
 """Longest step of one iteration [rad, m]."""
 
 
-def _measured(problem: Problem) -> tuple[Any, Any, Any]:
+def _measured(problem: EstimationProblem) -> tuple[Any, Any, Any]:
     """Indices of the position sensors, their joints and signs."""
     sensors = problem.mechanism.sensors
     chosen = [k for k, sensor in enumerate(sensors) if sensor.quantity == "position"]
@@ -30,14 +30,14 @@ def _measured(problem: Problem) -> tuple[Any, Any, Any]:
 
 
 def _shortest(matrix: Any, right: Any) -> Any:
-    """Shortest solution of a system that may be redundant."""
+    """Solution of least norm of a system that may be redundant."""
     square = matrix @ matrix.T
     square = square + 1e-10 * jnp.trace(square) * jnp.eye(len(square))
     return matrix.T @ jnp.linalg.solve(square, right)
 
 
-def configurations(problem: Problem, values: Any, path: Any, begins: Any) -> Any:
-    """Configurations (N, nb, 7) that close all loops and show what position sensors say.
+def configurations(problem: EstimationProblem, values: Any, path: Any, begins: Any) -> Any:
+    """Configurations (N, nb, 7) that close all loops and agree with the position sensors.
 
     :param values: of all parameters.
     :param path: signals at the steps (N, ns), without gaps.
@@ -62,16 +62,16 @@ def configurations(problem: Problem, values: Any, path: Any, begins: Any) -> Any
         q = jax.lax.fori_loop(0, many, iterate, (q, target))[0]
         return q, q
 
-    # The drawing may be far from the first step, as one run's end is from the next one's beginning.
+    # The first step of a run may be far from the zero pose or from the end of the previous run.
     many = jnp.where(begins, FIRST_ITERATIONS, ITERATIONS)
     return jax.lax.scan(advance, layout.zero_pose(physical), (wanted, many))[1]
 
 
-def states(problem: Problem, values: Any, path: Any, linked: Any) -> State:
-    """States (N, …) along smooth signals: velocities are differences of configurations.
+def states(problem: EstimationProblem, values: Any, path: Any, linked: Any) -> BodyState:
+    """States (N, …) along smooth signals; velocities are differences of configurations.
 
     :param values: of all parameters.
-    :param linked: whether state k + 1 follows on state k (N,).
+    :param linked: whether state k + 1 belongs to the same run as state k (N,).
     """
     q = configurations(problem, values, path, jnp.concatenate([jnp.array([True]), ~linked[:-1]]))
     forward = jax.vmap(rotation.minus)(q[1:], q[:-1]) / problem.step
@@ -79,17 +79,19 @@ def states(problem: Problem, values: Any, path: Any, linked: Any) -> State:
     followed = jnp.concatenate([jnp.array([False]), linked[:-1]])
     backward = jnp.concatenate([forward[:1], forward[:-1]])
     only_forward = jnp.where(linked[:, None, None], forward, 0.0)
-    return State(q, jnp.where(followed[:, None, None], backward, only_forward))
+    return BodyState(q, jnp.where(followed[:, None, None], backward, only_forward))
 
 
-def start_of(problem: Problem, values: Any, first: Any, rate: Any, voltage: Any, back: Any = 0.5) -> State:
-    """A state that shows given signals (ns,), with the coordinates of sensed joints moving at ``rate`` (ns,).
+def start_of(
+    problem: EstimationProblem, values: Any, first: Any, rate: Any, voltage: Any, back: Any = 0.5
+) -> BodyState:
+    """A state that agrees with signals (ns,) and with rates of the measured coordinates (ns,).
 
-    The velocity of a state belongs to half a step before its configuration: it is taken back by half of what the first
-    step adds. Without that a pendulum of 1.5 Hz released at 1 rad would swing 0.02 rad too far at a step of 5 ms.
+    The velocity of a state belongs to half a step before its configuration, so half of what the first step adds is
+    subtracted. Without that a pendulum of 1.5 Hz released at 1 rad would swing 0.02 rad too far at a step of 5 ms.
 
     :param voltage: inputs of the first step.
-    :param back: share of that step, 0 for a release from rest, where nothing moved before.
+    :param back: share of the first step that is subtracted; 0 for a release from rest.
     """
     physical = problem.mechanism.physical(values)
     q = configurations(problem, values, first[None], jnp.array([True]))[0]
@@ -98,5 +100,5 @@ def start_of(problem: Problem, values: Any, first: Any, rate: Any, voltage: Any,
     matrix = jnp.concatenate([found.jacobian, found.motion[joints]])
     right = jnp.concatenate([jnp.zeros(len(found.deviation)), sign * rate[chosen]])
     v = _shortest(matrix, right).reshape(-1, 6)
-    after = problem.dynamics.step(physical, State(q, v), voltage, problem.step).v
-    return State(q, v - back * (after - v))
+    after = problem.dynamics.step(physical, BodyState(q, v), voltage, problem.step).v
+    return BodyState(q, v - back * (after - v))

@@ -1,17 +1,17 @@
-r"""Least squares along a chain of states with parameters in common, by orthogonal elimination in O(n).
+r"""Least squares along chains of states that share parameters, by orthogonal elimination in O(N).
 
 States follow :math:`x_{k+1} = A_kx_k + E_k\epsilon_k + P_k\chi`, the first state of a run is :math:`x = Tz + Q\chi`, and the cost is
 
 .. math:: \sum_k \|C_kx_k + F_k\epsilon_k + D_k\chi + y_k\|^2 + \|w\odot(\epsilon_k + e_k)\|^2 .
 
-In the states its normal equations are block-tridiagonal. They are not formed: from the last step to the first, what the rest
-of the run costs is :math:`\|R_{k+1}x_{k+1} + S_{k+1}\chi + s_{k+1}\|^2`, and Householder reflections triangularise
+The normal equations, block-tridiagonal in the states, are not formed. From the last step to the first, the cost of the rest
+of the run is :math:`\|R_{k+1}x_{k+1} + S_{k+1}\chi + s_{k+1}\|^2`, and Householder reflections triangularise
 
 .. math:: \begin{bmatrix} F_k & C_k & D_k & y_k \\ w & 0 & 0 & we_k \\ R_{k+1}E_k & R_{k+1}A_k & R_{k+1}P_k + S_{k+1} & s_{k+1} \end{bmatrix}
           = Q \begin{bmatrix} R_\epsilon & R_{\epsilon x} & R_{\epsilon\chi} & r_\epsilon \\ 0 & R_k & S_k & s_k \\ 0 & 0 & \cdot & \cdot \end{bmatrix}.
 
-The first rows say how :math:`\epsilon_k` follows the state, the last know of parameters only. Nothing is inverted but
-:math:`R_\epsilon`, which :math:`w > 0` keeps regular: states that no sample sees do no harm. What is left at the end is
+The first rows give :math:`\epsilon_k` as a function of the state, the last ones contain parameters only. Only
+:math:`R_\epsilon` is inverted, which is regular for :math:`w > 0`, even if no sample depends on a state. The last step leaves
 :math:`\|R_\chi\chi + c_\chi\|^2`, with :math:`R_\chi^TR_\chi` the Schur complement of the normal equations.
 """
 
@@ -30,13 +30,13 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
-    """The problem above, for all runs one after another.
+class StateChain:
+    """The problem above; runs follow one after another.
 
     :param turn: A (N, d, d).
     :param push: E (N, d, e).
     :param drift: P (N, d, p).
-    :param linked: whether state k + 1 follows on state k (N,); other steps have no push and no samples.
+    :param linked: whether state k + 1 belongs to the same run as state k (N,); other steps have no push and no samples.
     :param sample: :math:`[F, C, D, y]` (N, s, e + d + p + 1).
     :param weight: w (N, e).
     :param offset: :math:`we` (N, e).
@@ -61,8 +61,8 @@ class Chain:
 
 
 @dataclass(frozen=True, eq=False)
-class Eliminated:
-    r"""A problem without its states.
+class EliminatedChain:
+    r"""The problem after elimination of the states.
 
     :param gain: :math:`\epsilon = G\,[x, \chi, 1]` (N, e, d + p + 1).
     :param first_gain: :math:`z = G\,[\chi, 1]` (runs, f, p + 1).
@@ -85,11 +85,11 @@ class Eliminated:
         return np.asarray(-self.triangle[:, :-1].T @ self.triangle[:, -1])
 
     def cost(self, chi: Array) -> float:
-        """Half the sum of squares at parameters (p,), states optimal."""
+        """Half the sum of squares at parameters (p,) and optimal states."""
         return 0.5 * float(np.sum((self.triangle @ np.append(chi, 1.0)) ** 2))
 
 
-def eliminate(chain: Chain) -> Eliminated:
+def eliminate(chain: StateChain) -> EliminatedChain:
     """Eliminate the states from the last to the first."""
     d, e, p = chain.sizes
     width = e + d + p + 1
@@ -122,17 +122,17 @@ def eliminate(chain: Chain) -> Eliminated:
             run -= 1
             first_gain[run], left = _first(tail, chain.first[run], chain.first_drift[run])
             alone.append(left)
-    return Eliminated(gain, first_gain, np.asarray(np.linalg.qr(np.concatenate(alone), mode="r")))
+    return EliminatedChain(gain, first_gain, np.asarray(np.linalg.qr(np.concatenate(alone), mode="r")))
 
 
 def _first(tail: Array, basis: Array, drift: Array) -> tuple[Array, Array]:
-    """How a first state follows the parameters, and the rows of the parameters alone."""
+    """Gain of a first state, and the rows that contain parameters only."""
     d, f = basis.shape
     p = drift.shape[1]
     right = tail[:, d:].copy()
     right[:, :p] += tail[:, :d] @ drift
     block = np.concatenate([tail[:, :d] @ basis, right], axis=1)
-    # A little of each column itself: directions of a first state that no sample sees stay where they are.
+    # A little damping: directions of a first state that no sample depends on keep their values.
     small = 1e-9 * np.sqrt(np.sum(block[:, :f] ** 2, axis=0)).max(initial=0.0) + 1e-300
     block = np.concatenate([block, np.concatenate([small * np.eye(f), np.zeros((f, p + 1))], axis=1)])
     triangle = _triangle(np.asfortranarray(block))
@@ -154,12 +154,12 @@ def _upper(rows: int, columns: int) -> Array:
 def _solved(triangle: Array, right: Array) -> Array:
     found, problem = dtrtrs(triangle, right)
     if problem:
-        raise np.linalg.LinAlgError("an unexplained impulse without weight")
+        raise np.linalg.LinAlgError("an unexplained impulse has no weight")
     return np.asarray(found)
 
 
-def response(chain: Chain, found: Eliminated) -> tuple[Array, Array]:
-    r""":math:`\partial x/\partial\chi` (N, d, p) and :math:`\partial\epsilon/\partial\chi` (N, e, p) of the optimal states."""
+def response(chain: StateChain, found: EliminatedChain) -> tuple[Array, Array]:
+    r"""Derivatives of the optimal states, :math:`\partial x/\partial\chi` (N, d, p), :math:`\partial\epsilon/\partial\chi` (N, e, p)."""
     d, e, p = chain.sizes
     count = len(chain.turn)
     states, pushes = np.zeros((count, d, p)), np.zeros((count, e, p))

@@ -1,22 +1,20 @@
-r"""Box-constrained linear complementarity, solved exactly by pivoting, with its derivative.
+r"""Box-constrained linear complementarity problems, solved exactly by pivoting, with derivatives.
 
 Find :math:`\mu` with :math:`w = W\mu + c` and, for each i,
 
 .. math:: \mu_i = l_i,\; w_i \ge 0 \quad\text{or}\quad l_i < \mu_i < u_i,\; w_i = 0
           \quad\text{or}\quad \mu_i = u_i,\; w_i \le 0.
 
-With :math:`l = 0, u = \infty` it is the problem of (2.27) after the block elimination of the bilateral multipliers.
-W is a P-matrix (positive definite, or that with positively scaled columns), so the solution is unique.
+With :math:`l = 0, u = \infty` this is the problem of Marklund et al. 2025, eq. 2.27, with bilateral multipliers eliminated.
+W is a P-matrix (positive definite up to positive scales of its columns), so the solution is unique.
 
-**Pivoting.** Each index is at its lower bound, free, or at its upper bound. Free ones are solved for; an index whose
-:math:`\mu_i` or :math:`w_i` has the wrong sign changes its side. All such indices change at once as long as their
-number falls, else only the last of them: Murty's rule, which cannot cycle (Júdice and Pires, "A block principal
-pivoting algorithm for large-scale strictly monotone linear complementarity problems", Comput. Oper. Res. 21, 1994).
+**Pivoting** (Júdice and Pires 1994). Each index is at its lower bound, free, or at its upper bound. The free ones are solved
+for; an index whose :math:`\mu_i` or :math:`w_i` has the wrong sign changes its side. All such indices change at once as long as
+their number falls, otherwise only the last of them: Murty's rule, which cannot cycle.
 
-**Derivative** (the seed's appendix is missing). On the pieces of the solution map the sides do not change:
-:math:`d\mu_b` is that of the bound, and :math:`W_{ff}\,d\mu_f = -(dW\,\mu + dc)_f - W_{fb}\,d\mu_b`. At a kink,
-where an index is at its bound and w is zero as well, the map has one-sided derivatives only, and the rule returns
-the one of the free side: there friction still answers to motion, which is what an optimiser has to see.
+**Derivative.** Where no index changes its side, :math:`d\mu_b` is that of the bound, and
+:math:`W_{ff}\,d\mu_f = -(dW\,\mu + dc)_f - W_{fb}\,d\mu_b`. At a kink, where an index is at its bound and w is zero, there are
+one-sided derivatives only; ours is that of the free side, on which friction depends on motion.
 """
 
 from __future__ import annotations
@@ -33,10 +31,10 @@ from stribeck.multibody.vectors import where
 LOWER, FREE, UPPER = -1, 0, 1
 
 MOST_PIVOTS = 200
-"""Pivots after which the search stops: Murty's rule needs a few per index, and at most 3^n."""
+"""Largest number of pivots; Murty's rule needs a few per index, and at most 3^n."""
 
 PATIENCE = 5
-"""Block pivots that may pass without fewer wrong indices before Murty's rule takes over."""
+"""Block pivots without progress before Murty's rule takes over."""
 
 
 def _given_sides(W: Any, c: Any, lower: Any, upper: Any, side: Any) -> tuple[Any, Any]:
@@ -50,7 +48,7 @@ def _given_sides(W: Any, c: Any, lower: Any, upper: Any, side: Any) -> tuple[Any
 
 
 def _wanted(multiplier: Any, slack: Any, lower: Any, upper: Any, side: Any, tolerance: Any) -> Any:
-    """The side to which each index would go."""
+    """The side that each index should change to."""
     leaves_free = jnp.where(multiplier < lower, LOWER, jnp.where(multiplier > upper, UPPER, FREE))
     leaves_lower = jnp.where(slack < -tolerance, FREE, LOWER)
     leaves_upper = jnp.where(slack > tolerance, FREE, UPPER)
@@ -62,8 +60,8 @@ def pivot(W: Any, c: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
 
     :param W: P-matrix (n, n).
     :param c: (n,).
-    :param lower: lower bounds (n,), may be infinite where the solution is not there.
-    :param upper: upper bounds (n,), likewise.
+    :param lower: lower bounds (n,), may be infinite.
+    :param upper: upper bounds (n,), may be infinite.
     """
     n = len(c)
     order = jnp.arange(n)
@@ -96,7 +94,7 @@ def _same_types(new: Any, old: Any) -> Any:
 
 @jax.custom_jvp
 def solve(W: Any, c: Any, lower: Any, upper: Any) -> Any:
-    """Multipliers (n,) of the problem above, with the derivative above."""
+    """Multipliers (n,), with the derivative above."""
     return pivot(W, c, lower, upper)[0]
 
 
@@ -107,7 +105,7 @@ def _solve_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     multiplier, side = pivot(W, c, lower, upper)
     slack = W @ multiplier + c
     scale = 1e-12 * (jnp.abs(c) + jnp.sum(jnp.abs(W), axis=1))
-    side = jnp.where(jnp.abs(slack) <= scale, FREE, side)  # at a kink the free side speaks
+    side = jnp.where(jnp.abs(slack) <= scale, FREE, side)  # at a kink take the free side
     free = side == FREE
     bound = jnp.where(side == LOWER, dlower, jnp.where(side == UPPER, dupper, 0.0))
     matrix = jnp.where(free[:, None], jnp.where(free[None, :], W, 0.0), jnp.eye(len(c)))
@@ -116,22 +114,19 @@ def _solve_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 def dry_friction(velocity: Any, slip: Any) -> Any:
-    r"""Share :math:`\mu \in [-1, 1]` of its Coulomb bound with which friction acts, given the velocity.
+    r"""Dry friction as a share of its bound, :math:`\mu = clip(-v / v_s, \pm 1)`, the inverse problem of (2.31).
 
-    The inverse problem of (2.31): with a diagonal regularisation the indices decouple, and
-    :math:`w = v + v_s\mu` gives :math:`\mu = clip(-v / v_s, \pm 1)`.
+    At :math:`|v| = v_s` the derivative is that of the sticking side, as in :func:`solve`.
 
     :param velocity: :math:`v` along the joint [rad/s or m/s].
     :param slip: :math:`v_s`, the velocity at which friction reaches its bound.
-
-    At :math:`|v| = v_s` the derivative is that of the sticking side, as in :func:`solve`.
     """
     share = -velocity / slip
     return where(share > 1.0, 1.0, where(share < -1.0, -1.0, share))
 
 
 def bounded_minimum(matrix: Array, right: Array, lower: Array, upper: Array) -> Array:
-    r"""Minimum of :math:`\frac12 x^TSx - b^Tx` within bounds (p,), by the same pivoting in numpy.
+    r"""Minimum of :math:`\frac12 x^TSx - b^Tx` within bounds (p,), by the same pivoting.
 
     :param matrix: S (p, p), positive semidefinite.
     :param right: b (p,).

@@ -1,52 +1,55 @@
-r"""What samples tell of a motor on a joint: stall torque per volt :math:`K_t/R` and total damping :math:`K_t^2/R + b`.
+r"""Stall torque per volt :math:`K_t/R` and total damping :math:`K_t^2/R + b` of a joint with a motor.
 
-Voltage and motion show these two alone; :math:`K_t`, R and the joint's viscous friction b share them, so that they may be
-told where none of the three is. :math:`\sigma^2 = g^TCg` with g the derivatives and C the covariance of what is told.
+Voltage and motion determine these two alone. :math:`K_t`, R and the viscous friction b of the joint share them, and may be
+undetermined themselves. Variances are :math:`\sigma^2 = g^TCg` with the derivatives g and the covariance C of the parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.multibody.dynamics import Dynamics
-from stribeck.multibody.estimation import Estimate
+from stribeck.estimates.estimate import Estimate, estimate_of
+from stribeck.multibody.dynamics import MultibodyDynamics
+from stribeck.multibody.estimation import MechanismEstimate
 from stribeck.multibody.mechanism import Mechanism
 
-QUANTITIES = ("stall_torque_per_volt", "damping")
+QUANTITIES = {"stall_torque_per_volt": "N m/V", "damping": "N m s/rad"}
 
 
-def drives(estimate: Estimate) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """By motors: ``stall_torque_per_volt`` [N m/V] and ``damping`` [N m s/rad], value and interval.
-
-    The interval is ``None`` where the samples do not tell it.
-    """
-    mechanism, known = estimate.mechanism, estimate.sensitivity
+def drives(estimate: MechanismEstimate) -> dict[str, dict[str, Estimate]]:
+    """:data:`QUANTITIES` by motors; without an interval where the samples do not determine them."""
+    mechanism = estimate.mechanism
     free = [k for k, parameter in enumerate(mechanism.parameters) if parameter.free]
     with jax.enable_x64():
         values = jnp.asarray(mechanism.values())
         found = np.asarray(_quantities(mechanism, values))
         slopes = np.asarray(jax.jacfwd(lambda x: _quantities(mechanism, x))(values))[..., free]
-    told: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for motor, row, slope in zip(mechanism.motors, found, slopes, strict=True):
-        told[motor.name] = {}
-        for name, value, g in zip(QUANTITIES, row, slope, strict=True):
-            half = known.half_width(g)
-            interval = [float(value) - half, float(value) + half] if np.isfinite(half) else None
-            told[motor.name][name] = {"value": float(value), "interval": interval}
-    return told
+
+    def one(value: float, unit: str, slope: Any) -> Estimate:
+        half = estimate.sensitivity.half_width(slope)
+        return estimate_of(value, unit, (value - half, value + half) if np.isfinite(half) else None)
+
+    return {
+        motor.name: {
+            name: one(value, unit, slope)
+            for (name, unit), value, slope in zip(QUANTITIES.items(), row, gradients, strict=True)
+        }
+        for motor, row, gradients in zip(mechanism.motors, found.tolist(), slopes, strict=True)
+    }
 
 
 def _quantities(mechanism: Mechanism, values: Any) -> Any:
     """Both quantities of all motors (nm, 2), from the torque law of the dynamics."""
-    physical = mechanism.physical(values)._replace(ripple=jnp.zeros((len(mechanism.ripples), 2)))
-    physical = physical._replace(voltage_offset=jnp.zeros(len(mechanism.motors)))
-    dynamics = Dynamics(mechanism)
+    motors = mechanism.motors
+    physical = mechanism.physical(values)._replace(
+        ripple=jnp.zeros((len(mechanism.ripples), 2)), voltage_offset=jnp.zeros(len(motors))
+    )
+    dynamics = MultibodyDynamics(mechanism)
     pose = dynamics.layout.pose(physical, dynamics.layout.zero_pose(physical))
-    still, damping = dynamics.drive(physical, pose, jnp.ones(len(mechanism.motors)))
-    rows = [[still[motor.joint], damping[motor.joint]] for motor in mechanism.motors]
+    still, damping = dynamics.drive(physical, pose, jnp.ones(len(motors)))
+    rows = [[still[motor.joint], damping[motor.joint]] for motor in motors]
     return jnp.asarray(rows).reshape(len(rows), 2)

@@ -1,30 +1,30 @@
-r"""The Spook stepper: forward dynamics, inverse dynamics and energy (seed 002, eqs. 2.3–2.31).
+r"""The SPOOK stepper: forward dynamics, inverse dynamics and energy (Marklund et al. 2025, eqs. 2.3–2.31).
 
-With velocities :math:`v = (\dot r, \omega)`, :math:`\omega` in body frames so that M is constant, one step solves
+With velocities :math:`v = (\dot r, \omega)`, :math:`\omega` in body frames, so that M is constant, one step solves
 
 .. math::
     \tilde M v^+ - G^T\lambda - \sum_j B_j^T h\tau_j\mu_j &= M v + h f(q, v), \\
     G v^+ + \Sigma\lambda &= -\tfrac4h \Upsilon g + \Upsilon G v, \\
     B_j v^+ + v_s \mu_j &= w_j, \qquad \mu_j \in [-1, 1] \perp w_j,
 
-and then :math:`q^+ = q \boxplus h v^+` (2.16); :math:`\Upsilon, \Sigma` as in (2.9)–(2.11). The pieces:
+and sets :math:`q^+ = q \boxplus h v^+` (2.16), with :math:`\Upsilon, \Sigma` of (2.9)–(2.11):
 
-- :math:`f` is gravity, turned by the tilt of the base, and the motors' torque at standstill, cogging included.
-- Signs follow (2.5) and (2.28); in (2.8), (2.18) and (2.21) those of :math:`h(f + f_g)` are slips.
-- **Velocity-dependent forces are centred.** In a leapfrog the velocity :math:`v^+` belongs to half a step after
-  :math:`q`, :math:`v` to half a step before. Viscous friction and back-EMF act on :math:`(v + v^+)/2`, and the
+- :math:`f` is gravity in the frame of the tilted base, and the motors' torque at standstill with cogging.
+- Signs follow (2.5) and (2.28); :math:`h(f + f_g)` has the wrong sign in (2.8), (2.18) and (2.21).
+- **Velocity-dependent forces are centred.** In a leapfrog :math:`v` belongs to half a step before :math:`q`,
+  :math:`v^+` to half a step after. Viscous friction and back-EMF act on :math:`(v + v^+)/2`, and the
   gyroscopic torque is :math:`-\frac12(\omega\times J\omega^+ + \omega^+\times J\omega)`. Both are linear in
-  :math:`v^+` and make :math:`\tilde M = M + hC(v) + \frac h2\sum_j d_j B_j^T B_j`. The seed takes them at v, which makes
-  them wrong in O(h): at :math:`h d/J = 0.2` an estimated viscous coefficient would be off by 10 %.
-- **Dry friction** is (2.17) with bounds: the third line, regularised by the velocity :math:`v_s` at which it reaches
-  :math:`\tau_j`, which in the seed's terms is :math:`\Sigma_t = v_s/(h\tau_j)`. In :math:`\mu` the problem stays regular for
-  :math:`\tau_j = 0`. Bounds that grow with a contact's normal force (E, U of 2.24) are not built.
+  :math:`v^+`: :math:`\tilde M = M + hC(v) + \frac h2\sum_j d_j B_j^T B_j`. The paper evaluates them at v, with an error
+  O(h): at :math:`h d/J = 0.2` an estimated viscous coefficient would be off by 10 %.
+- **Dry friction** is (2.17) with constant bounds: the third line, regularised by the velocity :math:`v_s` at which it reaches
+  :math:`\tau_j`; in the paper's terms :math:`\Sigma_t = v_s/(h\tau_j)`. In :math:`\mu` the problem stays regular for
+  :math:`\tau_j = 0`. Bounds that depend on a contact's normal force (E, U of 2.24) are not implemented.
 
-**Solver.** :math:`\tilde M`, then the bilateral multipliers are eliminated; the box-constrained problem that is left is
+**Solver.** Eliminating velocities and bilateral multipliers leaves a box-constrained complementarity problem, which is
 solved by pivoting (:mod:`stribeck.multibody.complementarity`).
 
-**Inverse dynamics.** Given :math:`v^+`, the multipliers follow line by line (2.30, 2.31; the b of 2.30 has to be -a), and the
-first line's remainder is the external impulse that the transition took (2.29).
+**Inverse dynamics.** Given :math:`v^+`, the multipliers follow from the lower lines (2.30, 2.31; b of 2.30 must be -a), and the
+remainder of the first line is the external impulse of the transition (2.29).
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from stribeck.multibody.mechanism import Mechanism, Physical, inertia_matrices
 from stribeck.multibody.vectors import Vector, add, cos, cross, mul, scale, sin, split, sub
 
 BRIDGE = VoltageControl(gain=1.0, duty_max=1.0)
-"""A voltage source at the winding, for :func:`stribeck.core.actuator.voltage_torque`."""
+"""A voltage source at the winding."""
 
 
-class State(NamedTuple):
+class BodyState(NamedTuple):
     """State of a mechanism.
 
     :param q: position of the centre of mass and quaternion of each body (nb, 7).
@@ -64,8 +64,8 @@ class Softness(NamedTuple):
     upsilon: Any
 
 
-class Dynamics:
-    """Forward and inverse dynamics of a mechanism; all methods are pure functions of JAX arrays."""
+class MultibodyDynamics:
+    """Forward and inverse dynamics of a mechanism; all methods are pure functions."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
@@ -86,7 +86,7 @@ class Dynamics:
         return jax.scipy.linalg.block_diag(*blocks)
 
     def gravity(self, physical: Physical) -> Vector:
-        """Acceleration of free fall in the frame of a base tilted about x, then about its y."""
+        """Acceleration of free fall in the frame of a base that is tilted about x, then about its new y axis."""
         x, y = physical.tilt[0], physical.tilt[1]
         return scale(self.mechanism.gravity, (cos(x) * sin(y), -sin(x), -cos(x) * cos(y)))
 
@@ -104,7 +104,7 @@ class Dynamics:
         return jax.scipy.linalg.block_diag(*jnp.zeros((self.layout.bodies, 6, 6)).at[:, 3:, 3:].set(half))
 
     def drive(self, physical: Physical, pose: Pose, voltage: Any) -> tuple[list[Any], list[Any]]:
-        """Torque at standstill and viscous coefficient of each joint, motors and bearings together."""
+        """Torque at standstill and viscous coefficient of each joint, of motors and bearings together."""
         stall, damping = self._cogging(physical, pose), [*physical.viscous]
         for k, motor in enumerate(self.mechanism.motors):
             constants = {"kt": physical.kt[k], "R": physical.resistance[k]}
@@ -117,7 +117,7 @@ class Dynamics:
         return stall, damping
 
     def _cogging(self, physical: Physical, pose: Pose) -> list[Any]:
-        """Torque of each joint that varies with its coordinate."""
+        """Cogging torque of each joint."""
         found: list[Any] = [0.0] * len(self.mechanism.joints)
         if self.mechanism.ripples:
             coordinates = self.layout.coordinates(pose)
@@ -127,21 +127,21 @@ class Dynamics:
         return found
 
     def _dry(self, physical: Physical, inputs: Any) -> list[Any]:
-        """Largest dry friction of each joint, brakes included."""
+        """Bound of dry friction of each joint, brakes included."""
         found = [physical.coulomb[j] for j in range(len(self.mechanism.joints))]
         for k, joint in enumerate(self.mechanism.brakes, start=len(self.mechanism.motors)):
             found[joint] = found[joint] + inputs[k]
         return found
 
     def step(
-        self, physical: Physical, state: State, voltage: Any, h: Any, push: Any = 0.0, brake: Any = 0.0
-    ) -> State:
+        self, physical: Physical, state: BodyState, voltage: Any, h: Any, push: Any = 0.0, brake: Any = 0.0
+    ) -> BodyState:
         r"""The state one time step later.
 
-        :param voltage: of the motors, during the step (nm,) [V]; torques of brakes behind them [N m, N].
+        :param voltage: of the motors during the step (nm,) [V], followed by torques of brakes [N m, N].
         :param h: time step [s].
-        :param push: impulse p along the joints besides (nj,) [N m s, N s].
-        :param brake: :math:`\kappa` (nj,): the joints feel :math:`p - \kappa Bv^+`.
+        :param push: additional impulse p along the joints (nj,) [N m s, N s].
+        :param brake: :math:`\kappa` of a damping impulse :math:`-\kappa Bv^+` (nj,).
         """
         found = self.layout.constraints(physical, state.q)
         G, B = found.jacobian, found.motion
@@ -174,23 +174,23 @@ class Dynamics:
         dry = coulomb * complementarity.solve(W, constant, -ones, ones)
         multipliers = jnp.concatenate([lead[:, -1] - lead[:, :-1] @ dry, dry])
         v_new = (free + solved[:, :-1] @ multipliers).reshape(-1, 6)
-        return State(rotation.plus(state.q, h * v_new), v_new)
+        return BodyState(rotation.plus(state.q, h * v_new), v_new)
 
     def impulses(
         self,
         physical: Physical,
-        state: State,
+        state: BodyState,
         reached: Sequence[Any],
         reactions: Sequence[Any],
         voltage: Any,
         h: Any,
     ) -> tuple[list[list[Any]], list[list[Any]]]:
-        r"""External impulses that steps to velocities took under given reactions, and what these miss (2.29–2.31).
+        r"""External impulses of steps to given velocities under given reactions (2.29–2.31).
 
         :param reached: velocities :math:`v^+` (nb, 6).
         :param reactions: for each of them :math:`\lambda`, m numbers.
-        :returns: for each velocity 6 nb impulses [N s, N m s], and the m gaps :math:`\Sigma\lambda + Gv^+ +
-            \frac4h\Upsilon g - \Upsilon Gv` of the second line [m/s, rad/s]; 0 for the multipliers of (2.30).
+        :returns: for each velocity 6 nb impulses [N s, N m s], and the m residuals :math:`\Sigma\lambda + Gv^+ +
+            \frac4h\Upsilon g - \Upsilon Gv` of the second line [m/s, rad/s], which are 0 for the multipliers of (2.30).
         """
         layout = self.layout
         pose = layout.pose(physical, state.q)
@@ -220,7 +220,7 @@ class Dynamics:
         return [one[0] for one in both], [one[1] for one in both]
 
     def _external(self, physical: Physical, b: int, before: Any, after: Any, known: Any, h: Any) -> list[Any]:
-        """Impulse (6) on body b beyond gravity, the gyroscopic torque and those known."""
+        """Impulse (6) on body b besides gravity, gyroscopic torque and ``known``."""
         xx, yy, zz, xy, xz, yz = (physical.inertia[b][k] for k in range(6))
         inertia = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
         weight = scale(h, self.gravity(physical))
@@ -231,15 +231,15 @@ class Dynamics:
         turned = add(sub(spin_new, spin_old), gyroscopic)
         return [*sub(moved, known[0]), *sub(turned, known[1])]
 
-    def simulate(self, physical: Physical, start: State, voltage: Any, h: Any) -> State:
-        """States at the beginning of each step: (T, …) for voltages (T, nm)."""
+    def simulate(self, physical: Physical, start: BodyState, voltage: Any, h: Any) -> BodyState:
+        """States at the beginning of each step (T, …) for inputs (T, nm)."""
 
-        def advance(state: State, u: Any) -> tuple[State, State]:
+        def advance(state: BodyState, u: Any) -> tuple[BodyState, BodyState]:
             return self.step(physical, state, u, h), state
 
         return jax.lax.scan(advance, start, voltage)[1]
 
-    def rates(self, physical: Physical, state: State) -> Any:
+    def rates(self, physical: Physical, state: BodyState) -> Any:
         """Joint velocities (nj,) [rad/s, m/s]."""
         return jnp.stack(self.layout.rates(self.layout.pose(physical, state.q), state.v)[1])
 

@@ -1,4 +1,4 @@
-"""From recordings to parameters: the whole of an estimation, and how well it predicts."""
+"""Estimation of a mechanism's parameters from recordings, and simulation with them."""
 
 from __future__ import annotations
 
@@ -10,83 +10,99 @@ import jax.numpy as jnp
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from stribeck.estimates.estimate import Estimate, fixed
 from stribeck.multibody import assembly
-from stribeck.multibody.chain import Chain
-from stribeck.multibody.dynamics import State
+from stribeck.multibody.chain import StateChain
+from stribeck.multibody.dynamics import BodyState
 from stribeck.multibody.mechanism import Array, Mechanism
-from stribeck.multibody.problem import Point, Problem, Run
+from stribeck.multibody.problem import EstimationProblem, GridRun, Point
 from stribeck.multibody.recordings import joined
-from stribeck.multibody.rollout import Rollout
+from stribeck.multibody.rollout import TrajectoryRollout
 from stribeck.multibody.sensitivity import Sensitivity, answers, sensitivity
-from stribeck.multibody.solver import Solution, Solver
+from stribeck.multibody.solver import ManifoldSolution, ManifoldSolver
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
-    """What an estimation found.
+class MechanismEstimate:
+    """Result of an estimation.
 
     :param mechanism: with the estimated parameters.
     :param solution: parameters and states.
-    :param sensitivity: how sure the parameters are.
+    :param sensitivity: uncertainty of the parameters.
     """
 
     mechanism: Mechanism
-    solution: Solution
+    solution: ManifoldSolution
     sensitivity: Sensitivity
 
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """All parameters, fixed ones included."""
+        return {
+            p.name: self.sensitivity.estimates.get(p.name, fixed(p.value, p.unit))
+            for p in self.mechanism.parameters
+        }
 
-class Estimator:
-    """Estimates the parameters of a mechanism from runs on one grid, from as many starts as wanted."""
 
-    def __init__(self, mechanism: Mechanism, runs: Sequence[Run], step: float, ratio: float) -> None:
-        self.problem = Problem(mechanism, step)
-        self.rollout = Rollout(self.problem)
+class MechanismEstimator:
+    """Estimates the parameters of a mechanism from runs on one grid.
+
+    :param step: h [s].
+    :param ratio: weight of the inverse dynamics against observations.
+    """
+
+    def __init__(self, mechanism: Mechanism, runs: Sequence[GridRun], step: float, ratio: float) -> None:
+        self.problem = EstimationProblem(mechanism, step)
+        self.rollout = TrajectoryRollout(self.problem)
         self.ratio = ratio
         self.use(runs)
 
-    def use(self, runs: Sequence[Run]) -> None:
-        """Take other runs; as many steps as before need no new compilation."""
+    def use(self, runs: Sequence[GridRun]) -> None:
+        """Replace the runs; equally many steps need no new compilation."""
         self.samples, self.path, self.starts = joined(runs)
         self.released = np.array([run.released for run in runs], bool)
-        self.solver = Solver(self.rollout, self.samples, self.path, self.starts, self.released)
+        self.solver = ManifoldSolver(self.rollout, self.samples, self.path, self.starts, self.released)
 
-    def solve(self, chi: Array, progress: Callable[[float, float], None] | None = None) -> Solution:
+    def solve(self, chi: Array, progress: Callable[[float, float], None] | None = None) -> ManifoldSolution:
         """The optimum from parameters (p,)."""
-        with threadpool_limits(
-            limits=1, user_api="blas"
-        ):  # many small products: a second thread costs 50 times as much
+        # Many small products: a second thread would make them 50 times slower.
+        with threadpool_limits(limits=1, user_api="blas"):
             return self.solver.solve(chi, self.ratio, progress=progress)
 
-    def estimate(self, progress: Callable[[float, float], None] | None = None) -> Estimate:
+    def estimate(self, progress: Callable[[float, float], None] | None = None) -> MechanismEstimate:
         """The optimum from the values of the mechanism, and its sensitivity."""
         return self.finished(self.solve(self.problem.mechanism.parameters.vector(), progress))
 
-    def finished(self, solution: Solution) -> Estimate:
+    def finished(self, solution: ManifoldSolution) -> MechanismEstimate:
         """A solution with its sensitivity."""
         with threadpool_limits(limits=1, user_api="blas"):
-            chain = self._linear(solution.point)
-            found = sensitivity(self.problem, solution.point, self.samples, chain)
+            uncertainty = sensitivity(
+                self.problem, solution.point, self.samples, self._linear(solution.point)
+            )
         mechanism = self.problem.mechanism
         parameters = mechanism.parameters.with_vector(solution.point.chi)
-        return Estimate(replace(mechanism, parameters=parameters), solution, found)
+        return MechanismEstimate(replace(mechanism, parameters=parameters), solution, uncertainty)
 
-    def _linear(self, point: Point) -> Chain:
+    def _linear(self, point: Point) -> StateChain:
         return self.problem.linearize(point, self.samples, self.starts, self.ratio, self.released)
 
-    def signal_deviation(self, estimate: Estimate) -> Array:
-        """Standard deviations (N, ns) of the estimated signals that the parameters' uncertainty brings."""
-        total = answers(self._linear(estimate.solution.point))[0]
+    def signal_deviation(self, estimate: MechanismEstimate) -> Array:
+        """Standard deviations (N, ns) of the estimated signals due to the uncertainty of the parameters."""
+        derivatives = answers(self._linear(estimate.solution.point))[0]
         covariance = np.nan_to_num(estimate.sensitivity.covariance)
         weight = np.sqrt(np.maximum(self.samples.count, 1.0)) / self.problem.deviation
-        variance = np.einsum("ksi,ij,ksj->ks", total, covariance, total)
+        variance = np.einsum("ksi,ij,ksj->ks", derivatives, covariance, derivatives)
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / weight)
 
 
 class Simulator:
-    """Simulates runs from their first samples, all with one compilation."""
+    """Simulates runs from their first samples, all with one compilation.
+
+    :param longest: steps of the longest run.
+    """
 
     def __init__(self, mechanism: Mechanism, step: float, longest: int) -> None:
-        self.problem = Problem(mechanism, step)
+        self.problem = EstimationProblem(mechanism, step)
         self.longest = longest
         dynamics = self.problem.dynamics
         self._run = jax.jit(
@@ -96,29 +112,32 @@ class Simulator:
             lambda values, path, rate, u, back: assembly.start_of(self.problem, values, path, rate, u, back)
         )
 
-    def simulate(self, run: Run, chi: Array, start: State | None = None) -> Point:
-        """States of a run (N, …); from the first sample and its rate, or from a given state."""
-        count = len(run.path)
-        voltage = np.concatenate(
-            [run.samples.voltage, np.repeat(run.samples.voltage[-1:], max(self.longest - count, 0), axis=0)]
-        )
+    def simulate(self, run: GridRun, chi: Array, start: BodyState | None = None) -> Point:
+        """States of a run (N, …), from its first sample and rate or from a given state."""
+        count, voltage = len(run.path), run.samples.voltage
+        padding = np.repeat(voltage[-1:], max(self.longest - count, 0), axis=0)
+        voltage = np.concatenate([voltage, padding])
         with jax.enable_x64():
             values = jnp.asarray(self.problem.all_values(chi))
             if start is None:
                 back = 0.0 if run.released else 0.5
                 start = self._start(values, run.path[0], run.start_rate, voltage[0], back)
-            first = State(jnp.asarray(start.q), jnp.asarray(start.v))
+            first = BodyState(jnp.asarray(start.q), jnp.asarray(start.v))
             states = self._run(self.problem.mechanism.physical(values), first, jnp.asarray(voltage))
         impulse = np.zeros((count, len(self.problem.mechanism.joints)))
         return Point(np.asarray(chi), np.asarray(states.q)[:count], np.asarray(states.v)[:count], impulse)
 
-    def errors(self, run: Run, chi: Array, start: State | None = None) -> Mapping[str, Mapping[str, float]]:
-        """RMSE and relative error of each signal of a run."""
+    def errors(
+        self, run: GridRun, chi: Array, start: BodyState | None = None
+    ) -> Mapping[str, Mapping[str, float]]:
+        """Root mean square error ``rmse`` and relative error ``rel`` of each signal of a run."""
+        weight = run.samples.count
         misfit = self.problem.signals(self.simulate(run, chi, start), run.samples)
-        found = {}
-        for k, sensor in enumerate(self.problem.mechanism.sensors):
-            weight = run.samples.count[:, k]
-            rmse = float(np.sqrt(np.sum(weight * misfit[:, k] ** 2) / np.sum(weight)))
-            size = float(np.sqrt(np.sum(weight * run.samples.value[:, k] ** 2) / np.sum(weight)))
-            found[sensor.name] = {"rmse": rmse, "rel": rmse / size if size > 0.0 else float("nan")}
-        return found
+        rmse, size = (
+            np.sqrt(np.sum(weight * values**2, axis=0) / np.sum(weight, axis=0))
+            for values in (misfit, run.samples.value)
+        )
+        return {
+            sensor.name: {"rmse": float(error), "rel": float(error / total) if total > 0.0 else float("nan")}
+            for sensor, error, total in zip(self.problem.mechanism.sensors, rmse, size, strict=True)
+        }

@@ -1,15 +1,15 @@
-r"""Constraints of joints, what they do to velocities and impulses, and joint coordinates.
+r"""Joint constraints, their Jacobians, and joint coordinates.
 
-Each joint has frames :math:`F_A = R_A F`, :math:`F_B = R_B F` on its two bodies, z along its axis, F constant. With
-:math:`d = r_B + R_B b - r_A - R_A a` between the joint's point on both bodies and :math:`C = F_A^T F_B` it has six
-deviations: :math:`F_A^T d` and :math:`(C_{32}, -C_{31}, C_{21})`, which are small rotations about x, y, z. A joint
-holds all but the one along its coordinate to zero. With angular velocities :math:`\Omega = R\omega` in the world
+Each joint has frames :math:`F_A = R_A F`, :math:`F_B = R_B F` on its two bodies, z along its axis, F constant. With the
+distance :math:`d = r_B + R_B b - r_A - R_A a` between the joint's points on both bodies and :math:`C = F_A^T F_B`, it has six
+deviations: :math:`F_A^T d` and :math:`(C_{32}, -C_{31}, C_{21})`, which are small rotations about x, y, z. All but the one
+along the joint's coordinate are constrained to zero. With angular velocities :math:`\Omega = R\omega` in the world frame
 
 .. math:: \tfrac{d}{dt} F_A^T d &= F_A^T\,(\dot r_B + \Omega_B \times R_B b - \dot r_A - \Omega_A \times R_A a
               - \Omega_A \times d), \\
           \dot C_{ij} &= (f_{B,j} \times f_{A,i}) \cdot (\Omega_B - \Omega_A).
 
-G is not formed where only :math:`Gv` or :math:`G^T\lambda` are wanted.
+G is formed only where :math:`Gv` or :math:`G^T\lambda` do not suffice.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from stribeck.multibody.vectors import (
 )
 
 NOT_HELD = {"revolute": 5, "prismatic": 2, "fixed": None}
-"""Which of the six deviations of a joint is left free."""
+"""Index of the deviation that a joint leaves free, by its kind."""
 
 PAIRS = ((1, 2, 1.0), (0, 2, -1.0), (0, 1, 1.0))
 """Small rotations about x, y, z: column j of F_B, column i of F_A, sign."""
 
 
 class JointPose(NamedTuple):
-    r"""Where a joint is, in the world.
+    r"""Pose of a joint in the world frame.
 
     :param axes: columns of F_A.
     :param normals: signed :math:`f_{B,j} \times f_{A,i}` of the three rotations.
@@ -73,12 +73,11 @@ class Pose(NamedTuple):
 
 
 class Constraints(NamedTuple):
-    """Constraints of a configuration.
+    """Constraints in one configuration.
 
     :param deviation: g (m,) [m, rad].
     :param jacobian: G (m, 6 nb).
-    :param motion: rows that give joint velocities (nj, 6 nb); zero for fixed joints.
-    :param pose: where everything is.
+    :param motion: B, the Jacobian of the joint coordinates (nj, 6 nb); zero for fixed joints.
     """
 
     deviation: Any
@@ -88,11 +87,11 @@ class Constraints(NamedTuple):
 
 
 class Layout:
-    """What of a mechanism's kinematics does not depend on state or parameters.
+    """Kinematics of a mechanism: constants of its joints, and functions of state and parameters.
 
     :param frames: F of the joints, as columns.
-    :param held: which of the six deviations each joint holds.
-    :param translation: whether each deviation that is held is a translation (m,).
+    :param held: which of the six deviations each joint constrains.
+    :param translation: whether each constrained deviation is a translation (m,).
     :param rotates: whether the coordinate of a joint is an angle (nj,).
     """
 
@@ -106,11 +105,11 @@ class Layout:
         self.rotates = np.array([joint.kind == "revolute" for joint in self.joints])
 
     def zero_pose(self, physical: Physical) -> Any:
-        """Configuration (nb, 7) of the drawing."""
+        """The zero pose as a configuration (nb, 7)."""
         return jnp.concatenate([physical.com, jnp.tile(jnp.array([1.0, 0, 0, 0]), (self.bodies, 1))], axis=1)
 
     def pose(self, physical: Physical, q: Any) -> Pose:
-        """Where everything is in a configuration (nb, 7)."""
+        """Rotations of the bodies and poses of the joints in a configuration (nb, 7)."""
         bodies = range(self.bodies)
         places = [ZERO, *(split(q[b]) for b in bodies)]
         turns = (IDENTITY, *(rotation.matrix(rotation.quaternion(q[b][3:])) for b in bodies))
@@ -133,17 +132,19 @@ class Layout:
         return JointPose(ours, normals, tuple(deviation), add(arm_a, d), arm_b, turn)
 
     def deviation(self, pose: Pose) -> list[Any]:
-        """The m deviations that are held."""
+        """The m constrained deviations."""
         return [at.deviation[k] for held, at in zip(self.held, pose.joints, strict=True) for k in held]
 
     def coordinates(self, pose: Pose) -> list[Any]:
         """Joint coordinates, nj [rad in (-π, π], m]; 0 for fixed joints."""
-        found = {"revolute": lambda at: at.turn, "prismatic": lambda at: at.deviation[2]}
         pairs = zip(self.joints, pose.joints, strict=True)
-        return [found[joint.kind](at) if joint.kind in found else 0.0 * at.turn for joint, at in pairs]
+        return [
+            {"revolute": at.turn, "prismatic": at.deviation[2]}.get(joint.kind, 0.0 * at.turn)
+            for joint, at in pairs
+        ]
 
     def rates(self, pose: Pose, v: Any) -> tuple[list[Any], list[Any]]:
-        """:math:`Gv`, m, and joint velocities, nj, for velocities (nb, 6)."""
+        """:math:`Gv` (m numbers) and joint velocities :math:`Bv` (nj numbers) for velocities (nb, 6)."""
         bodies = range(self.bodies)
         linear = [ZERO, *(split(v[b]) for b in bodies)]
         spin = [ZERO, *(mul(pose.turns[b + 1], split(v[b][3:])) for b in bodies)]
@@ -156,23 +157,27 @@ class Layout:
             turn = sub(spin[B], spin[A])
             six = [dot(axis, slide) for axis in at.axes] + [dot(normal, turn) for normal in at.normals]
             found += [six[k] for k in held]
-            own = {"revolute": dot(at.axes[2], turn), "prismatic": six[2]}
-            motion.append(own.get(joint.kind, 0.0 * six[0]))
+            rates = {"revolute": dot(at.axes[2], turn), "prismatic": six[2]}
+            motion.append(rates.get(joint.kind, 0.0 * six[0]))
         return found, motion
 
     def spread(self, pose: Pose, reaction: list[Any], drive: list[Any]) -> list[tuple[Vector, Vector]]:
-        r""":math:`G^T\lambda + B^T\tau`: impulses on the nb bodies (world, body frame) of m in constraints and nj along joints."""
+        r""":math:`G^T\lambda + B^T\tau`: impulses on the nb bodies (linear in the world frame, angular in the body frame).
+
+        :param reaction: :math:`\lambda`, m numbers.
+        :param drive: :math:`\tau`, nj numbers.
+        """
         force: list[list[Vector]] = [[] for _ in range(self.bodies + 1)]
         torque: list[list[Vector]] = [[] for _ in range(self.bodies + 1)]
         left = iter(reaction)
-        for joint, held, at, own in zip(self.joints, self.held, pose.joints, drive, strict=True):
+        for joint, held, at, along in zip(self.joints, self.held, pose.joints, drive, strict=True):
             by = {k: next(left) for k in held}
             F = total(scale(by[k], at.axes[k]) for k in range(3) if k in by)
             N = total(scale(by[k], at.normals[k - 3]) for k in range(3, 6) if k in by)
             if joint.kind == "revolute":
-                N = add(N, scale(own, at.axes[2]))
+                N = add(N, scale(along, at.axes[2]))
             elif joint.kind == "prismatic":
-                F = add(F, scale(own, at.axes[2]))
+                F = add(F, scale(along, at.axes[2]))
             force[joint.child].append(F)
             torque[joint.child] += [N, cross(at.to_child, F)]
             force[joint.parent].append(scale(-1.0, F))

@@ -1,9 +1,9 @@
-r"""A mechanism: bodies, joints, motors and sensors, with numbers that may depend on parameters.
+r"""Mechanisms: bodies, joints, motors and sensors, whose numbers may depend on parameters.
 
-Every body frame coincides with the world frame in the *zero pose*: points and axes of joints, centres of mass and
-inertias are given in the coordinates of that one drawing. Body 0 is the world.
+In the *zero pose* every body frame coincides with the world frame, in which points and axes of joints, centres of mass and
+inertias are given. Body 0 is the world.
 
-Every number is an affine function of the parameters, :math:`s = s_0 + S\chi`, so that a model file may say
+Every number is an affine function of the parameters, :math:`s = s_0 + S\chi`: a model file may contain
 ``com: [0, 0.0935, -l2]``.
 """
 
@@ -19,25 +19,23 @@ import numpy.typing as npt
 
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.parameters import ParameterSet
-from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]
-Kind = Literal["revolute", "prismatic", "fixed"]
-KINDS: tuple[Kind, ...] = ("revolute", "prismatic", "fixed")
+JointKind = Literal["revolute", "prismatic", "fixed"]
 Quantity = Literal["position", "velocity"]
 
 
 @dataclass(frozen=True)
-class Joint:
+class MechanismJoint:
     """A joint between two bodies.
 
-    :param parent: index of the body before it, 0 is the world.
-    :param child: index of the body behind it.
-    :param axis: unit vector in the zero pose; the joint's coordinate is the motion of the child along or about it.
+    :param parent: index of a body, 0 is the world.
+    :param child: index of the body whose motion relative to the parent is the joint's coordinate.
+    :param axis: unit vector in the zero pose.
     """
 
     name: str
-    kind: Kind
+    kind: JointKind
     parent: int
     child: int
     axis: tuple[float, float, float]
@@ -56,7 +54,7 @@ class Motor:
 
 @dataclass(frozen=True)
 class Ripple:
-    r"""A wave of a revolute joint's torque over its coordinate, :math:`a\cos nc + b\sin nc`: cogging of its motor.
+    r"""Cogging torque :math:`a\cos nc + b\sin nc` of a revolute joint with the coordinate c.
 
     :param joint: index of the joint.
     :param order: n, waves per turn.
@@ -68,12 +66,12 @@ class Ripple:
 
 @dataclass(frozen=True)
 class Sensor:
-    r"""What a signal measures: :math:`y = \sigma(c(t) - \delta\,\dot c(t)) + o`, c the joint's coordinate.
+    r"""A sensor of a joint's coordinate c: :math:`y = \sigma(c(t) - \delta\,\dot c(t)) + o`, with lag δ and offset o.
 
     :param joint: index of the joint.
-    :param quantity: the coordinate, or its rate.
-    :param sign: :math:`\sigma`, 1 or -1: which way the sensor counts.
-    :param deviation: standard deviation of its noise; 1 weighs all samples alike.
+    :param quantity: position measures c, velocity its derivative instead.
+    :param sign: :math:`\sigma`, 1 or -1.
+    :param deviation: standard deviation of its noise.
     """
 
     name: str
@@ -85,12 +83,13 @@ class Sensor:
 
 @dataclass(frozen=True)
 class Regularization:
-    r"""How soft constraints are (2.9, 2.10).
+    r"""Regularization of constraints and dry friction (Marklund et al. 2025, eqs. 2.9, 2.10).
 
     :param compliance: :math:`\epsilon` of translations [m/N]; rotations have :math:`\epsilon/\ell^2`.
-    :param damping: :math:`\tau/h`, relaxation time in time steps; not 0, where deviations alternate and never decay.
+    :param damping: :math:`\tau/h`, relaxation time in time steps; at 0 deviations would alternate and never decay.
     :param slip: velocity at which dry friction reaches its bound [rad/s, m/s].
     :param length: :math:`\ell` [m], a typical size of the mechanism.
+    :raises ValueError: for values that are not positive.
     """
 
     compliance: float = 1e-8
@@ -99,21 +98,21 @@ class Regularization:
     length: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("compliance", "damping", "slip", "length"):
-            if not 0.0 < getattr(self, name) < np.inf:
-                raise ConfigError(f"regularization: {name} must be positive, found {getattr(self, name)}")
+        for name, value in vars(self).items():
+            if not 0.0 < value < np.inf:
+                raise ValueError(f"{name} must be positive, found {value}")
 
 
 class Physical(NamedTuple):
-    """Numbers of a mechanism of nb bodies, nj joints, nm motors, ns sensors.
+    """Numbers of a mechanism of nb bodies, nj joints, nm motors, ns sensors and nw ripples.
 
     :param mass: (nb,) [kg].
     :param com: centres of mass in the zero pose (nb, 3) [m].
     :param inertia: about the centre of mass: xx, yy, zz, xy, xz, yz (nb, 6) [kg m²].
     :param point: a point of each joint in the zero pose (nj, 3) [m].
-    :param coulomb: largest dry friction (nj,) [N m or N].
+    :param coulomb: bound of dry friction (nj,) [N m or N].
     :param viscous: viscous friction (nj,) [N m s/rad or N s/m].
-    :param ripple: a, b of the waves of torque (nw, 2) [N m].
+    :param ripple: a, b of the cogging torques (nw, 2) [N m].
     :param kt: motor constants (nm,) [N m/A].
     :param resistance: of the windings (nm,) [ohm].
     :param voltage_offset: added to the command (nm,) [V].
@@ -165,16 +164,15 @@ class Mechanism:
     :param name: short name.
     :param bodies: names, without the world.
     :param parameters: :math:`\chi` with bounds; the free ones are estimated.
-    :param constant: :math:`s_0` of all fields of :class:`Physical` in order, flat.
+    :param constant: :math:`s_0` of all fields of :class:`Physical`, flattened in order.
     :param matrix: S, one row per number, one column per parameter.
     :param gravity: acceleration of free fall, along -z of the world [m/s²].
-    :param ripples: waves of torque over joint coordinates.
-    :param brakes: indices of joints that some runs hold: dry friction besides their own, an input of each step [N m, N].
+    :param brakes: indices of joints that some recordings clamp: additional dry friction, an input of each step [N m, N].
     """
 
     name: str
     bodies: tuple[str, ...]
-    joints: tuple[Joint, ...]
+    joints: tuple[MechanismJoint, ...]
     motors: tuple[Motor, ...]
     sensors: tuple[Sensor, ...]
     parameters: ParameterSet
@@ -187,7 +185,7 @@ class Mechanism:
 
     @property
     def inputs(self) -> int:
-        """How many numbers drive a step: voltages of the motors, then torques of the brakes."""
+        """Number of inputs of a step: voltages of the motors, then torques of the brakes."""
         return len(self.motors) + len(self.brakes)
 
     @property

@@ -1,4 +1,4 @@
-"""Estimated parameters of mechanisms as JSON: values with units, intervals, and where they come from."""
+"""Parameter files of mechanisms: estimates and their provenance as JSON."""
 
 from __future__ import annotations
 
@@ -6,53 +6,79 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from stribeck.core.parameters import ParameterSet
 from stribeck.errors import ParameterFileError
+from stribeck.estimates.estimate import CONFIDENCE, Estimate, Interval, Side, Status, estimates_to_json
 from stribeck.io import strict
 from stribeck.io.files import write_atomically
+from stribeck.io.schema import Schema, read_json
 
-SCHEMA = 1
-KIND = "mechanism"
+
+class ParameterEntry(Schema):
+    """One parameter; the first files have ``identifiable`` instead of ``status``."""
+
+    value: float
+    unit: str
+    interval: Interval | None = None
+    identifiable: bool | None = None
+    status: Status | None = None
+    confidence: float = CONFIDENCE
+    reason: str = ""
+    side: Side | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        """With the status of the first files filled in."""
+        status = self.status or _STATUS[self.identifiable]
+        return Estimate(self.value, self.unit, status, self.interval, self.confidence, self.reason, self.side)
+
+
+_STATUS: Mapping[bool | None, Status] = {None: "fixed", True: "determined", False: "not determined"}
+
+
+class MechanismParameterFile(Schema):
+    """The content of a file."""
+
+    schema: Literal[1]
+    kind: Literal["mechanism"]
+    model: str
+    parameters: dict[str, ParameterEntry]
+    provenance: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MechanismParameters:
-    """What a parameter file holds.
+    """Estimated parameters of a mechanism.
 
     :param model: name of the mechanism.
-    :param values: by the names of parameters, fixed ones included.
-    :param intervals: of the estimated ones.
-    :param identifiable: names that the recordings determine.
-    :param provenance: recordings, step, ratio.
+    :param estimates: of all parameters, fixed ones included.
+    :param provenance: recordings, step, ratio, status of the search.
     """
 
     model: str
-    values: Mapping[str, float]
-    intervals: Mapping[str, tuple[float, float]]
-    identifiable: tuple[str, ...]
+    estimates: Mapping[str, Estimate]
     provenance: Mapping[str, Any]
 
+    @property
+    def values(self) -> dict[str, float]:
+        """By the names of parameters."""
+        return {name: estimate.value for name, estimate in self.estimates.items()}
 
-def write_mechanism_parameters(path: Path, content: MechanismParameters, parameters: ParameterSet) -> None:
-    """Write a parameter file beside and rename.
+
+def write_mechanism_parameters(path: Path, content: MechanismParameters) -> None:
+    """Write a parameter file atomically.
 
     :raises OutputError: if it cannot be written.
     """
-    entries = {}
-    for parameter in parameters:
-        entry: dict[str, Any] = {"value": content.values[parameter.name], "unit": parameter.unit}
-        if parameter.name in content.intervals:
-            entry["interval"] = list(content.intervals[parameter.name])
-        if parameter.free:
-            entry["identifiable"] = parameter.name in content.identifiable
-        entries[parameter.name] = entry
     data = {
-        "schema": SCHEMA,
-        "kind": KIND,
+        "schema": 1,
+        "kind": "mechanism",
         "model": content.model,
-        "parameters": entries,
+        "parameters": estimates_to_json(content.estimates),
         "provenance": dict(content.provenance),
     }
     write_atomically(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
@@ -61,29 +87,16 @@ def write_mechanism_parameters(path: Path, content: MechanismParameters, paramet
 def read_mechanism_parameters(path: Path, model: str, parameters: ParameterSet) -> MechanismParameters:
     """A parameter file of the mechanism ``model``.
 
-    :raises ParameterFileError: for files of something else, and parameters missing, unknown or in other units.
+    :raises ParameterFileError: for other files, and for missing or unknown parameters or other units.
     """
-    error = ParameterFileError
-    data = strict.mapping(strict.parse_json(strict.read_text(path, error), path, error), str(path), error)
-    strict.check_keys(data, ("schema", "kind", "model", "parameters"), ("provenance",), str(path), error)
-    if data["schema"] != SCHEMA or data["kind"] != KIND:
-        raise error(f"{path} is no parameter file of a mechanism (schema {SCHEMA})")
-    if data["model"] != model:
-        raise error(f"{path} belongs to the mechanism {data['model']!r}, not to {model!r}")
-    entries = strict.mapping(data["parameters"], f"{path}: parameters", error)
-    strict.check_keys(entries, parameters.names, (), f"{path}: parameters", error)
-    values, intervals, identifiable = {}, {}, []
-    for name, given in entries.items():
-        what = f"{path}: {name}"
-        entry = strict.mapping(given, what, error)
-        strict.check_keys(entry, ("value", "unit"), ("interval", "identifiable"), what, error)
-        if entry["unit"] != parameters[name].unit:
-            raise error(f"{what}: unit {entry['unit']!r}, the model has {parameters[name].unit!r}")
-        values[name] = strict.number(entry["value"], what, error)
-        if "interval" in entry:
-            low, high = (strict.number(x, f"{what}: interval", error) for x in entry["interval"])
-            intervals[name] = (low, high)
-        if entry.get("identifiable"):
-            identifiable.append(name)
-    provenance = strict.mapping(data.get("provenance", {}), f"{path}: provenance", error)
-    return MechanismParameters(model, values, intervals, tuple(identifiable), provenance)
+    content = read_json(path, MechanismParameterFile, ParameterFileError)
+    if content.model != model:
+        raise ParameterFileError(f"{path} belongs to the mechanism {content.model!r}, not to {model!r}")
+    strict.check_keys(content.parameters, parameters.names, (), f"{path}: parameters", ParameterFileError)
+    for name, entry in content.parameters.items():
+        if entry.unit != parameters[name].unit:
+            raise ParameterFileError(
+                f"{path}: {name}: unit {entry.unit!r}, the model has {parameters[name].unit!r}"
+            )
+    estimates = {name: entry.estimate for name, entry in content.parameters.items()}
+    return MechanismParameters(model, estimates, content.provenance)

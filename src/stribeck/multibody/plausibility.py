@@ -1,4 +1,4 @@
-"""What a mechanism cannot be, or hardly is: noticed before anything is computed."""
+"""Plausibility of mechanisms: masses, inertias, distances and friction are checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from stribeck.errors import ConfigError
 from stribeck.multibody.mechanism import Mechanism, inertia_matrices
 
 LARGEST = 100.0
-"""Distances beyond it are millimetres [m]."""
+"""Larger distances are taken for millimetres [m]."""
 
 
 def check_mechanism(mechanism: Mechanism, what: str) -> None:
-    """Refuse masses, inertias, distances and frictions that no body of a mechanism has.
+    """Refuse implausible masses, inertias, distances and friction.
 
     :raises ConfigError: naming the body or joint.
     """
@@ -55,12 +55,12 @@ def _check_inertia(inertia: np.ndarray, mass: float, size: float, what: str) -> 
     if gyration > 20.0 * size:
         raise ConfigError(
             f"{what}: radius of gyration {gyration:.3g} m in a mechanism of {size:.2g} m: "
-            "inertia in other units than kg m², or mass than kg?"
+            "is the inertia in kg m², the mass in kg?"
         )
 
 
 def _check_reached(mechanism: Mechanism, what: str) -> None:
-    """Every body has to hang on the world."""
+    """Refuse bodies that no chain of joints connects to the world."""
     reached = {0}
     for _ in mechanism.joints:
         for joint in mechanism.joints:

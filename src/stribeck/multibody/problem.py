@@ -50,8 +50,8 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from stribeck.multibody import rotation
-from stribeck.multibody.chain import Chain, Flags
-from stribeck.multibody.dynamics import Dynamics, State
+from stribeck.multibody.chain import Flags, StateChain
+from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.mechanism import Array, Mechanism, Physical
 from stribeck.multibody.vectors import floor
 
@@ -60,7 +60,7 @@ FOLLOWED = 4.0
 """Samples over which states are smoothed at first: with fewer they follow the noise, and the parameters with them."""
 
 
-class Samples(NamedTuple):
+class GridSamples(NamedTuple):
     """What was recorded, on a grid of time steps, all runs one after another (N steps).
 
     :param voltage: of the motors (N, nm) [V].
@@ -78,18 +78,18 @@ class Samples(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class GridRun:
     """One recording on the grid of the estimation.
 
     :param name: for messages and tables.
-    :param samples: see :class:`Samples`.
+    :param samples: see :class:`GridSamples`.
     :param path: smooth values of the position sensors at the steps, gaps bridged (N, ns).
     :param start_rate: rate of each sensor's coordinate at the first step (ns,).
     :param released: whether the first row of ``path`` and ``start_rate`` are known, not measured.
     """
 
     name: str
-    samples: Samples
+    samples: GridSamples
     path: Array
     start_rate: Array
     released: bool = False
@@ -160,7 +160,7 @@ class _Sparse:
         return result
 
 
-class Problem:
+class EstimationProblem:
     """Residuals of one mechanism and time step, and their derivatives.
 
     :param mechanism: its free parameters are the unknowns.
@@ -169,7 +169,7 @@ class Problem:
 
     def __init__(self, mechanism: Mechanism, step: float) -> None:
         self.mechanism, self.step = mechanism, step
-        self.dynamics = Dynamics(mechanism)
+        self.dynamics = MultibodyDynamics(mechanism)
         self.base = mechanism.values()
         self.free = np.array([k for k, parameter in enumerate(mechanism.parameters) if parameter.free], int)
         self.bodies = len(mechanism.bodies)
@@ -255,7 +255,7 @@ class Problem:
 
         here = self._moved(q, v, a)
         arrived = [[self.step * rate for rate in row] for row in _rows(reached + w, 6)]
-        there = State(
+        there = BodyState(
             [rotation.moved(p, i) for p, i in zip(here.q, arrived, strict=True)], _rows(reached + w, 6)
         )
         signals = casadi.vertcat(*self._signals(physical, here, there, place))
@@ -294,12 +294,12 @@ class Problem:
         own = casadi.vertcat(*(moving[j] for j in self.movable))
         return casadi.jacobian(casadi.vertcat(*held), speeds), casadi.jacobian(own, speeds)
 
-    def _moved(self, q: Any, v: Any, by: Any) -> State:
+    def _moved(self, q: Any, v: Any, by: Any) -> BodyState:
         """A state and an increment, as nested lists of symbols."""
         places = [rotation.moved(p, i) for p, i in zip(_rows(q, 7), _rows(by[: self.half], 6), strict=True)]
-        return State(places, _rows(v + by[self.half :], 6))
+        return BodyState(places, _rows(v + by[self.half :], 6))
 
-    def _signals(self, physical: Physical, here: State, there: State, place: Any) -> list[Any]:
+    def _signals(self, physical: Physical, here: BodyState, there: BodyState, place: Any) -> list[Any]:
         """What sensors say at places between two states."""
         layout = self.dynamics.layout
         poses = [layout.pose(physical, state.q) for state in (here, there)]
@@ -327,7 +327,7 @@ class Problem:
         r""":math:`\eta` of the movable joints (N, e)."""
         return np.asarray(point.impulse[:, self.movable] / self.inertia(point.chi)[self.movable])
 
-    def first_ratio(self, samples: Samples) -> float:
+    def first_ratio(self, samples: GridSamples) -> float:
         r"""The ratio at which states follow what :data:`FOLLOWED` samples in a row say.
 
         For a velocity that is a random walk, seen through white noise, the optimal smoother has the time constant
@@ -344,7 +344,7 @@ class Problem:
         chi = np.broadcast_to(point.chi, (count, len(point.chi)))
         return [point.q.reshape(count, -1), v, np.concatenate([v[1:], v[-1:]]), chi]
 
-    def signals(self, point: Point, samples: Samples) -> Array:
+    def signals(self, point: Point, samples: GridSamples) -> Array:
         """Predicted minus measured signals at a point (N, ns), not weighted: angles to the nearest turn, 0 where
         nothing was measured.
         """
@@ -352,14 +352,14 @@ class Problem:
         found = np.where(samples.count > 0, signals - samples.value, 0.0)
         return np.asarray(found - TURN * np.round(found / TURN) * self.angles)
 
-    def residuals(self, point: Point, samples: Samples, ratio: float) -> Residuals:
+    def residuals(self, point: Point, samples: GridSamples, ratio: float) -> Residuals:
         """Residuals at a point."""
         weighted = self.signals(point, samples) * np.sqrt(samples.count) / self.deviation
         return Residuals(weighted, self.kicks(point) / self.kick_deviation(ratio))
 
     def linearize(
-        self, point: Point, samples: Samples, starts: Array, ratio: float, released: Flags
-    ) -> Chain:
+        self, point: Point, samples: GridSamples, starts: Array, ratio: float, released: Flags
+    ) -> StateChain:
         r"""The problem around a point, in increments of states (12 nb), impulses and parameters.
 
         The step's derivative is that of its inverse: with the velocity and the reactions that balance (2.18), the increments
@@ -406,7 +406,7 @@ class Problem:
         deviation = self.kick_deviation(ratio)
         first, first_drift = self._tangents(point, starts)
         first = first * ~released[:, None, None]
-        return Chain(
+        return StateChain(
             turn,
             push,
             drift,

@@ -1,6 +1,6 @@
-r"""Trajectories of all runs at once: along recorded signals, and near a trajectory that is known.
+r"""Trajectories of all runs: along recorded signals, and near a given trajectory.
 
-Both are simulations by the stepper with impulses along the joints, so every state obeys the constraints as the stepper does.
+Both are simulations by the stepper with impulses along the joints, so that every state obeys the constraints as it does there.
 """
 
 from __future__ import annotations
@@ -15,35 +15,36 @@ from scipy.ndimage import binary_dilation
 
 from stribeck.multibody import assembly, rotation
 from stribeck.multibody.chain import Flags
-from stribeck.multibody.dynamics import State
+from stribeck.multibody.dynamics import BodyState
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.problem import Point, Problem, Samples
+from stribeck.multibody.problem import EstimationProblem, GridSamples, Point
 
 STIFF = 1e3
-"""Damping with which joints are drawn along recorded signals, in units of their inertia per step."""
-
+"""Damping that couples joints to recorded signals, in units of their inertia per step."""
 
 FAR = 5.0
-"""Samples further apart than this many times the usual are a gap, in which joints move by themselves."""
+"""Spacing of samples from which on it is a gap, in which joints move freely, in median spacings."""
 
 EDGE = 4.0
-"""Samples beside a gap whose smooth values the line across it has bent."""
+"""Samples beside a gap whose smoothed values the interpolation across it affects."""
 
 
-class Rollout:
-    """Simulates all runs of a problem, one after another. Recordings of equal length share one compilation."""
+class TrajectoryRollout:
+    """Simulates all runs of a problem; recordings of equal total length share one compilation."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: EstimationProblem) -> None:
         self.problem = problem
         self._assemble = jax.jit(self._assembled)
         self._simulate = jax.jit(self._simulated)
 
-    def along(self, samples: Samples, chi: Array, path: Array, released: Array | Sequence[int] = ()) -> Point:
-        """States that show smooth signals (N, ns), and the impulses that this takes.
+    def along(
+        self, samples: GridSamples, chi: Array, path: Array, released: Array | Sequence[int] = ()
+    ) -> Point:
+        """States that follow smoothed signals (N, ns), and the impulses that this takes.
+
+        A strong damper draws each measured joint to the next value; others, and all within gaps, move freely.
 
         :param released: first steps of runs that begin at rest.
-
-        Each measured joint moves as if a strong damper drew it to the next value; others, and all within gaps, move freely.
         """
         stiff = STIFF * self.problem.inertia(chi) * self._measured(samples)
         states, goals = self.shown(samples, chi, path)
@@ -52,16 +53,16 @@ class Rollout:
         gain = np.zeros((*stiff.shape, 2 * self.problem.half))
         return self._run(samples, chi, states, states, still, gain, goals, stiff)
 
-    def shown(self, samples: Samples, chi: Array, path: Array) -> tuple[State, Array]:
-        """States that show smooth signals as they stand, whatever the dynamics, and joint coordinates one step later."""
+    def shown(self, samples: GridSamples, chi: Array, path: Array) -> tuple[BodyState, Array]:
+        """States that agree with smoothed signals regardless of the dynamics, and joint coordinates one step later."""
         with jax.enable_x64():
             states, goals = self._assemble(
                 jnp.asarray(self.problem.all_values(chi)), jnp.asarray(path), samples.linked
             )
-        return State(np.array(states.q), np.array(states.v)), np.asarray(goals)
+        return BodyState(np.array(states.q), np.array(states.v)), np.asarray(goals)
 
     def near(
-        self, samples: Samples, old: Point, chi: Array, first: State, impulse: Array, gain: Array
+        self, samples: GridSamples, old: Point, chi: Array, first: BodyState, impulse: Array, gain: Array
     ) -> Point:
         r"""Simulated from first states with impulses :math:`p_k + K_k(x_k \boxminus x_k^{old})`.
 
@@ -70,10 +71,10 @@ class Rollout:
         :param gain: K (N, nj, 12 nb).
         """
         none = np.zeros_like(impulse)
-        return self._run(samples, chi, State(old.q, old.v), first, impulse, gain, none, none)
+        return self._run(samples, chi, BodyState(old.q, old.v), first, impulse, gain, none, none)
 
-    def _measured(self, samples: Samples) -> Array:
-        """Whether each joint's position is known at each step (N, nj)."""
+    def _measured(self, samples: GridSamples) -> Array:
+        """Whether each joint's position is measured at each step (N, nj)."""
         found = np.zeros((len(samples.count), len(self.problem.mechanism.joints)))
         for k, sensor in enumerate(self.problem.mechanism.sensors):
             if sensor.quantity == "position":
@@ -84,10 +85,10 @@ class Rollout:
 
     def _run(
         self,
-        samples: Samples,
+        samples: GridSamples,
         chi: Array,
-        old: State,
-        first: State,
+        old: BodyState,
+        first: BodyState,
         impulse: Array,
         gain: Array,
         goals: Array,
@@ -101,35 +102,35 @@ class Rollout:
         impulses = np.asarray(found) * samples.linked[:, None]
         return Point(np.asarray(chi), np.asarray(states.q), np.asarray(states.v), impulses)
 
-    def _assembled(self, values: Any, path: Any, linked: Any) -> tuple[State, Any]:
-        """States that show signals, and the joint coordinates one step later."""
+    def _assembled(self, values: Any, path: Any, linked: Any) -> tuple[BodyState, Any]:
+        """See :meth:`shown`."""
         layout = self.problem.dynamics.layout
         physical = self.problem.mechanism.physical(values)
         states = assembly.states(self.problem, values, path, linked)
         coordinates = jax.vmap(lambda q: jnp.stack(layout.coordinates(layout.pose(physical, q))))(states.q)
         return states, jnp.concatenate([coordinates[1:], coordinates[-1:]])
 
-    def _simulated(self, values: Any, rows: Any) -> tuple[State, Any]:
+    def _simulated(self, values: Any, rows: Any) -> tuple[BodyState, Any]:
         problem, layout = self.problem, self.problem.dynamics.layout
         physical = problem.mechanism.physical(values)
 
-        def advance(state: State, row: Any) -> Any:
-            q, v, begin, own_q, own_v, push, answer, goal, stiff, u = row
-            state = State(jnp.where(begin, own_q, state.q), jnp.where(begin, own_v, state.v))
+        def advance(state: BodyState, row: Any) -> Any:
+            q, v, begins, first_q, first_v, push, gain, goal, stiff, u = row
+            state = BodyState(jnp.where(begins, first_q, state.q), jnp.where(begins, first_v, state.v))
             away = jnp.concatenate([rotation.minus(state.q, q).reshape(-1), (state.v - v).reshape(-1)])
             pose = layout.pose(physical, state.q)
             missing = goal - jnp.stack(layout.coordinates(pose))
             missing = jnp.where(layout.rotates, jnp.arctan2(jnp.sin(missing), jnp.cos(missing)), missing)
-            pull = push + answer @ away + stiff * missing / problem.step
+            pull = push + gain @ away + stiff * missing / problem.step
             new = problem.dynamics.step(physical, state, u, problem.step, pull, stiff)
             return new, (state, pull - stiff * jnp.stack(layout.rates(pose, new.v)[1]))
 
-        found: tuple[State, Any] = jax.lax.scan(advance, State(rows[3][0], rows[4][0]), rows)[1]
+        found: tuple[BodyState, Any] = jax.lax.scan(advance, BodyState(rows[3][0], rows[4][0]), rows)[1]
         return found
 
 
 def _near_samples(seen: Flags) -> Flags:
-    """Whether the samples around each step (N,) are no further apart than usual, and its smooth value says nothing of a gap."""
+    """Whether each step (N,) is neither in a gap between samples nor beside one."""
     index = np.flatnonzero(seen)
     if len(index) < 2:
         return np.zeros(len(seen), bool)

@@ -1,11 +1,11 @@
-r"""Unit quaternions and the operators :math:`\boxplus`, :math:`\boxminus` (seed 002, eqs. 2.13–2.15).
+r"""Unit quaternions and the operators :math:`\boxplus`, :math:`\boxminus` (Marklund et al. 2025, eqs. 2.13–2.15).
 
-A quaternion :math:`e = (w, x, y, z)` turns body coordinates into those of the world. Increments act from the right,
-so that they are rotation vectors *in the body frame*:
+A quaternion :math:`e = (w, x, y, z)` rotates body coordinates into world coordinates. Increments are rotation vectors
+in the body frame:
 
 .. math:: e \boxplus \psi = e \star \exp(\psi), \qquad e' \boxminus e = \log(\bar e \star e').
 
-Both are smooth at :math:`\psi = 0`, with derivatives: where the formula is 0/0 its series stands in.
+Near :math:`\psi = 0`, where the formulas are 0/0, a series replaces them, so that derivatives are finite too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Quaternion = tuple[Any, Vector]
 """Scalar and vector part."""
 
 SMALL = 1e-8
-"""Squared angles below this [rad²] take the series: its next term is then below 1e-18."""
+"""Squared angle below which the series is used [rad²]: its next term is then below 1e-18."""
 
 
 def quaternion(values: Any) -> Quaternion:
@@ -85,15 +85,15 @@ def matrix(q: Quaternion) -> Matrix:
 
 
 def moved(place: Any, by: Any) -> list[Any]:
-    """Position and quaternion of one body (7) after an increment (6): numbers in a list."""
+    """Position and quaternion of one body (7) after an increment (6)."""
     w, v = multiply(quaternion(place[3:]), exp(split(by[3:])))
-    # A product of unit quaternions leaves the sphere by rounding alone; without this it goes on leaving it.
+    # Rounding takes products of unit quaternions off the unit sphere, further with every step.
     size = 1.0 / sqrt(w * w + dot(v, v))
     return [*(place[k] + by[k] for k in range(3)), size * w, *scale(size, v)]
 
 
 def difference(new: Any, old: Any) -> list[Any]:
-    """Increment (6) that carries one body from a position and quaternion (7) to others."""
+    """Increment (6) between two positions and quaternions of one body (7)."""
     turn = log(multiply(conjugate(quaternion(old[3:])), quaternion(new[3:])))
     return [*(new[k] - old[k] for k in range(3)), *turn]
 
@@ -108,5 +108,5 @@ def plus(q: Any, increment: Any) -> Any:
 
 
 def minus(after: Any, before: Any) -> Any:
-    r"""Increment :math:`q' \boxminus q` (2.15): what :func:`plus` has to add to ``before`` (nb, 6)."""
+    r"""Increment :math:`q' \boxminus q` (2.15), the inverse of :func:`plus` (nb, 6)."""
     return jnp.stack([jnp.stack(difference(new, old)) for new, old in zip(after, before, strict=True)])

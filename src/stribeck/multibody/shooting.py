@@ -1,8 +1,7 @@
-r"""The same problem by simulation error, to compare with: single shooting.
+r"""Single shooting: estimation by simulation error, for comparison with the joint estimation.
 
-Each run is simulated from its first state, which is estimated with the parameters unless the run is released from a known one;
-the residuals are those of the samples alone.
-Derivatives run through the stepper, with the rule of the complementarity conditions, and Levenberg–Marquardt is SciPy's.
+Each run is simulated from its first state, which is estimated with the parameters unless the run starts with a release from a
+known one. Derivatives go through the stepper and its complementarity problem; SciPy's trust region minimises.
 """
 
 from __future__ import annotations
@@ -17,41 +16,44 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import least_squares
 
+from stribeck.estimates.solver_status import SolverStatus
 from stribeck.multibody import assembly
 from stribeck.multibody.mechanism import Array, Mechanism
-from stribeck.multibody.problem import Problem, Run
+from stribeck.multibody.problem import EstimationProblem, GridRun
 
 
 @dataclass(frozen=True, eq=False)
 class Shot:
-    """What single shooting found.
+    """Result of single shooting.
 
     :param chi: free parameters (p,).
     :param cost: half the weighted sum of squares of the samples.
+    :param status: how the search ended.
     :param evaluations: simulations with derivatives.
-    :param compile_seconds: of the first of them, more than of the next.
-    :param seconds: of the search, without compilation.
+    :param compile_seconds: duration of compilation.
+    :param seconds: duration of the search, without compilation.
     """
 
     chi: Array
     cost: float
+    status: SolverStatus
     evaluations: int
     compile_seconds: float
     seconds: float
 
 
 class Shooting:
-    """Simulation-error estimation of one mechanism from one run or several."""
+    """Single shooting of one mechanism."""
 
-    def __init__(self, mechanism: Mechanism, runs: Sequence[Run], step: float) -> None:
-        self.problem, self.runs = Problem(mechanism, step), runs
+    def __init__(self, mechanism: Mechanism, runs: Sequence[GridRun], step: float) -> None:
+        self.problem, self.runs = EstimationProblem(mechanism, step), runs
         self.size = len(self.problem.free)
         self.sensed = [k for k, s in enumerate(mechanism.sensors) if s.quantity == "position"]
-        self.own = [0 if run.released else 2 * len(self.sensed) for run in runs]
-        self.ends = self.size + np.cumsum(self.own)
+        self.sizes = [0 if run.released else 2 * len(self.sensed) for run in runs]
+        self.ends = self.size + np.cumsum(self.sizes)
         self.functions = [self._compiled(run) for run in runs]
 
-    def _compiled(self, run: Run) -> tuple[Callable[[Array], Any], Callable[[Array], Any]]:
+    def _compiled(self, run: GridRun) -> tuple[Callable[[Array], Any], Callable[[Array], Any]]:
         problem, samples = self.problem, run.samples
         joints = np.array([sensor.joint for sensor in problem.mechanism.sensors], int)
         sign = np.array([sensor.sign for sensor in problem.mechanism.sensors])
@@ -96,8 +98,8 @@ class Shooting:
         return np.concatenate([chi, *begins])
 
     def _parts(self, z: Array) -> list[Array]:
-        ends = zip(self.ends, self.own, strict=True)
-        return [np.concatenate([z[: self.size], z[end - own : end]]) for end, own in ends]
+        ends = zip(self.ends, self.sizes, strict=True)
+        return [np.concatenate([z[: self.size], z[end - size : end]]) for end, size in ends]
 
     def residual(self, z: Array) -> Array:
         """Weighted residuals of parameters and first states."""
@@ -113,14 +115,14 @@ class Shooting:
                 found = np.asarray(f(x))
                 block = np.zeros((len(found), len(z)))
                 block[:, : self.size] = found[:, : self.size]
-                block[:, self.ends[k] - self.own[k] : self.ends[k]] = found[:, self.size :]
+                block[:, self.ends[k] - self.sizes[k] : self.ends[k]] = found[:, self.size :]
                 blocks.append(block)
         return np.asarray(np.nan_to_num(np.concatenate(blocks)))
 
     def solve(self, chi: Array, most: int = 60, progress: Callable[[float], None] = lambda _: None) -> Shot:
         """The optimum from parameters (p,).
 
-        :param progress: is told the cost of each point where derivatives are taken.
+        :param progress: called with the cost wherever derivatives are taken.
         """
         parameters = self.problem.mechanism.parameters
         start = self._start(np.clip(chi, parameters.lower, parameters.upper))
@@ -142,4 +144,9 @@ class Shooting:
         )
         ended = time.perf_counter()
         first = (compiled - began) - (again - compiled)
-        return Shot(found.x[: self.size], float(found.cost), int(found.njev), max(first, 0.0), ended - again)
+        status = SolverStatus.CONVERGED if found.status > 0 else SolverStatus.LIMIT
+        if not np.isfinite(found.cost):
+            status = SolverStatus.DIVERGED
+        return Shot(
+            found.x[: self.size], float(found.cost), status, found.njev, max(first, 0.0), ended - again
+        )

@@ -1,26 +1,25 @@
-r"""Levenberg–Marquardt over all states and parameters, on the manifold, with bounds (seed 002, §3.4).
+r"""Levenberg–Marquardt over all states and parameters, on the manifold, with bounds (Marklund et al. 2025, §3.4).
 
 Each iteration minimises the quadratic model
 
 .. math:: \tfrac12\delta^T(J^TJ + \lambda D)\,\delta + g^T\delta, \qquad l \le \chi + \delta_\chi \le u,
 
-*exactly*: the states are eliminated along their chain, which leaves a problem of as many variables as there are
-parameters, whose bounds make it the complementarity problem of :mod:`stribeck.multibody.complementarity`. (The seed's text
-breaks off here.) D is Marquardt's diagonal for the parameters.
+exactly: eliminating the states along their chain leaves a problem in the parameters alone, whose bounds make it the
+complementarity problem of :mod:`stribeck.multibody.complementarity`. D is Marquardt's diagonal for the parameters.
 
-**The step back to the manifold** is a simulation: the elimination says how the unexplained impulses follow the state,
-:math:`\epsilon_k = \epsilon_k^{old} + \alpha(G_\chi\delta_\chi + g) + G_x(x_k \boxminus x_k^{old})`, so that the trial stays near the
-recorded motion where the mechanism alone would not (differential dynamic programming: Jacobson and Mayne, 1970).
-A step that fails is shortened, with more damping.
+**Return to the manifold.** A trial is a simulation with feedback of the states to the unexplained impulses,
+:math:`\epsilon_k = \epsilon_k^{old} + \alpha(G_\chi\delta_\chi + g) + G_x(x_k \boxminus x_k^{old})`, which keeps it near the
+recorded motion even of unstable mechanisms (differential dynamic programming: Jacobson and Mayne 1970). A step that fails is
+repeated with more damping and a smaller :math:`\alpha`.
 
-**Ratio by stages.** The estimation begins with a small :math:`\rho`, where states follow the samples and the problem is
-nearly linear in the parameters, and raises it to the wanted value. Stages before the last stop early; the one before the
-last hardly, so that the last begins at one place wherever the first began.
+**Stages.** The search starts with a small :math:`\rho`, where states follow the samples and the problem is nearly linear in
+the parameters, and raises it to the wanted value. Early stages end at loose tolerances; the last but one is nearly converged,
+so that the last one starts from the same point whatever the initial values were.
 
-**Kinks.** Where a joint begins to stick the cost has kinks, with one-sided derivatives only: there the model of the
-neighbouring piece promises what no step keeps, and the search may end there. The cost is a sum of squares of N samples,
-known to :math:`\sqrt{2/N}` of itself: an end at a kink counts as converged only if what a whole step still promises is small
-against this.
+**Kinks.** Where a joint begins to stick, the cost has a kink with one-sided derivatives: the quadratic model may predict a
+decrease that no step achieves, and the search ends. The cost, a sum of squares of N samples, has a relative standard
+deviation of :math:`\sqrt{2/N}`: a search that ends at a kink counts as converged only if the decrease that an undamped step
+predicts is below :data:`PROMISED` of that.
 """
 
 from __future__ import annotations
@@ -31,12 +30,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stribeck.multibody.chain import Eliminated, Flags, eliminate
+from stribeck.estimates.solver_status import SolverStatus
+from stribeck.multibody.chain import EliminatedChain, Flags, StateChain, eliminate
 from stribeck.multibody.complementarity import bounded_minimum
-from stribeck.multibody.dynamics import State
+from stribeck.multibody.dynamics import BodyState
 from stribeck.multibody.mechanism import Array
-from stribeck.multibody.problem import Point, Samples, turned
-from stribeck.multibody.rollout import Rollout
+from stribeck.multibody.problem import GridSamples, Point, turned
+from stribeck.multibody.rollout import TrajectoryRollout
 
 FIRST_DAMPING = 1e-3
 LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e8
@@ -44,38 +44,43 @@ CONVERGED = 1e-6
 """Predicted relative decrease of the cost at which the last stage ends."""
 
 NEAR, NEXT = 1e-2, 1e-4
-"""The same for the stages before, and for the one next to the last."""
+"""The same for earlier stages, and for the last but one."""
 
 PROMISED = 0.1
-"""Decrease that may still be promised at a kink, as a share of the standard deviation of the cost."""
+"""Largest predicted decrease at a kink that counts as converged, in standard deviations of the cost."""
 
 STAGE = 10.0
-"""Factor from one stage's ratio to the next."""
+"""Factor between the ratios of two stages."""
 
 TRACE = 1e-14
-"""Share of the parameters' own weight, states held, in their damping: directions that samples do not see stay where they are."""
+"""Share of the information with states held in the damping: parameters without information keep their values."""
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """Where the optimisation ended.
+class ManifoldSolution:
+    """Result of the search.
 
     :param point: parameters and states.
     :param cost: half the weighted sum of squares.
-    :param converged: whether the predicted decrease fell below :data:`CONVERGED`, or at a kink below :data:`PROMISED`.
+    :param status: how the last stage ended; a kink that counts as convergence is ``CONVERGED``.
     :param history: ratio, cost, damping of each iteration.
-    :param kink: whether it ended where no step lowers the cost, whatever was promised.
+    :param kink: whether the search ended at a kink, converged or not.
     """
 
     point: Point
     cost: float
-    converged: bool
+    status: SolverStatus
     history: list[tuple[float, float, float]] = field(default_factory=list)
     kink: bool = False
 
+    @property
+    def converged(self) -> bool:
+        """Whether the optimum was found."""
+        return self.status == SolverStatus.CONVERGED
+
 
 class _Step(NamedTuple):
-    """An iteration: where it led, the damping of the next one, the predicted decrease; whether no step helped."""
+    """An iteration: new point, its cost, the next damping, the predicted decrease; ``kink`` if no step lowers the cost."""
 
     point: Point
     cost: float
@@ -84,33 +89,32 @@ class _Step(NamedTuple):
     kink: bool = False
 
 
-class Solver:
-    """Finds the optimum of one problem.
+class ManifoldSolver:
+    """Levenberg–Marquardt for one estimation problem.
 
     :param rollout: of the same mechanism and step; compiled for recordings of one length.
-    :param samples: with smooth values of the position sensors in ``path`` (N, ns).
+    :param path: smoothed values of the position sensors (N, ns).
     :param starts: index of the first state of each run.
-    :param released: whether these are known: as ``path`` shows them, at rest (runs,).
+    :param released: whether a run starts at rest in the state that ``path`` shows (runs,).
     """
 
     def __init__(
-        self, rollout: Rollout, samples: Samples, path: Array, starts: Array, released: Flags
+        self, rollout: TrajectoryRollout, samples: GridSamples, path: Array, starts: Array, released: Flags
     ) -> None:
         self.rollout, self.problem = rollout, rollout.problem
         self.samples, self.path, self.starts, self.released = samples, path, starts, released
-        problem = self.problem
-        self.lower = problem.mechanism.parameters.lower
-        self.upper = problem.mechanism.parameters.upper
+        parameters = self.problem.mechanism.parameters
+        self.lower, self.upper = parameters.lower, parameters.upper
 
     def stages(self, ratio: float) -> list[float]:
-        """Ratios from the first to the wanted one."""
+        """Ratios of all stages up to the wanted one."""
         first = min(self.problem.first_ratio(self.samples), ratio)
         count = int(np.ceil(np.log(ratio / first) / np.log(STAGE) - 1e-9))
         return [ratio / STAGE**k for k in range(count, -1, -1)]
 
     def solve(
         self, chi: Array, ratio: float, most: int = 40, progress: Callable[[float, float], None] | None = None
-    ) -> Solution:
+    ) -> ManifoldSolution:
         """The optimum from parameters (p,).
 
         :param most: iterations of each stage.
@@ -119,28 +123,31 @@ class Solver:
             self.samples, np.clip(chi, self.lower, self.upper), self.path, self.starts[self.released]
         )
         history: list[tuple[float, float, float]] = []
-        cost, converged, kink = np.inf, False, False
+        cost, status, kink = np.inf, SolverStatus.LIMIT, False
         stages = self.stages(ratio)
         tolerances = [*[NEAR] * (len(stages) - 2), NEXT, CONVERGED][-len(stages) :]
         for stage, tolerance in zip(stages, tolerances, strict=True):
-            cost, damping, converged = self.cost(point, stage), FIRST_DAMPING, False
+            cost, damping, status = self.cost(point, stage), FIRST_DAMPING, SolverStatus.LIMIT
+            if not np.isfinite(cost):
+                return ManifoldSolution(point, cost, SolverStatus.DIVERGED, history)
             for _ in range(most):
-                found = self._descend(point, stage, cost, damping)
-                kink = found.kink
+                step = self._descend(point, stage, cost, damping)
+                kink = step.kink
                 if kink:
-                    converged = found.predicted <= PROMISED * self.noise_of(cost)
+                    small = step.predicted <= PROMISED * self.cost_deviation(cost)
+                    status = SolverStatus.CONVERGED if small else SolverStatus.KINK
                     break
-                point, cost, damping = found.point, found.cost, found.damping
+                point, cost, damping = step.point, step.cost, step.damping
                 history.append((stage, cost, damping))
                 if progress is not None:
                     progress(stage, cost)
-                converged = found.predicted <= tolerance * cost
-                if converged:
+                if step.predicted <= tolerance * cost:
+                    status = SolverStatus.CONVERGED
                     break
-        return Solution(point, cost, converged, history, kink)
+        return ManifoldSolution(point, cost, status, history, kink)
 
-    def noise_of(self, cost: float) -> float:
-        """Standard deviation of a cost with as many samples: of another recording of the same."""
+    def cost_deviation(self, cost: float) -> float:
+        """Standard deviation of the cost between repeated recordings with as many samples."""
         return cost * float(np.sqrt(2.0 / np.sum(self.samples.count > 0)))
 
     def cost(self, point: Point, ratio: float) -> float:
@@ -148,46 +155,46 @@ class Solver:
         return self.problem.residuals(point, self.samples, ratio).cost
 
     def _descend(self, point: Point, ratio: float, before: float, damping: float) -> _Step:
-        """A step forward, or none if no damping helps."""
+        """One step, with as much damping as it takes."""
         chain = self.problem.linearize(point, self.samples, self.starts, ratio, self.released)
-        found = eliminate(chain)
+        left = eliminate(chain)
         size = np.sum(chain.sample[..., -1 - len(point.chi) : -1] ** 2, axis=(0, 1))
         length = 1.0
         while damping <= MOST_DAMPING:
-            # Marquardt's diagonal: what parameters weigh once the states follow, and a trace of what they weigh alone.
-            damped = found.schur + np.diag(damping * (np.diag(found.schur) + TRACE * size))
-            change = bounded_minimum(damped, found.reduced, self.lower - point.chi, self.upper - point.chi)
-            predicted = before - found.cost(change)
-            trial = self._moved(point, chain.first, chain.first_drift, found, change, length)
+            # Marquardt's diagonal, and a trace of the information with states held.
+            damped = left.schur + np.diag(damping * (np.diag(left.schur) + TRACE * size))
+            change = bounded_minimum(damped, left.reduced, self.lower - point.chi, self.upper - point.chi)
+            predicted = before - left.cost(change)
+            trial = self._moved(point, chain, left, change, length)
             cost = self.cost(trial, ratio)
             if np.isfinite(cost) and cost <= before - 1e-4 * length * predicted:
                 gain = (before - cost) / max(predicted, 1e-300)
                 factor = 0.1 if gain > 0.7 else 1.0 if gain > 0.1 else 4.0
                 return _Step(trial, cost, max(damping * factor, LEAST_DAMPING), predicted)
             if predicted <= 1e-9 * before:
-                return _Step(point, before, damping, predicted)  # lower than rounding can tell
+                return _Step(point, before, damping, predicted)  # below rounding errors
             damping, length = damping * 10.0, 0.5 * length
-        # Heavy damping promises little: what counts is the promise without it.
-        change = bounded_minimum(found.schur, found.reduced, self.lower - point.chi, self.upper - point.chi)
-        return _Step(point, before, damping, before - found.cost(change), kink=True)
+        # With heavy damping any predicted decrease is small: the one without damping counts.
+        change = bounded_minimum(left.schur, left.reduced, self.lower - point.chi, self.upper - point.chi)
+        return _Step(point, before, damping, before - left.cost(change), kink=True)
 
     def _moved(
-        self, point: Point, first: Array, first_drift: Array, found: Eliminated, change: Array, length: float
+        self, point: Point, chain: StateChain, left: EliminatedChain, change: Array, length: float
     ) -> Point:
-        """The trial that a share of a step leads to."""
-        d, starts = found.gain.shape[2] - len(change) - 1, self.starts
-        known = np.append(change, 1.0)
+        """The trial after a share ``length`` of a step."""
+        d, starts = left.gain.shape[2] - len(change) - 1, self.starts
+        affine = np.append(change, 1.0)
         chi = np.clip(point.chi + length * change, self.lower, self.upper)
-        by = (first @ (found.first_gain @ known)[..., None])[..., 0] + first_drift @ change
+        by = (chain.first @ (left.first_gain @ affine)[..., None])[..., 0] + chain.first_drift @ change
         q, v = point.q.copy(), point.v.copy()
         q[starts], v[starts] = self.problem.closed(*turned(q[starts], v[starts], length * by), chi)
         inertia, movable = self.problem.inertia(chi), self.problem.movable
         if self.released.any():
-            known_starts = starts[self.released]
-            q[known_starts] = self.rollout.shown(self.samples, chi, self.path)[0].q[known_starts]
-            v[known_starts] = 0.0
+            at_rest = starts[self.released]
+            q[at_rest] = self.rollout.shown(self.samples, chi, self.path)[0].q[at_rest]
+            v[at_rest] = 0.0
         impulse, gain = np.zeros_like(point.impulse), np.zeros((*point.impulse.shape, d))
-        impulse[:, movable] = self.problem.kicks(point) + length * (found.gain[:, :, d:] @ known)
-        gain[:, movable] = found.gain[:, :, :d]
+        impulse[:, movable] = self.problem.kicks(point) + length * (left.gain[:, :, d:] @ affine)
+        gain[:, movable] = left.gain[:, :, :d]
         impulse, gain = impulse * inertia, gain * inertia[:, None]
-        return self.rollout.near(self.samples, point, chi, State(q, v), impulse, gain)
+        return self.rollout.near(self.samples, point, chi, BodyState(q, v), impulse, gain)

@@ -1,4 +1,4 @@
-"""Serial chains of URDF files as mechanisms. Links that are fixed to each other become one body."""
+"""Mechanisms from URDF files of serial chains; links that are fixed to each other become one body."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pinocchio as pin
 
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
-from stribeck.multibody.mechanism import Joint, Mechanism, Regularization, Sensor, shapes
+from stribeck.multibody.mechanism import Mechanism, MechanismJoint, Regularization, Sensor, shapes
 from stribeck.multibody.plausibility import check_mechanism
 
 FRICTION = (("coulomb", "N m"), ("viscous", "N m s/rad"))
@@ -18,11 +18,11 @@ PRISMATIC = ("JointModelPX", "JointModelPY", "JointModelPZ", "JointModelPrismati
 
 
 def mechanism_of_urdf(path: Path, regularization: Regularization | None = None) -> Mechanism:
-    """The mechanism of a URDF; friction of its joints as free parameters ``<joint>_coulomb``, ``<joint>_viscous``.
+    """The mechanism of a URDF, with friction ``<joint>_coulomb``, ``<joint>_viscous`` as free parameters.
 
-    Friction starts at what ``<dynamics>`` says. Sensors measure all joints.
+    Friction starts at the values of ``<dynamics>``. Every joint has a position sensor.
 
-    :raises ConfigError: for files that are no URDF, branched ones, and joints of other kinds.
+    :raises ConfigError: for files that are not valid, branched chains, and joints that are neither revolute nor prismatic.
     """
     try:
         model = pin.buildModelFromUrdf(str(path))
@@ -30,9 +30,9 @@ def mechanism_of_urdf(path: Path, regularization: Regularization | None = None) 
         raise ConfigError(f"{path} is not a valid URDF: {problem}") from None
     count = model.njoints - 1
     if list(model.parents)[1:] != list(range(count)):
-        raise ConfigError(f"{path}: only serial chains are read: a joint branches off")
+        raise ConfigError(f"{path}: only serial chains are supported, this one branches")
     if count == 0:
-        raise ConfigError(f"{path} has no joint that moves")
+        raise ConfigError(f"{path} has no movable joint")
     names = list(model.names)[1:]
     parameters = _friction(model, names)
     sizes = shapes(count, count, 0, count)
@@ -75,7 +75,7 @@ def _friction(model: pin.Model, names: list[str]) -> ParameterSet:
     return ParameterSet(found)
 
 
-def _joint(model: pin.Model, j: int, place: pin.SE3, path: Path) -> Joint:
+def _joint(model: pin.Model, j: int, place: pin.SE3, path: Path) -> MechanismJoint:
     joint = model.joints[j]
     if joint.nv != 1 or joint.nq > 2:
         raise ConfigError(f"{path}: joint {model.names[j]} has {joint.nv} degrees of freedom, not 1")
@@ -85,4 +85,6 @@ def _joint(model: pin.Model, j: int, place: pin.SE3, path: Path) -> Joint:
     column = np.asarray(motion.S).reshape(6)
     axis = place.rotation @ (column[:3] if kind == "prismatic" else column[3:])
     x, y, z = (axis / np.linalg.norm(axis)).tolist()
-    return Joint(model.names[j], "prismatic" if kind == "prismatic" else "revolute", j - 1, j, (x, y, z))
+    return MechanismJoint(
+        model.names[j], "prismatic" if kind == "prismatic" else "revolute", j - 1, j, (x, y, z)
+    )

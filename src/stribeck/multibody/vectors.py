@@ -1,8 +1,7 @@
-"""Vectors and matrices of three as tuples of numbers, and functions of numbers.
+"""Three-dimensional vectors and matrices as tuples of numbers, for JAX, CasADi and numpy alike.
 
-The formulas of the dynamics are written once over numbers, which are JAX arrays where mechanisms are simulated, and CasADi
-symbols where the estimation wants sparse derivatives: its virtual machine differentiates a time step in 50 µs without
-compilation, for which XLA compiles a minute, or computes shared factors again and again.
+Each formula of the dynamics stands once. Its numbers are JAX arrays in simulations and CasADi symbols where the estimation
+needs sparse derivatives: CasADi differentiates a time step in 50 µs without compilation, XLA compiles for a minute.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def mul_transposed(m: Matrix, a: Vector) -> Vector:
 
 
 def _library(*numbers: Any) -> Any:
-    """CasADi if one of the numbers is a symbol of it, numpy for its arrays, else JAX."""
+    """CasADi if one of the numbers is a CasADi symbol, numpy for numpy arrays, else JAX."""
     for number in numbers:
         if type(number).__module__.startswith("casadi"):
             return import_module("casadi")
@@ -83,7 +82,7 @@ def _library(*numbers: Any) -> Any:
 
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
-    """``yes`` where the condition holds; both have to be finite."""
+    """``yes`` where the condition holds, else ``no``; both must be finite."""
     library = _library(condition, yes, no)
     return (library.where if hasattr(library, "where") else library.if_else)(condition, yes, no)
 

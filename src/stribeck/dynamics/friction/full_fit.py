@@ -32,11 +32,11 @@ from stribeck.dynamics.friction.element_torque import (
 )
 from stribeck.dynamics.friction.selection import ModelChoice, PreparedRun, prepare, sizes
 from stribeck.dynamics.inertia import entropic_slope, nearest_consistent
-from stribeck.dynamics.levenberg_marquardt import NormalEquations, minimise
 from stribeck.dynamics.log_cholesky import LogCholesky
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine
-from stribeck.dynamics.uncertainty import covariance, standard_deviations
+from stribeck.estimates.autoregressive import covariance, standard_deviations
+from stribeck.estimates.levenberg_marquardt import DenseEquations, minimise
 
 Array = npt.NDArray[np.float64]
 
@@ -226,7 +226,7 @@ class FullProblem:
         jacobian = np.column_stack([rigid, *own])
         return JointRows(counted, -jacobian * used[:, None], self._columns[joint])
 
-    def equations(self, point: Array) -> NormalEquations:
+    def equations(self, point: Array) -> DenseEquations:
         """Cost, gradient and Gauss-Newton's Hessian at a point."""
         cost, gradient = 0.0, np.zeros(self.dimension)
         hessian = np.zeros((self.dimension, self.dimension))
@@ -238,7 +238,7 @@ class FullProblem:
                 hessian[np.ix_(one.columns, one.columns)] += jacobian.T @ jacobian
         inner = self._inner(point)
         prior_cost, slope, curvature = self.prior(point)
-        return NormalEquations(
+        return DenseEquations(
             cost + prior_cost, inner.T @ gradient + slope, inner.T @ hessian @ inner + curvature
         )
 
@@ -316,7 +316,7 @@ def fit_full(
         [np.ones(problem.start.size), np.maximum(np.abs(point[problem.start.size :]), _typical(problem))]
     )
     for _ in range(ROUNDS):
-        point = minimise(problem.equations, point, lower, upper, units, iterations=60)
+        point = minimise(problem.equations, point, lower, upper, units, iterations=60).point
         problem.noise = _noise(problem, point)
     return _result(problem, _with_budgets(problem, point))
 

@@ -17,7 +17,7 @@ from stribeck.dynamics.friction.selection import FrictionSelection, ModelChoice
 from stribeck.dynamics.least_squares import fit_linear, fit_rows
 from stribeck.dynamics.motion import motion_of
 from stribeck.dynamics.regressor import design, machine_of, structural_base
-from stribeck.dynamics.uncertainty import (
+from stribeck.estimates.autoregressive import (
     FLOOR,
     autoregressive_covariance,
     covariance,

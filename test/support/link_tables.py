@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.bayes.knowledge import Table, reach_of
+from stribeck.bayes.knowledge import LinkTable, reach_of, total_mass
 from stribeck.bayes.network import link_frames
 from stribeck.dynamics.inertia import about_com
 from stribeck.dynamics.model import INERTIALS, ArmModel
@@ -62,7 +62,7 @@ ROBOTS = (
 """Six-axis arms, or seven-axis ones with the redundant joint locked, of example-robot-data."""
 
 
-def table_of(arms: Sequence[ArmModel], source: str) -> Table:
+def table_of(arms: Sequence[ArmModel], source: str) -> LinkTable:
     """Means and standard deviations over robots, each scaled to a total mass of 1 kg and a reach of 1 m.
 
     The seed scales masses alone, by total mass; its robots are of one size. Here lengths are scaled by the reach, and
@@ -79,7 +79,7 @@ def table_of(arms: Sequence[ArmModel], source: str) -> Table:
         off[k] = turned[:, (0, 0, 1), (1, 2, 2)] / (total * reach**2)
         wide = np.sqrt(np.trace(inertia, axis1=1, axis2=2) / (2.0 * m)) > WIDEST * reach
         diagonal[k, wide] = off[k, wide] = np.nan
-    return Table(
+    return LinkTable(
         _mean_and_deviation(mass),
         _mean_and_deviation(radius),
         np.sqrt(np.nanmean(diagonal**2, axis=(0, 2))),
@@ -90,12 +90,7 @@ def table_of(arms: Sequence[ArmModel], source: str) -> Table:
     )
 
 
-def total_mass(arm: ArmModel) -> float:
-    """Mass of all links, base included [kg]."""
-    return float(sum(inertia.mass for inertia in arm.model.inertias))
-
-
-def as_yaml(table: Table, robots: Sequence[Robot]) -> Mapping[str, object]:
+def as_yaml(table: LinkTable, robots: Sequence[Robot]) -> Mapping[str, object]:
     """The content of a table's file, to five digits."""
 
     def digits(value: float) -> float:

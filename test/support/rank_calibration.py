@@ -20,7 +20,7 @@ LEVEL = 0.01
 
 
 @dataclass(frozen=True)
-class Calibration:
+class RankCalibration:
     """Ranks of D true values of P parameters.
 
     :param ranks: how many of the draws are below the truth (D, P).
@@ -55,7 +55,7 @@ class Calibration:
         return float(self.coverage.mean())
 
 
-def calibrate(names: tuple[str, ...], truth: Array, draws: Array, bins: int = 20) -> Calibration:
+def calibrate(names: tuple[str, ...], truth: Array, draws: Array, bins: int = 20) -> RankCalibration:
     """Ranks of truths (D, P) among nearly independent draws (D, S, P)."""
     below = np.sum(draws < truth[:, None], axis=1)
     count = draws.shape[1]
@@ -66,4 +66,4 @@ def calibrate(names: tuple[str, ...], truth: Array, draws: Array, bins: int = 20
     p_values = np.array([stats.chisquare(one, expected).pvalue for one in observed])
     low, high = np.quantile(draws, interval_levels(), axis=1)
     coverage = np.mean((truth >= low) & (truth <= high), axis=0)
-    return Calibration(names, below, count, p_values, coverage)
+    return RankCalibration(names, below, count, p_values, coverage)

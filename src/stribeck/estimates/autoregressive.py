@@ -1,27 +1,27 @@
-r"""Standard deviations of estimates whose residuals are correlated in time.
+r"""Covariance of least-squares estimates whose residuals are correlated in time.
 
-Neighbouring residuals are alike: filters, and what the model lacks, make them so. Treated as independent they
-would promise many times the precision there is. With the Jacobian :math:`J_j` of joint j's rows, divided by its noise
-:math:`\sigma_j`, and the autocovariance :math:`\gamma_j` of what disturbs them, as the matrix
-:math:`\Gamma_j(t, s) = \gamma_j(t - s)`,
+Filters and model errors make neighbouring residuals alike. Treated as independent they would promise a precision many
+times better than the real one. With the Jacobian :math:`J_j` of joint j's rows, divided by its noise :math:`\sigma_j`,
+and the matrix :math:`\Gamma_j(t, s) = \gamma_j(t - s)` of the noise's autocovariance :math:`\gamma_j`,
 
 .. math::
 
     C = H^{-1} \Big(w^2\Lambda + \sum_j J_j^T \Gamma_j J_j\Big) H^{-1}, \qquad H = w\Lambda + \sum_j J_j^T J_j
 
-where :math:`\Lambda` is the precision of prior knowledge, which the fit gave the weight w. It is the covariance of (weighted) least squares under
-stationary noise, with an autoregressive model of it put in (den Haan and Levin 1997): the model's order is chosen
-by Hannan's and Quinn's criterion, 0 for white noise, and unlike a sum that stops at some lag it sees the negative lobes that low-pass filters make.
+where :math:`\Lambda` is the precision of a prior, which the fit gave the weight w. This is the covariance of (weighted)
+least squares under stationary noise. The autocovariance is that of an autoregressive model (den Haan and Levin 1997)
+whose order Hannan and Quinn's criterion chooses (1979); white noise has order 0. Unlike a sum over lags that ends
+somewhere, the model includes the negative lobes that low-pass filters cause.
 
-Residuals are less than what disturbs: a fit takes up what it can, the slow part first, the more the more alike they
-are. So the autocovariance is that which makes the residuals' own what it is seen to be,
+A fit absorbs part of the noise, above all its slow part, so residuals are smaller than the noise. The autocovariance is
+therefore corrected, by iteration, until the residuals that it predicts have the autocovariance that was observed:
 
 .. math::
 
     E\Big[\sum_t r_j(t)\,r_j(t+k)\Big] = \sum_t \gamma_j(k)
       - 2 \sum_t J_j(t+k)\,H^{-1} (\Gamma_j J_j)(t)^T + \sum_t J_j(t+k)\,C\,J_j(t)^T
 
-by iteration. At lag 0 with white noise this is the count of degrees of freedom, for each joint.
+At lag 0 and for white noise this is the count of degrees of freedom, for each joint.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from scipy import fft, linalg, signal
 Array = npt.NDArray[np.float64]
 
 CORRECTIONS = 4
-"""How often the autocovariance is corrected for what the fit took up of it."""
+"""How often the autocovariance is corrected for what the fit absorbed."""
 
 FLOOR = 0.01
-"""White noise, as a share of the variance, that a model always has: a low-pass filter leaves too little at high
-frequencies for a well-conditioned model, and no parameter is told from there."""
+"""White noise that a model always contains, as a share of the variance: without it the model of low-pass filtered
+noise, which has hardly any power at high frequencies, would be ill-conditioned."""
 
 
 def covariance(
@@ -54,9 +54,9 @@ def covariance(
 
     :param jacobians: of each run (N, n, p); rows that were not fitted are zero.
     :param residuals: of each run (N, n); rows that were not fitted are zero.
-    :param sigma: noise of each joint (n,).
-    :param prior: precision of prior knowledge (p, p).
-    :param weight: how many times the fit counted it, as it has to beside rows that are alike.
+    :param sigma: standard deviation of each joint's noise (n,).
+    :param prior: precision of a prior (p, p).
+    :param weight: weight that the fit gave the prior.
     """
     size = jacobians[0].shape[-1]
     series = [
@@ -65,23 +65,23 @@ def covariance(
         for j, noise in enumerate(sigma)
         if np.any(jacobian[:, j])
     ]
-    known = np.zeros((size, size)) if prior is None else prior
-    hessian = weight * known + _sum((one.spread(one.rows.T @ one.rows, size) for one in series), size)
+    precision = np.zeros((size, size)) if prior is None else prior
+    hessian = weight * precision + _sum((one.spread(one.rows.T @ one.rows, size) for one in series), size)
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     inverse = linalg.pinvh(hessian * np.outer(scale, scale), rtol=1e-13) * np.outer(scale, scale)
-    taken = [np.zeros(len(one.seen)) for one in series]
+    absorbed = [np.zeros(len(one.products)) for one in series]
     for _ in range(CORRECTIONS + 1):
-        smoothed = [one.smoothed(lost) for one, lost in zip(series, taken, strict=True)]
+        smoothed = [one.smoothed(lost) for one, lost in zip(series, absorbed, strict=True)]
         parts = (one.spread(_middle(one, s), size) for one, s in zip(series, smoothed, strict=True))
-        middle = weight**2 * known + _sum(parts, size)
-        found = inverse @ middle @ inverse
-        taken = [one.taken(s, inverse, found) for one, s in zip(series, smoothed, strict=True)]
-    return np.asarray(found)
+        middle = weight**2 * precision + _sum(parts, size)
+        sandwich = inverse @ middle @ inverse
+        absorbed = [one.absorbed(s, inverse, sandwich) for one, s in zip(series, smoothed, strict=True)]
+    return np.asarray(sandwich)
 
 
-def standard_deviations(found: Array) -> Array:
-    """Roots of the diagonal of a covariance, (p,)."""
-    return np.sqrt(np.maximum(np.diag(found), 0.0))
+def standard_deviations(matrix: Array) -> Array:
+    """Roots of the diagonal of a covariance (p, p), (p,)."""
+    return np.sqrt(np.maximum(np.diag(matrix), 0.0))
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,14 @@ class _Series:
     """Rows of one joint in one run.
 
     :param columns: parameters that the joint's torque depends on (c,).
-    :param rows: (N, c), over the noise; zero where nothing was fitted.
-    :param seen: sums of products of residuals so many rows apart, (K,).
+    :param rows: (N, c), divided by the noise; zero where nothing was fitted.
+    :param products: sums of the products of residuals k rows apart, k = 0 … K - 1, (K,).
     :param pairs: number of these products (K,).
     """
 
     columns: npt.NDArray[np.intp]
     rows: Array
-    seen: Array
+    products: Array
     pairs: Array
 
     @classmethod
@@ -111,9 +111,9 @@ class _Series:
             np.array([used[k:] @ used[: len(rows) - k] for k in range(lags)]),
         )
 
-    def smoothed(self, taken: Array) -> Array:
-        r""":math:`\Gamma J` (N, p), with the autocovariance of the residuals and what the fit took up."""
-        covariances = (self.seen + taken) / np.maximum(self.pairs, 1.0)
+    def smoothed(self, absorbed: Array) -> Array:
+        r""":math:`\Gamma J` (N, c), with the autocovariance of the residuals and of what the fit absorbed (K,)."""
+        covariances = (self.products + absorbed) / np.maximum(self.pairs, 1.0)
         gamma = autoregressive_covariance(covariances, int(self.pairs[0]), len(self.rows))
         size = fft.next_fast_len(2 * len(self.rows), real=True)
         circular = np.zeros(size)
@@ -125,16 +125,16 @@ class _Series:
 
     def spread(self, matrix: Array, size: int) -> Array:
         """A matrix of the joint's parameters (c, c) among all (size, size)."""
-        found = np.zeros((size, size))
-        found[np.ix_(self.columns, self.columns)] = matrix
-        return found
+        whole = np.zeros((size, size))
+        whole[np.ix_(self.columns, self.columns)] = matrix
+        return whole
 
-    def taken(self, smoothed: Array, inverse: Array, found: Array) -> Array:
-        """What the fit takes up of the sums of products, (K,)."""
-        n, own = len(self.rows), np.ix_(self.columns, self.columns)
-        weighed = 2.0 * smoothed @ inverse[own] - self.rows @ found[own]
+    def absorbed(self, smoothed: Array, inverse: Array, sandwich: Array) -> Array:
+        """The part of the sums of products that the fit absorbs, (K,)."""
+        n, columns = len(self.rows), np.ix_(self.columns, self.columns)
+        weighted = 2.0 * smoothed @ inverse[columns] - self.rows @ sandwich[columns]
         return np.array(
-            [np.einsum("tp,tp->", self.rows[k:], weighed[: n - k]) for k in range(len(self.seen))]
+            [np.einsum("tp,tp->", self.rows[k:], weighted[: n - k]) for k in range(len(self.products))]
         )
 
 
@@ -148,7 +148,7 @@ def _middle(series: _Series, smoothed: Array) -> Array:
 
 
 def highest_order(rows: int) -> int:
-    """Highest order of an autoregressive model that so many rows are asked for."""
+    """Highest order of an autoregressive model that is tried for so many rows."""
     return max(min(int(10.0 * np.log10(max(rows, 1))), rows // 10), 0)
 
 
@@ -158,8 +158,8 @@ def autoregressive_covariance(seen: Array, rows: int, lags: int) -> Array:
     :param seen: autocovariance of the signal at lags 0 to the highest order (K,).
     :param rows: number N of samples behind it.
 
-    The order p is that of least :math:`N\log\sigma_p^2 + 2p\log\log N` (Hannan and Quinn 1979), among those for which
-    ``seen`` is an autocovariance at all; beyond the order it goes on as the model says.
+    The order p minimises :math:`N\log\sigma_p^2 + 2p\log\log N` (Hannan and Quinn 1979) among the orders up to which
+    ``seen`` is positive definite; lags beyond the order follow from the model.
     """
     if not seen[0] > 0.0:
         return np.zeros(lags)
@@ -180,12 +180,12 @@ def autoregressive_covariance(seen: Array, rows: int, lags: int) -> Array:
 
 
 def _extended(first: Array, coefficients: Array, lags: int) -> Array:
-    r"""Autocovariances by :math:`\gamma_k = \sum_i a_i\gamma_{k-i}` from the first ones on, (lags,)."""
+    r"""Autocovariances (lags,) that continue the first ones by :math:`\gamma_k = \sum_i a_i\gamma_{k-i}`."""
     order = len(coefficients)
-    found = np.zeros(lags)
-    found[: order + 1] = first[:lags]
+    gamma = np.zeros(lags)
+    gamma[: order + 1] = first[:lags]
     if order and lags > order + 1:
         recursion = np.concatenate([[1.0], -coefficients])
         state = signal.lfiltic([1.0], recursion, first[:0:-1])
-        found[order + 1 :] = signal.lfilter([1.0], recursion, np.zeros(lags - order - 1), zi=state)[0]
-    return found
+        gamma[order + 1 :] = signal.lfilter([1.0], recursion, np.zeros(lags - order - 1), zi=state)[0]
+    return gamma

@@ -1,0 +1,127 @@
+r"""Levenberg-Marquardt within a box, on dense normal equations that the caller assembles.
+
+Each step solves :math:`(H + \lambda\,\mathrm{diag}\,|H|)\,s = -g` for the coordinates that no bound holds; a step that
+lowers the cost divides :math:`\lambda` by 5, another multiplies it. Source: Nocedal and Wright, "Numerical
+Optimization", 2nd ed., ch. 10.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from stribeck.estimates.solver_status import SolverStatus
+
+Array = npt.NDArray[np.float64]
+
+ITERATIONS = 100
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e12
+FACTOR = 5.0
+"""Between dampings."""
+
+LEAST_GAIN = 1e-6
+"""Steps that gain less than this share of the cost, twice in a row, end the search."""
+
+
+class DenseEquations(NamedTuple):
+    """A sum of squares at a point.
+
+    :param cost: half the sum of squares.
+    :param gradient: (p,).
+    :param hessian: Gauss-Newton's approximation, or the exact one (p, p).
+    """
+
+    cost: float
+    gradient: Array
+    hessian: Array
+
+
+class BoxMinimum(NamedTuple):
+    """Where a search ended.
+
+    :param point: (p,).
+    :param cost: half the sum of squares there.
+    :param iterations: evaluated steps.
+    """
+
+    point: Array
+    cost: float
+    status: SolverStatus
+    iterations: int
+
+
+def minimise(
+    equations: Callable[[Array], DenseEquations],
+    start: Array,
+    lower: Array,
+    upper: Array,
+    size: Array,
+    iterations: int = ITERATIONS,
+    damping: float = FIRST_DAMPING,
+    least_gain: float = LEAST_GAIN,
+) -> BoxMinimum:
+    """The local minimum of a sum of squares within a box.
+
+    :param equations: normal equations at a point.
+    :param start, lower, upper: (p,); the start is clipped into the box.
+    :param size: largest change of each coordinate in one step (p,).
+    :param damping: of the first step; the least one for problems that are nearly linear.
+    :param least_gain: see :data:`LEAST_GAIN`.
+    """
+    point = np.clip(start, lower, upper)
+    here, idle = equations(point), 0
+    if not (np.isfinite(here.cost) and np.all(np.isfinite(here.gradient))):
+        return BoxMinimum(point, here.cost, SolverStatus.DIVERGED, 0)
+    for iteration in range(1, iterations + 1):
+        trial = np.clip(point + _step(here, point, lower, upper, size, damping), lower, upper)
+        there = equations(trial)
+        if not there.cost < here.cost:
+            damping *= FACTOR
+            if damping > MOST_DAMPING:
+                status = _at_standstill(here, point, lower, upper, size)
+                return BoxMinimum(point, here.cost, status, iteration)
+            continue
+        gain = (here.cost - there.cost) / max(abs(here.cost), 1e-300)
+        idle = idle + 1 if gain < least_gain else 0
+        point, here = trial, there
+        damping = max(damping / FACTOR, LEAST_DAMPING)
+        if idle == 2:
+            return BoxMinimum(point, here.cost, SolverStatus.CONVERGED, iteration)
+    return BoxMinimum(point, here.cost, SolverStatus.LIMIT, iterations)
+
+
+def _at_standstill(
+    here: DenseEquations, point: Array, lower: Array, upper: Array, size: Array
+) -> SolverStatus:
+    """Whether the derivatives still promise a gain where no step lowers the cost."""
+    step = np.clip(point + _step(here, point, lower, upper, size, 0.0), lower, upper) - point
+    promised = -float(here.gradient @ step + 0.5 * step @ here.hessian @ step)
+    return SolverStatus.CONVERGED if promised <= LEAST_GAIN * abs(here.cost) else SolverStatus.KINK
+
+
+def _step(
+    here: DenseEquations, point: Array, lower: Array, upper: Array, size: Array, damping: float
+) -> Array:
+    """A damped step of the coordinates that no bound holds, no longer than ``size``."""
+    held = ((point <= lower) & (here.gradient > 0.0)) | ((point >= upper) & (here.gradient < 0.0))
+    free = np.flatnonzero(~held)
+    step = np.zeros_like(point)
+    if not len(free):
+        return step
+    unit = size[free]
+    hessian = here.hessian[np.ix_(free, free)] * np.outer(unit, unit)
+    diagonal = np.abs(np.diag(hessian))
+    diagonal = diagonal + 1e-8 * diagonal.max(initial=1e-300)
+    while True:
+        try:
+            factor = linalg.cho_factor(hessian + damping * np.diag(diagonal))
+            break
+        except linalg.LinAlgError:  # an exact Hessian need not be positive definite
+            damping = max(3.0 * damping, 1e-6)
+    scaled = -linalg.cho_solve(factor, here.gradient[free] * unit)
+    step[free] = unit * scaled / max(1.0, np.abs(scaled).max())
+    return step
