@@ -80,7 +80,8 @@ def draw_intervals(
             ends: Array = np.sort(np.abs(np.array([low, high], dtype=np.float64)), axis=0)
             ends[0, low * high <= 0.0] = 0.0
             mean: Array = np.abs(draws[:, order].mean(axis=0))
-            _intervals(panel, name, np.arange(len(mean)) + LOOKS[name][1], mean, ends, 3.0)
+            place = np.arange(len(mean), dtype=np.float64) + LOOKS[name][1]
+            _intervals(panel, name, place, mean, ends, 3.0)
         if measured is not None:
             panel.plot(np.arange(len(order)), measured[order], **MEASURED, label="measured")
         foot = np.quantile(np.abs(prior.mean(axis=0)), 0.02)
