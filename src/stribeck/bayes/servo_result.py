@@ -14,7 +14,7 @@ from stribeck.core.parameters import ParameterSet
 from stribeck.estimates.estimate import estimate_of
 from stribeck.fit.identify import errors_of
 from stribeck.fit.objective import Split
-from stribeck.fit.result import Errors, FitResult, Settings
+from stribeck.fit.result import Errors, FitResult, FitSettings
 from stribeck.fit.uncertainty import Uncertainty
 from stribeck.io.parameter_file import ParameterFile
 
@@ -26,7 +26,7 @@ def summary_of(found: ServoDraws) -> Summary:
     return summarise(found.posterior.names, found.values)
 
 
-def parameter_file(found: ServoDraws, split: Split, settings: Settings) -> ParameterFile:
+def parameter_file(found: ServoDraws, split: Split, settings: FitSettings) -> ParameterFile:
     """Posterior means, with 95 % intervals and what is not known; errors of the runs learnt from and of those held out."""
     rollout, summary = found.posterior.rollout, summary_of(found)
     parameters = _within(rollout.parameters, found.mean)

@@ -29,14 +29,14 @@ from stribeck.cli.posterior import PosteriorOptions
 from stribeck.cli.posterior_output import Array, SamplerProgress, print_summary
 from stribeck.core.friction import law_named
 from stribeck.core.log import Log, common_value
-from stribeck.fit.identify import Task, task_for
 from stribeck.fit.objective import Split, split_runs
-from stribeck.fit.result import Settings
+from stribeck.fit.result import FitSettings
+from stribeck.fit.task import FitTask, task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.parameter_file import write_parameter_file
 from stribeck.report.bayes_figures import draw_densities, draw_pairs
-from stribeck.report.figures import save
+from stribeck.report.style import save_all
 
 THIN = 40
 SHORTEST = 20
@@ -53,7 +53,7 @@ def run_servo(options: PosteriorOptions) -> int:
     actuator = actuator.with_effects(options.effects)
     warn_of_supply(logs, actuator)
     fixed = {n: as_number(v, f"--set {n}") for n, v in assignments(options.set, "--set").items()}
-    settings = Settings(method="posterior", seed=options.seed)
+    settings = FitSettings(method="posterior", seed=options.seed)
     split = split_runs(logs, validation_kp=options.validation_kp)
     task = task_for(split, actuator, law_named(options.model), settings, fixed=fixed, freed=options.free)
     prior = servo_prior(task.actuator, task.law, task.parameters)
@@ -72,7 +72,7 @@ def run_servo(options: PosteriorOptions) -> int:
     return 0
 
 
-def _sampled(options: PosteriorOptions, task: Task, prior: ServoPrior, *, discrepancy: bool) -> ServoDraws:
+def _sampled(options: PosteriorOptions, task: FitTask, prior: ServoPrior, *, discrepancy: bool) -> ServoDraws:
     rollout = task.rollout()
     first = ServoPosterior(rollout, prior, independent_samples(rollout))
 
@@ -93,13 +93,13 @@ def _sampled(options: PosteriorOptions, task: Task, prior: ServoPrior, *, discre
     )
 
 
-def _held_out(found: ServoDraws, task: Task) -> float:
+def _held_out(found: ServoDraws, task: FitTask) -> float:
     """Mean absolute error of the predictive mean on the runs held out [rad]."""
     rollout = replace(task.rollout(), batch=task.batch(task.split.validation))
     return float(rollout.batch.mean_absolute_errors(mean_position(found, rollout)).mean())
 
 
-def _tell(task: Task, found: ServoDraws, beside: ServoDraws | None, content: Mapping[str, Any]) -> None:
+def _tell(task: FitTask, found: ServoDraws, beside: ServoDraws | None, content: Mapping[str, Any]) -> None:
     counted = found.posterior.samples
     print(
         f"{task.law.name.upper()} ({task.law.title}), {task.actuator.title}: {len(counted)} runs, {counted.mean():.3g} samples count in each"
@@ -123,7 +123,7 @@ def _write(
     found: ServoDraws,
     beside: ServoDraws | None,
     split: Split,
-    settings: Settings,
+    settings: FitSettings,
     content: object,
 ) -> None:
     posterior, names = found.posterior, found.posterior.names
@@ -145,7 +145,6 @@ def _write(
 def _draw(
     folder: Path, found: ServoDraws, beside: ServoDraws | None, prior: Array, logs: tuple[Log, ...]
 ) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     names, parameters = found.posterior.names, found.posterior.rollout.parameters
     titles = [f"{name} [{'rad' if name == 'sigma' else parameters[name].unit}]" for name in names]
     own = None if beside is None else beside.flat
@@ -155,6 +154,4 @@ def _draw(
         known = dict(zip(names, titles, strict=True))
         before, after = (dict(zip(titles, draws.T, strict=True)) for draws in (prior, found.flat))
         figures["ridges"] = draw_pairs([(known[a], known[b]) for a, b in pairs], before, after)
-    for name, figure in figures.items():
-        save(figure, folder / f"{name}.png")
-        print(folder / f"{name}.png")
+    print(*save_all(figures, folder), sep="\n")
