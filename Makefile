@@ -4,9 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Tests side by side; those of one file stay together.
 JOBS ?= 2
+# Folders of tests that are quick, and those of what runs on a robot.
+QUICK := test/core test/estimates test/io test/session test/kinematics test/test_project.py
+ROBOT := test/core test/estimates test/io test/session test/servo test/emulator test/nodes
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
-.PHONY: demo demo-arm test test-slow test-numpy1 lint bench clean
+.PHONY: demo demo-arm test test-quick test-slow test-versions lint docs docs-links bench clean
 
 demo: $(VENV)/.fit
 	$(BIN)/stribeck demo --output build/demo
@@ -18,12 +21,23 @@ demo-arm: $(VENV)/.arm
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist loadfile
 
+# A minute, for the inner loop: no process, bus or search is waited for.
+test-quick: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m "not slow and not real_time" -n $(JOBS) $(QUICK)
+
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
 
-# As on a robot with ROS 2 Jazzy from apt: numpy 1.26, no JAX.
-test-numpy1: build/numpy1/.ready
-	build/numpy1/bin/python -m pytest -q -m "not slow" test/core test/nodes test/servo
+# What runs on a robot, on each Python and numpy: VERSIONS='3.11:1.26 3.13:2' picks some.
+VERSIONS ?= 3.11:1.26 3.11:2 3.12:1.26 3.12:2 3.13:2
+test-versions:
+	set -e; for pair in $(VERSIONS); do \
+	    python=$${pair%:*}; numpy=$${pair#*:}; place=build/python$$python-numpy$$numpy; \
+	    echo "Python $$python, numpy $$numpy"; \
+	    python$$python -m venv $$place; \
+	    $$place/bin/python -m pip install -q --disable-pip-version-check "numpy==$$numpy.*" -e '.[ros,test]'; \
+	    $$place/bin/python -m pytest -q -m "not slow" -n $(JOBS) --dist loadfile $(ROBOT); \
+	done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -31,21 +45,24 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# build/docs/index.html; a broken link or reference is an error.
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+
+# Links to other sites, too; needs a network.
+docs-links: $(VENV)/.dev
+	$(BIN)/python -m sphinx -q -b linkcheck docs build/docs-links
+
 bench: $(VENV)/.dev
 	$(BIN)/python bench/run.py
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist docs/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'stribeck needs Python 3.11 or newer: make PYTHON=python3.11')"
 	$(PYTHON) -m venv $(VENV)
-
-build/numpy1/.ready: $(BIN)/python $(SETUP)
-	$(BIN)/python -m venv --clear build/numpy1
-	build/numpy1/bin/python -m pip install -q --disable-pip-version-check 'numpy<2' -e '.[ros,test]'
-	touch $@
 
 $(VENV)/.fit: $(BIN)/python $(SETUP)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[fit,ros]'

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from small_arm import JOINTS, small_robot
-from stribeck.cli import excite
+from stribeck.cli import excitation
 from stribeck.cli.main import main
 from stribeck.io.excitation_file import read_excitation_file
 
@@ -79,12 +79,12 @@ def test_interrupted_the_best_so_far_is_saved(
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
-    def tell(bar: excite.Bar, phase: str, best: float | None) -> None:
+    def tell(bar: excitation.Bar, phase: str, best: float | None) -> None:
         if phase.startswith("start") and not called:
             called.append(phase)
             _thread.interrupt_main()
 
-    monkeypatch.setattr(excite.Bar, "tell", tell)
+    monkeypatch.setattr(excitation.Bar, "tell", tell)
     assert designed(tmp_path, "--json", str(tmp_path / "summary.json")) == 130
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["interrupted"]

@@ -8,15 +8,18 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from driving import wait_for
 from helpers import REPOSITORY
-from stribeck.cli.fleet_options import HONOURED, NOT_FOR_FLEETS, fit_arguments
+from stribeck.cli.fit import FLEET_OPTIONS, FitOptions
+from stribeck.cli.fleet import fit_options
 from stribeck.cli.main import main
-from stribeck.cli.parser import fit_parser
+from stribeck.cli.parser import parse
 from stribeck.core import Setup, trajectory_named
 from stribeck.core.friction import law_named
 from stribeck.io.actuators import load_actuator
@@ -170,11 +173,21 @@ def members(group: int) -> list[str]:
     return [line for line in found.splitlines() if line.split()[0] == str(group) and " Z" not in line]
 
 
+NOT_FOR_FLEETS = {
+    "logdir": "each servo has its own",
+    "model": "laws are a key of the file",
+    "workers": "processes are shared between fits",
+    **dict.fromkeys(("study", "resume", "load_study", "join", "batch"), "fits of a fleet start anew"),
+    **dict.fromkeys(("wandb", "wandb_project"), "a run of Weights & Biases is one fit"),
+    **dict.fromkeys(("output", "json", "progress"), "the fleet writes and shows its own"),
+    "eval": "a fleet fits",
+}
+
+
 def test_every_option_of_a_fit_is_decided_on():
-    """A fleet takes it, or says why not."""
-    known = {action.dest for action in fit_parser()._actions}
-    assert known == {*HONOURED, *NOT_FOR_FLEETS}
-    assert not set(HONOURED) & set(NOT_FOR_FLEETS)
+    """A fleet takes it, or there is a reason why not."""
+    assert {entry.name for entry in fields(FitOptions)} == {*FLEET_OPTIONS, *NOT_FOR_FLEETS}
+    assert not set(FLEET_OPTIONS) & set(NOT_FOR_FLEETS)
 
 
 def test_options_mean_what_they_mean_to_fit():
@@ -199,8 +212,9 @@ def test_options_mean_what_they_mean_to_fit():
         "dt": 0.01,
         "reset_period": 0.5,
     }
-    expected = vars(fit_parser().parse_args(words.split()[:-2]))
-    assert vars(fit_arguments(options)) == expected
+    _, expected, _ = parse(["fit", *words.split()[:-2]])
+    assert fit_options(options) == expected
+    assert expected.logdir == Path()
 
 
 @pytest.mark.parametrize(

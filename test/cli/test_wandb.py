@@ -118,12 +118,12 @@ def test_without_the_library_one_line_says_what_to_install(bags, tmp_path, monke
 
 def test_passwords_stay_out_of_a_run():
     """The study's URL is in the configuration, its password is not."""
-    from stribeck.cli.parser import build_parser
+    from stribeck.cli.parser import parse
     from stribeck.cli.tracking import config_of
 
     url = "postgresql://me:secret@host/friction"
-    arguments = build_parser().parse_args(["fit", "--logdir", "x", "--study", url])
-    config = config_of(arguments, "m6")
+    _, options, _ = parse(["fit", "--logdir", "x", "--study", url])
+    config = config_of(options, "m6")
     assert config["study"] == "postgresql://me:***@host/friction"
     assert "secret" not in json.dumps(config)
 

@@ -523,7 +523,7 @@ def test_wrong_options_are_one_line(tmp_path, capsys, options, message):
 def test_parameters_loads_and_rates_of_the_options_reach_the_servos(tmp_path):
     """One parameter file for all, a load for each, mounting offset, voltage, noise, registers."""
     from stribeck.cli.emulate import servos_of
-    from stribeck.cli.parser import build_parser
+    from stribeck.cli.parser import parse
 
     file = tmp_path / "free.json"
     file.write_text(
@@ -535,7 +535,7 @@ def test_parameters_loads_and_rates_of_the_options_reach_the_servos(tmp_path):
         "mass=0.2,length=0.1,arm_mass=0.03 --position-offset 0.05 --voltage 5.5 --noise 0 --temperature 40 "
         "--register return_delay_time=0 --baud 2000000 --dt 0.002 --supply-resistance 0.2"
     )
-    one, two = servos_of(build_parser().parse_args(text.split()))
+    one, two = servos_of(parse(text.split())[1])
     assert (one.id, two.id) == (4, 5)
     assert one.joint.pendulum == Pendulum(0.1, 0.2, 0.0)
     assert two.joint.pendulum == Pendulum(0.2, 0.1, 0.03)

@@ -5,12 +5,13 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.io import savemat
 
 from stribeck.errors import RecordingError
 from stribeck.io.messages import BENCH, JOINT_COMMANDS, JOINT_STATES, RawMessage, joint_state, text
 from stribeck.io.storage import write_messages
 from stribeck.io.tables import find_tables, read_joint_states, read_table
+
+savemat = pytest.importorskip("scipy.io").savemat
 
 TIME = np.array([0.0, 0.1, 0.2])
 ANGLES = np.array([[1.0, 4.0], [2.0, 5.0], [3.0, -6.5e-3]])

@@ -2,294 +2,56 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-import numpy as np
+from stribeck.cli.options import Count, Seed, choices_of, group, option, row_range
 
-from stribeck.cli.select_poses import CHOSEN, d_optimal_rows, result_path, select_poses
-from stribeck.cli.table import print_table
-from stribeck.errors import ConfigError, OutputError
-from stribeck.io.files import check_writable, write_atomically
-from stribeck.io.robot_config import RobotConfig, read_robot
-from stribeck.kinematics.calibrated_chain import calibrated_chain
-from stribeck.kinematics.calibration import ArmCalibration, calibrate
-from stribeck.kinematics.chain import SerialChain
-from stribeck.kinematics.config import CalibrationConfig, nominal_chain, read_calibration
-from stribeck.kinematics.data import MeasuredPoses, check_same_base, find_sets, read_poses
-from stribeck.kinematics.result_file import parameter_entries, write_calibration
-from stribeck.kinematics.robust_fit import PointData
+FITS = ("nominal", "offsets", "full")
+TERMS = ("none", "gain", "compliance", "eccentricity", "bending")
 
-SCHEMA = 1
-RESULT = "calibration.json"
-MOST_LISTED = 12
-"""Blunders and dependent parameters that are printed; files name them all."""
-
-Sets = dict[str, PointData]
+_poses, _fit = group("poses"), group("what to fit")
+_choice, _output = group("choice of poses"), group("output")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Calibrate, or choose poses."""
-    robot = read_robot(arguments.config)
-    config = read_calibration(robot)
-    _check_options(arguments)
-    _check_outputs(arguments, config)
-    beside = [*arguments.data, *([arguments.candidates] if arguments.candidates else [])]
-    chain = nominal_chain(robot, config, beside)
-    if arguments.select is not None:
-        return select_poses(arguments, config, chain)
-    return _calibrate(arguments, robot, config, chain)
+@dataclass(frozen=True, kw_only=True)
+class CalibrateOptions:
+    """The arm, measured poses, what to fit or how many poses to choose, and where to write."""
 
-
-def _check_options(arguments: argparse.Namespace) -> None:
-    """Refuse combinations that say two things."""
-    splits = ("validate", "train_rows", "train_every", "train_poses")
-    given = [f"--{name.replace('_', '-')}" for name in splits if getattr(arguments, name)]
-    if len(given) > 1:
-        raise ConfigError(f"{' and '.join(given)} all say what validates; give one of them")
-    if arguments.select_by != "random" and not arguments.train_poses:
-        raise ConfigError("--select-by says how --train-poses are chosen: give --train-poses too")
-    if arguments.select is None and arguments.candidates is not None:
-        raise ConfigError("--candidates are what --select chooses from: give --select too")
-    if not arguments.data and arguments.candidates is None:
-        raise ConfigError("nothing to read: give --data, or --select with --candidates")
-
-
-def _check_outputs(arguments: argparse.Namespace, config: CalibrationConfig) -> None:
-    """Refuse outputs that cannot be written, or would replace a file that is read."""
-    given_paths = [*arguments.data, *(arguments.validate or [])]
-    inputs = {path.resolve() for path in given_paths} | {
-        path.resolve() for files in find_sets(given_paths, config, needed=[]) for path in files.values()
-    }
-    if arguments.candidates is not None:
-        inputs.add(arguments.candidates.resolve())
-    result = RESULT if arguments.select is None else CHOSEN
-    for path in (result_path(arguments.output, result), arguments.json):
-        if path is not None:
-            if path.resolve() in inputs:
-                raise OutputError(f"{path} is an input of this command; name another file")
-            check_writable(path)
-    if arguments.plots is not None:
-        check_writable(arguments.plots / "errors.png")
-
-
-def _calibrate(
-    arguments: argparse.Namespace, robot: RobotConfig, config: CalibrationConfig, chain: SerialChain
-) -> int:
-    started = time.perf_counter()
-    measured = read_poses(arguments.data, config, chain)
-    sets = _sets(arguments, config, chain, measured)
-    extra = config.extra if arguments.terms is None else tuple(t for t in arguments.terms if t != "none")
-    found = calibrate(
-        chain,
-        measured.markers,
-        sets["train"],
-        fits=arguments.fits or config.fits,
-        extra=extra,
-        gravity=config.gravity,
-        seed=arguments.seed,
+    config: str = option("arm by name, as irb120, or its YAML file", metavar="NAME")
+    data: tuple[Path, ...] = _poses("files, or folders that hold them", (), "PATH")
+    validate: tuple[Path, ...] = _poses("other poses, to validate with", (), "PATH")
+    train_rows: Annotated[tuple[int, int], row_range] | None = _poses(
+        "fit rows A to B-1, validate the rest", None, "A:B"
     )
-    seconds = time.perf_counter() - started
-    written = _write(arguments, robot, sets, found)  # before printing, which a closed pipe may end
-    if arguments.json is not None:
-        summary = _summary(arguments, robot, sets, found) | {"wall_seconds": seconds}
-        write_atomically(arguments.json, json.dumps(summary, indent=1) + "\n")
-    if arguments.plots is not None:
-        written += _draw(arguments.plots, robot, sets, found)
-    _print(robot, sets, found, seconds)
-    print(*written, sep="\n", end="\n" if written else "")
-    return 0
+    train_every: Count | None = _poses("fit every Kth row, validate the rest", None, "K")
+    train_poses: Count | None = _poses("fit N poses, validate the rest", None, "N")
+    select_by: Literal["random", "d-optimal"] = _poses(
+        "how --train-poses are chosen (default: random)", "random"
+    )
+    fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
+        f"{','.join(FITS)} (default: the configuration's)", None, "LIST"
+    )
+    terms: Annotated[tuple[str, ...], choices_of(TERMS)] | None = _fit(
+        "terms that cross-validation may add to the geometry; none for nothing (default: the configuration's)",
+        None,
+        "LIST",
+    )
+    seed: Seed = _fit("of splits and folds (default: 0)", 0, "N")
+    select: Count | None = _choice("do not fit: choose N poses, D-optimal", None, "N")
+    candidates: Path | None = _choice(
+        "joint positions to choose from; --data then counts as measured (default: those of --data)",
+        None,
+        "FILE",
+    )
+    output: Path | None = _output("result file or folder; with --select the chosen poses", None, "P.json")
+    json: Path | None = _output("errors and parameters for scripts", None, "FILE")
+    plots: Path | None = _output("folder for pictures", None, "DIR")
 
 
-def _sets(
-    arguments: argparse.Namespace, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
-) -> Sets:
-    """Poses to fit and, if there are any, poses to validate."""
-    data = measured.data
-    if arguments.validate:
-        other = read_poses(arguments.validate, config, chain)
-        check_same_base(measured.base, other.base)
-        return {"train": data, "validation": other.data}
-    train = _train_rows(arguments, config, chain, measured)
-    rest = np.setdiff1d(np.arange(len(data)), train)
-    return {"train": data.take(train), **({"validation": data.take(rest)} if len(rest) else {})}
+def run(options: CalibrateOptions) -> int:
+    """Calibrate, or choose poses."""
+    from stribeck.cli.calibration import run_calibrate
 
-
-def _train_rows(
-    arguments: argparse.Namespace, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
-) -> Sequence[int]:
-    """Rows of the poses to fit, in ascending order."""
-    number = len(measured.data)
-    if arguments.train_rows:
-        first, last = arguments.train_rows
-        if last > number:
-            raise ConfigError(f"--train-rows {first}:{last}: there are rows 0:{number} only")
-        return range(first, last)
-    if arguments.train_every:
-        return range(0, number, arguments.train_every)
-    if arguments.train_poses:
-        if arguments.train_poses > number:
-            raise ConfigError(f"--train-poses {arguments.train_poses}: there are {number} poses only")
-        if arguments.select_by == "d-optimal":
-            return d_optimal_rows(config, chain, measured, arguments.train_poses, arguments.seed)
-        chosen = np.random.default_rng(arguments.seed).permutation(number)[: arguments.train_poses]
-        return sorted(chosen.tolist())
-    return range(number)
-
-
-def _best(found: Mapping[str, ArmCalibration]) -> ArmCalibration:
-    """The last fit, which has most parameters."""
-    return list(found.values())[-1]
-
-
-def _summary(
-    arguments: argparse.Namespace, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]
-) -> dict[str, Any]:
-    """What scripts read."""
-    best = _best(found)
-    return {
-        "schema": SCHEMA,
-        "robot": robot.name,
-        "seed": arguments.seed,
-        "poses": {name: len(data) for name, data in sets.items()},
-        "train_rows": sets["train"].rows.tolist(),
-        "fits": {
-            fit: {name: _errors(calibration, data) for name, data in sets.items()}
-            for fit, calibration in found.items()
-        },
-        "status": {fit: calibration.estimate.status.value for fit, calibration in found.items()},
-        "blunders": _blunders(best, sets),
-        "terms": _terms(best),
-        "undetermined": [
-            {"parameter": d.name, "because": d.because, "equals": dict(d.equals)} for d in best.dependent
-        ],
-        "parameters": parameter_entries(best),
-    }
-
-
-def _errors(calibration: ArmCalibration, data: PointData) -> dict[str, float]:
-    errors = calibration.errors(data)
-    return {
-        "mean_mm": 1e3 * errors.mean,
-        "median_mm": 1e3 * errors.median,
-        "max_mm": 1e3 * errors.largest,
-    }
-
-
-def _blunders(best: ArmCalibration, sets: Sets) -> list[dict[str, Any]]:
-    return [
-        {"pose": blunder.row, "error_mm": 1e3 * blunder.error, "set": name}
-        for name, data in sets.items()
-        for blunder in best.blunders(data)
-    ]
-
-
-def _terms(best: ArmCalibration) -> dict[str, Any]:
-    """Which groups beyond the geometry were tried, and what cross-validation said."""
-    selection = best.selection
-    return {
-        "kept": dict(selection.deviations),
-        "cross_validation": [
-            {
-                "group": trial.group,
-                "prior_deviation": trial.deviation,
-                "mean_mm": 1e3 * trial.error,
-                "gain_mm": 1e3 * trial.gain,
-                "standard_error_mm": 1e3 * trial.standard_error,
-                "kept": trial.kept,
-            }
-            for trial in selection.trials
-        ],
-        "geometry_alone_mm": 1e3 * selection.error_without if selection.trials else None,
-    }
-
-
-def _print(robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration], seconds: float) -> None:
-    poses = ", ".join(f"{len(data)} poses {name}" for name, data in sets.items())
-    print(f"{robot.title}: {poses}, {seconds:.1f} s")
-    header = ["3-D error [mm]", *(f"{name} {what}" for name in sets for what in ("mean", "median", "max"))]
-    rows = [
-        [fit, *(f"{value:.3f}" for data in sets.values() for value in _errors(calibration, data).values())]
-        for fit, calibration in found.items()
-    ]
-    print_table(header, rows)
-    best = _best(found)
-    for trial in best.selection.trials:
-        print(
-            f"{'kept' if trial.kept else 'not kept'}: {trial.group}, mean error in cross-validation "
-            f"{1e3 * trial.error:.3f} mm ({1e3 * trial.gain:+.3f} ± {1e3 * trial.standard_error:.3f} better)"
-        )
-    far = [f"{b['pose']} ({b['error_mm']:.2f} mm, {b['set']})" for b in _blunders(best, sets)]
-    _print_list("poses that do not agree with the others", far)
-    others = [d.name for d in best.dependent if d.because == "geometry"]
-    _print_list("left at nominal, as other parameters stand for them", others)
-    _print_list("the poses cannot tell", [str(d) for d in best.dependent if d.because == "poses"])
-
-
-def _print_list(what: str, entries: Sequence[str]) -> None:
-    if entries:
-        more = f", and {len(entries) - MOST_LISTED} more" if len(entries) > MOST_LISTED else ""
-        print(f"{what}: {', '.join(entries[:MOST_LISTED])}{more}")
-
-
-def _write(
-    arguments: argparse.Namespace, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]
-) -> list[Path]:
-    """The result file and, where the nominal geometry came from a URDF, a calibrated one beside it."""
-    path = result_path(arguments.output, RESULT)
-    if path is None:
-        return []
-    best = _best(found)
-    provenance = {
-        "data": [file.name for file in arguments.data],
-        "poses": {name: len(data) for name, data in sets.items()},
-        "seed": arguments.seed,
-        "errors_mm": {name: _errors(best, data) for name, data in sets.items()},
-        "blunders": _blunders(best, sets),
-        "terms": _terms(best),
-        "undetermined": {d.name: {"because": d.because, "equals": dict(d.equals)} for d in best.dependent},
-    }
-    write_calibration(path, robot.name, list(found)[-1], best, provenance)
-    written = [path]
-    if read_calibration(robot).nominal.urdf:
-        urdf = robot.find_urdf(arguments.data)
-        if urdf is not None:
-            written.append(path.with_name(f"{urdf.stem}_calibrated.urdf"))
-            _write_urdf(written[-1], urdf, best, list(found)[-1], sets["train"])
-    return written
-
-
-def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, data: PointData) -> None:
-    """A calibrated URDF. It has no place for gains and deflections: the geometry is fitted without them."""
-    from stribeck.kinematics.urdf import write_calibrated_urdf
-
-    model = best.model
-    plain = calibrate(model.chain, model.markers, data, fits=[fit], extra=(), gravity=model.gravity)[fit]
-    _, chain = calibrated_chain(plain.model, plain.estimate.values)
-    write_calibrated_urdf(target, nominal, chain)
-
-
-def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]) -> list[Path]:
-    """Pictures of the errors and of the poses."""
-    from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
-    from stribeck.report.figures import save
-
-    best = _best(found)
-    drawn = [
-        PoseSet(
-            f"{name}, {len(data)} poses",
-            data.rows,
-            {fit: calibration.distances(data) for fit, calibration in found.items()},
-            [blunder.row for blunder in best.blunders(data)],
-        )
-        for name, data in sets.items()
-    ]
-    title = f"Kinematic calibration of {robot.title}"
-    paths = [folder / "errors.png", folder / "poses.png"]
-    save(draw_errors(drawn, title), paths[0])
-    save(draw_poses(drawn, list(found)[-1], f"{title}: {list(found)[-1]}"), paths[1])
-    return paths
+    return run_calibrate(options)

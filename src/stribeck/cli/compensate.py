@@ -1,22 +1,24 @@
-"""``stribeck compensate``: the friction torque of a recorded motion, as the node would give it live."""
+"""``stribeck compensate``: the friction torque of a recorded motion, as the compensation node computes it live."""
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stribeck.cli.inputs import check_distinct, warn
+from stribeck.cli.options import Positive, group, option
 from stribeck.cli.table import print_table
-from stribeck.core.compensator import Compensator
+from stribeck.core.compensation import EFFORT_MEANINGS
+from stribeck.core.compensator import OUTPUT_MODES, Compensator
 from stribeck.errors import ConfigError
 from stribeck.io.bag import decode
 from stribeck.io.files import check_writable, write_atomically
@@ -28,21 +30,60 @@ from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensat
 
 SCHEMA = 1
 
+_joints, _law = group("joints"), group("compensation (over what --config says)")
+_output = group("output")
 
-def run(arguments: argparse.Namespace) -> int:
-    """Play the recording through the compensator, and write what came out."""
-    outputs = [arguments.output, arguments.json]
-    check_distinct(outputs, [arguments.config, *arguments.params], arguments.states)
+
+@dataclass(frozen=True, kw_only=True)
+class CompensateOptions:
+    """A recorded motion, the joints, and how they are compensated."""
+
+    states: Path = option("bag with /joint_states of the motion", metavar="BAG")
+    goals: str | None = option(
+        "goals that the controller followed, where its commands do not hold them: JointState, Float64MultiArray, "
+        "JointTrajectory or JointTrajectoryControllerState",
+        None,
+        "TOPIC",
+    )
+    params: tuple[Path, ...] = _joints("parameter file of each joint", (), "FILE")
+    urdf: Path | None = _joints("the robot: with it, the current friction is learnt", None, "FILE")
+    joint: tuple[str, ...] = _joints("the joints of --params, in their order", (), "NAME")
+    config: Path | None = _joints(
+        "instead: parameters of the compensation node; its files lie relative to this one", None, "YAML"
+    )
+    node: str = _joints(
+        "the node of --config, as /left/compensation where it has several (default: compensation)",
+        "compensation",
+        "NAME",
+    )
+    gain: float | None = _law("share of the friction that is cancelled (default: 0.8)", None)
+    effort_meaning: str | None = _law(
+        "what effort in the joint states is; laws that depend on the load need it",
+        None,
+        choices=EFFORT_MEANINGS,
+    )
+    mode: str | None = _law("output mode of the node (default: friction_only)", None, choices=OUTPUT_MODES)
+    max_torque: Positive | None = _law(
+        "limit of the torque [N m] (default: half the datasheet's stall torque)", None, "T"
+    )
+    output: Path | None = _output("stamps and friction torque of each joint [N m]", None, "TORQUE.csv")
+    json: Path | None = _output("summary for scripts", None, "FILE")
+
+
+def run(options: CompensateOptions) -> int:
+    """Replay the recording through the compensator, and write the torques."""
+    outputs = [options.output, options.json]
+    check_distinct(outputs, [options.config, *options.params], options.states)
     for output in outputs:
         if output is not None:
             check_writable(output)
-    if (arguments.config is None) == (not arguments.params):
+    if (options.config is None) == (not options.params):
         raise ConfigError(
             "say what the joints are: either --params with their parameter files, or --config with a node's YAML"
         )
-    bag = read_messages(arguments.states, warn)
-    values = _values(arguments, bag)
-    base = None if arguments.config is None else arguments.config.parent
+    bag = read_messages(options.states, warn)
+    values = _values(options, bag)
+    base = None if options.config is None else options.config.parent
     joints = compensated_joints(values, base)
     values["effort_meaning"] = _effort_meaning(values, joints)
     learning = learning_of(values, joints, base)
@@ -51,74 +92,74 @@ def run(arguments: argparse.Namespace) -> int:
             if line:
                 warn(line)
     compensator = compensator_of(values, joints, learning.dynamics)
-    found = replay(arguments.states, bag, compensator, joints, str(values["goal_topic"]))
-    summary = _summary(found, compensator, joints)
+    result = replay(options.states, bag, compensator, joints, str(values["goal_topic"]))
+    summary = _summary(result, compensator, joints)
     _print(summary)
-    if arguments.output is not None:
-        write_atomically(arguments.output, _csv(found, compensator.names))
-        print(arguments.output)
-    if arguments.json is not None:
-        write_atomically(arguments.json, json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    if options.output is not None:
+        write_atomically(options.output, _csv(result, compensator.names))
+        print(options.output)
+    if options.json is not None:
+        write_atomically(options.json, json.dumps(summary, indent=1, allow_nan=False) + "\n")
     return 0
 
 
-def _values(arguments: argparse.Namespace, bag: BagContent) -> dict[str, Value]:
-    """The parameters of the node: from its YAML or from options, which overrule it."""
-    said = {
-        "gain": arguments.gain,
-        "effort_meaning": arguments.effort_meaning,
-        "output_mode": arguments.mode,
-        "goal_topic": arguments.goals,
-        "urdf": None if arguments.urdf is None else str(arguments.urdf.resolve()),
+def _values(options: CompensateOptions, bag: BagContent) -> dict[str, Value]:
+    """The parameters of the node: from its YAML file and from options, which take precedence."""
+    chosen = {
+        "gain": options.gain,
+        "effort_meaning": options.effort_meaning,
+        "output_mode": options.mode,
+        "goal_topic": options.goals,
+        "urdf": None if options.urdf is None else str(options.urdf.resolve()),
     }
-    overruled = {name: value for name, value in said.items() if value is not None}
-    if arguments.config is not None:
-        if arguments.joint:
-            raise ConfigError(f"the joints are those of {arguments.config}: leave --joint out")
-        values = read_yaml(arguments.config, arguments.node, COMPENSATION, COMPENSATED_JOINT)
+    overridden = {name: value for name, value in chosen.items() if value is not None}
+    if options.config is not None:
+        if options.joint:
+            raise ConfigError(f"the joints are those of {options.config}: leave --joint out")
+        values = read_yaml(options.config, options.node, COMPENSATION, COMPENSATED_JOINT)
         names = [str(name) for name in _listed(values["joints"])]
     else:
-        names = _joints(arguments, bag)
+        names = _joint_names(options, bag)
         files = {
-            f"{name}.parameter_file": str(path) for name, path in zip(names, arguments.params, strict=True)
+            f"{name}.parameter_file": str(path) for name, path in zip(names, options.params, strict=True)
         }
         values = {"joints": list(names), "other_joints": "ignore", **files}
-    if arguments.max_torque is not None:
-        overruled |= {f"{name}.max_torque": arguments.max_torque for name in names}
+    if options.max_torque is not None:
+        overridden |= {f"{name}.max_torque": options.max_torque for name in names}
     table = [*COMPENSATION, *(spec for name in names for spec in joint_table(COMPENSATED_JOINT, name))]
-    return complete(table, {**values, **overruled}, "options")
+    return complete(table, {**values, **overridden}, "options")
 
 
-def _joints(arguments: argparse.Namespace, bag: BagContent) -> list[str]:
+def _joint_names(options: CompensateOptions, bag: BagContent) -> list[str]:
     """The joints of ``--params``: those of ``--joint``, or the only one of the bag."""
-    files = len(arguments.params)
-    if arguments.joint:
-        if len(arguments.joint) != files:
-            raise ConfigError(f"{files} parameter files need as many joints, found {len(arguments.joint)}")
-        known = _names(arguments.states, bag)
-        if unknown := [name for name in arguments.joint if known and name not in known]:
+    files = len(options.params)
+    if options.joint:
+        if len(options.joint) != files:
+            raise ConfigError(f"{files} parameter files need as many joints, found {len(options.joint)}")
+        recorded = _names(options.states, bag)
+        if unknown := [name for name in options.joint if recorded and name not in recorded]:
             raise ConfigError(
-                f"--joint {', '.join(unknown)}: not in {arguments.states}, which has: {', '.join(known)}"
+                f"--joint {', '.join(unknown)}: not in {options.states}, which has: {', '.join(recorded)}"
             )
-        return list(arguments.joint)
+        return list(options.joint)
     message = next((m for m in bag.messages if m.topic == JOINT_STATES), None)
-    names = [] if message is None else list(decode(arguments.states, message, bag.typestore).name)
+    names = [] if message is None else list(decode(options.states, message, bag.typestore).name)
     if message is not None and (len(names) != 1 or files != 1):
         raise ConfigError(
             f"which parameter file is for which joint? Name them with --joint, in the order of --params; "
-            f"{arguments.states} has: {', '.join(names) or 'no joints'}"
+            f"{options.states} has: {', '.join(names) or 'no joints'}"
         )
     return names or ["joint"]
 
 
 def _names(states: Path, bag: BagContent) -> list[str]:
-    """All joints that a bag has states of."""
-    found = (decode(states, m, bag.typestore).name for m in bag.messages if m.topic == JOINT_STATES)
-    return list(dict.fromkeys(name for names in found for name in names))
+    """All joints whose states a bag holds."""
+    messages = (decode(states, m, bag.typestore) for m in bag.messages if m.topic == JOINT_STATES)
+    return list(dict.fromkeys(name for message in messages for name in message.name))
 
 
 def _effort_meaning(values: Mapping[str, Value], joints: Sequence[CompensatedJoint]) -> Value:
-    """What was said; where no law depends on the load it does not matter."""
+    """The meaning of measured effort; needed only if a law depends on the load."""
     if not values["effort_meaning"]:
         dependent = [joint for joint in joints if joint.model.law.load != "none"]
         if not dependent:
@@ -130,13 +171,13 @@ def _effort_meaning(values: Mapping[str, Value], joints: Sequence[CompensatedJoi
     return values["effort_meaning"]
 
 
-def _summary(found: Replay, compensator: Compensator, joints: Sequence[CompensatedJoint]) -> dict[str, Any]:
+def _summary(result: Replay, compensator: Compensator, joints: Sequence[CompensatedJoint]) -> dict[str, Any]:
     """The object of ``--json``: torques in N m."""
-    # Durations differ from one doubt to the next of the same kind.
-    doubts = Counter(re.sub(r"\d+ ms", "some ms", doubt) for doubt in found.doubts if doubt is not None)
+    # Reasons of one kind are counted together, although their durations differ.
+    doubts = Counter(re.sub(r"\d+ ms", "some ms", doubt) for doubt in result.doubts if doubt is not None)
     return {
         "schema": SCHEMA,
-        "states": len(found.stamps),
+        "states": len(result.stamps),
         "mode": compensator.settings.mode,
         "effort_meaning": compensator.settings.effort_meaning,
         "gain": compensator.gain,
@@ -145,15 +186,16 @@ def _summary(found: Replay, compensator: Compensator, joints: Sequence[Compensat
                 "joint": joint.model.name,
                 "params": joint.model.source,
                 "model": joint.model.law.name,
-                "rms": float(np.sqrt(np.mean(found.torque[:, k] ** 2))),
-                "largest": float(np.max(np.abs(found.torque[:, k]))),
+                "rms": float(np.sqrt(np.mean(result.torque[:, k] ** 2))),
+                "largest": float(np.max(np.abs(result.torque[:, k]))),
             }
             for k, joint in enumerate(joints)
         ],
         "learned": None
         if compensator.learned is None
         else {
-            joint.model.name: own._asdict() for joint, own in zip(joints, compensator.learned, strict=True)
+            joint.model.name: scale._asdict()
+            for joint, scale in zip(joints, compensator.learned, strict=True)
         },
         "zero_torque": dict(doubts),
     }
@@ -165,22 +207,22 @@ def _print(summary: Mapping[str, Any]) -> None:
         for entry in summary["joints"]
     ]
     print_table(["joint", "parameter file", "law", "rms [N m]", "largest [N m]"], rows, left=3)
-    for joint, own in (summary["learned"] or {}).items():
+    for joint, scale in (summary["learned"] or {}).items():
         print(
-            f"{joint}: {own['dry']:.2f} ± {own['deviation_dry']:.2f} of the identified friction, "
-            f"{own['viscous']:.2f} ± {own['deviation_viscous']:.2f} of its viscous part"
+            f"{joint}: {scale['dry']:.2f} ± {scale['deviation_dry']:.2f} of the identified friction, "
+            f"{scale['viscous']:.2f} ± {scale['deviation_viscous']:.2f} of its viscous part"
         )
     print(f"{summary['states']} states, gain {summary['gain']:g}, mode {summary['mode']}")
     for reason, count in summary["zero_torque"].items():
         print(f"zero torque for {count} of them: {reason}")
 
 
-def _csv(found: Replay, names: Sequence[str]) -> str:
+def _csv(result: Replay, names: Sequence[str]) -> str:
     """Stamps to the nanosecond, and torques to the last bit."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["stamp", *names])
-    for stamp, torque in zip(found.stamps.tolist(), found.torque.tolist(), strict=True):
+    for stamp, torque in zip(result.stamps.tolist(), result.torque.tolist(), strict=True):
         seconds, nanoseconds = divmod(stamp, 1_000_000_000)
         writer.writerow([f"{seconds}.{nanoseconds:09d}", *map(repr, torque)])
     return text.getvalue()

@@ -2,51 +2,49 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from stribeck.cli.inputs import display_name, parameter_files_of
+from stribeck.cli.options import Numbers, ParameterFileOptions, Positive, option
 from stribeck.core.diagram import SPEEDS, diagram_curve
 from stribeck.errors import ConfigError
 from stribeck.io.files import check_writable
-from stribeck.io.parameter_file import ParameterFile
-from stribeck.report.figures import FORMATS, draw_diagram, save
 
 POINTS = 200
 
 
-def run(arguments: argparse.Namespace) -> int:
+@dataclass(frozen=True, kw_only=True)
+class DiagramOptions(ParameterFileOptions):
+    """Parameter files, the range of torques, and speeds."""
+
+    max_torque: Positive = option("largest motor torque to draw [N m]", metavar="T")
+    speeds: Numbers = option("rad/s (default: 0,1,2,3)", (0.0, 1.0, 2.0, 3.0), "LIST")
+    output: Path = option("picture: .png, .svg or .pdf", metavar="F.png")
+
+
+def run(options: DiagramOptions) -> int:
     """One panel per parameter file."""
-    if arguments.output.suffix.lower() not in FORMATS:
+    from stribeck.report.figures import FORMATS, draw_diagram, save
+
+    if options.output.suffix.lower() not in FORMATS:
         raise ConfigError(
-            f"{arguments.output}: unknown picture format {arguments.output.suffix!r}; valid: {', '.join(FORMATS)}"
+            f"{options.output}: unknown picture format {options.output.suffix!r}; valid: {', '.join(FORMATS)}"
         )
-    check_writable(arguments.output)
-    draw(arguments.output, parameter_files_of(arguments), arguments.max_torque, arguments.speeds or SPEEDS)
-    print(arguments.output)
-    return 0
-
-
-def draw(
-    output: Path,
-    files: Sequence[tuple[Path, ParameterFile]],
-    max_torque: float,
-    speeds: Sequence[float] = SPEEDS,
-) -> None:
-    """Draw the diagrams of parameter files."""
-    paths = [path for path, _ in files]
-    motor_torque = np.linspace(0.0, max_torque, POINTS)
+    check_writable(options.output)
+    motor_torque = np.linspace(0.0, options.max_torque, POINTS)
     curves = [
         diagram_curve(
-            f"{display_name(path, paths)} ({file.law.name.upper()}, {file.actuator.title})",
+            f"{display_name(path, options.params)} ({file.law.name.upper()}, {file.actuator.title})",
             file.law,
             file.values,
             motor_torque,
-            speeds,
+            options.speeds or SPEEDS,
         )
-        for path, file in files
+        for path, file in parameter_files_of(options)
     ]
-    save(draw_diagram(curves, max_torque=max_torque, title="Drive/backdrive diagram"), output)
+    save(draw_diagram(curves, max_torque=options.max_torque, title="Drive/backdrive diagram"), options.output)
+    print(options.output)
+    return 0

@@ -1,18 +1,29 @@
-"""``stribeck emulate``: servos that are not there, behind a pseudo-terminal."""
+"""``stribeck emulate``: emulated servos behind a pseudo-terminal."""
 
 from __future__ import annotations
 
-import argparse
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
 
 from stribeck.cli.inputs import as_number, assignments, warn
+from stribeck.cli.options import (
+    Count,
+    NotNegative,
+    Positive,
+    Seed,
+    TimeStep,
+    celsius,
+    finite,
+    group,
+    option,
+)
 from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
@@ -21,25 +32,71 @@ from stribeck.emulator.joint import BARE, published_parameters
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
-from stribeck.servo.tables import model_named
+from stribeck.servo.tables import MODELS, model_named
 
 T = TypeVar("T")
 
 LOAD = ("mass", "length", "arm_mass")
-"""What ``--bench`` says of a load, in SI."""
+"""Keys of ``--bench``, in SI units."""
+
+_servo = group("servos: a single value is for all of --id, or give one for each")
+_supply = group("supply and bus")
 
 
-def run(arguments: argparse.Namespace) -> int:
+@dataclass(frozen=True, kw_only=True)
+class EmulateOptions:
+    """Emulated servos, their loads, and the bus."""
+
+    link: Path = option("symbolic link to make to the port", metavar="PATH")
+    servo: tuple[str, ...] = _servo(
+        f"{', '.join(MODELS)} (default: xl330)", ("xl330",), "MODEL", choices=tuple(MODELS)
+    )
+    id: tuple[int, ...] = _servo("IDs (default: 1)", (1,), "N")
+    params: tuple[Path, ...] = _servo(
+        "parameter files (default: the published M6 values, without mounting offset)", (), "FILE"
+    )
+    actuator: str | None = _servo("YAML file of a servo of --params that is not among ours", None)
+    bench: tuple[str, ...] = _servo(
+        "load; repeat it for several servos (default: none)",
+        (),
+        "mass=KG,length=M[,arm_mass=KG]",
+        repeated=True,
+    )
+    position_offset: Annotated[float, finite] | None = _servo(
+        "mounting offset (default: the parameter file's)", None, "RAD"
+    )
+    noise: NotNegative = _servo("(default: 0.3)", 0.3, "COUNTS")
+    temperature: Annotated[float, celsius] = _servo("(default: 25)", 25.0, "°C")
+    register: tuple[str, ...] = _servo(
+        "a register that differs from the factory's, for example shutdown=52",
+        (),
+        "NAME=COUNTS",
+        repeated=True,
+    )
+    voltage: Positive | None = _supply("(default: nominal, 5 for an XL330)", None, "V")
+    supply_resistance: NotNegative = _supply("(default: 0.1)", 0.1, "OHM")
+    baud: Count | None = _supply("the only rate they hear (default: any)", None, "RATE")
+    fault: tuple[str, ...] = _supply(
+        "injected faults: lost:p=0.05, silence:every=2,for=0.05, push:after=3,torque=0.05,for=0.1, …",
+        (),
+        "KIND:KEY=VALUE,…",
+        repeated=True,
+    )
+    dt: TimeStep = _supply("time step (default: 0.001)", 0.001, "S")
+    seed: Seed = _supply("of noise and faults (default: 0)", 0, "N")
+
+
+def run(options: EmulateOptions) -> int:
     """Emulate until SIGINT or SIGTERM."""
-    servos = servos_of(arguments)
-    faults = [parse_fault(text) for text in arguments.fault]
-    bus = EmulatedBus(servos, faults, arguments.link, seed=arguments.seed)
+    servos = servos_of(options)
+    faults = [parse_fault(text) for text in options.fault]
+    bus = EmulatedBus(servos, faults, options.link, seed=options.seed)
     ended = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
         ended.set()
 
-    # The handlers stand before the port does, so that whoever sees the port can end the program.
+    # Handlers are set before the port exists: a program that sees the port may end this one at once.
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with bus:
@@ -56,22 +113,22 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def servos_of(arguments: argparse.Namespace) -> list[EmulatedServo]:
+def servos_of(options: EmulateOptions) -> list[EmulatedServo]:
     """The servos that the options describe."""
-    ids = arguments.id
-    models = [model_named(name) for name in _for_each(arguments.servo, ids, "--servo")]
-    files = _for_each(arguments.params or [None], ids, "--params")
-    loads = _for_each([load_of(text) for text in arguments.bench] or [BARE], ids, "--bench")
-    own = None if arguments.actuator is None else load_actuator(arguments.actuator)
-    registers = registers_of(arguments.register)
+    ids = options.id
+    models = [model_named(name) for name in _for_each(options.servo, ids, "--servo")]
+    files = _for_each(options.params or [None], ids, "--params")
+    loads = _for_each([load_of(text) for text in options.bench] or [BARE], ids, "--bench")
+    actuator = None if options.actuator is None else load_actuator(options.actuator)
+    registers = registers_of(options.register)
     servos = []
     for k, (servo_id, model, path, load) in enumerate(zip(ids, models, files, loads, strict=True)):
-        parameters = published_parameters(model.name) if path is None else read_parameter_file(path, own)
+        parameters = published_parameters(model.name) if path is None else read_parameter_file(path, actuator)
         if model.name in actuator_names() and parameters.actuator.name != model.name:
             warn(f"{path} is of {parameters.actuator.name!r}, emulated as {model.title}")
-        if arguments.position_offset is not None:
-            parameters = _mounted(parameters, arguments.position_offset)
-        voltage = model.nominal_voltage if arguments.voltage is None else arguments.voltage
+        if options.position_offset is not None:
+            parameters = _mounted(parameters, options.position_offset)
+        voltage = model.nominal_voltage if options.voltage is None else options.voltage
         if voltage > model.rated_max:
             warn(f"{model.title} is rated for {model.rated_max:g} V at most, found {voltage:g} V")
         servos.append(
@@ -81,13 +138,13 @@ def servos_of(arguments: argparse.Namespace) -> list[EmulatedServo]:
                 load,
                 servo_id=servo_id,
                 voltage=voltage,
-                supply_resistance=arguments.supply_resistance,
-                temperature=arguments.temperature,
-                noise=arguments.noise,
-                baud=arguments.baud,
+                supply_resistance=options.supply_resistance,
+                temperature=options.temperature,
+                noise=options.noise,
+                baud=options.baud,
                 registers=registers,
-                dt=arguments.dt,
-                rng=np.random.default_rng((arguments.seed, k)),
+                dt=options.dt,
+                rng=np.random.default_rng((options.seed, k)),
             )
         )
     return servos
@@ -102,11 +159,11 @@ def load_of(text: str) -> Pendulum:
     unknown = [name for name in words if name not in LOAD]
     if unknown or "mass" not in words or "length" not in words:
         raise ConfigError(f"--bench: expected mass=KG,length=M[,arm_mass=KG], found {text!r}")
-    found = {name: as_number(value, f"--bench {name}") for name, value in words.items()}
-    for name, value in found.items():
+    load = {name: as_number(value, f"--bench {name}") for name, value in words.items()}
+    for name, value in load.items():
         if value < 0.0:
             raise ConfigError(f"--bench: {name} must not be negative, found {value:g}")
-    return Pendulum(found["mass"], found["length"], found.get("arm_mass", 0.0))
+    return Pendulum(load["mass"], load["length"], load.get("arm_mass", 0.0))
 
 
 def registers_of(pairs: Sequence[str]) -> dict[str, int]:
@@ -114,19 +171,19 @@ def registers_of(pairs: Sequence[str]) -> dict[str, int]:
 
     :raises ConfigError: for anything else.
     """
-    found = {}
+    registers = {}
     for name, text in assignments(pairs, "--register").items():
         try:
-            found[name] = int(text)
+            registers[name] = int(text)
         except ValueError:
             raise ConfigError(
                 f"--register {name}: expected a whole number of counts, found {text!r}"
             ) from None
-    return found
+    return registers
 
 
 def _for_each(values: Sequence[T], ids: Sequence[int], option: str) -> list[T]:
-    """One value for each servo; a single one is for all."""
+    """One value for each servo, or a single one for all."""
     if len(values) == 1:
         return [values[0]] * len(ids)
     if len(values) != len(ids):

@@ -2,284 +2,39 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import time
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import numpy as np
-from tqdm import tqdm
+from stribeck.cli.options import Positive, TimeStep, assigned, group, option
 
-from stribeck.cli.inputs import warn
-from stribeck.cli.table import print_table
-from stribeck.errors import OutputError
-from stribeck.estimates.estimate import estimates_to_json
-from stribeck.io.files import check_writable, write_atomically
-from stribeck.multibody.drives import drives
-from stribeck.multibody.dynamics import BodyState
-from stribeck.multibody.estimation import MechanismEstimate, MechanismEstimator, Simulator
-from stribeck.multibody.mechanism import Array
-from stribeck.multibody.model_file import MechanismModel, read_model
-from stribeck.multibody.parameter_file import (
-    MechanismParameters,
-    read_mechanism_parameters,
-    write_mechanism_parameters,
-)
-from stribeck.multibody.problem import EstimationProblem, GridRun, Point
-from stribeck.multibody.recordings import on_grid, read_recordings
-from stribeck.multibody.shooting import Shooting
-
-SCHEMA = 1
+_data, _fit, _output = group("recordings"), group("estimation"), group("output")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Estimate, simulate, write."""
-    started = time.perf_counter()
-    model = _model(arguments)
-    _check_outputs(arguments, model)
-    step = model.settings.step
-    mechanism = model.mechanism
-    fitted = [on_grid(r, mechanism, step) for r in read_recordings(arguments.data, model, warn)]
-    others = [on_grid(r, mechanism, step) for r in read_recordings(arguments.validate or [], model, warn)]
-    steps = sum(len(one.path) for one in fitted)
-    _say(arguments, f"{len(fitted)} runs, {steps} steps of {step:g} s: compiling takes half a minute")
-    estimator = MechanismEstimator(mechanism, fitted, step, model.settings.ratio)
-    ready = time.perf_counter()
-    with tqdm(desc="iterations", unit="", disable=arguments.quiet, leave=False) as bar:
-        found = estimator.estimate(lambda ratio, cost: _show(bar, ratio, cost))
-    searched = time.perf_counter()
-    _say(arguments, f"{len(found.solution.history)} iterations in {searched - ready:.0f} s; simulating")
-    if not found.solution.converged:
-        warn(
-            f"the search {found.solution.status.words}: judge the errors, try other starting values or a smaller ratio"
-        )
-    simulator = Simulator(found.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
-    summary = _summary(model, found, estimator, simulator, fitted, others)
-    summary |= {
-        "prepare_seconds": ready - started,
-        "search_seconds": searched - ready,
-        "wall_seconds": time.perf_counter() - started,
-    }
-    if arguments.compare:
-        _say(arguments, "the same by single shooting")
-        summary["single_shooting"] = _shooting(arguments, model, fitted, simulator)
-    _write(arguments, model, found, summary)
-    if arguments.plots is not None:
-        _draw(arguments.plots, model, found, estimator, simulator, fitted, others)
-    _print(model, found, summary)
-    return 0
+@dataclass(frozen=True, kw_only=True)
+class EstimateOptions:
+    """The mechanism, its recordings, the estimation, and where to write."""
 
-
-def _model(arguments: argparse.Namespace) -> MechanismModel:
-    model = read_model(arguments.model)
-    settings = model.settings
-    if arguments.step is not None:
-        settings = replace(settings, step=arguments.step)
-    if arguments.ratio is not None:
-        settings = replace(settings, ratio=arguments.ratio)
-    mechanism = model.mechanism
-    if arguments.start is not None:
-        read = read_mechanism_parameters(arguments.start, mechanism.name, mechanism.parameters)
-        mechanism = replace(mechanism, parameters=mechanism.parameters.with_values(read.values))
-    if arguments.hold:
-        mechanism = replace(mechanism, parameters=mechanism.parameters.fixed(arguments.hold))
-    return replace(model, settings=settings, mechanism=mechanism)
-
-
-def _show(bar: Any, ratio: float, cost: float) -> None:
-    bar.set_postfix_str(f"ratio {ratio:g}, cost {cost:.4g}")
-    bar.update()
-
-
-def _say(arguments: argparse.Namespace, text: str) -> None:
-    if not arguments.quiet:
-        print(text, file=sys.stderr, flush=True)
-
-
-def _check_outputs(arguments: argparse.Namespace, model: MechanismModel) -> None:
-    inputs = {path.resolve() for path in (*arguments.data, *(arguments.validate or []), model.path)}
-    for path in (arguments.output, arguments.json):
-        if path is not None:
-            if path.resolve() in inputs:
-                raise OutputError(f"{path} is an input of this command; name another file")
-            check_writable(path)
-
-
-def _summary(
-    model: MechanismModel,
-    found: MechanismEstimate,
-    estimator: MechanismEstimator,
-    simulator: Simulator,
-    fitted: Sequence[GridRun],
-    others: Sequence[GridRun],
-) -> dict[str, Any]:
-    """The object of ``--json``."""
-    chi, known = found.solution.point.chi, found.sensitivity
-    states = [BodyState(found.solution.point.q[k], found.solution.point.v[k]) for k in estimator.starts]
-    return {
-        "schema": SCHEMA,
-        "model": model.mechanism.name,
-        "step": model.settings.step,
-        "ratio": model.settings.ratio,
-        "regularization": vars(model.mechanism.regularization),
-        "status": found.solution.status.value,
-        "converged": found.solution.converged,
-        "kink": found.solution.kink,
-        "iterations": len(found.solution.history),
-        "cost": found.solution.cost,
-        "parameters": found.mechanism.parameters.values(),
-        "estimates": estimates_to_json(found.estimates),
-        "intervals": {name: list(ends) for name, ends in known.intervals.items()},
-        "identifiable": list(known.identifiable),
-        "motors": {name: estimates_to_json(own) for name, own in drives(found).items()},
-        "not_told": list(known.directions),
-        "at_bounds": dict(known.at_bounds),
-        "correlation_seconds": known.correlation_steps * model.settings.step,
-        "errors": {
-            "fitted": [
-                {
-                    "run": one.name,
-                    "from_first_sample": simulator.errors(one, chi),
-                    "from_estimated_state": simulator.errors(one, chi, start),
-                }
-                for one, start in zip(fitted, states, strict=True)
-            ],
-            "validated": [
-                {"run": one.name, "from_first_sample": simulator.errors(one, chi)} for one in others
-            ],
-        },
-    }
-
-
-def _shooting(
-    arguments: argparse.Namespace, model: MechanismModel, fitted: Sequence[GridRun], simulator: Simulator
-) -> dict[str, Any]:
-    search = Shooting(model.mechanism, fitted, model.settings.step)
-    names = model.mechanism.parameters.free_names
-    with tqdm(desc="shots", unit="", disable=arguments.quiet, leave=False) as bar:
-
-        def show(cost: float) -> None:
-            bar.set_postfix_str(f"cost {cost:.4g}")
-            bar.update()
-
-        shot = search.solve(model.mechanism.parameters.vector(), progress=show)
-    return {
-        "errors": [{"run": one.name, "from_first_sample": simulator.errors(one, shot.chi)} for one in fitted],
-        "parameters": dict(zip(names, shot.chi.tolist(), strict=True)),
-        "cost": shot.cost,
-        "evaluations": shot.evaluations,
-        "compile_seconds": shot.compile_seconds,
-        "search_seconds": shot.seconds,
-    }
-
-
-def _write(
-    arguments: argparse.Namespace, model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]
-) -> None:
-    if arguments.output is not None:
-        provenance = {
-            "data": [str(path) for path in arguments.data],
-            "step": model.settings.step,
-            "ratio": model.settings.ratio,
-            "status": found.solution.status.value,
-        }
-        content = MechanismParameters(model.mechanism.name, found.estimates, provenance)
-        write_mechanism_parameters(arguments.output, content)
-    if arguments.json is not None:
-        write_atomically(arguments.json, json.dumps(_finite(summary), indent=1, allow_nan=False) + "\n")
-
-
-def _finite(value: Any) -> Any:
-    """What JSON can hold: ``null`` for numbers that are none, as the relative error of a signal that is zero."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _draw(
-    folder: Path,
-    model: MechanismModel,
-    found: MechanismEstimate,
-    estimator: MechanismEstimator,
-    simulator: Simulator,
-    fitted: Sequence[GridRun],
-    others: Sequence[GridRun],
-) -> None:
-    from stribeck.report.estimate_figures import Drawn, draw_convergence, draw_signals
-
-    chi, problem = found.solution.point.chi, estimator.problem
-    sensors = model.mechanism.sensors
-    units = [
-        ("rad" if model.mechanism.joints[s.joint].kind == "revolute" else "m")
-        + ("/s" if s.quantity == "velocity" else "")
-        for s in sensors
-    ]
-    deviation = estimator.signal_deviation(found)
-    names = [sensor.name for sensor in sensors]
-    whole = found.solution.point
-    for k, one in enumerate([*fitted, *others]):
-        count = len(one.path)
-        points, band = {"simulated": simulator.simulate(one, chi)}, np.zeros_like(one.path)
-        if k < len(fitted):
-            rows = slice(int(estimator.starts[k]), int(estimator.starts[k]) + count)
-            points["estimated"] = Point(chi, whole.q[rows], whole.v[rows], whole.impulse[rows])
-            band = deviation[rows]
-        seen = one.samples.count > 0
-        drawn = {
-            word: Drawn(
-                _predicted(problem, point, one), np.where(seen, problem.signals(point, one.samples), np.nan)
-            )
-            for word, point in points.items()
-        }
-        measured = np.where(seen, one.samples.value, np.nan)
-        times = np.asarray(model.settings.step * np.arange(count), float)
-        path = folder / f"{k}_{Path(one.name).stem}.png"
-        draw_signals(path, one.name, times, names, units, measured, drawn, band)
-    draw_convergence(folder / "convergence.png", found.solution.history)
-
-
-def _predicted(problem: EstimationProblem, point: Point, run: GridRun) -> Array:
-    """Signals of a trajectory at all steps (N, ns), sampled or not; angles as the recorded ones turn."""
-    everywhere = run.samples._replace(
-        value=run.path, place=np.zeros_like(run.path), count=np.ones_like(run.path)
+    model: str = option("mechanism by name, as furuta_motor, or its YAML file", metavar="NAME")
+    data: tuple[Path, ...] = _data("CSV, MAT, bags, or folders of them", metavar="PATH")
+    validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
+    step: TimeStep | None = _fit("time step (default: that of the model)", None, "S")
+    ratio: Positive | None = _fit(
+        "weight of the dynamics against samples (default: that of the model)", None, "R"
     )
-    return np.asarray(run.path + problem.signals(point, everywhere))
+    start: Path | None = _fit("parameter file with the values to start from", None, "FILE")
+    hold: Annotated[dict[str, float], assigned] | None = _fit(
+        "parameters that are known", None, "NAME=VALUE,…"
+    )
+    compare: bool = _fit("the same by single shooting, side by side", False)
+    output: Path | None = _output("parameter file", None, "FILE")
+    json: Path | None = _output("summary for scripts", None, "FILE")
+    plots: Path | None = _output("pictures of states, residuals, convergence", None, "DIR")
+    quiet: bool = _output("no progress", False)
 
 
-def _print(model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]) -> None:
-    print(f"{model.title}: {summary['iterations']} iterations, {summary['search_seconds']:.1f} s")
-    rows = []
-    for parameter in found.mechanism.parameters.free:
-        estimate = found.estimates[parameter.name]
-        low, high = estimate.interval or (float("nan"),) * 2
-        status = "" if estimate.status == "determined" else estimate.status
-        rows.append(
-            [parameter.name, f"{parameter.value:.5g}", f"{low:.5g}", f"{high:.5g}", parameter.unit, status]
-        )
-    print_table(["parameter", "value", "from", "to", "unit", ""], rows, left=1)
-    for direction in found.sensitivity.directions:
-        print(f"not determined by the samples: {direction}")
-    for name, quantities in drives(found).items():
-        for quantity, one in quantities.items():
-            ends = one.interval
-            interval = f"from {ends[0]:.5g} to {ends[1]:.5g}" if ends else "not determined by the samples"
-            print(f"{name}: {quantity.replace('_', ' ')} {one.value:.5g} {one.unit}, {interval}")
-    rows = [
-        [part, entry["run"], name, f"{error['rmse']:.4g}", f"{100 * error['rel']:.2f}"]
-        for part, entries in summary["errors"].items()
-        for entry in entries
-        for name, error in entry["from_first_sample"].items()
-    ]
-    print("simulated from the first sample")
-    print_table(["runs", "run", "signal", "RMSE", "rel [%]"], rows, left=3)
-    if "single_shooting" in summary:
-        shot = summary["single_shooting"]
-        print(
-            f"single shooting: {shot['search_seconds']:.1f} s, cost {shot['cost']:.5g}; this: {summary['cost']:.5g}"
-        )
+def run(options: EstimateOptions) -> int:
+    """Estimate, simulate, write."""
+    from stribeck.cli.estimation import run_estimate
+
+    return run_estimate(options)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stribeck.cli.fit import FitOptions
 from stribeck.cli.inputs import (
     check_actuators,
     check_distinct,
@@ -16,6 +17,7 @@ from stribeck.cli.inputs import (
     recordings_of,
     warn_of_supply,
 )
+from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.cli.table import print_table
 from stribeck.fit.assessment import Recordings, simulated, stepping_of
 from stribeck.io.files import check_writable, write_atomically
@@ -24,27 +26,34 @@ from stribeck.io.parameter_file import ParameterFile
 SCHEMA = 1
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Simulate every run with every file, as the file says, and compare."""
-    check_distinct([arguments.json], arguments.params, arguments.logdir)
-    if arguments.json is not None:
-        check_writable(arguments.json)
-    evaluate_files(parameter_files_of(arguments), arguments)
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
+    """Parameter files and recordings."""
+
+    json: Path | None = option("errors for scripts", None, "FILE")
+
+
+def run(options: EvaluateOptions) -> int:
+    """Simulate every run with every file, and print and write the errors."""
+    check_distinct([options.json], options.params, options.logdir)
+    if options.json is not None:
+        check_writable(options.json)
+    evaluate_files(parameter_files_of(options), options)
     return 0
 
 
-def evaluate_files(files: Sequence[tuple[Path, ParameterFile]], arguments: argparse.Namespace) -> None:
+def evaluate_files(
+    files: Sequence[tuple[Path, ParameterFile]], options: EvaluateOptions | FitOptions
+) -> None:
     """Print the errors of parameter files on the recordings that the options name, and write them."""
-    logs = recordings_of(arguments)
+    logs = recordings_of(options, options.actuator)
     check_actuators(logs, files)
     warn_of_supply(logs, files[0][1].actuator)
     recordings = Recordings(logs)
-    results = [
-        evaluation(path, file, recordings, arguments.dt, arguments.reset_period) for path, file in files
-    ]
+    results = [evaluation(path, file, recordings, options.dt, options.reset_period) for path, file in files]
     print_errors([path for path, _ in files], results)
-    if arguments.json is not None:
-        write_atomically(arguments.json, json.dumps({"schema": SCHEMA, "results": results}, indent=1) + "\n")
+    if options.json is not None:
+        write_atomically(options.json, json.dumps({"schema": SCHEMA, "results": results}, indent=1) + "\n")
 
 
 def evaluation(
@@ -52,7 +61,7 @@ def evaluation(
 ) -> dict[str, Any]:
     """Errors of one parameter file, run by run [rad].
 
-    :param dt, reset_period: as the file was fitted, if they are not given.
+    :param dt, reset_period: default: as the file was fitted.
     """
     batch, position = simulated(path, file, recordings, stepping_of(file, dt, reset_period))
     errors = batch.mean_absolute_errors(position).tolist()

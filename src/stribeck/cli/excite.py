@@ -1,236 +1,43 @@
-"""``stribeck excite``: the trajectory that tells most of an arm's inertial parameters, within all its limits."""
+"""``stribeck excite``: the most informative trajectory for an arm's inertial parameters, within all its limits."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import Any
+from typing import Annotated
 
-import numpy as np
-import numpy.typing as npt
-from tqdm import tqdm
+from stribeck.cli.options import Count, Positive, Seed, group, harmonics
 
-from stribeck.cli.inputs import check_distinct, warn
-from stribeck.cli.main import INTERRUPTED, STARTED
-from stribeck.cli.table import print_table
-from stribeck.core.fourier import FourierTrajectory
-from stribeck.dynamics.model import load_arm
-from stribeck.errors import ConfigError, OutputError
-from stribeck.excitation.check import LimitReport, check
-from stribeck.excitation.criterion import Criterion
-from stribeck.excitation.search import Climb, Clock, Search, search
-from stribeck.excitation.task import ExcitationTask, task_of
-from stribeck.io.excitation_file import ExcitationFile, write_excitation, write_joint_trajectory
-from stribeck.io.excitation_section import excitation_section
-from stribeck.io.files import check_writable, write_atomically
-from stribeck.io.robot_config import RobotConfig, read_robot
-from stribeck.report.excitation_figures import Row, draw_excitation, draw_sigmas
-from stribeck.report.figures import save
-
-Array = npt.NDArray[np.float64]
-
-PICTURES = ("trajectory.png", "sigmas.png")
-
-DRAWN = 500
-"""Times in a picture."""
+_robot, _trajectory = group("robot"), group("trajectory")
+_search, _output = group("search"), group("output")
 
 
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The chosen trajectory and what is known of it.
+@dataclass(frozen=True, kw_only=True)
+class ExciteOptions:
+    """The robot, the form of the trajectory, the search, and where to write."""
 
-    :param sigmas, random_sigmas: predicted standard deviations of the base parameters, (b,).
-    """
+    config: str = _robot("a robot of config/robots by name, or a YAML file", metavar="ROBOT")
+    urdf: Path | None = _robot("its URDF, where the one of the YAML is not found", None, "FILE")
+    data: tuple[Path, ...] = _robot("folders or files that lie beside the URDF", (), "PATH")
+    no_collisions: bool = _robot("ignore the floor and self-collision", False)
+    harmonics: Annotated[int, harmonics] = _trajectory("of the Fourier series (default: 5)", 5, "N")
+    duration: Positive = _trajectory("one period of the series (default: 10)", 10.0, "S")
+    seconds: Positive = _search("at most (default: 50)", 50.0, "S")
+    starts: Count = _search("searches to make (default: 8)", 8, "N")
+    seed: Seed = _search("(default: 0)", 0, "N")
+    random: Count = _search(
+        "random trajectories to compare with and to start from (default: 2000)", 2000, "N"
+    )
+    output: Path = _output("the trajectory (default: excitation.yaml)", Path("excitation.yaml"), "FILE")
+    joint_trajectory: Path | None = _output("its points as YAML of a JointTrajectory", None, "FILE")
+    rate: Positive = _output("of these points (default: 100)", 100.0, "HZ")
+    json: Path | None = _output("summary for scripts", None, "FILE")
+    plots: Path | None = _output("folder for pictures", None, "DIR")
+    quiet: bool = _output("no progress", False)
 
-    task: ExcitationTask
-    found: Search
-    climb: Climb
-    trajectory: FourierTrajectory
-    report: LimitReport
-    sigmas: Array
-    random_sigmas: Array
-    seconds: float
 
-    @property
-    def sigma_ratio(self) -> float:
-        """Median standard deviation as a share of the best random trajectory's."""
-        return float(np.median(self.sigmas) / np.median(self.random_sigmas))
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(options: ExciteOptions) -> int:
     """Search, check, write."""
-    clock = Clock(arguments.seconds, STARTED)
-    config = read_robot(arguments.config)
-    pictures = [] if arguments.plots is None else [arguments.plots / name for name in PICTURES]
-    outputs = [arguments.output, arguments.json, arguments.joint_trajectory, *pictures]
-    check_distinct(outputs, [config.path, *arguments.data], config.path)
-    for path in filter(None, outputs):
-        check_writable(path)
-    task = _task(config, arguments)
-    criterion = Criterion(task)
-    with Bar(clock, arguments.quiet) as bar:
-        found = search(
-            criterion,
-            clock,
-            starts=arguments.starts,
-            random=arguments.random,
-            seed=arguments.seed,
-            tell=bar.tell,
-        )
-    climb, trajectory, report = _first_clean(task, found)
-    sigmas = task.sigmas(trajectory)
-    random_sigmas = task.sigmas(task.trajectory(found.baseline.z[0]))
-    design = Design(task, found, climb, trajectory, report, sigmas, random_sigmas, clock.elapsed)
-    _write(config, design, arguments)
-    _tell(config, design)
-    if len(found.baseline.z) < arguments.random:
-        warn(
-            f"time was up after {len(found.baseline.z)} of {arguments.random} random trajectories: raise --seconds"
-        )
-    if climb.log_det <= found.baseline.log_det[0]:
-        warn("this is the best random trajectory: no search had the time to get further; raise --seconds")
-    if found.interrupted:
-        print("stribeck: interrupted; the best so far is saved", file=sys.stderr)
-        return INTERRUPTED
-    return 0
+    from stribeck.cli.excitation import run_excite
 
-
-def _task(config: RobotConfig, arguments: argparse.Namespace) -> ExcitationTask:
-    urdf = arguments.urdf or config.find_urdf(arguments.data)
-    if urdf is None:
-        raise ConfigError(f"{config.path} names no urdf: add `urdf:`, or give --urdf FILE")
-    arm = load_arm(urdf, config.joints)
-    return task_of(
-        config,
-        excitation_section(config, len(arm)),
-        arm,
-        harmonics=arguments.harmonics,
-        duration=arguments.duration,
-        collisions=not arguments.no_collisions,
-    )
-
-
-def _first_clean(task: ExcitationTask, found: Search) -> tuple[Climb, FourierTrajectory, LimitReport]:
-    """The best trajectory that the check finds nothing against.
-
-    :raises OutputError: if there is none.
-    """
-    reports = []
-    for climb in found.climbs:
-        trajectory = task.trajectory(climb.z)
-        report = check(task, trajectory)
-        if report.clean:
-            return climb, trajectory, report
-        reports.append(report)
-    raise OutputError(
-        f"nothing is written: the best trajectory breaks limits between the samples of the search: {reports[0].summary}; "
-        "raise clearance in the robot's file, --seconds or --starts"
-    )
-
-
-def _write(config: RobotConfig, design: Design, arguments: argparse.Namespace) -> None:
-    content = ExcitationFile(config.name, design.trajectory, design.climb.log_det)
-    write_excitation(arguments.output, content)
-    if arguments.joint_trajectory is not None:
-        write_joint_trajectory(arguments.joint_trajectory, design.trajectory, arguments.rate)
-    if arguments.json is not None:
-        summary = {"schema": 1, "robot": config.name, "seed": arguments.seed, **_summary(design)}
-        write_atomically(arguments.json, json.dumps(summary, indent=1) + "\n")
-    if arguments.plots is not None:
-        _draw(config, design, arguments.plots)
-
-
-def _summary(design: Design) -> dict[str, Any]:
-    task, baseline = design.task, design.found.baseline
-    best = float(baseline.log_det[0])
-    return {
-        "harmonics": task.harmonics,
-        "duration": task.duration,
-        "samples": task.samples,
-        "base_parameters": len(task.base),
-        "log_det": design.climb.log_det,
-        "random": {"best_log_det": best, "count": len(baseline.z)},
-        "gain": design.climb.log_det - best,
-        "median_sigma_ratio": design.sigma_ratio,
-        "seconds": design.seconds,
-        "violations": design.report.violations,
-        "largest": design.report.largest,
-        "interrupted": design.found.interrupted,
-        "starts": [
-            {
-                "log_det": climb.log_det,
-                "start_log_det": climb.start_log_det,
-                "iterations": climb.iterations,
-                "finished": climb.finished,
-            }
-            for climb in design.found.climbs
-        ],
-    }
-
-
-def _tell(config: RobotConfig, design: Design) -> None:
-    summary, largest = _summary(design), design.report.largest
-    rows = [
-        ("log det of the information", f"{summary['log_det']:.2f}"),
-        (f"best of {summary['random']['count']} random", f"{summary['random']['best_log_det']:.2f}"),
-        ("gain", f"{summary['gain']:+.2f}"),
-        ("median sigma / random's", f"{summary['median_sigma_ratio']:.3f}"),
-        *((f"largest {name} / limit", f"{share:.4f}") for name, share in largest.items()),
-        (f"violations in {design.report.samples} samples", str(sum(design.report.violations.values()))),
-        ("seconds", f"{design.seconds:.1f}"),
-    ]
-    print_table((config.title, "found"), rows)
-
-
-def _draw(config: RobotConfig, design: Design, folder: Path) -> None:
-    task, limits = design.task, design.task.limits
-    time = np.linspace(0.0, task.duration, DRAWN)
-    states = design.trajectory.states(time)
-    torque = task.arm.inverse_dynamics(*states)
-    rows = [Row("position [rad]", states[0], limits.lower, limits.upper)]
-    for label, values, limit in (
-        ("velocity [rad/s]", states[1], limits.velocity),
-        ("acceleration [rad/s²]", states[2], limits.acceleration),
-        ("torque [N m]", torque, limits.effort),
-    ):
-        rows.append(Row(label, values, -limit, limit))
-    save(draw_excitation(time, task.arm.joints, rows, config.title), folder / PICTURES[0])
-    names = [task.arm.parameter_names[k] for k in task.base.chosen]
-    title = f"{config.title}: predicted standard deviations"
-    save(draw_sigmas(names, design.sigmas, design.random_sigmas, title), folder / PICTURES[1])
-
-
-class Bar:
-    """How much of the time is gone, on stderr; several threads may tell.
-
-    :param quiet: show nothing.
-    """
-
-    def __init__(self, clock: Clock, quiet: bool) -> None:
-        self._clock, self._lock = clock, Lock()
-        shape = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} of at most {total:.0f} s{postfix}"
-        self._bar = tqdm(
-            total=clock.seconds,
-            desc="excite",
-            disable=quiet,
-            mininterval=0.3 if sys.stderr.isatty() else 5.0,
-            leave=False,
-            bar_format=shape,
-        )
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def tell(self, phase: str, best: float | None) -> None:
-        """Move the bar."""
-        with self._lock:
-            text = phase if best is None else f"{phase}, log det {best:.2f}"
-            self._bar.set_postfix_str(text, refresh=False)
-            self._bar.update(min(self._clock.elapsed, self._clock.seconds) - self._bar.n)
+    return run_excite(options)

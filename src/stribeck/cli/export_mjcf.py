@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
+from pathlib import Path
 
 from stribeck.cli.inputs import warn
+from stribeck.cli.options import NotNegative, Positive, TimeStep, option
 from stribeck.errors import ConfigError, OutputError
 from stribeck.io.actuators import read_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import read_parameter_file
-from stribeck.mujoco.export import TIMESTEP, export_onto, exported, parts_of, snippet
-from stribeck.mujoco.servo import Servo
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Write an MJCF file to include, or a model with the servo at its joints."""
-    check_writable(arguments.output)
-    parts = [] if arguments.model is None else parts_of(arguments.model)
-    for source in (arguments.params, *parts):
-        if arguments.output.resolve() == source.resolve():
-            raise OutputError(f"{arguments.output} is an input of this command; name another file")
-    if arguments.model is not None and arguments.timestep is not None:
-        raise ConfigError(f"--timestep is of a file to include; {arguments.model} has its own")
-    actuator = read_actuator(arguments.actuator) if arguments.actuator else None
-    servo = Servo(
-        read_parameter_file(arguments.params, actuator),
-        arguments.kp,
-        kd=arguments.kd,
-        supply_voltage=arguments.supply,
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """A servo with its settings, and the model to put it in."""
+
+    params: Path = option("parameter file of law M1", metavar="FILE")
+    actuator: Path | None = option("servo that is not among ours", None, "YAML")
+    joint: tuple[str, ...] = option("joints of the model", metavar="NAME")
+    kp: Positive = option("firmware gain", metavar="K")
+    kd: NotNegative = option("derivative gain (default: 0)", 0.0, "K")
+    supply: Positive | None = option("voltage (default: the servo's nominal one)", None, "V")
+    model: Path | None = option(
+        "model to put the servo in (default: write a file to include)", None, "IN.xml"
     )
-    if arguments.model is None:
-        text, notes = snippet(servo, arguments.joint, arguments.timestep or TIMESTEP), exported(servo).notes
+    timestep: TimeStep | None = option(
+        "of the file to include; a model has its own (default: 0.002)", None, "S"
+    )
+    output: Path = option("MJCF to write", metavar="OUT.xml")
+
+
+def run(options: ExportOptions) -> int:
+    """Write an MJCF file to include, or a model with the servo at its joints."""
+    from stribeck.mujoco.export import TIMESTEP, export_onto, exported, parts_of, snippet
+    from stribeck.mujoco.servo import Servo
+
+    output, model = options.output, options.model
+    check_writable(output)
+    for source in (options.params, *([] if model is None else parts_of(model))):
+        if output.resolve() == source.resolve():
+            raise OutputError(f"{output} is an input of this command; name another file")
+    if model is not None and options.timestep is not None:
+        raise ConfigError(f"--timestep is of a file to include; {model} has its own")
+    actuator = read_actuator(options.actuator) if options.actuator else None
+    servo = Servo(
+        read_parameter_file(options.params, actuator),
+        options.kp,
+        kd=options.kd,
+        supply_voltage=options.supply,
+    )
+    if model is None:
+        text, notes = snippet(servo, options.joint, options.timestep or TIMESTEP), exported(servo).notes
     else:
-        text, notes = export_onto(arguments.model, servo, arguments.joint)
-        if arguments.output.resolve().parent != arguments.model.resolve().parent:
-            notes += ("files that the model names by relative paths are looked for beside the new model",)
-    write_atomically(arguments.output, text)
+        text, notes = export_onto(model, servo, options.joint)
+        if output.resolve().parent != model.resolve().parent:
+            notes += ("relative paths of files in the model are looked for beside the new model",)
+    write_atomically(output, text)
     for note in notes:
         warn(note)
-    print(arguments.output)
+    print(output)
     return 0

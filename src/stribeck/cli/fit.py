@@ -2,279 +2,94 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
-from stribeck.cli.evaluate import evaluate_files
-from stribeck.cli.inputs import (
-    as_number,
-    assignments,
-    check_distinct,
-    recordings_of,
-    warn,
-    warn_of_supply,
+from stribeck.cli.options import (
+    Count,
+    RecordingOptions,
+    Seed,
+    SimulationOptions,
+    TimeStep,
+    choices_of,
+    group,
 )
-from stribeck.cli.main import DONE, INTERRUPTED, STARTED
-from stribeck.cli.progress import Progress, progress_of
-from stribeck.cli.stop import StopRequest
-from stribeck.cli.table import print_table
-from stribeck.cli.tracking import Tracker, check_tracking, tracked
-from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
-from stribeck.core.friction import LAWS, law_named
-from stribeck.core.log import Log, common_value
-from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
-from stribeck.fit.acceptance import LeftOutGain, check_freed
-from stribeck.fit.identify import Task, identify, snapshot, task_for
-from stribeck.fit.objective import equivalent_error, split_runs
-from stribeck.fit.result import FitResult, Settings
-from stribeck.fit.search import Incumbent
-from stribeck.io.actuators import load_actuator
-from stribeck.io.files import check_writable, write_atomically
-from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
+from stribeck.core.actuator import EFFECTS
+from stribeck.core.friction import LAWS
+from stribeck.fit import METHODS
 
-SCHEMA = 1
+TERMS = ("asymmetric", "offset")
 
-REFRESH_EVERY = 3.0
-"""The parameter file is refreshed with the best point so far every so often [s] ..."""
+FLEET_OPTIONS = (
+    "actuator", "joint", "signals", "bench", "arm_mass", "terms", "effects", "set", "free", "validation_kp",
+    "validation_fraction", "method", "trials", "seed", "float64", "dt", "reset_period",
+)  # fmt: skip
+"""Options that the file of a fleet may give: those that decide the result."""
 
-REFRESH_SHARE = 0.02
-"""... but not so often that it takes more than this share of the time."""
+_law, _search, _output = group("what to fit"), group("search"), group("output")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Fit one law, or all, and write what was found."""
-    _check_outputs(arguments)
-    check_tracking(arguments)
-    if arguments.eval:
-        return _evaluate(arguments)
-    with StopRequest.on_signals() as stop:
-        return _fit_all(arguments, stop)
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(SimulationOptions, RecordingOptions):
+    """What to fit, how to search, and where to write."""
 
-
-def _fit_all(arguments: argparse.Namespace, stop: StopRequest) -> int:
-    logs = recordings_of(arguments)
-    tasks = tasks_of(arguments, logs, list(LAWS) if arguments.model == "all" else [arguments.model])
-    warn_of_supply(logs, tasks[0].actuator)
-    if arguments.output is None:
-        warn("without --output the parameters are printed, not saved")
-    results: list[FitResult] = []
-    for task in tasks:
-        started = time.perf_counter() if results else STARTED
-        if arguments.free:
-            check_freed(task, arguments.free, _print_left_out, stop)
-        progress = progress_of(arguments.progress, task.law.name, task.settings.trials)
-        with tracked(arguments, task.law.name) as tracker:
-            result = _fit(task, _output_of(arguments, task), progress, tracker, started, stop)
-            if tracker is not None:
-                tracker.finish(result)
-        results.append(result)
-        _write_json(arguments, results)
-        print_result(result)
-        if stop():
-            break
-    if len(results) > 1:
-        print_comparison(results)
-    return INTERRUPTED if stop() else DONE
-
-
-def tasks_of(arguments: argparse.Namespace, logs: Sequence[Log], laws: Sequence[str]) -> list[Task]:
-    """What the options ask for, law by law, after checking that it goes together."""
-    settings = _settings(arguments)
-    actuator = _actuator(arguments, logs)
-    split = split_runs(
-        logs,
-        validation_kp=arguments.validation_kp,
-        validation_fraction=arguments.validation_fraction,
-        seed=arguments.seed,
+    dt: TimeStep = group("simulation")("time step (default: 0.005)", 0.005, "S")
+    actuator: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
+    model: Annotated[str, str.lower] = _law("friction law (default: m6)", "m6", choices=(*LAWS, "all"))
+    terms: Annotated[tuple[str, ...], choices_of(TERMS)] = _law(
+        f"terms to add to the law: {','.join(TERMS)}", (), "LIST"
     )
-    fixed = {name: as_number(text, f"--set {name}") for name, text in _assigned(arguments).items()}
-    terms = {term: term in arguments.terms for term in ("asymmetric", "offset")}
-    return [
-        task_for(
-            split, actuator, law_named(name).with_terms(**terms), settings, fixed=fixed, freed=arguments.free
-        )
-        for name in laws
-    ]
-
-
-def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Know before the fit whether its results can be written, and that they replace nothing else."""
-    check_distinct([arguments.output, arguments.json], [arguments.signals], arguments.logdir)
-    if arguments.json is not None:
-        check_writable(arguments.json)
-    if arguments.output is None:
-        return
-    if arguments.model != "all" or arguments.eval:
-        check_writable(arguments.output)
-        return
-    if arguments.output.is_file():
-        raise OutputError(f"{arguments.output} is a file; with --model all name a folder")
-    for name in LAWS:
-        check_writable(arguments.output / f"{name}.json")
-
-
-def _settings(arguments: argparse.Namespace) -> Settings:
-    study, resume = arguments.study, arguments.resume
-    if arguments.load_study is not None:
-        if study is not None and study != arguments.load_study:
-            raise StudyError("--study and --load-study name different studies; name one")
-        study, resume = arguments.load_study, True
-    if resume and study is None:
-        raise StudyError("--resume needs the study to go on with: add --study URL")
-    if arguments.join and study is None:
-        raise StudyError("--join needs the study to take part in: add --study URL")
-    if arguments.join and resume:
-        raise StudyError("--join opens a study or goes on with it, --resume only goes on: name one")
-    return Settings(
-        method=arguments.method,
-        trials=arguments.trials,
-        seed=arguments.seed,
-        workers=arguments.workers,
-        study=study,
-        resume=resume,
-        join=arguments.join,
-        batch=arguments.batch,
-        dt=arguments.dt,
-        reset_period=arguments.reset_period,
-        dtype="float64" if arguments.float64 else "float32",
+    effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
+        f"effects beyond the paper: {','.join(EFFECTS)}", (), "LIST"
     )
-
-
-def _assigned(arguments: argparse.Namespace) -> dict[str, str]:
-    return assignments([pair for text in arguments.set for pair in text.split(",")], "--set")
-
-
-def _actuator(arguments: argparse.Namespace, logs: Sequence[Log]) -> Actuator:
-    """The servo with its effects; freeing an effect's parameter switches the effect on."""
-    name = arguments.actuator or common_value(logs, "actuator")
-    effects = set(arguments.effects)
-    effects |= {effect for effect, parameter in EFFECT_PARAMETERS.items() if parameter in arguments.free}
-    actuator = load_actuator(name).with_effects(effects)
-    if "supply" in effects:
-        silent = [log.name for log in logs if log.supply_voltage is None]
-        if silent:
-            raise RecordingError(
-                f"--effects supply needs a measured supply voltage, which {silent[0]!r} and others lack: leave it out"
-                if len(silent) > 1
-                else f"--effects supply needs a measured supply voltage, which {silent[0]!r} lacks: leave it out"
-            )
-    return actuator
-
-
-def _output_of(arguments: argparse.Namespace, task: Task) -> Path | None:
-    output: Path | None = arguments.output
-    if output is None or arguments.model != "all":
-        return output
-    return output / f"{task.law.name}.json"
-
-
-def _fit(
-    task: Task,
-    output: Path | None,
-    progress: Progress,
-    tracker: Tracker | None,
-    started: float,
-    stop: Callable[[], bool],
-) -> FitResult:
-    """Fit and show progress, refreshing the parameter file with the best point so far."""
-    watched = output is not None or tracker is not None
-    next_refresh = time.perf_counter() + REFRESH_EVERY
-    with progress:
-
-        def tell(incumbent: Incumbent) -> None:
-            nonlocal next_refresh
-            error = None if incumbent.unit is None else equivalent_error(incumbent.loss)
-            progress.update(incumbent.evaluations(), error)
-            if watched and time.perf_counter() > next_refresh:
-                begin = time.perf_counter()
-                so_far = snapshot(task, incumbent, started)
-                if so_far is not None and tracker is not None:
-                    tracker.log(so_far)
-                if so_far is not None and output is not None:
-                    write_parameter_file(output, so_far.parameter_file())
-                cost = time.perf_counter() - begin
-                next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
-
-        result = identify(task, tell, started=started, stop=stop)
-    if output is not None:
-        write_parameter_file(output, result.parameter_file())
-    return result
-
-
-def _write_json(arguments: argparse.Namespace, results: Sequence[FitResult]) -> None:
-    if arguments.json is None:
-        return
-    fits = [result.summary() for result in results]
-    content = {"schema": SCHEMA, "fits": fits} if arguments.model == "all" else fits[0]
-    write_atomically(arguments.json, json.dumps(content, indent=1, allow_nan=False) + "\n")
-
-
-def _evaluate(arguments: argparse.Namespace) -> int:
-    """``--eval``, as users of the method know it: errors of the file that ``--output`` names."""
-    if arguments.output is None:
-        raise ConfigError("--eval evaluates the parameter file of --output: add --output FILE")
-    servo = None if arguments.actuator is None else load_actuator(arguments.actuator)
-    evaluate_files([(arguments.output, read_parameter_file(arguments.output, servo))], arguments)
-    return DONE
-
-
-def _print_left_out(figure: LeftOutGain) -> None:
-    print(
-        f"gain {figure.kp:g} left out of the fit: {1e3 * figure.fixed:.1f} mrad at the datasheet value, "
-        f"{1e3 * figure.free:.1f} mrad with the parameter free"
+    set: tuple[str, ...] = _law("keep a parameter at a value", (), "NAME=VALUE", repeated=True)
+    free: tuple[str, ...] = _law(
+        "identify an effect's parameter too, if that pays at gains left out", (), "NAME", repeated=True
     )
-
-
-def print_result(result: FitResult) -> None:
-    """What was found, how sure it is, and what the data cannot tell."""
-    law = result.law
-    print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
-    print(
-        f"{result.evaluations} evaluations in {result.search_seconds:.1f} s of search and "
-        f"{result.compile_seconds:.1f} s of compilation; {result.outcome}\n"
+    validation_kp: float | None = _law("hold out the runs of one gain", None, "K")
+    validation_fraction: float | None = _law("hold out a share of the runs", None, "F")
+    method: str = _search("(default: hybrid)", "hybrid", choices=METHODS)
+    trials: Count = _search(
+        "evaluations per law at most, of a shared study in all (default: 60000)", 60_000, "N"
     )
-    uncertainty = result.uncertainty
-    rows = []
-    for name, one in result.estimates.items():
-        interval = "" if one.interval is None else f"± {0.5 * (one.interval[1] - one.interval[0]):.2g}"
-        note = {"determined": "", "at bound": f"at its {one.side} bound"}.get(one.status, one.status)
-        if one.status != "fixed" and uncertainty is None:
-            note = ""
-        rows.append([name, one.unit, f"{one.value:.5g}", interval, note])
-    print_table(["parameter", "unit", "value", "95 %", ""], rows, left=2)
-    if uncertainty is not None:
-        print("\nWhat these data cannot tell:" if uncertainty.statements else "")
-        for statement in uncertainty.statements:
-            print(f"- {statement}")
+    workers: Count = _search("processes that search side by side (default: 1)", 1, "N")
+    seed: Seed = _search("(default: 0)", 0, "N")
+    study: str | None = _search(
+        "Optuna storage: sqlite:///FILE, journal:FILE, postgresql://USER@HOST/DATABASE", None, "URL"
+    )
+    resume: bool = _search("continue the study", False)
+    join: bool = _search(
+        "take part in the study, which the first worker opens: the same command on every machine", False
+    )
+    batch: Count = _search("trials that a worker asks for and tells at a time (default: 64)", 64, "N")
+    load_study: str | None = _search("the same as --study URL --resume", None, "URL")
+    float64: bool = _search("search in double precision", False)
+    output: Path | None = _output("parameter file; with --model all a folder", None, "FILE")
+    json: Path | None = _output("summary for scripts", None, "FILE")
+    progress: str = _output(
+        "on stderr: a bar, or JSON lines for programs (default: bar)",
+        "bar",
+        choices=("bar", "json", "none"),
+        constant=("--quiet", "none", "no progress: --progress none"),
+    )
+    wandb: bool = _output("log to Weights & Biases, whose own variables apply (WANDB_MODE=offline, …)", False)
+    wandb_project: str = _output("its project (default: stribeck)", "stribeck", "NAME")
+    eval: bool = _output("do not fit: evaluate the parameter file of --output", False)
+
+    @property
+    def decisive(self) -> dict[str, Any]:
+        """The options that decide the result."""
+        return {name: getattr(self, name) for name in FLEET_OPTIONS}
+
+    @property
+    def laws(self) -> list[str]:
+        """The laws to fit."""
+        return list(LAWS) if self.model == "all" else [self.model]
 
 
-def _errors(result: FitResult) -> str:
-    text = f"mean absolute error {1e3 * result.train.mean:.2f} mrad on {len(result.train.by_run)} runs"
-    if result.validation is not None:
-        text += f", {1e3 * result.validation.mean:.2f} mrad on {len(result.validation.by_run)} runs held out"
-    return text
+def run(options: FitOptions) -> int:
+    """Fit one law, or all, and write the results."""
+    from stribeck.cli.fitting import run_fit
 
-
-def print_comparison(results: Sequence[FitResult]) -> None:
-    """All laws side by side."""
-    print()
-    held_out = results[0].validation is not None
-    rows = []
-    for result in results:
-        row = [
-            result.law.name.upper(),
-            result.law.title,
-            str(len(result.parameters.free)),
-            f"{1e3 * result.train.mean:.2f}",
-            f"{result.search_seconds:.1f}",
-        ]
-        if result.validation is not None:
-            row.insert(4, f"{1e3 * result.validation.mean:.2f}")
-        rows.append(row)
-    header = ["law", "", "free", "error [mrad]", "search [s]"]
-    if held_out:
-        header.insert(4, "held out [mrad]")
-    print_table(header, rows, left=2)
+    return run_fit(options)

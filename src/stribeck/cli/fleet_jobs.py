@@ -1,8 +1,7 @@
-"""What the processes of ``stribeck fit-all`` do: read one servo's recordings, fit one law to them."""
+"""Jobs of ``stribeck fit-all``, each in a process of its own: read one servo's recordings, fit one law to them."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import pickle
 from collections.abc import Sequence
@@ -11,7 +10,8 @@ from pathlib import Path
 
 import jax
 
-from stribeck.cli.fit import tasks_of
+from stribeck.cli.fit import FitOptions
+from stribeck.cli.fitting import tasks_of
 from stribeck.cli.inputs import recordings_of, warn_of_supply
 from stribeck.core.log import Log
 from stribeck.errors import RecordingError, StribeckError
@@ -23,26 +23,21 @@ from stribeck.io.parameter_file import ParameterFile
 from stribeck.io.recordings import check_names, files_digest
 
 
-def prepare(
-    arguments: argparse.Namespace, honoured: Sequence[str], folders: Sequence[Path], laws: Sequence[str]
-) -> Prepared:
-    """Read a servo's recordings, those that can be read, and check its options.
+def prepare(options: FitOptions, folders: Sequence[Path], laws: Sequence[str]) -> Prepared:
+    """Read those recordings of a servo that can be read, and check its options.
 
-    :param arguments: options of ``stribeck fit``.
-    :param honoured: those that have a part in the result.
-    :raises StribeckError: if no recording can be read, or something does not go together.
+    :raises StribeckError: if no recording can be read, or options contradict each other or the recordings.
     """
     recordings = files_digest(folders)
-    options = {name: getattr(arguments, name) for name in honoured}
     left_out: list[str] = []
     notes: list[str] = []
-    logs = _logs(arguments, folders, left_out, notes)
-    tasks = tasks_of(arguments, logs, laws)
+    logs = _logs(options, folders, left_out, notes)
+    tasks = tasks_of(options, logs, laws)
     warn_of_supply(logs, tasks[0].actuator, notes.append)
     return Prepared(
         tasks=pickle.dumps(dict(zip(laws, tasks, strict=True))),
-        freed=tuple(arguments.free),
-        inputs={law: inputs_digest(options, law, recordings) for law in laws},
+        freed=tuple(options.free),
+        inputs={law: inputs_digest(options.decisive, law, recordings) for law in laws},
         left_out=tuple(left_out),
         notes=tuple(notes),
     )
@@ -71,15 +66,15 @@ def fit_law(prepared: Prepared, law: str, compiled: Path | None) -> ParameterFil
     return replace(file, provenance=replace(file.provenance, data=data))
 
 
-def _logs(
-    arguments: argparse.Namespace, folders: Sequence[Path], left_out: list[str], notes: list[str]
-) -> list[Log]:
+def _logs(options: FitOptions, folders: Sequence[Path], left_out: list[str], notes: list[str]) -> list[Log]:
     logs: list[Log] = []
     for folder in folders:
-        here = argparse.Namespace(**{**vars(arguments), "logdir": folder})
+        here = replace(options, logdir=folder)
         before = len(left_out)
         try:
-            logs += recordings_of(here, notes.append, lambda error: left_out.append(str(error)))
+            logs += recordings_of(
+                here, options.actuator, notes.append, lambda error: left_out.append(str(error))
+            )
         except RecordingError as error:
             if len(left_out) == before:
                 left_out.append(str(error))

@@ -1,12 +1,12 @@
-"""From options to recordings, servos and parameter files."""
+"""Reads the recordings and parameter files that options name."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from stribeck.cli.options import ParameterFileOptions, RecordingOptions
 from stribeck.core.actuator import Actuator
 from stribeck.core.log import Log
 from stribeck.errors import ConfigError, OutputError, RecordingError
@@ -22,21 +22,23 @@ BENCH_NUMBERS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd
 
 
 def recordings_of(
-    arguments: argparse.Namespace,
+    options: RecordingOptions,
+    actuator: str | None,
     note: Callable[[str], None] | None = None,
     damaged: Callable[[RecordingError], None] | None = None,
 ) -> list[Log]:
     """The recordings that the options name.
 
-    :param note, damaged: see :func:`stribeck.io.recordings.read_recordings`; notes are warnings otherwise.
+    :param actuator: the servo's name or YAML file, if it was given.
+    :param note, damaged: see :func:`stribeck.io.recordings.read_recordings`; by default notes are warnings.
     """
     return read_recordings(
-        arguments.logdir,
-        signals=None if arguments.signals is None else load_signals(arguments.signals),
-        joint=arguments.joint,
-        bench=None if arguments.bench is None else bench_of(arguments.bench, arguments.joint),
-        arm_mass=arguments.arm_mass,
-        actuator=arguments.actuator,
+        options.logdir,
+        signals=None if options.signals is None else load_signals(options.signals),
+        joint=options.joint,
+        bench=None if options.bench is None else bench_of(options.bench, options.joint),
+        arm_mass=options.arm_mass,
+        actuator=actuator,
         note=note or warn,
         damaged=damaged,
     )
@@ -68,15 +70,15 @@ def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:
 
     :raises ConfigError: for anything else, or a name given twice.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = (part.strip() for part in pair.partition("="))
         if not (name and equals and value):
             raise ConfigError(f"{option}: expected name=value, found {pair!r}")
-        if name in found:
+        if name in values:
             raise ConfigError(f"{option}: {name} is given twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def as_number(text: str, what: str) -> float:
@@ -90,10 +92,10 @@ def as_number(text: str, what: str) -> float:
         raise ConfigError(f"{what}: expected a number, found {text!r}") from None
 
 
-def parameter_files_of(arguments: argparse.Namespace) -> list[tuple[Path, ParameterFile]]:
+def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, ParameterFile]]:
     """The parameter files that ``--params`` names."""
-    servo = None if arguments.actuator is None else load_actuator(arguments.actuator)
-    files = [(path, read_parameter_file(path, servo)) for path in arguments.params]
+    servo = None if options.actuator is None else load_actuator(options.actuator)
+    files = [(path, read_parameter_file(path, servo)) for path in options.params]
     for path, file in files:
         if servo is not None and file.actuator.name != servo.name:
             raise ConfigError(f"{path} is of {file.actuator.name!r}, --actuator is {servo.name!r}")
@@ -111,24 +113,24 @@ def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFi
 
 
 def check_distinct(outputs: Sequence[Path | None], inputs: Sequence[Path | None], logdir: Path) -> None:
-    """Refuse outputs that would replace each other, an input, or a part of a recording.
+    """Refuse outputs that would overwrite each other, an input, or a part of a recording.
 
     :raises OutputError: for the first of them.
     """
     taken = {path.resolve(): "an input" for path in inputs if path is not None}
     for output in (path for path in outputs if path is not None):
-        found = output.resolve()
-        if found in taken:
-            raise OutputError(f"{output} is {taken[found]} of this command; name another file")
-        if is_bag(found) or is_bag(found.parent):
+        resolved = output.resolve()
+        if resolved in taken:
+            raise OutputError(f"{output} is {taken[resolved]} of this command; name another file")
+        if is_bag(resolved) or is_bag(resolved.parent):
             raise OutputError(f"{output} is a recording, or would lie in one; name another file")
-        if found.is_file() and found == logdir.resolve():
+        if resolved.is_file() and resolved == logdir.resolve():
             raise OutputError(f"{output} is the recording; name another file")
-        taken[found] = "another output"
+        taken[resolved] = "another output"
 
 
 def warn(message: str) -> None:
-    """Say something on stderr that is worth knowing, and go on."""
+    """Print a warning on stderr."""
     print(f"stribeck: warning: {message}", file=sys.stderr)
 
 
@@ -145,10 +147,10 @@ def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str]
 
 
 def display_name(path: Path, others: Sequence[Path]) -> str:
-    """A short name of a parameter file: as many of its last folders as tell it from the others."""
+    """A short name of a parameter file: its name, with as many folders as distinguish it from the others."""
     names = [other.with_suffix("").parts for other in others]
-    own = path.with_suffix("").parts
-    for depth in range(1, len(own) + 1):
-        if sum(name[-depth:] == own[-depth:] for name in names) < 2:
-            return str(Path(*own[-depth:]))
+    parts = path.with_suffix("").parts
+    for depth in range(1, len(parts) + 1):
+        if sum(name[-depth:] == parts[-depth:] for name in names) < 2:
+            return str(Path(*parts[-depth:]))
     return str(path.with_suffix(""))

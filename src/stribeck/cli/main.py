@@ -1,15 +1,13 @@
-"""Entry point: finds the verb, and turns errors into one line and an exit code."""
+"""Entry point: runs the verb, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 
-from stribeck.cli.parser import build_parser
+from stribeck.cli.parser import parse
 from stribeck.errors import MissingDependencyError, StribeckError
 
 STARTED = time.perf_counter()
@@ -43,8 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     :returns: 0 done, 1 a clear error, 2 wrong usage (through argparse), 130 interrupted.
     """
-    arguments = build_parser().parse_args(_with_dashes(sys.argv[1:] if argv is None else argv))
-    return exit_code(lambda: _run(arguments))
+    verb, _, run = parse(sys.argv[1:] if argv is None else argv)
+    return exit_code(lambda: _run(verb, run))
 
 
 def exit_code(command: Callable[[], int]) -> int:
@@ -70,26 +68,13 @@ def exit_code(command: Callable[[], int]) -> int:
         return INTERRUPTED
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(verb: str, run: Callable[[], int]) -> int:
     try:
-        verb = importlib.import_module(f"stribeck.cli.{arguments.module}")
+        return run()
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
         raise MissingDependencyError(
-            f"stribeck {arguments.verb} needs {error.name}: pip install 'stribeck[{extra}]'"
+            f"stribeck {verb} needs {error.name}: pip install 'stribeck[{extra}]'"
         ) from None
-    code: int = verb.run(arguments)
-    return code
-
-
-def _with_dashes(argv: Sequence[str]) -> list[str]:
-    """Options with underscores, as users of the method know them, in our spelling."""
-    found = []
-    for argument in argv:
-        if argument.startswith("--"):
-            name, equals, value = argument.partition("=")
-            argument = name.replace("_", "-") + equals + value
-        found.append(argument)
-    return found

@@ -1,107 +1,298 @@
-"""What texts on the command line stand for: types for argparse."""
+"""Options of the verbs, declared as fields of frozen dataclasses.
+
+The annotation of a field says how its text is parsed, :func:`option` its help, default and metavar:
+
+.. code-block:: python
+
+    @dataclass(frozen=True, kw_only=True)
+    class PlotOptions:
+        output: Path = option("folder for the pictures", metavar="DIR")
+        dt: TimeStep = option("time step", 0.005, "S")
+
+``bool`` is a flag, ``tuple[X, ...]`` takes several words, and ``Annotated[X, parse]`` is parsed by ``parse``.
+"""
 
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from stribeck.errors import ConfigError
+
+Options = TypeVar("Options")
+Number = TypeVar("Number", int, float)
 
 
-def finite(text: str) -> float:
-    """A number."""
-    value = float(text)
-    if not abs(value) < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be finite, found {text}")
+def option(
+    text: str,
+    default: Any = MISSING,
+    metavar: str | None = None,
+    *,
+    group: str | None = None,
+    choices: Sequence[str] | None = None,
+    positional: bool = False,
+    repeated: bool = False,
+    constant: tuple[str, str, str] | None = None,
+) -> Any:
+    """A field that stands for an option of the command line; without a default it is required.
+
+    :param text: help.
+    :param group: heading in the help.
+    :param repeated: whether the option may be given several times, one value each.
+    :param constant: another flag that sets a value of this option, the value, and its help.
+    """
+    metadata = {
+        "help": text,
+        "metavar": metavar,
+        "group": group,
+        "choices": None if choices is None else tuple(choices),
+        "positional": positional,
+        "repeated": repeated,
+        "constant": constant,
+    }
+    return field(default=default, metadata=metadata)
+
+
+def group(title: str) -> Callable[..., Any]:
+    """:func:`option` under a heading of the help."""
+    return partial(option, group=title)
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """How the text of an option is parsed.
+
+    :param parse: one word to a value; ``None`` for a flag.
+    :param several: whether the value is a tuple of parsed words.
+    :param choices: the valid words, if the annotation names them.
+    """
+
+    parse: Callable[[str], Any] | None
+    several: bool = False
+    choices: tuple[str, ...] | None = None
+
+
+def syntax_of(annotation: Any) -> Syntax:
+    """How values of an annotated field are parsed; see the module's docstring."""
+    if get_origin(annotation) in (Union, UnionType):
+        annotation = next(part for part in get_args(annotation) if part is not type(None))
+    if get_origin(annotation) is Annotated:
+        return Syntax(get_args(annotation)[1])
+    if get_origin(annotation) is Literal:
+        return Syntax(str, choices=get_args(annotation))
+    if get_origin(annotation) is tuple:
+        return Syntax(syntax_of(get_args(annotation)[0]).parse, several=True)
+    return Syntax(None if annotation is bool else annotation)
+
+
+def add_arguments(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
+    """Declare the options of a dataclass."""
+    hints = get_type_hints(kind, include_extras=True)
+    groups: dict[str | None, Any] = {None: parser}
+    for entry in fields(kind):
+        title = entry.metadata["group"]
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        _add_argument(groups[title], entry, syntax_of(hints[entry.name]))
+
+
+def _add_argument(target: Any, entry: Field[Any], syntax: Syntax) -> None:
+    meta = entry.metadata
+    word = entry.name if meta["positional"] else f"--{entry.name.replace('_', '-')}"
+    if syntax.parse is None:
+        target.add_argument(word, action="store_true", help=meta["help"])
+        return
+    choices = meta["choices"] or syntax.choices
+    more: dict[str, Any] = {"metavar": meta["metavar"], "choices": choices, "help": meta["help"]}
+    if meta["repeated"]:
+        more |= {"action": "append", "default": []}
+    else:
+        more |= {"nargs": "+"} if syntax.several else {}
+        more |= {} if entry.default is MISSING else {"default": entry.default}
+    if entry.default is MISSING and not meta["positional"]:
+        more["required"] = True
+    target.add_argument(word, type=syntax.parse, **more)
+    if meta["constant"] is not None:
+        flag, value, text = meta["constant"]
+        target.add_argument(flag, dest=entry.name, action="store_const", const=value, help=text)
+
+
+def options_of(kind: type[Options], arguments: argparse.Namespace) -> Options:
+    """The options of a verb, from parsed arguments."""
+    values = {entry.name: getattr(arguments, entry.name) for entry in fields(kind)}  # type: ignore[arg-type]
+    return kind(
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    )
+
+
+def options_from(kind: type[Options], content: Mapping[str, Any], **more: Any) -> Options:
+    """The options of a verb, from values as YAML has them; ``null`` is the default.
+
+    :param more: values of other options, not to be parsed.
+    :raises ConfigError: for a value that is not valid.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    entries = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    parsed = {
+        name: _parsed(entries[name], syntax_of(hints[name]), value)
+        for name, value in content.items()
+        if value is not None
+    }
+    return kind(**parsed, **more)
+
+
+def _parsed(entry: Field[Any], syntax: Syntax, value: Any) -> Any:
+    """The value of one option, as the same words on a command line give it."""
+    name, repeated = entry.name, entry.metadata["repeated"]
+    if syntax.parse is None:
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name}: expected true or false, found {value!r}")
+        return value
+    pairs = entry.metadata["metavar"] in PAIRS
+    if isinstance(value, dict):
+        if not pairs:
+            raise ConfigError(f"{name}: expected a value, found named values")
+        value = [f"{key}={item}" for key, item in value.items()]
+    items = value if isinstance(value, list) else [value]
+    if any(isinstance(item, dict | list | bool) or item is None for item in items):
+        raise ConfigError(f"{name}: expected text or numbers, found {value!r}")
+    words = [str(item) for item in items]
+    if repeated:
+        return tuple(syntax.parse(part) for word in words for part in word.split(","))
+    if len(words) > 1 and not isinstance(entry.default, tuple) and not pairs:
+        raise ConfigError(f"{name}: expected one value, found {value!r}")
+    return _parsed_word(entry, syntax, ",".join(words))
+
+
+def _parsed_word(entry: Field[Any], syntax: Syntax, word: str) -> Any:
+    parse = syntax.parse or str
+    try:
+        value = parse(word)
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(f"{entry.name}: {error}") from None
+    except ValueError:
+        raise ConfigError(f"{entry.name}: invalid {parse.__name__} value: {word!r}") from None
+    choices = entry.metadata["choices"] or syntax.choices
+    if choices and value not in choices:
+        raise ConfigError(f"{entry.name}: invalid choice: {word!r} (choose from {', '.join(choices)})")
     return value
 
 
-def celsius(text: str) -> float:
-    """A temperature that a servo can have."""
-    value = float(text)
-    if not -40.0 <= value <= 150.0:
-        raise argparse.ArgumentTypeError(f"must be between -40 and 150 °C, found {text}")
-    return value
+PAIRS = ("NAME=VALUE", "KEY=VALUE,…")
+"""Metavars of options that YAML may give as a mapping."""
 
 
-def positive(text: str) -> float:
-    """A positive number."""
-    value = float(text)
-    if not 0.0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be positive, found {text}")
-    return value
+def checked(
+    kind: Callable[[str], Number], valid: Callable[[Number], bool], rule: str
+) -> Callable[[str], Number]:
+    """A parser of numbers that refuses some.
+
+    :param rule: what a number must be, in words.
+    """
+
+    def parse(text: str) -> Number:
+        value = kind(text)
+        if not valid(value):
+            raise argparse.ArgumentTypeError(f"{rule}, found {text}")
+        return value
+
+    parse.__name__ = "int" if kind is int else "float"
+    return parse
 
 
-def zero_or_more(text: str) -> float:
-    """A number from zero on."""
-    value = float(text)
-    if not 0.0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be zero or positive, found {text}")
-    return value
-
-
-def time_step(text: str) -> float:
-    """A time step that a joint can be simulated with."""
-    value = float(text)
-    if not 1e-5 <= value <= 0.05:
-        raise argparse.ArgumentTypeError(f"must be between 1e-5 and 0.05 s, found {text}")
-    return value
-
-
-def seed(text: str) -> int:
-    """A seed of random numbers."""
-    value = int(text)
-    if not 0 <= value < 2**31:
-        raise argparse.ArgumentTypeError(f"must be between 0 and {2**31 - 1}, found {text}")
-    return value
-
-
-def count(text: str) -> int:
-    """A whole number from 1."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, found {text}")
-    return value
-
-
-def whole(text: str) -> int:
-    """A whole number from 0."""
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"must not be negative, found {text}")
-    return value
+finite = checked(float, math.isfinite, "must be finite")
+celsius = checked(float, lambda t: -40.0 <= t <= 150.0, "must be between -40 and 150 °C")
+positive = checked(float, lambda x: 0.0 < x < math.inf, "must be positive")
+zero_or_more = checked(float, lambda x: 0.0 <= x < math.inf, "must be zero or positive")
+time_step = checked(float, lambda dt: 1e-5 <= dt <= 0.05, "must be between 1e-5 and 0.05 s")
+seed = checked(int, lambda n: 0 <= n < 2**31, f"must be between 0 and {2**31 - 1}")
+count = checked(int, lambda n: n >= 1, "must be at least 1")
+whole = checked(int, lambda n: n >= 0, "must not be negative")
+harmonics = checked(int, lambda n: 2 <= n <= 50, "must be between 2 and 50")
 
 
 def row_range(text: str) -> tuple[int, int]:
-    """Rows ``A:B`` from A on and before B."""
+    """Rows ``A:B``, from A up to but not including B."""
     first, _, last = text.partition(":")
-    found = int(first or 0), int(last)
-    if not 0 <= found[0] < found[1]:
+    rows = int(first or 0), int(last)
+    if not 0 <= rows[0] < rows[1]:
         raise argparse.ArgumentTypeError(f"must be A:B with 0 <= A < B, found {text}")
-    return found
-
-
-def harmonics(text: str) -> int:
-    """A number of harmonics of a series that starts and ends at rest."""
-    value = int(text)
-    if not 2 <= value <= 50:
-        raise argparse.ArgumentTypeError(f"must be between 2 and 50, found {text}")
-    return value
+    return rows
 
 
 def numbers(text: str) -> tuple[float, ...]:
     """Numbers from zero on, separated by commas."""
-    values = tuple(float(part) for part in text.split(","))
-    if not all(0.0 <= value < float("inf") for value in values):
-        raise argparse.ArgumentTypeError(f"must be zero or positive, found {text}")
+    return tuple(zero_or_more(part) for part in text.split(","))
+
+
+def assigned(text: str) -> dict[str, float]:
+    """Numbers by name: ``mass=0.1,length=0.2``."""
+    values = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {part!r}")
+        values[name.strip()] = float(value)
     return values
 
 
-def choices_of(valid: tuple[str, ...]) -> type:
+def choices_of(valid: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     """A parser of lists of given words, separated by commas."""
 
     def parse(text: str) -> tuple[str, ...]:
-        found = tuple(part.strip() for part in text.split(",") if part.strip())
-        unknown = [part for part in found if part not in valid]
+        words = tuple(part.strip() for part in text.split(",") if part.strip())
+        unknown = [word for word in words if word not in valid]
         if unknown:
             raise argparse.ArgumentTypeError(f"unknown {', '.join(unknown)}; valid: {', '.join(valid)}")
-        return found
+        return words
 
-    return parse  # type: ignore[return-value]  # argparse takes any callable
+    return parse
+
+
+Positive = Annotated[float, positive]
+NotNegative = Annotated[float, zero_or_more]
+TimeStep = Annotated[float, time_step]
+Seed = Annotated[int, seed]
+Count = Annotated[int, count]
+Numbers = Annotated[tuple[float, ...], numbers]
+
+
+_recordings = group("recordings")
+_simulation = group("simulation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingOptions:
+    """Which recordings of a servo to read."""
+
+    logdir: Path = _recordings("folder with bags or BAM JSON recordings, or one of them", metavar="BAGS")
+    joint: str | None = _recordings("the joint to use, of bags with several; * for all, as one servo", None)
+    signals: Path | None = _recordings("table of signals to topics, for bags of other robots", None, "YAML")
+    bench: str | None = _recordings(
+        "describe a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", None, "KEY=VALUE,…"
+    )
+    arm_mass: float | None = _recordings("rod mass for JSON recordings that give none", None, "KG")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationOptions:
+    """How recorded runs are simulated; unless given, as the parameter file was fitted."""
+
+    dt: TimeStep | None = _simulation("time step (default: 0.005, or the parameter file's)", None, "S")
+    reset_period: Positive | None = _simulation(
+        "put simulations back on the measurement every so often", None, "S"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterFileOptions:
+    """Which parameter files to read."""
+
+    params: tuple[Path, ...] = option("parameter files", metavar="FILE")
+    actuator: str | None = option("YAML file of a servo that is not among ours", None)

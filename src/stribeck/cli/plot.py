@@ -2,53 +2,55 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from stribeck.cli.inputs import check_actuators, display_name, parameter_files_of, recordings_of
-from stribeck.core.log import Log, batch_of
+from stribeck.cli.options import (
+    ParameterFileOptions,
+    RecordingOptions,
+    SimulationOptions,
+    TimeStep,
+    group,
+    option,
+)
+from stribeck.core.log import batch_of
 from stribeck.core.step import simulate
 from stribeck.errors import ConfigError
 from stribeck.io.files import check_writable
-from stribeck.io.parameter_file import ParameterFile
-from stribeck.report.figures import RunDrawing, draw_overview, draw_run, save
 
 
-def run(arguments: argparse.Namespace) -> int:
+@dataclass(frozen=True, kw_only=True)
+class PlotOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
+    """Recordings, and parameter files to simulate them with."""
+
+    params: tuple[Path, ...] = option("parameter files", (), "FILE")
+    dt: TimeStep = group("simulation")("time step (default: 0.005)", 0.005, "S")
+    sim: bool = option("draw the simulations of the parameter files", False)
+    output: Path = option("folder for the pictures", metavar="DIR")
+
+
+def run(options: PlotOptions) -> int:
     """One picture per run, and one of all runs."""
-    if arguments.sim and not arguments.params:
+    from stribeck.report.figures import RunDrawing, draw_overview, draw_run, save
+
+    if options.sim and not options.params:
         raise ConfigError("--sim draws simulations of parameter files: name them with --params")
-    check_writable(arguments.output / "overview.png")
-    files = parameter_files_of(arguments)
-    logs = recordings_of(arguments)
+    check_writable(options.output / "overview.png")
+    files = parameter_files_of(options)
+    logs = recordings_of(options, options.actuator)
     check_actuators(logs, files)
-    chosen = files if arguments.sim else []
-    for path in draw(arguments.output, logs, chosen, arguments.dt, arguments.reset_period):
-        print(path)
-    return 0
-
-
-def draw(
-    folder: Path,
-    logs: Sequence[Log],
-    files: Sequence[tuple[Path, ParameterFile]],
-    dt: float,
-    reset_period: float | None,
-) -> list[Path]:
-    """Draw runs with the simulations of parameter files into a folder, and name the pictures."""
-    batch = batch_of([log.resample(dt) for log in logs])
-    paths = [path for path, _ in files]
+    batch = batch_of([log.resample(options.dt) for log in logs])
     motions, errors = {}, {}
-    for path, file in files:
-        label = display_name(path, paths)
+    for path, file in files if options.sim else ():
+        label = display_name(path, options.params)
         motions[label] = simulate(
-            batch, file.actuator, file.law, file.values, reset_period=reset_period
+            batch, file.actuator, file.law, file.values, reset_period=options.reset_period
         ).position
         errors[label] = batch.mean_absolute_errors(motions[label])
     drawings = []
     for r, log in enumerate(logs):
-        length = len(log.resample(dt).time)
+        length = len(log.resample(options.dt).time)
         drawings.append(
             RunDrawing(
                 time=batch.time[:length],
@@ -57,13 +59,14 @@ def draw(
                 torque_enable=batch.torque_enable[:length, r],
                 simulated={label: motion[:length, r] for label, motion in motions.items()},
                 title=log.name,
-                errors={label: float(found[r]) for label, found in errors.items()},
+                errors={label: float(by_run[r]) for label, by_run in errors.items()},
             )
         )
-    written = [folder / "overview.png"]
-    save(draw_overview(drawings), written[0])
+    pictures = {"overview": draw_overview(drawings)}
     for drawing in drawings:
         name = "".join(c if c.isprintable() and c != "/" else "_" for c in drawing.title)
-        written.append(folder / f"{'run_' * (name == 'overview')}{name}.png")
-        save(draw_run(**vars(drawing)), written[-1])
-    return written
+        pictures[f"{'run_' * (name == 'overview')}{name}"] = draw_run(**vars(drawing))
+    for name, picture in pictures.items():
+        save(picture, options.output / f"{name}.png")
+        print(options.output / f"{name}.png")
+    return 0

@@ -1,124 +1,130 @@
-"""``stribeck posterior``: what prior knowledge and few measurements say of an arm or a servo."""
+"""``stribeck posterior``: the posterior of an arm or a servo from prior knowledge and few measurements."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
-from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Annotated, Literal
 
-import numpy as np
-import numpy.typing as npt
-
-from stribeck.bayes.diagnostics import Summary, worst
-from stribeck.cli.table import print_table
+from stribeck.cli.options import (
+    Count,
+    Numbers,
+    Positive,
+    RecordingOptions,
+    Seed,
+    choices_of,
+    group,
+)
+from stribeck.core.actuator import EFFECTS
+from stribeck.core.friction import LAWS
 from stribeck.errors import ConfigError, OutputError
 from stribeck.io.files import check_writable
 
-Array = npt.NDArray[np.float64]
-
-PERIOD = 1.0
-"""Least time between two lines of progress [s]."""
+_arm, _servo = group("an arm"), group("a servo")
+_sampling, _output = group("sampling"), group("output")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """An arm or a servo."""
-    if (arguments.config is None) == (arguments.logdir is None):
+@dataclass(frozen=True, kw_only=True)
+class ArmPosteriorOptions:
+    """An arm, prior knowledge of it, and measurements."""
+
+    config: str | None = _arm("a robot of config/robots by name, or its YAML file", None, "ROBOT")
+    urdf: Path | None = _arm("its URDF, where the one of the YAML is not found", None, "FILE")
+    prior: Literal["diffuse", "informed", "empirical", "cad"] = _arm(
+        "what is known before (default: cad, the URDF)", "cad"
+    )
+    table: Path | None = _arm("links of other robots (default: ours)", None, "YAML")
+    total_mass: Positive | None = _arm("by the datasheet, base included (default: the URDF's)", None, "KG")
+    reach: Positive | None = _arm("(default: all links of the URDF in a row)", None, "M")
+    rotors: Numbers | None = _arm(
+        "inertias of the rotors on the joints' side [kg m^2]; needed without recordings and by priors other than cad",
+        None,
+        "LIST",
+    )
+    data: tuple[Path, ...] = _arm("recorded torques; none: zero-shot", (), "PATH")
+    inertias: Path | None = _arm(
+        "measured inertias: a pose [rad], the axis (from 1), the inertia [kg m^2]", None, "CSV"
+    )
+    test: tuple[Path, ...] = _arm("recorded torques to predict, not to learn from", (), "PATH")
+    seconds: Numbers | None = _arm(
+        "learn from so many first seconds of --data, and predict the rest beside weighted least squares",
+        None,
+        "LIST",
+    )
+    sampler: Literal["nuts", "metropolis"] = _arm("(default: nuts)", "nuts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServoPosteriorOptions(RecordingOptions):
+    """Recordings of a servo, and the law to sample."""
+
+    logdir: Path | None = _servo("folder with bags or BAM JSON recordings", None, "BAGS")  # type: ignore[assignment]
+    actuator: str | None = _servo("servo by name, or a YAML file (default: the recordings')", None)
+    model: Annotated[str, str.lower] = _servo("(default: m3)", "m3", choices=tuple(LAWS))
+    effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _servo(f"{','.join(EFFECTS)}", (), "LIST")
+    free: tuple[str, ...] = _servo("sample an effect's parameter too", (), "NAME", repeated=True)
+    set: tuple[str, ...] = _servo("keep a parameter at a value", (), "NAME=VALUE", repeated=True)
+    validation_kp: Positive | None = _servo("hold out the runs of this gain, and predict them", None, "K")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorOptions(ServoPosteriorOptions, ArmPosteriorOptions):
+    """An arm or a servo, how to sample, and where to write."""
+
+    independent: bool = _sampling(
+        "draw beside it the posterior with every sample counted as independent: far too narrow intervals",
+        False,
+    )
+    draws: Count = _sampling("of each chain at most (default: 600)", 600, "N")
+    effective: Count | None = _sampling("stop once every parameter has so many effective samples", None, "N")
+    seed: Seed = _sampling("(default: 0)", 0, "N")
+    output: Path | None = _output("of a servo: parameter file with intervals", None, "FILE")
+    netcdf: Path | None = _output("all draws, for ArviZ", None, "FILE")
+    json: Path | None = _output("summary for scripts", None, "FILE")
+    plots: Path | None = _output("folder for pictures", None, "DIR")
+    quiet: bool = _output("no progress", False)
+
+
+def run(options: PosteriorOptions) -> int:
+    """Sample the posterior of an arm or of a servo."""
+    if (options.config is None) == (options.logdir is None):
         raise ConfigError(
             "name an arm (--config ROBOT) or recordings of a servo (--logdir BAGS), one of them"
         )
-    _check_kind(arguments)
-    _check_outputs(arguments)
+    _check_kind(options)
+    _check_outputs(options)
     # Each kind needs libraries that the other does not.
-    if arguments.config is not None:
+    if options.config is not None:
         from stribeck.cli.posterior_arm import run_arm
 
-        return run_arm(arguments)
+        return run_arm(options, options.config)
     from stribeck.cli.posterior_servo import run_servo
 
-    return run_servo(arguments)
+    return run_servo(options)
 
 
-def _check_kind(arguments: argparse.Namespace) -> None:
-    """Nothing that was asked for is left out in silence."""
-    own, other = ("config", "logdir") if arguments.config is not None else ("logdir", "config")
-    for name, default in arguments.options_of[other].items():
-        if getattr(arguments, name) != default:
-            option = "--" + name.replace("_", "-")
-            raise ConfigError(f"{option} goes with --{other}, not with --{own}")
-    if own == "config" and arguments.output is not None:
+def _check_kind(options: PosteriorOptions) -> None:
+    """Refuse options of the other kind of machine, which would have no effect."""
+    if options.config is not None:
+        others, right, wrong = fields(ServoPosteriorOptions), "logdir", "config"
+    else:
+        others, right, wrong = fields(ArmPosteriorOptions), "config", "logdir"
+    for entry in others:
+        if getattr(options, entry.name) != entry.default:
+            option = "--" + entry.name.replace("_", "-")
+            raise ConfigError(f"{option} goes with --{right}, not with --{wrong}")
+    if options.config is not None and options.output is not None:
         raise ConfigError("--output is a servo's parameter file; of an arm give --json or --netcdf")
 
 
-def _check_outputs(arguments: argparse.Namespace) -> None:
-    given = [
-        arguments.urdf,
-        arguments.table,
-        arguments.inertias,
-        arguments.logdir,
-        *arguments.data,
-        *arguments.test,
-    ]
-    inputs = {path.resolve() for path in given if path is not None}
-    outputs = [arguments.output, arguments.netcdf, arguments.json]
-    if arguments.plots is not None:
-        outputs.append(arguments.plots / "posterior.png")
-    named: set[Path] = set()
+def _check_outputs(options: PosteriorOptions) -> None:
+    inputs = [options.urdf, options.table, options.inertias, options.logdir, *options.data, *options.test]
+    outputs = [options.output, options.netcdf, options.json]
+    if options.plots is not None:
+        outputs.append(options.plots / "posterior.png")
+    taken = {path.resolve() for path in inputs if path is not None}
     for path in (path for path in outputs if path is not None):
-        if path.resolve() in inputs | named:
+        if path.resolve() in taken:
             raise OutputError(f"{path} is an input or another output of this command; name another file")
         check_writable(path)
-        named.add(path.resolve())
-
-
-class Watch:
-    """Says how far a sampler is: stage, R-hat and effective samples so far, on stderr.
-
-    :param quiet: say nothing.
-    :param natural: from coordinates (C, S, d) to parameters (C, S, P).
-    :param wanted: effective samples of every parameter that are enough; ``None`` for all draws.
-    """
-
-    def __init__(self, quiet: bool, natural: Callable[[Array], Array], wanted: int | None) -> None:
-        self._quiet, self._natural, self._wanted = quiet, natural, wanted
-        self._started = self._said = time.perf_counter()
-        self._stage = ""
-
-    def __call__(self, stage: str, done: int, of: int, draws: Array | None) -> None:
-        """Write a line, if the last one is old enough or of another stage."""
-        now = time.perf_counter()
-        if self._quiet or (stage == self._stage and now - self._said < PERIOD):
-            return
-        self._said, self._stage = now, stage
-        text = f"{stage} {done}/{of}"
-        if draws is not None and draws.shape[2] >= 8:
-            rhat, effective = worst(self._natural(draws[0]))
-            text += f", R-hat at most {rhat:.3f}, effective samples at least {effective:.0f}"
-        sys.stderr.write(f"{now - self._started:6.1f} s  {text}\n")
-        sys.stderr.flush()
-
-    def enough(self, draws: Array) -> bool:
-        """Whether every parameter has the effective samples that were asked for, and chains agree."""
-        if self._wanted is None or draws.shape[2] < 100:
-            return False
-        rhat, effective = worst(self._natural(draws[0]))
-        return rhat < 1.01 and effective >= self._wanted
-
-
-def print_summary(summary: Summary, seconds: float) -> None:
-    """A table of all parameters."""
-    rows = [
-        [
-            name,
-            f"{summary.mean[k]:.4g}",
-            f"{summary.interval[k, 0]:.4g}",
-            f"{summary.interval[k, 1]:.4g}",
-            f"{summary.rhat[k]:.3f}",
-            f"{summary.effective[k]:.0f}",
-        ]
-        for k, name in enumerate(summary.names)
-    ]
-    print_table(["parameter", "mean", "2.5 %", "97.5 %", "R-hat", "effective samples"], rows)
-    state = "all chains agree" if summary.converged else "chains do not agree yet: give more --draws"
-    print(f"{state}; {seconds:.1f} s")
+        taken.add(path.resolve())

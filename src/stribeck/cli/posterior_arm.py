@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from stribeck.bayes.arm import ArmDraws, Posterior, infer, zero_shot
+from stribeck.bayes.arm import ArmDraws, Posterior, infer, unit_of, zero_shot
 from stribeck.bayes.arm_measures import measures, nominal_of, torques_of
 from stribeck.bayes.diagnostics import Summary, summarise, write_netcdf
 from stribeck.bayes.few_data import few_data
@@ -25,7 +24,8 @@ from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior, torque_
 from stribeck.bayes.measures import total_variation
 from stribeck.bayes.network import inertia_base, inertia_regressor, link_frames
 from stribeck.bayes.prior import ArmPrior
-from stribeck.cli.posterior import Array, Watch, print_summary
+from stribeck.cli.posterior import PosteriorOptions
+from stribeck.cli.posterior_output import Array, SamplerProgress, print_summary
 from stribeck.cli.table import print_table
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.least_squares import fit_rows
@@ -34,6 +34,7 @@ from stribeck.dynamics.motion import ProcessedMotion, motion_of
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.scores import scores
+from stribeck.estimates.estimate import Estimate, estimates_to_json
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
@@ -57,7 +58,7 @@ POSES = 30
 class Study:
     """What the options name: an arm, what is known of it, and measurements."""
 
-    arguments: argparse.Namespace
+    options: PosteriorOptions
     robot: RobotConfig
     arm: ArmModel
     prior: ArmPrior
@@ -93,7 +94,7 @@ class Study:
             self.prior,
             link_frames(self.arm),
             self.machine,
-            self.motions(self.arguments.data),
+            self.motions(self.options.data),
             protocol.rest,
             lambda motion: fit_rows(motion, protocol),
             discrepancy=discrepancy,
@@ -102,9 +103,9 @@ class Study:
 
     def inertias(self) -> tuple[InertiaPosterior, Array | None]:
         """The posterior of inertias, and the measured ones if there are any."""
-        frames, path = link_frames(self.arm), self.arguments.inertias
+        frames, path = link_frames(self.arm), self.options.inertias
         if path is None:
-            rng = np.random.default_rng(self.arguments.seed)
+            rng = np.random.default_rng(self.options.seed)
             poses = rng.uniform(-np.pi, np.pi, (POSES, len(self.arm)))
             rows = inertia_regressor(self.arm, poses)
             return InertiaPosterior(self.prior, frames, rows.reshape(-1, rows.shape[-1])), None
@@ -114,16 +115,16 @@ class Study:
 
     def infer(self, posterior: Posterior, measured: Array | None) -> ArmDraws:
         """Draws of a posterior, with progress."""
-        arguments = self.arguments
-        watch = Watch(
-            arguments.quiet, lambda x: ArmDraws(posterior, x).named(self.arm.joints)[1], arguments.effective
+        options = self.options
+        watch = SamplerProgress(
+            options.quiet, lambda x: ArmDraws(posterior, x).named(self.arm.joints)[1], options.effective
         )
         return infer(
             posterior,
             measured,
-            arguments.draws,
-            arguments.seed + 1,
-            sampler=arguments.sampler,
+            options.draws,
+            options.seed + 1,
+            sampler=options.sampler,
             progress=watch,
             enough=watch.enough,
         )
@@ -138,18 +139,24 @@ class Known:
     beside: ArmDraws | None
     measured: Array | None
 
+    def estimates(self, joints: Sequence[str]) -> dict[str, Estimate]:
+        """All parameters with their status; without measurements none is determined."""
+        names, prior = self.before.named(joints)
+        summary = summarise(*self.last.named(joints))
+        return summary.estimates([unit_of(name) for name in names], _flat(prior))
+
     @property
     def last(self) -> ArmDraws:
         """What is known now."""
         return self.before if self.after is None else self.after
 
 
-def run_arm(arguments: argparse.Namespace) -> int:
+def run_arm(options: PosteriorOptions, config: str) -> int:
     """Read, sample, write."""
     started = time.perf_counter()
-    study = _study(arguments)
-    if arguments.seconds is not None:
-        return _by_seconds(study)
+    study = _study(options, config)
+    if options.seconds is not None:
+        return _by_seconds(study, options.seconds)
     known = _known(study)
     names, values = known.last.named(study.arm.joints)
     summary = summarise(names, values)
@@ -158,78 +165,78 @@ def run_arm(arguments: argparse.Namespace) -> int:
     _write(study, known, content)
     after = known.after
     mode = "zero-shot: the prior's prediction" if after is None else f"{after.divergences} divergences"
-    print(f"{study.robot.title}, prior {arguments.prior}: {mode}")
-    print_summary(summary, seconds)
+    print(f"{study.robot.title}, prior {options.prior}: {mode}")
+    print_summary(summary, known.estimates(study.arm.joints), seconds)
     _tell(content)
     return 0
 
 
-def _study(arguments: argparse.Namespace) -> Study:
-    robot = read_robot(arguments.config)
-    arm = _arm(arguments, robot)
-    rotors = None if arguments.rotors is None else np.array(arguments.rotors)
-    _check(arguments, arm, rotors)
+def _study(options: PosteriorOptions, config: str) -> Study:
+    robot = read_robot(config)
+    arm = _arm(options, robot)
+    rotors = None if options.rotors is None else np.array(options.rotors)
+    _check(options, arm, rotors)
     sheet = Datasheet(
-        arguments.total_mass or total_mass(arm),
-        arguments.reach or reach_of(arm),
+        options.total_mass or total_mass(arm),
+        options.reach or reach_of(arm),
         np.full(len(arm), 1.0) if rotors is None else rotors,
     )
-    table = read_table(arguments.table) if arguments.prior == "empirical" else None
-    return Study(arguments, robot, arm, prior_named(arguments.prior, arm, sheet, table), rotors)
+    table = read_table(options.table) if options.prior == "empirical" else None
+    return Study(options, robot, arm, prior_named(options.prior, arm, sheet, table), rotors)
 
 
-def _arm(arguments: argparse.Namespace, robot: RobotConfig) -> ArmModel:
-    folders = [*arguments.data, *([] if arguments.inertias is None else [arguments.inertias.parent])]
-    path = arguments.urdf or robot.find_urdf(folders)
+def _arm(options: PosteriorOptions, robot: RobotConfig) -> ArmModel:
+    folders = [*options.data, *([] if options.inertias is None else [options.inertias.parent])]
+    path = options.urdf or robot.find_urdf(folders)
     if path is None:
         raise ConfigError(f"{robot.path} names no URDF that is here: give --urdf")
     return load_arm(path, robot.joints)
 
 
-def _check(arguments: argparse.Namespace, arm: ArmModel, rotors: Array | None) -> None:
-    if arguments.data and arguments.inertias is not None:
+def _check(options: PosteriorOptions, arm: ArmModel, rotors: Array | None) -> None:
+    if options.data and options.inertias is not None:
         raise ConfigError("--data and --inertias are two kinds of measurements: give one")
-    if (arguments.independent or arguments.seconds is not None) and not arguments.data:
+    if (options.independent or options.seconds is not None) and not options.data:
         raise ConfigError("--independent and --seconds are about recorded torques: give --data")
     if rotors is not None and len(rotors) != len(arm):
         raise ConfigError(f"--rotors: expected {len(arm)} inertias, found {len(rotors)}")
-    if rotors is None and (arguments.prior != "cad" or not arguments.data):
+    if rotors is None and (options.prior != "cad" or not options.data):
         raise ConfigError(
             "--rotors missing: inertias of the rotors on the joints' side, of the motors' datasheet times gear ratio squared"
         )
 
 
 def _known(study: Study) -> Known:
-    arguments, measured, beside = study.arguments, None, None
+    options, measured, beside = study.options, None, None
     posterior: Posterior
-    if arguments.data:
+    if options.data:
         posterior = study.torques(discrepancy=True)
-        if arguments.independent:
+        if options.independent:
             beside = study.infer(study.torques(discrepancy=False), None)
     else:
         posterior, measured = study.inertias()
-    before = zero_shot(posterior, PRIOR_DRAWS, arguments.seed)
-    after = study.infer(posterior, measured) if arguments.data or measured is not None else None
+    before = zero_shot(posterior, PRIOR_DRAWS, options.seed)
+    after = study.infer(posterior, measured) if options.data or measured is not None else None
     return Known(before, after, beside, measured)
 
 
-def _by_seconds(study: Study) -> int:
+def _by_seconds(study: Study, lengths: Sequence[float]) -> int:
     """What the first seconds of a recording are worth, beside least squares."""
-    arguments = study.arguments
+    options = study.options
 
     def done(length: float) -> None:
-        if not arguments.quiet:
+        if not options.quiet:
             print(f"{length:g} s done", file=sys.stderr)
 
-    run = study.runs(arguments.data)[0]
+    run = study.runs(options.data)[0]
     found = few_data(
         study.prior,
         study.machine,
         run,
         study.config.protocol,
-        sorted(arguments.seconds),
-        arguments.seed,
-        draws=arguments.draws,
+        sorted(lengths),
+        options.seed,
+        draws=options.draws,
         rotors_known=study.rotors is not None,
         done=done,
     )
@@ -237,7 +244,7 @@ def _by_seconds(study: Study) -> int:
         [f"{one.seconds:g}", f"{100 * one.posterior:.2f}", f"{100 * one.least_squares:.2f}"] for one in found
     ]
     print(
-        f"{study.robot.title}, prior {arguments.prior}: error of torque on the rest of {run.name}, moving rows"
+        f"{study.robot.title}, prior {options.prior}: error of torque on the rest of {run.name}, moving rows"
     )
     print_table(["seconds of data", "posterior [%]", "weighted least squares [%]"], rows)
     for one in (one for one in found if not one.plain):
@@ -247,16 +254,16 @@ def _by_seconds(study: Study) -> int:
         "posterior": [one.posterior for one in found],
         "least_squares": [one.least_squares for one in found],
     }
-    if arguments.json is not None:
+    if options.json is not None:
         content = {
             "schema": SCHEMA,
             "kind": "few data",
             "machine": study.robot.name,
-            "prior": arguments.prior,
+            "prior": options.prior,
         }
-        write_atomically(arguments.json, json.dumps(content | columns, indent=1) + "\n")
-    if arguments.plots is not None:
-        _save({"error_by_seconds": draw_error_by_seconds(*columns.values())}, arguments.plots)
+        write_atomically(options.json, json.dumps(content | columns, indent=1) + "\n")
+    if options.plots is not None:
+        _save({"error_by_seconds": draw_error_by_seconds(*columns.values())}, options.plots)
     return 0
 
 
@@ -287,7 +294,7 @@ def read_inertias(path: Path, joints: int) -> tuple[Array, Any, Array]:
 
 def _content(study: Study, known: Known, summary: Summary) -> dict[str, Any]:
     """The object of ``--json``."""
-    arguments, joints = study.arguments, study.arm.joints
+    options, joints = study.options, study.arm.joints
     names, prior = known.before.named(joints)
     lambdas = summarise(study.base.expressions(), known.last.standard @ study.base.projection.T)
     nominal = nominal_of(study.arm, study.rotors)
@@ -295,10 +302,11 @@ def _content(study: Study, known: Known, summary: Summary) -> dict[str, Any]:
         "schema": SCHEMA,
         "kind": "arm",
         "machine": study.robot.name,
-        "prior": arguments.prior,
+        "prior": options.prior,
         "mode": "zero-shot" if known.after is None else "inference",
         "converged": summary.converged,
         "parameters": summary.json,
+        "estimates": estimates_to_json(known.estimates(joints)),
         "base_parameters": lambdas.json,
         "measures": {"prior": measures(known.before, study.base, nominal, known.measured)},
     }
@@ -309,8 +317,8 @@ def _content(study: Study, known: Known, summary: Summary) -> dict[str, Any]:
         content["total_variation"] = {name: total_variation(first, then) for name, first, then in pairs}
     if known.beside is not None:
         content["independent"] = {"parameters": summarise(*known.beside.named(joints)).json}
-    if arguments.test:
-        motions = study.motions(arguments.test)
+    if options.test:
+        motions = study.motions(options.test)
         for name, draws in (("prior", known.before), ("posterior", known.after)):
             if draws is not None:
                 rest = study.config.protocol.rest
@@ -339,16 +347,16 @@ def _tell(content: dict[str, Any]) -> None:
 
 
 def _write(study: Study, known: Known, content: dict[str, Any]) -> None:
-    arguments = study.arguments
+    options = study.options
     names, prior = known.before.named(study.arm.joints)
-    if arguments.json is not None:
-        write_atomically(arguments.json, json.dumps(content, indent=1) + "\n")
-    if arguments.netcdf is not None:
+    if options.json is not None:
+        write_atomically(options.json, json.dumps(content, indent=1) + "\n")
+    if options.netcdf is not None:
         values = known.last.named(study.arm.joints)[1]
         kept = None if known.after is None else {name: prior[..., k] for k, name in enumerate(names)}
-        write_netcdf(arguments.netcdf, {name: values[..., k] for k, name in enumerate(names)}, kept)
-    if arguments.plots is not None:
-        _save(_figures(study, known), arguments.plots)
+        write_netcdf(options.netcdf, {name: values[..., k] for k, name in enumerate(names)}, kept)
+    if options.plots is not None:
+        _save(_figures(study, known), options.plots)
 
 
 def _figures(study: Study, known: Known) -> dict[str, Figure]:
@@ -362,7 +370,7 @@ def _figures(study: Study, known: Known) -> dict[str, Figure]:
     def inertias(draws: ArmDraws | None, rows: Array) -> Array | None:
         return None if draws is None else _flat(draws.inertias(rows))
 
-    titles = [f"{names[k]} [{_unit(names[k])}]" for k in last]
+    titles = [f"{names[k]} [{unit_of(names[k])}]" for k in last]
     rows = study.base.projection
     figures = {
         "posterior": draw_densities(titles, _flat(prior)[:, last], picked(after), picked(known.beside)),
@@ -380,7 +388,7 @@ def _figures(study: Study, known: Known) -> dict[str, Figure]:
             inertias(after, rows),
             known.measured,
         )
-    shown = study.arguments.test or study.arguments.data
+    shown = study.options.test or study.options.data
     if shown:
         motion, rest = study.motions(shown)[0], study.config.protocol.rest
         drawn = [None if d is None else torques_of(d, study.machine, motion, rest) for d in (before, after)]
@@ -410,24 +418,6 @@ def _parts(
         assert draws[0] is not None  # noqa: S101
         found[label] = (draws[0], draws[1], urdf)
     return found
-
-
-def _unit(name: str) -> str:
-    first = name[0]
-    return {
-        "m": "kg",
-        "r": "m",
-        "I": "kg m²",
-        "J": "kg m²",
-        "F": "N m s/rad" if name[1] == "v" else "N m",
-    }.get(first, "N m")
-
-
-def _save(figures: dict[str, Figure], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, figure in figures.items():
-        save(figure, folder / f"{name}.png")
-        print(folder / f"{name}.png")
 
 
 def _flat(draws: Array) -> Array:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import jax
-import numpy as np
 
 from stribeck.bayes.diagnostics import write_netcdf
 from stribeck.bayes.metropolis import POPULATION
@@ -24,9 +20,10 @@ from stribeck.bayes.servo import (
     sample_servo,
 )
 from stribeck.bayes.servo_priors import ServoPrior, servo_prior
-from stribeck.bayes.servo_result import as_json, parameter_file, summary_of
+from stribeck.bayes.servo_result import as_json, estimates_of, parameter_file, prior_draws, summary_of
 from stribeck.cli.inputs import as_number, assignments, recordings_of, warn, warn_of_supply
-from stribeck.cli.posterior import Array, Watch, print_summary
+from stribeck.cli.posterior import PosteriorOptions
+from stribeck.cli.posterior_output import Array, SamplerProgress, print_summary
 from stribeck.core.friction import law_named
 from stribeck.core.log import Log, common_value
 from stribeck.fit.identify import Task, task_for
@@ -45,20 +42,20 @@ SHORTEST = 20
 WARNING = "far too sure where the law is not quite true"
 
 
-def run_servo(arguments: argparse.Namespace) -> int:
+def run_servo(options: PosteriorOptions) -> int:
     """Read, sample, write."""
     started = time.perf_counter()
-    logs = recordings_of(arguments)
-    actuator = load_actuator(arguments.actuator or common_value(logs, "actuator"))
-    actuator = actuator.with_effects(arguments.effects)
+    logs = recordings_of(options, options.actuator)
+    actuator = load_actuator(options.actuator or common_value(logs, "actuator"))
+    actuator = actuator.with_effects(options.effects)
     warn_of_supply(logs, actuator)
-    fixed = {n: as_number(v, f"--set {n}") for n, v in assignments(arguments.set, "--set").items()}
-    settings = Settings(method="posterior", seed=arguments.seed)
-    split = split_runs(logs, validation_kp=arguments.validation_kp)
-    task = task_for(split, actuator, law_named(arguments.model), settings, fixed=fixed, freed=arguments.free)
+    fixed = {n: as_number(v, f"--set {n}") for n, v in assignments(options.set, "--set").items()}
+    settings = Settings(method="posterior", seed=options.seed)
+    split = split_runs(logs, validation_kp=options.validation_kp)
+    task = task_for(split, actuator, law_named(options.model), settings, fixed=fixed, freed=options.free)
     prior = servo_prior(task.actuator, task.law, task.parameters)
-    found = _sampled(arguments, task, prior, discrepancy=True)
-    beside = _sampled(arguments, task, prior, discrepancy=False) if arguments.independent else None
+    found = _sampled(options, task, prior, discrepancy=True)
+    beside = _sampled(options, task, prior, discrepancy=False) if options.independent else None
     content = as_json(found, split.train, time.perf_counter() - started)
     if split.validation:
         content["validation_mae"] = _held_out(found, task)
@@ -67,28 +64,21 @@ def run_servo(arguments: argparse.Namespace) -> int:
         content["independent"] = {"parameters": own["parameters"]}
         if split.validation:
             content["independent"]["validation_mae"] = _held_out(beside, task)
-    _write(arguments, found, beside, split, settings, content)
+    _write(options, found, beside, split, settings, content)
     _tell(task, found, beside, content)
     return 0
 
 
-def _sampled(
-    arguments: argparse.Namespace, task: Task, prior: ServoPrior, *, discrepancy: bool
-) -> ServoDraws:
+def _sampled(options: PosteriorOptions, task: Task, prior: ServoPrior, *, discrepancy: bool) -> ServoDraws:
     rollout = task.rollout()
     first = ServoPosterior(rollout, prior, independent_samples(rollout))
-
-    def natural(x: Array) -> Array:
-        with jax.enable_x64():
-            return np.asarray(first.values(x))
-
-    watch = Watch(arguments.quiet, natural, arguments.effective)
+    watch = SamplerProgress(options.quiet, first.natural, options.effective)
     return sample_servo(
         rollout,
         prior,
-        arguments.seed,
+        options.seed,
         discrepancy=discrepancy,
-        draws=max(SHORTEST, -(-8 * arguments.draws // POPULATION)),
+        draws=max(SHORTEST, -(-8 * options.draws // POPULATION)),
         thin=THIN,
         progress=watch,
         enough=watch.enough,
@@ -106,7 +96,7 @@ def _tell(task: Task, found: ServoDraws, beside: ServoDraws | None, content: Map
     print(
         f"{task.law.name.upper()} ({task.law.title}), {task.actuator.title}: {len(counted)} runs, {counted.mean():.3g} samples count in each"
     )
-    print_summary(summary_of(found), content["wall_seconds"])
+    print_summary(summary_of(found), estimates_of(found), content["wall_seconds"])
     if "validation_mae" in content:
         print(f"{task.split.rule}: predicted to {1e3 * content['validation_mae']:.1f} mrad")
     for statement in content["statements"]:
@@ -115,33 +105,31 @@ def _tell(task: Task, found: ServoDraws, beside: ServoDraws | None, content: Map
         return
     samples = beside.posterior.samples.mean()
     print(f"\nBeside it, all {samples:.0f} samples of a run counted as independent, {WARNING}:")
-    print_summary(summary_of(beside), content["wall_seconds"])
+    print_summary(summary_of(beside), estimates_of(beside), content["wall_seconds"])
     if "validation_mae" in content["independent"]:
         print(f"{task.split.rule}: predicted to {1e3 * content['independent']['validation_mae']:.1f} mrad")
 
 
 def _write(
-    arguments: argparse.Namespace,
+    options: PosteriorOptions,
     found: ServoDraws,
     beside: ServoDraws | None,
     split: Split,
     settings: Settings,
     content: object,
 ) -> None:
-    posterior, names = found.posterior, found.posterior.names
-    with jax.enable_x64():
-        prior = np.asarray(posterior.values(posterior.draw(np.random.default_rng(arguments.seed), 2000)))
-    if arguments.output is None:
+    names, prior = found.posterior.names, prior_draws(found, options.seed)
+    if options.output is None:
         warn("without --output the parameters are printed, not saved")
     else:
-        write_parameter_file(arguments.output, parameter_file(found, split, settings))
-    if arguments.json is not None:
-        write_atomically(arguments.json, json.dumps(content, indent=1) + "\n")
-    if arguments.netcdf is not None:
+        write_parameter_file(options.output, parameter_file(found, split, settings))
+    if options.json is not None:
+        write_atomically(options.json, json.dumps(content, indent=1) + "\n")
+    if options.netcdf is not None:
         before = {name: prior[None, :, k] for k, name in enumerate(names)}
-        write_netcdf(arguments.netcdf, {name: found.values[..., k] for k, name in enumerate(names)}, before)
-    if arguments.plots is not None:
-        _draw(arguments.plots, found, beside, prior, split.train)
+        write_netcdf(options.netcdf, {name: found.values[..., k] for k, name in enumerate(names)}, before)
+    if options.plots is not None:
+        _draw(options.plots, found, beside, prior, split.train)
 
 
 def _draw(

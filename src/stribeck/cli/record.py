@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 from stribeck.cli.inputs import warn
 from stribeck.cli.main import DONE, INTERRUPTED
+from stribeck.cli.options import Positive, option
 from stribeck.core.log import MINIMUM_DURATION
 from stribeck.errors import ServoError
 from stribeck.io.files import check_writable
@@ -25,28 +27,40 @@ BAR = 30
 """Width of the progress bar."""
 
 SHOW_PERIOD = 0.1
-"""Time between two looks of the progress bar [s]."""
+"""Least time between two updates of the progress bar [s]."""
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Connect, say what is there, play and record."""
-    config = read_record_config(arguments.config).with_changes(
-        port=arguments.port, rate=arguments.rate, output=arguments.output
+@dataclass(frozen=True, kw_only=True)
+class RecordOptions:
+    """What to record, and what takes the place of values in its file."""
+
+    config: Path = option("what to record, see config/record.yaml", metavar="YAML")
+    port: str | None = option("serial port (default: the file's)", None)
+    output: Path | None = option("folder for the bags (default: the file's)", None, "DIR")
+    rate: Positive | None = option("cycles in a second (default: the file's)", None, "HZ")
+    allow_overvoltage: bool = option("record above the servos' rated supply", False)
+    quiet: bool = option("no progress, only bags and what goes wrong", False)
+
+
+def run(options: RecordOptions) -> int:
+    """Connect, introduce the servos, play and record."""
+    config = read_record_config(options.config).with_changes(
+        port=options.port, rate=options.rate, output=options.output
     )
     check_writable(config.output / "bag")
     driver = Driver(config.driver)
     try:
         report = driver.connect()
-        display = Display(config, arguments.quiet)
+        display = Display(config, options.quiet)
         recording = SessionRecorder(config, driver, tell=display.say, show=display.show)
-        if not arguments.quiet:
+        if not options.quiet:
             _introduce(config, report, recording)
         _warn_of(report, driver, recording.look())
-        _check_supply(report, allowed=arguments.allow_overvoltage)
+        _check_supply(report, allowed=options.allow_overvoltage)
         with interrupts_to(recording):
             outcome = recording.run()
         display.close()
-        return _finish(outcome, driver, quiet=arguments.quiet)
+        return _finish(outcome, driver, quiet=options.quiet)
     finally:
         driver.close()
 
@@ -54,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 class Display:
     """Progress in one line on a terminal, one line for each run elsewhere.
 
-    :param quiet: show neither; what goes wrong is said all the same.
+    :param quiet: show neither, only warnings.
     """
 
     def __init__(self, config: RecordConfig, quiet: bool) -> None:
@@ -66,7 +80,7 @@ class Display:
         self._width = 0
 
     def show(self, directive: Directive) -> None:
-        """Bring the display up to date."""
+        """Update the display."""
         if self._live:
             if time.monotonic() >= self._next or directive.phase in ("finished", "aborted"):
                 self._next = time.monotonic() + SHOW_PERIOD
@@ -76,12 +90,12 @@ class Display:
             print(self._name(directive), file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a warning above the progress line."""
         self.close()
         warn(text)
 
     def close(self) -> None:
-        """Leave the line as it is."""
+        """End the progress line."""
         if self._width:
             print(file=sys.stderr, flush=True)
             self._width = 0
@@ -105,7 +119,7 @@ class Display:
 
 @contextlib.contextmanager
 def interrupts_to(recording: SessionRecorder) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP (a terminal that closes) end a recording softly, a second one at once."""
+    """SIGINT, SIGTERM and SIGHUP stop a recording gently, a second signal stops it at once."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         recording.interrupt()
@@ -121,7 +135,7 @@ def interrupts_to(recording: SessionRecorder) -> Iterator[None]:
 
 
 def _introduce(config: RecordConfig, report: ConnectionReport, recording: SessionRecorder) -> None:
-    """Who is there, and what is going to happen."""
+    """Print the state of each servo, and how long the session will take."""
     sample = recording.look()
     for j, joint in enumerate(config.driver.joints):
         print(
@@ -139,7 +153,7 @@ def _introduce(config: RecordConfig, report: ConnectionReport, recording: Sessio
 
 
 def _warn_of(report: ConnectionReport, driver: Driver, sample: DriverSample) -> None:
-    """What a user must know before anything moves."""
+    """Warn of anything unsafe before the servos move."""
     stays = [driver.stays_energised] if driver.stays_energised else []
     for warning in (*report.warnings, *stays, *hanging_warnings(driver.joints, sample.position)):
         warn(warning)
@@ -154,14 +168,14 @@ def _check_supply(report: ConnectionReport, *, allowed: bool) -> None:
 
 
 def _finish(outcome: Outcome, driver: Driver, *, quiet: bool) -> int:
-    """What was recorded, how well, and the exit code."""
+    """Print the bags and the quality of the bus; the exit code."""
     for bag in outcome.bags:
         print(bag)
     if not quiet:
-        found = driver.counters
+        bus = driver.counters
         print(
-            f"bus: {found.answers} answers, {found.timeouts} late or lost, {found.corrupt} corrupt, "
-            f"{found.retries} asked again; longest gap {1e3 * found.longest_gap:.0f} ms"
+            f"bus: {bus.answers} answers, {bus.timeouts} late or lost, {bus.corrupt} corrupt, "
+            f"{bus.retries} asked again; longest gap {1e3 * bus.longest_gap:.0f} ms"
         )
     if outcome.cut:
         warn(

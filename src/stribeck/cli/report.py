@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import platform
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,33 +16,41 @@ from stribeck.cli.inputs import (
     recordings_of,
     warn_of_supply,
 )
+from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.errors import ConfigError, OutputError
-from stribeck.fit.assessment import assess
-from stribeck.fit.judgement import judge
 from stribeck.io.files import check_writable, write_atomically
-from stribeck.report.document import render
 
 SUFFIXES = (".html", ".htm")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Simulate every run with every file, and lay out what comes of it."""
-    output: Path = arguments.output
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
+    """Parameter files and recordings."""
+
+    output: Path = option("the report, one file that opens offline", metavar="REPORT.html")
+
+
+def run(options: ReportOptions) -> int:
+    """Simulate every run with every file, and write the report."""
+    from stribeck.fit.assessment import assess
+    from stribeck.fit.judgement import judge
+    from stribeck.report.document import render
+
+    output = options.output
     if output.suffix.lower() not in SUFFIXES:
         raise OutputError(f"{output}: a report is an HTML file; name it *.html")
-    check_distinct([output], arguments.params, arguments.logdir)
+    check_distinct([output], options.params, options.logdir)
     check_writable(output)
-    files = parameter_files_of(arguments)
-    logs = recordings_of(arguments)
+    files = parameter_files_of(options)
+    logs = recordings_of(options, options.actuator)
     check_actuators(logs, files)
     warn_of_supply(logs, files[0][1].actuator)
-    paths = [path for path, _ in files]
-    named = [(display_name(path, paths), path, file) for path, file in files]
-    if len({path.resolve() for path in paths}) < len(paths) or len({name for name, _, _ in named}) < len(
+    named = [(display_name(path, options.params), path, file) for path, file in files]
+    if len({path.resolve() for path, _ in files}) < len(files) or len({name for name, *_ in named}) < len(
         named
     ):
         raise ConfigError("--params names a file twice; name each once")
-    assessment = assess(named, logs, arguments.dt, arguments.reset_period)
+    assessment = assess(named, logs, options.dt, options.reset_period)
     content = render(assessment, judge(assessment), versions())
     write_atomically(output, content)
     print(f"{output} ({len(content) / 1e6:.1f} MB)")
@@ -50,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what has a part in a report."""
+    """Versions of the programs that make a report."""
     return {
         "stribeck": stribeck.__version__,
         "python": platform.python_version(),

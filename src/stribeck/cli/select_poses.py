@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.cli.calibrate import CalibrateOptions
 from stribeck.io.files import write_atomically
 from stribeck.kinematics.alignment import align
 from stribeck.kinematics.chain import SerialChain
@@ -36,20 +36,22 @@ TOOL = 0.1 * np.eye(3)
 """Markers behind the flange [m] while none were measured."""
 
 
-def select_poses(arguments: argparse.Namespace, config: CalibrationConfig, chain: SerialChain) -> int:
-    """Choose, print and write poses."""
-    positions, rows, source = _candidates(arguments, config, chain)
-    model, values, measured = _design(arguments, config, chain)
+def select_poses(
+    options: CalibrateOptions, number: int, config: CalibrationConfig, chain: SerialChain
+) -> int:
+    """Choose that many poses, print and write them."""
+    positions, rows, source = _candidates(options, config, chain)
+    model, values, measured = _design(options, config, chain)
     scaled = information_rows(model, values, np.concatenate([measured, positions]))
-    choice = choose_poses(scaled, arguments.select, range(len(measured)), arguments.seed)
+    choice = choose_poses(scaled, number, range(len(measured)), options.seed)
     chosen = [rows[i - len(measured)] for i in choice.chosen]
-    path = result_path(arguments.output, CHOSEN)
+    path = result_path(options.output, CHOSEN)
     if path is not None:
         scales = np.array([UNITS[unit] for unit in config.data.joints.units(len(chain.names))])
         lines = [" ".join(f"{x:.9g}" for x in positions[i - len(measured)] / scales) for i in choice.chosen]
         write_atomically(path, "\n".join(lines) + "\n")
-    if arguments.json is not None:
-        write_atomically(arguments.json, json.dumps(_summary(choice, chosen, source), indent=1) + "\n")
+    if options.json is not None:
+        write_atomically(options.json, json.dumps(_summary(choice, chosen, source), indent=1) + "\n")
     better = choice.log_determinant - choice.random_log_determinant
     print(f"{len(chosen)} of {len(rows)} poses, {len(measured)} measured already; rows, most telling first:")
     print(" ".join(map(str, chosen)))
@@ -76,33 +78,33 @@ def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str
 
 
 def _candidates(
-    arguments: argparse.Namespace, config: CalibrationConfig, chain: SerialChain
+    options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[FloatArray, list[int], str]:
     """Joint positions to choose from, their rows, and the name of their file."""
-    if arguments.candidates is not None:
-        path: Path = arguments.candidates
+    if options.candidates is not None:
+        path: Path = options.candidates
     else:
-        path = find_sets(arguments.data, config, needed=[JOINTS])[0][JOINTS]
+        path = find_sets(options.data, config, needed=[JOINTS])[0][JOINTS]
     positions = read_joints(path, config, chain)
     return positions, list(range(len(positions))), path.name
 
 
 def _design(
-    arguments: argparse.Namespace, config: CalibrationConfig, chain: SerialChain
+    options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[KinematicModel, FloatArray, FloatArray]:
     """The model that poses are chosen for, its values, and the positions that count as measured."""
     nothing = np.zeros((0, len(chain.names)))
     complete = False
-    if arguments.data:
-        files = find_sets(arguments.data, config, needed=[JOINTS])
+    if options.data:
+        files = find_sets(options.data, config, needed=[JOINTS])
         markers = set(config.data.markers)
         complete = bool(markers) and all(markers <= set(found) for found in files)
     if not complete:
         return *_model(chain, config, np.eye(4), TOOL, ("a", "b", "c")), nothing
-    found = read_poses(arguments.data, config, chain)
+    found = read_poses(options.data, config, chain)
     base, points = align(chain, found.data)
     model, values = _model(chain, config, base, points, found.markers)
-    return model, values, found.data.positions if arguments.candidates is not None else nothing
+    return model, values, found.data.positions if options.candidates is not None else nothing
 
 
 def _model(

@@ -6,7 +6,6 @@ goes wrong there is one warning, and the fit goes on.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from stribeck.cli.fit import FitOptions
 from stribeck.cli.inputs import warn
 from stribeck.errors import MissingDependencyError
 from stribeck.fit.result import FitResult
@@ -74,21 +74,21 @@ class Tracker:
 
 
 @contextmanager
-def tracked(arguments: argparse.Namespace, law: str) -> Iterator[Tracker | None]:
+def tracked(options: FitOptions, law: str) -> Iterator[Tracker | None]:
     """The run of one law, if runs are asked for."""
-    if not arguments.wandb:
+    if not options.wandb:
         yield None
         return
-    tracker = Tracker(arguments.wandb_project, law, config_of(arguments, law))
+    tracker = Tracker(options.wandb_project, law, config_of(options, law))
     try:
         yield tracker
     finally:
         tracker.close()
 
 
-def check_tracking(arguments: argparse.Namespace) -> None:
+def check_tracking(options: FitOptions) -> None:
     """Raise :class:`MissingDependencyError` if what ``--wandb`` needs is not here."""
-    if not arguments.wandb:
+    if not options.wandb:
         return
     # Errors of its own would be reported to its makers, also in offline mode. It asks on import.
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
@@ -98,15 +98,11 @@ def check_tracking(arguments: argparse.Namespace) -> None:
         raise MissingDependencyError("--wandb needs wandb: pip install 'stribeck[wandb]'") from None
 
 
-def config_of(arguments: argparse.Namespace, law: str) -> dict[str, Any]:
-    """The arguments as a run shows them, the law by name, without passwords."""
-    found = {
-        key: str(value) if isinstance(value, Path) else value
-        for key, value in vars(arguments).items()
-        if key not in ("verb", "module")
-    }
-    urls = {key: shown(found[key]) for key in ("study", "load_study") if found[key] is not None}
-    return {**found, **urls, "model": law}
+def config_of(options: FitOptions, law: str) -> dict[str, Any]:
+    """The options as a run shows them, the law by name, without passwords."""
+    config = {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
+    urls = {name: shown(config[name]) for name in ("study", "load_study") if config[name] is not None}
+    return {**config, **urls, "model": law}
 
 
 def _figures(result: FitResult) -> dict[str, float]:

@@ -1,0 +1,216 @@
+"""The work of ``stribeck identify-arm``: fits, validation, files, tables."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from stribeck.cli.arm_plots import draw
+from stribeck.cli.identify_arm import IdentifyArmOptions
+from stribeck.cli.inputs import warn
+from stribeck.cli.table import print_table
+from stribeck.dynamics.friction.full_fit import FullFit
+from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files
+from stribeck.dynamics.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
+from stribeck.dynamics.least_squares import LinearFit
+from stribeck.dynamics.model import load_arm
+from stribeck.dynamics.plausibility import check_positions, check_torques
+from stribeck.dynamics.recordings import ArmRecording, read_recordings
+from stribeck.dynamics.regressor import Machine, machine_of
+from stribeck.dynamics.residuals import explain
+from stribeck.dynamics.urdf import urdf_with_inertials
+from stribeck.errors import ConfigError, OutputError
+from stribeck.io.actuators import load_actuator
+from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.identification_config import IdentificationConfig, identification_config
+from stribeck.io.parameter_file import write_parameter_file
+from stribeck.io.robot_config import RobotConfig, read_robot
+
+SCHEMA = 1
+
+
+def run_identify_arm(options: IdentifyArmOptions) -> int:
+    """Fit, validate, write."""
+    started = time.perf_counter()
+    robot = read_robot(options.config)
+    config = identification_config(robot)
+    _check_outputs(options, robot)
+    machine = _machine(options, robot, config)
+    runs = read_recordings(options.data, config.recording, machine.joints, robot.units)
+    others = (
+        read_recordings(options.validate, config.recording, machine.joints, robot.units)
+        if options.validate
+        else []
+    )
+    work = Identification(machine, config, runs, others)
+    if machine.arm is not None:
+        check_positions([*runs, *others], machine.arm)
+        check_torques([motion for motions in work.motions().values() for motion in motions], machine.arm)
+    chosen = options.fits or tuple(name for name in USUAL if work.applies(name))
+    unfit = [name for name in chosen if not work.applies(name)]
+    if unfit:
+        raise ConfigError(
+            f"--fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
+        )
+    with threadpool_limits(limits=1, user_api="blas"):
+        found = {
+            name: work.fit(name)
+            for name in tqdm(chosen, desc="fits", unit=" fits", disable=options.quiet, leave=False)
+        }
+    seconds = time.perf_counter() - started
+    written = _write(options, robot, work, found, runs)
+    summary = _summary(robot, work, found) | {"wall_seconds": seconds}
+    if options.json is not None:
+        write_atomically(options.json, json.dumps(summary, indent=1) + "\n")
+    if options.plots is not None:
+        written += draw(options.plots, robot, found)
+    _print(robot, work, found, seconds)
+    if options.base_parameters:
+        _print_base(work, found)
+    for path in written:
+        print(path)
+    return 0
+
+
+def _machine(options: IdentifyArmOptions, robot: RobotConfig, config: IdentificationConfig) -> Machine:
+    path = options.urdf or robot.find_urdf(options.data)
+    arm = None if path is None else load_arm(path, robot.joints)
+    joints = robot.joints or (() if arm is None else arm.joints)
+    if not joints:
+        raise ConfigError(f"{robot.path}: joints missing: name them, or give a urdf")
+    return machine_of(joints, arm, config.couplings)
+
+
+def _check_outputs(options: IdentifyArmOptions, robot: RobotConfig) -> None:
+    """Refuse outputs that cannot be written, or would replace a file that is read."""
+    given = [path for path in [*options.data, *options.validate] if path.is_file()]
+    inputs = {path.resolve() for path in (*given, robot.path)}
+    if options.urdf is not None:
+        inputs.add(options.urdf.resolve())
+    outputs = [options.json]
+    if options.output is not None:
+        outputs += [options.output / f"{robot.name}.urdf"]
+    if options.plots is not None:
+        outputs += [options.plots / "errors.png"]
+    for path in outputs:
+        if path is not None:
+            if path.resolve() in inputs:
+                raise OutputError(f"{path} is an input of this command; name another file")
+            check_writable(path)
+
+
+def _write(
+    options: IdentifyArmOptions,
+    robot: RobotConfig,
+    work: Identification,
+    found: Mapping[str, Scored],
+    runs: Sequence[ArmRecording],
+) -> list[Path]:
+    """The URDF of the last fit that has one, and parameter files of the joints."""
+    folder = options.output
+    if folder is None:
+        return []
+    written = []
+    arms = [arm for scored in found.values() if (arm := arm_of(scored.fit)) is not None]
+    if arms:
+        written.append(folder / f"{robot.name}.urdf")
+        write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, arms[-1].inertials))
+    if "full" in found and isinstance(fit := found["full"].fit, FullFit):
+        actuator = load_actuator(ACTUATORS[robot.units])
+        for joint, content in joint_files(fit, actuator, runs, found["full"].errors).items():
+            written.append(folder / f"{joint}.json")
+            write_parameter_file(written[-1], content)
+    if not written:
+        warn(f"nothing to write into {folder}: only the fits consistent, log-cholesky and full give files")
+    return written
+
+
+def _summary(robot: RobotConfig, work: Identification, found: Mapping[str, Scored]) -> dict[str, Any]:
+    """The object of ``--json``."""
+    summary: dict[str, Any] = {
+        "schema": SCHEMA,
+        "machine": robot.name,
+        "joints": list(work.machine.joints),
+        "base_parameters": list(work.base.expressions()),
+        "unidentifiable": list(work.base.unidentifiable),
+        "fits": {},
+    }
+    for name, scored in found.items():
+        entry: dict[str, Any] = {"parameters": scored.parameters, "sigma": scored.sigma, **scored.errors}
+        if isinstance(scored.fit, FullFit):
+            entry |= _details(work, scored, scored.fit)
+        elif isinstance(scored.fit, LinearFit):
+            entry["condition"] = scored.fit.condition
+        summary["fits"][name] = entry
+    return summary
+
+
+def _details(work: Identification, scored: Scored, fit: FullFit) -> dict[str, Any]:
+    choice, steps = work.choice
+    return {
+        "law": choice.law.name,
+        "asymmetric": choice.law.asymmetric,
+        "delay": choice.delay,
+        "presliding": choice.presliding,
+        "prior": choice.prior,
+        "correlated_rows": choice.correlated,
+        "selection": dict(steps),
+        "standstill": {name: standstill(fit, motions) for name, motions in scored.motions.items()},
+        "residual": {
+            name: {m.name: explain(m, p) for m, p in zip(motions, scored.predictions[name], strict=True)}
+            for name, motions in scored.motions.items()
+        },
+    }
+
+
+def _print(robot: RobotConfig, work: Identification, found: Mapping[str, Scored], seconds: float) -> None:
+    joints = work.machine.joints
+    print(f"{robot.title}: {len(work.base)} base parameters of {len(work.base.names)}, {seconds:.1f} s")
+    for rows, title in (("moving", "moving rows"), ("every_row", "every row")):
+        table = []
+        for name, scored in found.items():
+            for part, errors in scored.errors.items():
+                cells = [errors[rows]["all"], *errors[rows]["per_joint"]]
+                table.append([name, part, *("-" if e is None else f"{100 * e:.2f}" for e in cells)])
+        print(f"relative error of torque [%], {title}")
+        print_table(["fit", "runs", "all", *joints], table, left=2)
+    if "full" in found and isinstance(fit := found["full"].fit, FullFit):
+        _print_full(work, fit)
+
+
+def _print_base(work: Identification, found: Mapping[str, Scored]) -> None:
+    """Base parameters as expressions of the standard ones, with the values of the first linear fit."""
+    fit = next(
+        (s.fit for s in found.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
+        None,
+    )
+    if fit is None:
+        print("base parameters")
+        print(*work.base.expressions(), sep="\n")
+        return
+    rows = [
+        [f"{value:.5g}", f"{deviation:.2g}", expression]
+        for value, deviation, expression in zip(fit.values, fit.sigma, fit.base.expressions(), strict=True)
+    ]
+    print(f"condition number of the fitted rows, columns scaled to one: {fit.condition:.3g}")
+    print_table(["value", "standard deviation", "base parameter"], rows, left=3)
+
+
+def _print_full(work: Identification, fit: FullFit) -> None:
+    choice = fit.choice
+    terms = [choice.law.title, *["asymmetric"] * choice.law.asymmetric]
+    if choice.presliding is not None:
+        terms.append(f"presliding {choice.presliding:g}")
+    print(f"full: {', '.join(terms)}; states come {1e3 * choice.delay:.2g} ms after torques")
+    rows = []
+    for k, element in enumerate(work.machine.elements):
+        values = fit.values(element)
+        for (name, value), deviation in zip(values.items(), fit.sigma[k], strict=True):
+            rows.append([element, name, f"{value:.5g}", f"{deviation:.2g}"])
+    print_table(["joint", "parameter", "value", "standard deviation"], rows, left=2)

@@ -1,0 +1,295 @@
+"""The work of ``stribeck calibrate``: which poses to fit, the calibration, files, tables."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stribeck.cli.calibrate import CalibrateOptions
+from stribeck.cli.select_poses import CHOSEN, d_optimal_rows, result_path, select_poses
+from stribeck.cli.table import print_table
+from stribeck.errors import ConfigError, OutputError
+from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.robot_config import RobotConfig, read_robot
+from stribeck.kinematics.calibrated_chain import calibrated_chain
+from stribeck.kinematics.calibration import ArmCalibration, calibrate
+from stribeck.kinematics.chain import SerialChain
+from stribeck.kinematics.config import CalibrationConfig, nominal_chain, read_calibration
+from stribeck.kinematics.data import MeasuredPoses, check_same_base, find_sets, read_poses
+from stribeck.kinematics.result_file import parameter_entries, write_calibration
+from stribeck.kinematics.robust_fit import PointData
+
+SCHEMA = 1
+RESULT = "calibration.json"
+MOST_LISTED = 12
+"""Blunders and dependent parameters that are printed; files name them all."""
+
+Sets = dict[str, PointData]
+
+
+def run_calibrate(options: CalibrateOptions) -> int:
+    """Calibrate, or choose poses."""
+    robot = read_robot(options.config)
+    config = read_calibration(robot)
+    _check_options(options)
+    _check_outputs(options, config)
+    beside = [*options.data, *([options.candidates] if options.candidates else [])]
+    chain = nominal_chain(robot, config, beside)
+    if options.select is not None:
+        return select_poses(options, options.select, config, chain)
+    return _calibrate(options, robot, config, chain)
+
+
+def _check_options(options: CalibrateOptions) -> None:
+    """Refuse combinations that say two things."""
+    splits = ("validate", "train_rows", "train_every", "train_poses")
+    given = [f"--{name.replace('_', '-')}" for name in splits if getattr(options, name)]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)} all say what validates; give one of them")
+    if options.select_by != "random" and not options.train_poses:
+        raise ConfigError("--select-by says how --train-poses are chosen: give --train-poses too")
+    if options.select is None and options.candidates is not None:
+        raise ConfigError("--candidates are what --select chooses from: give --select too")
+    if not options.data and options.candidates is None:
+        raise ConfigError("nothing to read: give --data, or --select with --candidates")
+
+
+def _check_outputs(options: CalibrateOptions, config: CalibrationConfig) -> None:
+    """Refuse outputs that cannot be written, or would replace a file that is read."""
+    given_paths = [*options.data, *options.validate]
+    inputs = {path.resolve() for path in given_paths} | {
+        path.resolve() for files in find_sets(given_paths, config, needed=[]) for path in files.values()
+    }
+    if options.candidates is not None:
+        inputs.add(options.candidates.resolve())
+    result = RESULT if options.select is None else CHOSEN
+    for path in (result_path(options.output, result), options.json):
+        if path is not None:
+            if path.resolve() in inputs:
+                raise OutputError(f"{path} is an input of this command; name another file")
+            check_writable(path)
+    if options.plots is not None:
+        check_writable(options.plots / "errors.png")
+
+
+def _calibrate(
+    options: CalibrateOptions, robot: RobotConfig, config: CalibrationConfig, chain: SerialChain
+) -> int:
+    started = time.perf_counter()
+    measured = read_poses(options.data, config, chain)
+    sets = _sets(options, config, chain, measured)
+    extra = config.extra if options.terms is None else tuple(t for t in options.terms if t != "none")
+    found = calibrate(
+        chain,
+        measured.markers,
+        sets["train"],
+        fits=options.fits or config.fits,
+        extra=extra,
+        gravity=config.gravity,
+        seed=options.seed,
+    )
+    seconds = time.perf_counter() - started
+    written = _write(options, robot, sets, found)  # before printing, which a closed pipe may end
+    if options.json is not None:
+        summary = _summary(options, robot, sets, found) | {"wall_seconds": seconds}
+        write_atomically(options.json, json.dumps(summary, indent=1) + "\n")
+    if options.plots is not None:
+        written += _draw(options.plots, robot, sets, found)
+    _print(robot, sets, found, seconds)
+    print(*written, sep="\n", end="\n" if written else "")
+    return 0
+
+
+def _sets(
+    options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
+) -> Sets:
+    """Poses to fit and, if there are any, poses to validate."""
+    data = measured.data
+    if options.validate:
+        other = read_poses(options.validate, config, chain)
+        check_same_base(measured.base, other.base)
+        return {"train": data, "validation": other.data}
+    train = _train_rows(options, config, chain, measured)
+    rest = np.setdiff1d(np.arange(len(data)), train)
+    return {"train": data.take(train), **({"validation": data.take(rest)} if len(rest) else {})}
+
+
+def _train_rows(
+    options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
+) -> Sequence[int]:
+    """Rows of the poses to fit, in ascending order."""
+    number = len(measured.data)
+    if options.train_rows:
+        first, last = options.train_rows
+        if last > number:
+            raise ConfigError(f"--train-rows {first}:{last}: there are rows 0:{number} only")
+        return range(first, last)
+    if options.train_every:
+        return range(0, number, options.train_every)
+    if options.train_poses:
+        if options.train_poses > number:
+            raise ConfigError(f"--train-poses {options.train_poses}: there are {number} poses only")
+        if options.select_by == "d-optimal":
+            return d_optimal_rows(config, chain, measured, options.train_poses, options.seed)
+        chosen = np.random.default_rng(options.seed).permutation(number)[: options.train_poses]
+        return sorted(chosen.tolist())
+    return range(number)
+
+
+def _best(found: Mapping[str, ArmCalibration]) -> ArmCalibration:
+    """The last fit, which has most parameters."""
+    return list(found.values())[-1]
+
+
+def _summary(
+    options: CalibrateOptions, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]
+) -> dict[str, Any]:
+    """What scripts read."""
+    best = _best(found)
+    return {
+        "schema": SCHEMA,
+        "robot": robot.name,
+        "seed": options.seed,
+        "poses": {name: len(data) for name, data in sets.items()},
+        "train_rows": sets["train"].rows.tolist(),
+        "fits": {
+            fit: {name: _errors(calibration, data) for name, data in sets.items()}
+            for fit, calibration in found.items()
+        },
+        "status": {fit: calibration.estimate.status.value for fit, calibration in found.items()},
+        "blunders": _blunders(best, sets),
+        "terms": _terms(best),
+        "undetermined": [
+            {"parameter": d.name, "because": d.because, "equals": dict(d.equals)} for d in best.dependent
+        ],
+        "parameters": parameter_entries(best),
+    }
+
+
+def _errors(calibration: ArmCalibration, data: PointData) -> dict[str, float]:
+    errors = calibration.errors(data)
+    return {
+        "mean_mm": 1e3 * errors.mean,
+        "median_mm": 1e3 * errors.median,
+        "max_mm": 1e3 * errors.largest,
+    }
+
+
+def _blunders(best: ArmCalibration, sets: Sets) -> list[dict[str, Any]]:
+    return [
+        {"pose": blunder.row, "error_mm": 1e3 * blunder.error, "set": name}
+        for name, data in sets.items()
+        for blunder in best.blunders(data)
+    ]
+
+
+def _terms(best: ArmCalibration) -> dict[str, Any]:
+    """Which groups beyond the geometry were tried, and what cross-validation said."""
+    selection = best.selection
+    return {
+        "kept": dict(selection.deviations),
+        "cross_validation": [
+            {
+                "group": trial.group,
+                "prior_deviation": trial.deviation,
+                "mean_mm": 1e3 * trial.error,
+                "gain_mm": 1e3 * trial.gain,
+                "standard_error_mm": 1e3 * trial.standard_error,
+                "kept": trial.kept,
+            }
+            for trial in selection.trials
+        ],
+        "geometry_alone_mm": 1e3 * selection.error_without if selection.trials else None,
+    }
+
+
+def _print(robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration], seconds: float) -> None:
+    poses = ", ".join(f"{len(data)} poses {name}" for name, data in sets.items())
+    print(f"{robot.title}: {poses}, {seconds:.1f} s")
+    header = ["3-D error [mm]", *(f"{name} {what}" for name in sets for what in ("mean", "median", "max"))]
+    rows = [
+        [fit, *(f"{value:.3f}" for data in sets.values() for value in _errors(calibration, data).values())]
+        for fit, calibration in found.items()
+    ]
+    print_table(header, rows)
+    best = _best(found)
+    for trial in best.selection.trials:
+        print(
+            f"{'kept' if trial.kept else 'not kept'}: {trial.group}, mean error in cross-validation "
+            f"{1e3 * trial.error:.3f} mm ({1e3 * trial.gain:+.3f} ± {1e3 * trial.standard_error:.3f} better)"
+        )
+    far = [f"{b['pose']} ({b['error_mm']:.2f} mm, {b['set']})" for b in _blunders(best, sets)]
+    _print_list("poses that do not agree with the others", far)
+    others = [d.name for d in best.dependent if d.because == "geometry"]
+    _print_list("left at nominal, as other parameters stand for them", others)
+    _print_list("the poses cannot tell", [str(d) for d in best.dependent if d.because == "poses"])
+
+
+def _print_list(what: str, entries: Sequence[str]) -> None:
+    if entries:
+        more = f", and {len(entries) - MOST_LISTED} more" if len(entries) > MOST_LISTED else ""
+        print(f"{what}: {', '.join(entries[:MOST_LISTED])}{more}")
+
+
+def _write(
+    options: CalibrateOptions, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]
+) -> list[Path]:
+    """The result file and, where the nominal geometry came from a URDF, a calibrated one beside it."""
+    path = result_path(options.output, RESULT)
+    if path is None:
+        return []
+    best = _best(found)
+    provenance = {
+        "data": [file.name for file in options.data],
+        "poses": {name: len(data) for name, data in sets.items()},
+        "seed": options.seed,
+        "errors_mm": {name: _errors(best, data) for name, data in sets.items()},
+        "blunders": _blunders(best, sets),
+        "terms": _terms(best),
+        "undetermined": {d.name: {"because": d.because, "equals": dict(d.equals)} for d in best.dependent},
+    }
+    write_calibration(path, robot.name, list(found)[-1], best, provenance)
+    written = [path]
+    if read_calibration(robot).nominal.urdf:
+        urdf = robot.find_urdf(options.data)
+        if urdf is not None:
+            written.append(path.with_name(f"{urdf.stem}_calibrated.urdf"))
+            _write_urdf(written[-1], urdf, best, list(found)[-1], sets["train"])
+    return written
+
+
+def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, data: PointData) -> None:
+    """A calibrated URDF. It has no place for gains and deflections: the geometry is fitted without them."""
+    from stribeck.kinematics.urdf import write_calibrated_urdf
+
+    model = best.model
+    plain = calibrate(model.chain, model.markers, data, fits=[fit], extra=(), gravity=model.gravity)[fit]
+    _, chain = calibrated_chain(plain.model, plain.estimate.values)
+    write_calibrated_urdf(target, nominal, chain)
+
+
+def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]) -> list[Path]:
+    """Pictures of the errors and of the poses."""
+    from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
+    from stribeck.report.figures import save
+
+    best = _best(found)
+    drawn = [
+        PoseSet(
+            f"{name}, {len(data)} poses",
+            data.rows,
+            {fit: calibration.distances(data) for fit, calibration in found.items()},
+            [blunder.row for blunder in best.blunders(data)],
+        )
+        for name, data in sets.items()
+    ]
+    title = f"Kinematic calibration of {robot.title}"
+    paths = [folder / "errors.png", folder / "poses.png"]
+    save(draw_errors(drawn, title), paths[0])
+    save(draw_poses(drawn, list(found)[-1], f"{title}: {list(found)[-1]}"), paths[1])
+    return paths

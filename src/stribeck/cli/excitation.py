@@ -1,0 +1,236 @@
+"""The work of ``stribeck excite``: search, check, files, pictures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from stribeck.cli.excite import ExciteOptions
+from stribeck.cli.inputs import check_distinct, warn
+from stribeck.cli.main import INTERRUPTED, STARTED
+from stribeck.cli.table import print_table
+from stribeck.core.fourier import FourierTrajectory
+from stribeck.dynamics.model import load_arm
+from stribeck.errors import ConfigError, OutputError
+from stribeck.excitation.check import LimitReport, check
+from stribeck.excitation.criterion import Criterion
+from stribeck.excitation.search import Climb, Clock, Search, search
+from stribeck.excitation.task import ExcitationTask, task_of
+from stribeck.io.excitation_file import ExcitationFile, write_excitation, write_joint_trajectory
+from stribeck.io.excitation_section import excitation_section
+from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.robot_config import RobotConfig, read_robot
+from stribeck.report.excitation_figures import Row, draw_excitation, draw_sigmas
+from stribeck.report.figures import save
+
+Array = npt.NDArray[np.float64]
+
+PICTURES = ("trajectory.png", "sigmas.png")
+
+DRAWN = 500
+"""Times in a picture."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The chosen trajectory and what is known of it.
+
+    :param sigmas, random_sigmas: predicted standard deviations of the base parameters, (b,).
+    """
+
+    task: ExcitationTask
+    found: Search
+    climb: Climb
+    trajectory: FourierTrajectory
+    report: LimitReport
+    sigmas: Array
+    random_sigmas: Array
+    seconds: float
+
+    @property
+    def sigma_ratio(self) -> float:
+        """Median standard deviation as a share of the best random trajectory's."""
+        return float(np.median(self.sigmas) / np.median(self.random_sigmas))
+
+
+def run_excite(options: ExciteOptions) -> int:
+    """Search, check, write."""
+    clock = Clock(options.seconds, STARTED)
+    config = read_robot(options.config)
+    pictures = [] if options.plots is None else [options.plots / name for name in PICTURES]
+    outputs = [options.output, options.json, options.joint_trajectory, *pictures]
+    check_distinct(outputs, [config.path, *options.data], config.path)
+    for path in filter(None, outputs):
+        check_writable(path)
+    task = _task(config, options)
+    criterion = Criterion(task)
+    with Bar(clock, options.quiet) as bar:
+        found = search(
+            criterion,
+            clock,
+            starts=options.starts,
+            random=options.random,
+            seed=options.seed,
+            tell=bar.tell,
+        )
+    climb, trajectory, report = _first_clean(task, found)
+    sigmas = task.sigmas(trajectory)
+    random_sigmas = task.sigmas(task.trajectory(found.baseline.z[0]))
+    design = Design(task, found, climb, trajectory, report, sigmas, random_sigmas, clock.elapsed)
+    _write(config, design, options)
+    _tell(config, design)
+    if len(found.baseline.z) < options.random:
+        warn(
+            f"time was up after {len(found.baseline.z)} of {options.random} random trajectories: raise --seconds"
+        )
+    if climb.log_det <= found.baseline.log_det[0]:
+        warn("this is the best random trajectory: no search had the time to get further; raise --seconds")
+    if found.interrupted:
+        print("stribeck: interrupted; the best so far is saved", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def _task(config: RobotConfig, options: ExciteOptions) -> ExcitationTask:
+    urdf = options.urdf or config.find_urdf(options.data)
+    if urdf is None:
+        raise ConfigError(f"{config.path} names no urdf: add `urdf:`, or give --urdf FILE")
+    arm = load_arm(urdf, config.joints)
+    return task_of(
+        config,
+        excitation_section(config, len(arm)),
+        arm,
+        harmonics=options.harmonics,
+        duration=options.duration,
+        collisions=not options.no_collisions,
+    )
+
+
+def _first_clean(task: ExcitationTask, found: Search) -> tuple[Climb, FourierTrajectory, LimitReport]:
+    """The best trajectory that the check finds nothing against.
+
+    :raises OutputError: if there is none.
+    """
+    reports = []
+    for climb in found.climbs:
+        trajectory = task.trajectory(climb.z)
+        report = check(task, trajectory)
+        if report.clean:
+            return climb, trajectory, report
+        reports.append(report)
+    raise OutputError(
+        f"nothing is written: the best trajectory breaks limits between the samples of the search: {reports[0].summary}; "
+        "raise clearance in the robot's file, --seconds or --starts"
+    )
+
+
+def _write(config: RobotConfig, design: Design, options: ExciteOptions) -> None:
+    content = ExcitationFile(config.name, design.trajectory, design.climb.log_det)
+    write_excitation(options.output, content)
+    if options.joint_trajectory is not None:
+        write_joint_trajectory(options.joint_trajectory, design.trajectory, options.rate)
+    if options.json is not None:
+        summary = {"schema": 1, "robot": config.name, "seed": options.seed, **_summary(design)}
+        write_atomically(options.json, json.dumps(summary, indent=1) + "\n")
+    if options.plots is not None:
+        _draw(config, design, options.plots)
+
+
+def _summary(design: Design) -> dict[str, Any]:
+    task, baseline = design.task, design.found.baseline
+    best = float(baseline.log_det[0])
+    return {
+        "harmonics": task.harmonics,
+        "duration": task.duration,
+        "samples": task.samples,
+        "base_parameters": len(task.base),
+        "log_det": design.climb.log_det,
+        "random": {"best_log_det": best, "count": len(baseline.z)},
+        "gain": design.climb.log_det - best,
+        "median_sigma_ratio": design.sigma_ratio,
+        "seconds": design.seconds,
+        "violations": design.report.violations,
+        "largest": design.report.largest,
+        "interrupted": design.found.interrupted,
+        "starts": [
+            {
+                "log_det": climb.log_det,
+                "start_log_det": climb.start_log_det,
+                "iterations": climb.iterations,
+                "finished": climb.finished,
+            }
+            for climb in design.found.climbs
+        ],
+    }
+
+
+def _tell(config: RobotConfig, design: Design) -> None:
+    summary, largest = _summary(design), design.report.largest
+    rows = [
+        ("log det of the information", f"{summary['log_det']:.2f}"),
+        (f"best of {summary['random']['count']} random", f"{summary['random']['best_log_det']:.2f}"),
+        ("gain", f"{summary['gain']:+.2f}"),
+        ("median sigma / random's", f"{summary['median_sigma_ratio']:.3f}"),
+        *((f"largest {name} / limit", f"{share:.4f}") for name, share in largest.items()),
+        (f"violations in {design.report.samples} samples", str(sum(design.report.violations.values()))),
+        ("seconds", f"{design.seconds:.1f}"),
+    ]
+    print_table((config.title, "found"), rows)
+
+
+def _draw(config: RobotConfig, design: Design, folder: Path) -> None:
+    task, limits = design.task, design.task.limits
+    time = np.linspace(0.0, task.duration, DRAWN)
+    states = design.trajectory.states(time)
+    torque = task.arm.inverse_dynamics(*states)
+    rows = [Row("position [rad]", states[0], limits.lower, limits.upper)]
+    for label, values, limit in (
+        ("velocity [rad/s]", states[1], limits.velocity),
+        ("acceleration [rad/s²]", states[2], limits.acceleration),
+        ("torque [N m]", torque, limits.effort),
+    ):
+        rows.append(Row(label, values, -limit, limit))
+    save(draw_excitation(time, task.arm.joints, rows, config.title), folder / PICTURES[0])
+    names = [task.arm.parameter_names[k] for k in task.base.chosen]
+    title = f"{config.title}: predicted standard deviations"
+    save(draw_sigmas(names, design.sigmas, design.random_sigmas, title), folder / PICTURES[1])
+
+
+class Bar:
+    """How much of the time is gone, on stderr; several threads may tell.
+
+    :param quiet: show nothing.
+    """
+
+    def __init__(self, clock: Clock, quiet: bool) -> None:
+        self._clock, self._lock = clock, Lock()
+        shape = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} of at most {total:.0f} s{postfix}"
+        self._bar = tqdm(
+            total=clock.seconds,
+            desc="excite",
+            disable=quiet,
+            mininterval=0.3 if sys.stderr.isatty() else 5.0,
+            leave=False,
+            bar_format=shape,
+        )
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def tell(self, phase: str, best: float | None) -> None:
+        """Move the bar."""
+        with self._lock:
+            text = phase if best is None else f"{phase}, log det {best:.2f}"
+            self._bar.set_postfix_str(text, refresh=False)
+            self._bar.update(min(self._clock.elapsed, self._clock.seconds) - self._bar.n)

@@ -1,0 +1,279 @@
+"""The work of ``stribeck fit``: checks, searches, files, and what is printed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from stribeck.cli.evaluate import evaluate_files
+from stribeck.cli.fit import TERMS, FitOptions
+from stribeck.cli.inputs import (
+    as_number,
+    assignments,
+    check_distinct,
+    recordings_of,
+    warn,
+    warn_of_supply,
+)
+from stribeck.cli.main import DONE, INTERRUPTED, STARTED
+from stribeck.cli.progress import Progress, progress_of
+from stribeck.cli.stop import StopRequest
+from stribeck.cli.table import print_table
+from stribeck.cli.tracking import Tracker, check_tracking, tracked
+from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
+from stribeck.core.friction import LAWS, law_named
+from stribeck.core.log import Log, common_value
+from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
+from stribeck.fit.acceptance import LeftOutGain, check_freed
+from stribeck.fit.identify import Task, identify, snapshot, task_for
+from stribeck.fit.objective import equivalent_error, split_runs
+from stribeck.fit.result import FitResult, Settings
+from stribeck.fit.search import Incumbent
+from stribeck.io.actuators import load_actuator
+from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
+
+SCHEMA = 1
+
+REFRESH_EVERY = 3.0
+"""The parameter file is refreshed with the best point so far every so often [s] ..."""
+
+REFRESH_SHARE = 0.02
+"""... but not so often that it takes more than this share of the time."""
+
+
+def run_fit(options: FitOptions) -> int:
+    """Fit one law, or all, and write what was found."""
+    _check_outputs(options)
+    check_tracking(options)
+    if options.eval:
+        return _evaluate(options)
+    with StopRequest.on_signals() as stop:
+        return _fit_laws(options, stop)
+
+
+def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
+    logs = recordings_of(options, options.actuator)
+    tasks = tasks_of(options, logs, options.laws)
+    warn_of_supply(logs, tasks[0].actuator)
+    if options.output is None:
+        warn("without --output the parameters are printed, not saved")
+    results: list[FitResult] = []
+    for task in tasks:
+        started = time.perf_counter() if results else STARTED
+        if options.free:
+            check_freed(task, options.free, _print_left_out, stop)
+        progress = progress_of(options.progress, task.law.name, task.settings.trials)
+        with tracked(options, task.law.name) as tracker:
+            result = _fit(task, _output_of(options, task), progress, tracker, started, stop)
+            if tracker is not None:
+                tracker.finish(result)
+        results.append(result)
+        _write_json(options, results)
+        print_result(result)
+        if stop():
+            break
+    if len(results) > 1:
+        print_comparison(results)
+    return INTERRUPTED if stop() else DONE
+
+
+def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> list[Task]:
+    """What the options ask for, law by law, after checking that it goes together."""
+    settings = _settings(options)
+    actuator = _actuator(options, logs)
+    split = split_runs(
+        logs,
+        validation_kp=options.validation_kp,
+        validation_fraction=options.validation_fraction,
+        seed=options.seed,
+    )
+    fixed = {name: as_number(text, f"--set {name}") for name, text in _assigned(options).items()}
+    terms = {term: term in options.terms for term in TERMS}
+    return [
+        task_for(
+            split, actuator, law_named(name).with_terms(**terms), settings, fixed=fixed, freed=options.free
+        )
+        for name in laws
+    ]
+
+
+def _check_outputs(options: FitOptions) -> None:
+    """Know before the fit whether its results can be written, and that they replace nothing else."""
+    check_distinct([options.output, options.json], [options.signals], options.logdir)
+    if options.json is not None:
+        check_writable(options.json)
+    if options.output is None:
+        return
+    if options.model != "all" or options.eval:
+        check_writable(options.output)
+        return
+    if options.output.is_file():
+        raise OutputError(f"{options.output} is a file; with --model all name a folder")
+    for name in LAWS:
+        check_writable(options.output / f"{name}.json")
+
+
+def _settings(options: FitOptions) -> Settings:
+    study, resume = options.study, options.resume
+    if options.load_study is not None:
+        if study is not None and study != options.load_study:
+            raise StudyError("--study and --load-study name different studies; name one")
+        study, resume = options.load_study, True
+    if resume and study is None:
+        raise StudyError("--resume needs the study to go on with: add --study URL")
+    if options.join and study is None:
+        raise StudyError("--join needs the study to take part in: add --study URL")
+    if options.join and resume:
+        raise StudyError("--join opens a study or goes on with it, --resume only goes on: name one")
+    return Settings(
+        method=options.method,
+        trials=options.trials,
+        seed=options.seed,
+        workers=options.workers,
+        study=study,
+        resume=resume,
+        join=options.join,
+        batch=options.batch,
+        dt=options.dt,
+        reset_period=options.reset_period,
+        dtype="float64" if options.float64 else "float32",
+    )
+
+
+def _assigned(options: FitOptions) -> dict[str, str]:
+    return assignments([pair for text in options.set for pair in text.split(",")], "--set")
+
+
+def _actuator(options: FitOptions, logs: Sequence[Log]) -> Actuator:
+    """The servo with its effects; freeing an effect's parameter switches the effect on."""
+    name = options.actuator or common_value(logs, "actuator")
+    effects = set(options.effects)
+    effects |= {effect for effect, parameter in EFFECT_PARAMETERS.items() if parameter in options.free}
+    actuator = load_actuator(name).with_effects(effects)
+    if "supply" in effects:
+        silent = [log.name for log in logs if log.supply_voltage is None]
+        if silent:
+            raise RecordingError(
+                f"--effects supply needs a measured supply voltage, which {silent[0]!r} and others lack: leave it out"
+                if len(silent) > 1
+                else f"--effects supply needs a measured supply voltage, which {silent[0]!r} lacks: leave it out"
+            )
+    return actuator
+
+
+def _output_of(options: FitOptions, task: Task) -> Path | None:
+    if options.output is None or options.model != "all":
+        return options.output
+    return options.output / f"{task.law.name}.json"
+
+
+def _fit(
+    task: Task,
+    output: Path | None,
+    progress: Progress,
+    tracker: Tracker | None,
+    started: float,
+    stop: Callable[[], bool],
+) -> FitResult:
+    """Fit and show progress, refreshing the parameter file with the best point so far."""
+    watched = output is not None or tracker is not None
+    next_refresh = time.perf_counter() + REFRESH_EVERY
+    with progress:
+
+        def tell(incumbent: Incumbent) -> None:
+            nonlocal next_refresh
+            error = None if incumbent.unit is None else equivalent_error(incumbent.loss)
+            progress.update(incumbent.evaluations(), error)
+            if watched and time.perf_counter() > next_refresh:
+                begin = time.perf_counter()
+                so_far = snapshot(task, incumbent, started)
+                if so_far is not None and tracker is not None:
+                    tracker.log(so_far)
+                if so_far is not None and output is not None:
+                    write_parameter_file(output, so_far.parameter_file())
+                cost = time.perf_counter() - begin
+                next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
+
+        result = identify(task, tell, started=started, stop=stop)
+    if output is not None:
+        write_parameter_file(output, result.parameter_file())
+    return result
+
+
+def _write_json(options: FitOptions, results: Sequence[FitResult]) -> None:
+    if options.json is None:
+        return
+    fits = [result.summary() for result in results]
+    content = {"schema": SCHEMA, "fits": fits} if options.model == "all" else fits[0]
+    write_atomically(options.json, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def _evaluate(options: FitOptions) -> int:
+    """``--eval``, as users of the method know it: errors of the file that ``--output`` names."""
+    if options.output is None:
+        raise ConfigError("--eval evaluates the parameter file of --output: add --output FILE")
+    servo = None if options.actuator is None else load_actuator(options.actuator)
+    evaluate_files([(options.output, read_parameter_file(options.output, servo))], options)
+    return DONE
+
+
+def _print_left_out(figure: LeftOutGain) -> None:
+    print(
+        f"gain {figure.kp:g} left out of the fit: {1e3 * figure.fixed:.1f} mrad at the datasheet value, "
+        f"{1e3 * figure.free:.1f} mrad with the parameter free"
+    )
+
+
+def print_result(result: FitResult) -> None:
+    """What was found, how sure it is, and what the data cannot tell."""
+    law = result.law
+    print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
+    print(
+        f"{result.evaluations} evaluations in {result.search_seconds:.1f} s of search and "
+        f"{result.compile_seconds:.1f} s of compilation; {result.outcome}\n"
+    )
+    uncertainty = result.uncertainty
+    rows = []
+    for name, one in result.estimates.items():
+        interval = "" if one.interval is None else f"± {0.5 * (one.interval[1] - one.interval[0]):.2g}"
+        note = {"determined": "", "at bound": f"at its {one.side} bound"}.get(one.status, one.status)
+        if one.status != "fixed" and uncertainty is None:
+            note = ""
+        rows.append([name, one.unit, f"{one.value:.5g}", interval, note])
+    print_table(["parameter", "unit", "value", "95 %", ""], rows, left=2)
+    if uncertainty is not None:
+        print("\nWhat these data cannot tell:" if uncertainty.statements else "")
+        for statement in uncertainty.statements:
+            print(f"- {statement}")
+
+
+def _errors(result: FitResult) -> str:
+    text = f"mean absolute error {1e3 * result.train.mean:.2f} mrad on {len(result.train.by_run)} runs"
+    if result.validation is not None:
+        text += f", {1e3 * result.validation.mean:.2f} mrad on {len(result.validation.by_run)} runs held out"
+    return text
+
+
+def print_comparison(results: Sequence[FitResult]) -> None:
+    """All laws side by side."""
+    print()
+    held_out = results[0].validation is not None
+    rows = []
+    for result in results:
+        row = [
+            result.law.name.upper(),
+            result.law.title,
+            str(len(result.parameters.free)),
+            f"{1e3 * result.train.mean:.2f}",
+            f"{result.search_seconds:.1f}",
+        ]
+        if result.validation is not None:
+            row.insert(4, f"{1e3 * result.validation.mean:.2f}")
+        rows.append(row)
+    header = ["law", "", "free", "error [mrad]", "search [s]"]
+    if held_out:
+        header.insert(4, "held out [mrad]")
+    print_table(header, rows, left=2)

@@ -1,0 +1,217 @@
+"""The work of ``stribeck fit-all``: which fits are missing, jobs for them, and the summary."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stribeck.cli.fit import FLEET_OPTIONS, FitOptions
+from stribeck.cli.fit_all import FitAllOptions
+from stribeck.cli.fleet_report import FleetProgress, print_summary
+from stribeck.cli.inputs import as_number, assignments, bench_of
+from stribeck.cli.main import DONE, FAILED, INTERRUPTED
+from stribeck.cli.options import options_from
+from stribeck.cli.stop import StopRequest
+from stribeck.core.actuator import Actuator
+from stribeck.errors import ConfigError, MissingDependencyError, OutputError
+from stribeck.fit.fleet import Fit, fit_of, inputs_digest, summary_csv, summary_json, up_to_date
+from stribeck.fit.jobs import Ended, Job, Running, run_in_processes
+from stribeck.io.actuators import load_actuator
+from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.fleet_file import SUMMARIES, FleetServo, read_fleet
+from stribeck.io.parameter_file import write_parameter_file
+from stribeck.io.recordings import files_digest
+from stribeck.io.signals import load_signals
+
+JOBS = "stribeck.cli.fleet_jobs"
+
+Runner = Callable[[Sequence[Job], Running], Generator[Ended, None, None]]
+
+
+@dataclass(frozen=True, eq=False)
+class ServoFits:
+    """A servo of the fleet with the options of its fits."""
+
+    entry: FleetServo
+    options: FitOptions
+    actuator: Actuator | None
+
+    def path(self, law: str) -> str:
+        """Path of a law's parameter file, relative to the output folder."""
+        return f"{self.entry.name}/{law}.json"
+
+
+def run_fleet(options: FitAllOptions) -> int:
+    """Fit what is missing, and print a summary."""
+    fleet = read_fleet(options.fleet, FLEET_OPTIONS)
+    output = options.output or fleet.output
+    servos = [_servo(entry, options.fleet) for entry in fleet.servos]
+    _check_output(output, servos)
+    fits = {} if options.force else _known(output, servos)
+    with StopRequest.on_signals() as stop:
+        todo = [
+            (servo, law)
+            for servo in servos
+            for law in servo.entry.laws
+            if (servo.entry.name, law) not in fits
+        ]
+        if fits:
+            print(f"{len(fits)} of {len(fits) + len(todo)} fits are there and up to date")
+        try:
+            if todo:
+                _fit(options, output, todo, fits, stop)
+        finally:
+            ordered = [
+                fits.get((servo.entry.name, law))
+                or Fit(servo.entry.name, law, servo.path(law), failure="not done")
+                for servo in servos
+                for law in servo.entry.laws
+            ]
+            complete = len(fits) == len(ordered)
+            write_atomically(output / SUMMARIES[0], summary_json(ordered, complete))
+            write_atomically(output / SUMMARIES[1], summary_csv(ordered))
+        print_summary(ordered, output)
+        if stop():
+            return INTERRUPTED
+    return FAILED if any(fit.failure or fit.left_out for fit in ordered) else DONE
+
+
+def fit_options(content: Mapping[str, Any]) -> FitOptions:
+    """Options of ``stribeck fit`` as they stand in the file of a fleet.
+
+    :raises ConfigError: for values that are not valid.
+    """
+    options = options_from(FitOptions, content, logdir=Path())
+    if options.signals is not None:
+        load_signals(options.signals)
+    if options.bench is not None:
+        bench_of(options.bench, options.joint)
+    for name, text in assignments(options.set, "set").items():
+        as_number(text, f"set: {name}")
+    return options
+
+
+def _servo(entry: FleetServo, path: Path) -> ServoFits:
+    what = f"{path}: servo {entry.name!r}"
+    try:
+        options = fit_options(entry.options)
+        actuator = None if options.actuator is None else load_actuator(options.actuator)
+    except ConfigError as error:
+        raise ConfigError(f"{what}: {error}") from None
+    return ServoFits(entry, options, actuator)
+
+
+def _check_output(output: Path, servos: Sequence[ServoFits]) -> None:
+    if output.is_file():
+        raise OutputError(f"{output} is a file; name a folder")
+    for name in SUMMARIES:
+        check_writable(output / name)
+    for servo in servos:
+        for law in servo.entry.laws:
+            check_writable(output / servo.path(law))
+
+
+def _known(output: Path, servos: Sequence[ServoFits]) -> dict[tuple[str, str], Fit]:
+    """The fits that are there, of these recordings and options."""
+    found = {}
+    for servo in servos:
+        if not (output / servo.entry.name).is_dir():
+            continue
+        recordings = files_digest(servo.entry.logdirs)
+        for law in servo.entry.laws:
+            digest = inputs_digest(servo.options.decisive, law, recordings)
+            file = up_to_date(output / servo.path(law), digest, servo.actuator)
+            if file is not None:
+                found[servo.entry.name, law] = fit_of(servo.entry.name, law, servo.path(law), file)
+    return found
+
+
+def _fit(
+    options: FitAllOptions,
+    output: Path,
+    todo: Sequence[tuple[ServoFits, str]],
+    fits: dict[tuple[str, str], Fit],
+    stop: StopRequest,
+) -> None:
+    """Fit, and write each parameter file as soon as there is one."""
+    with _runner(options, len(todo), stop) as (runner, compiled):
+        jobs = _jobs(todo, compiled)
+        with (
+            FleetProgress(len(todo), options.quiet) as progress,
+            closing(runner(list(jobs), progress.running)) as endings,  # whatever happens, no process goes on
+        ):
+            for ended in endings:
+                servo, law = jobs[ended.job]
+                name = servo.entry.name
+                if law is None:
+                    progress.read(name, ended)
+                    continue
+                path = servo.path(law)
+                if ended.failure:
+                    fit = Fit(name, law, path, failure=ended.failure)
+                else:
+                    write_parameter_file(output / path, ended.value)
+                    fit = fit_of(name, law, path, ended.value)
+                fits[name, law] = fit
+                progress.fitted(fit, ended)
+
+
+def _jobs(
+    todo: Sequence[tuple[ServoFits, str]], compiled: Path | None
+) -> dict[Job, tuple[ServoFits, str | None]]:
+    """A job that reads for each servo, and after it one for each law. Servo by servo: what the first of a kind
+    compiles, the others load.
+    """
+    jobs: dict[Job, tuple[ServoFits, str | None]] = {}
+    for servo in dict.fromkeys(servo for servo, _ in todo):
+        name, laws = servo.entry.name, [law for other, law in todo if other is servo]
+        reading = Job(f"{name} bags", f"{JOBS}:prepare", (servo.options, servo.entry.logdirs, laws))
+        jobs[reading] = servo, None
+        for law in laws:
+            jobs[Job(f"{name} {law}", f"{JOBS}:fit_law", (law, compiled), after=reading)] = servo, law
+    return jobs
+
+
+@contextmanager
+def _runner(options: FitAllOptions, jobs: int, stop: StopRequest) -> Iterator[tuple[Runner, Path | None]]:
+    """What runs jobs, and the folder through which they share what they have compiled."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(options.workers or cores, jobs)
+    threads = str(max(1, cores // workers))
+    # The first is XLA's; the others are of what numpy and SciPy may compute with.
+    environment = dict.fromkeys(
+        ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
+    )
+    if options.scheduler is None:
+        with tempfile.TemporaryDirectory(prefix="stribeck-") as compiled:
+            yield (
+                lambda given, running: run_in_processes(
+                    given,
+                    workers,
+                    options.retries,
+                    running=running,
+                    stop=stop,
+                    preload=(JOBS,),
+                    environment=environment,
+                ),
+                Path(compiled),
+            )
+        return
+    try:
+        from stribeck.fit.cluster import cluster_at, local_cluster, run_on_cluster
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"--scheduler needs {error.name}: pip install 'stribeck[cluster]'"
+        ) from None
+    local = options.scheduler == "local"
+    cluster = local_cluster(workers, options.retries, environment) if local else cluster_at(options.scheduler)
+    with tempfile.TemporaryDirectory(prefix="stribeck-") as compiled, cluster as client:
+        yield (
+            lambda given, running: run_on_cluster(client, given, options.retries, running=running, stop=stop),
+            Path(compiled) if local else None,
+        )
