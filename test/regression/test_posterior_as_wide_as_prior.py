@@ -27,10 +27,12 @@ def posterior():
 
 def drawn(posterior, narrowed):
     """Draws of the prior, as if no data had been seen; those of ``narrowed`` within 1 % of their mean."""
-    values = posterior.natural(posterior.draw(np.random.default_rng(1), 2000))
+    values = np.array(posterior.natural(posterior.draw(np.random.default_rng(1), 2000)))
     for k, name in enumerate(posterior.names):
         if name in narrowed:
-            values[:, k] = values[:, k].mean() * (1.0 + 0.005 * np.random.default_rng(2).standard_normal(2000))
+            values[:, k] = values[:, k].mean() * (
+                1.0 + 0.005 * np.random.default_rng(2).standard_normal(2000)
+            )
     return ServoDraws(posterior, values.reshape(4, 500, -1), None)
 
 

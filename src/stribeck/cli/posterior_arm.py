@@ -34,8 +34,8 @@ from stribeck.dynamics.motion import ProcessedMotion, motion_of
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.scores import scores
-from stribeck.estimates.estimate import Estimate, estimates_to_json
 from stribeck.errors import ConfigError, RecordingError
+from stribeck.estimates.estimate import Estimate, estimates_to_json
 from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
 from stribeck.io.robot_config import RobotConfig, read_robot
@@ -46,7 +46,6 @@ from stribeck.report.bayes_figures import (
     draw_links,
     draw_torques,
 )
-from stribeck.report.figures import save
 
 SCHEMA = 1
 PRIOR_DRAWS = 2000
@@ -418,6 +417,13 @@ def _parts(
         assert draws[0] is not None  # noqa: S101
         found[label] = (draws[0], draws[1], urdf)
     return found
+
+
+def _save(figures: dict[str, Figure], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, figure in figures.items():
+        save(figure, folder / f"{name}.png")
+        print(folder / f"{name}.png")
 
 
 def _flat(draws: Array) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.bayes.diagnostics import Summary, worst
-from stribeck.estimates.estimate import Estimate
 from stribeck.cli.table import print_table
+from stribeck.estimates.estimate import Estimate
 
 Array = npt.NDArray[np.float64]
 
