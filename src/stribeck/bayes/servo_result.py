@@ -16,7 +16,7 @@ from stribeck.core.parameters import ParameterSet
 from stribeck.estimates.estimate import Estimate, estimates_to_json
 from stribeck.fit.identify import errors_of
 from stribeck.fit.objective import Split
-from stribeck.fit.result import Errors, FitResult, Settings
+from stribeck.fit.result import Errors, FitResult, FitSettings
 from stribeck.fit.uncertainty import Uncertainty
 from stribeck.io.parameter_file import ParameterFile
 
@@ -44,7 +44,7 @@ def estimates_of(drawn: ServoDraws) -> dict[str, Estimate]:
     return summary_of(drawn).estimates(units, prior_draws(drawn, 0), bounds)
 
 
-def parameter_file(drawn: ServoDraws, split: Split, settings: Settings) -> ParameterFile:
+def parameter_file(drawn: ServoDraws, split: Split, settings: FitSettings) -> ParameterFile:
     """Posterior means with 95 % intervals and status, and the errors on training and validation runs."""
     rollout, names = drawn.posterior.rollout, drawn.posterior.names[:-1]
     parameters = _within(rollout.parameters, drawn.mean)

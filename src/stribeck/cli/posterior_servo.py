@@ -26,9 +26,9 @@ from stribeck.cli.posterior import PosteriorOptions
 from stribeck.cli.posterior_output import Array, SamplerProgress, print_summary
 from stribeck.core.friction import law_named
 from stribeck.core.log import Log, common_value
-from stribeck.fit.identify import Task, task_for
 from stribeck.fit.objective import Split, split_runs
-from stribeck.fit.result import Settings
+from stribeck.fit.result import FitSettings
+from stribeck.fit.task import FitTask, task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.parameter_file import write_parameter_file
@@ -50,7 +50,7 @@ def run_servo(options: PosteriorOptions) -> int:
     actuator = actuator.with_effects(options.effects)
     warn_of_supply(logs, actuator)
     fixed = {n: as_number(v, f"--set {n}") for n, v in assignments(options.set, "--set").items()}
-    settings = Settings(method="posterior", seed=options.seed)
+    settings = FitSettings(method="posterior", seed=options.seed)
     split = split_runs(logs, validation_kp=options.validation_kp)
     task = task_for(split, actuator, law_named(options.model), settings, fixed=fixed, freed=options.free)
     prior = servo_prior(task.actuator, task.law, task.parameters)
@@ -69,7 +69,7 @@ def run_servo(options: PosteriorOptions) -> int:
     return 0
 
 
-def _sampled(options: PosteriorOptions, task: Task, prior: ServoPrior, *, discrepancy: bool) -> ServoDraws:
+def _sampled(options: PosteriorOptions, task: FitTask, prior: ServoPrior, *, discrepancy: bool) -> ServoDraws:
     rollout = task.rollout()
     first = ServoPosterior(rollout, prior, independent_samples(rollout))
     watch = SamplerProgress(options.quiet, first.natural, options.effective)
@@ -85,13 +85,13 @@ def _sampled(options: PosteriorOptions, task: Task, prior: ServoPrior, *, discre
     )
 
 
-def _held_out(found: ServoDraws, task: Task) -> float:
+def _held_out(found: ServoDraws, task: FitTask) -> float:
     """Mean absolute error of the predictive mean on the runs held out [rad]."""
     rollout = replace(task.rollout(), batch=task.batch(task.split.validation))
     return float(rollout.batch.mean_absolute_errors(mean_position(found, rollout)).mean())
 
 
-def _tell(task: Task, found: ServoDraws, beside: ServoDraws | None, content: Mapping[str, Any]) -> None:
+def _tell(task: FitTask, found: ServoDraws, beside: ServoDraws | None, content: Mapping[str, Any]) -> None:
     counted = found.posterior.samples
     print(
         f"{task.law.name.upper()} ({task.law.title}), {task.actuator.title}: {len(counted)} runs, {counted.mean():.3g} samples count in each"
@@ -115,7 +115,7 @@ def _write(
     found: ServoDraws,
     beside: ServoDraws | None,
     split: Split,
-    settings: Settings,
+    settings: FitSettings,
     content: object,
 ) -> None:
     names, prior = found.posterior.names, prior_draws(found, options.seed)

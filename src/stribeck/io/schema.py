@@ -48,6 +48,9 @@ Count = Annotated[int, Meta(ge=1)]
 Name = Annotated[str, Meta(min_length=1)]
 """Text that is not empty."""
 
+Infinite = Meta(extra={"infinite": True})
+"""Allows infinity, which is refused otherwise: ``Annotated[float, Meta(gt=0.0), Infinite]``."""
+
 NUMBERS = {inspect.FloatType: "number", inspect.IntType: "whole number"}
 
 RELATIONS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"))
@@ -103,7 +106,7 @@ def convert(data: Any, kind: type[Kind], where: str, error: type[StribeckError] 
     :raises StribeckError: of the given type, if the content is not valid.
     """
     info = _type_info(cast(Hashable, kind))
-    _check(data, info, where, error)
+    data = _checked(data, info, where, error)
     try:
         return msgspec.convert(data, kind, strict=True)
     except msgspec.ValidationError as problem:
@@ -122,21 +125,44 @@ def _type_info(kind: Hashable) -> inspect.Type:
     return inspect.type_info(kind)
 
 
-def _check(value: Any, info: inspect.Type, place: str, error: type[StribeckError]) -> None:
-    """Refuse missing keys, unknown keys, keys that are not text, and numbers that are not finite."""
+def _checked(value: Any, info: inspect.Type, place: str, error: type[StribeckError]) -> Any:
+    """Refuse missing keys, unknown keys, keys that are not text, and numbers that are not finite.
+
+    :return: the value, with 1 for 1.0 where a whole number is expected.
+    """
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise error(f"{place}: expected named values, found keys that are not text")
         declared = _class_of(info, value, place, error)
         if declared is not None:
             _check_keys(value, declared, place, error)
-        for key, item in value.items():
-            _check(item, _inner(info, key, value), f"{place}: {key}", error)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            _check(item, _inner(info, index, value), f"{place}[{index}]", error)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        strict.number(value, place, error)
+        return {
+            key: _checked(item, _inner(info, key, value), f"{place}: {key}", error)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            _checked(item, _inner(info, index, value), f"{place}[{index}]", error)
+            for index, item in enumerate(value)
+        ]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if not (isinstance(value, float) and math.isinf(value) and _allows_infinity(info)):
+            strict.number(value, place, error)
+        kinds = {type(found) for found in _alternatives(info)}
+        if (
+            isinstance(value, float)
+            and value.is_integer()
+            and kinds - {inspect.NoneType} == {inspect.IntType}
+        ):
+            return int(value)
+    return value
+
+
+def _allows_infinity(info: inspect.Type) -> bool:
+    if isinstance(info, inspect.UnionType):
+        return any(_allows_infinity(part) for part in info.types)
+    extra = info.extra if isinstance(info, inspect.Metadata) else None
+    return bool((extra or {}).get("infinite"))
 
 
 def _check_keys(value: Mapping[str, Any], declared: Declared, place: str, error: type[StribeckError]) -> None:
