@@ -46,6 +46,7 @@ from stribeck.report.bayes_figures import (
     draw_links,
     draw_torques,
 )
+from stribeck.report.style import save_all
 
 SCHEMA = 1
 PRIOR_DRAWS = 2000
@@ -262,7 +263,9 @@ def _by_seconds(study: Study, lengths: Sequence[float]) -> int:
         }
         write_atomically(options.json, json.dumps(content | columns, indent=1) + "\n")
     if options.plots is not None:
-        _save({"error_by_seconds": draw_error_by_seconds(*columns.values())}, options.plots)
+        print(
+            *save_all({"error_by_seconds": draw_error_by_seconds(*columns.values())}, options.plots), sep="\n"
+        )
     return 0
 
 
@@ -355,7 +358,7 @@ def _write(study: Study, known: Known, content: dict[str, Any]) -> None:
         kept = None if known.after is None else {name: prior[..., k] for k, name in enumerate(names)}
         write_netcdf(options.netcdf, {name: values[..., k] for k, name in enumerate(names)}, kept)
     if options.plots is not None:
-        _save(_figures(study, known), options.plots)
+        print(*save_all(_figures(study, known), options.plots), sep="\n")
 
 
 def _figures(study: Study, known: Known) -> dict[str, Figure]:
@@ -417,13 +420,6 @@ def _parts(
         assert draws[0] is not None  # noqa: S101
         found[label] = (draws[0], draws[1], urdf)
     return found
-
-
-def _save(figures: dict[str, Figure], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, figure in figures.items():
-        save(figure, folder / f"{name}.png")
-        print(folder / f"{name}.png")
 
 
 def _flat(draws: Array) -> Array:

@@ -33,7 +33,7 @@ from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.parameter_file import write_parameter_file
 from stribeck.report.bayes_figures import draw_densities, draw_pairs
-from stribeck.report.figures import save
+from stribeck.report.style import save_all
 
 THIN = 40
 SHORTEST = 20
@@ -135,7 +135,6 @@ def _write(
 def _draw(
     folder: Path, found: ServoDraws, beside: ServoDraws | None, prior: Array, logs: tuple[Log, ...]
 ) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     names, parameters = found.posterior.names, found.posterior.rollout.parameters
     titles = [f"{name} [{'rad' if name == 'sigma' else parameters[name].unit}]" for name in names]
     own = None if beside is None else beside.flat
@@ -145,6 +144,4 @@ def _draw(
         known = dict(zip(names, titles, strict=True))
         before, after = (dict(zip(titles, draws.T, strict=True)) for draws in (prior, found.flat))
         figures["ridges"] = draw_pairs([(known[a], known[b]) for a, b in pairs], before, after)
-    for name, figure in figures.items():
-        save(figure, folder / f"{name}.png")
-        print(folder / f"{name}.png")
+    print(*save_all(figures, folder), sep="\n")
