@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.consistent import ConsistentFit, fit_consistent, fit_log_cholesky
 from stribeck.dynamics.friction.element_torque import parameter_names
@@ -24,7 +24,6 @@ from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError
 from stribeck.io.identification_config import IdentificationConfig
 
-Array = npt.NDArray[np.float64]
 Fit = LinearFit | ConsistentFit | FullFit
 
 FITS = ("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")

@@ -11,12 +11,10 @@ from math import ceil
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import signal, sparse
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError, TooShortError
-
-Array = npt.NDArray[np.float64]
 
 SETTLED = 8.0
 """Periods of the cut-off frequency after which a filter has forgotten its start."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 ARMIJO = 1e-4
 TO_BOUNDARY = 0.95

@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.fourier import Basis
 from stribeck.excitation.clearance import clearances
 from stribeck.excitation.jax_chain import FrameMotion, frames, motion, regressor, torques
 from stribeck.excitation.task import ExcitationTask
-
-Array = npt.NDArray[np.float64]
 
 TORQUE_SHARE = 0.98
 """Share of the effort limits that samples may reach: torques are no trigonometric polynomials."""

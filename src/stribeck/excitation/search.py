@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.excitation.barrier import descend
 from stribeck.excitation.baseline import Baseline, random_baseline, shrunk
 from stribeck.excitation.criterion import Criterion
 
-Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 WEIGHTS = (0.2, 0.04, 0.008, 0.0015)
