@@ -31,10 +31,11 @@ import multibody
 import throughput
 from runs import LAW, SERVO, simulated
 from stribeck.core import Batch, Log, batch_of, simulate
-from stribeck.fit.identify import search, task_for
+from stribeck.fit.identify import search
 from stribeck.fit.objective import split_runs
-from stribeck.fit.result import Settings
+from stribeck.fit.result import FitSettings
 from stribeck.fit.rollout import Rollout
+from stribeck.fit.task import task_for
 from stribeck.io.bag import write_bag
 from stribeck.io.recordings import read_recordings
 
@@ -122,7 +123,7 @@ def evaluation_time(batch: Batch) -> tuple[float, float]:
 
 def overhead(logs: list[Log]) -> dict[str, object]:
     """What a search costs beside its simulations."""
-    settings = Settings(trials=TRIALS)
+    settings = FitSettings(trials=TRIALS)
     task = task_for(split_runs(logs), SERVO, LAW, settings)
     rollout = task.rollout()
     begin = time.perf_counter()

@@ -79,11 +79,12 @@ def work(url: str, seed: int, core: int) -> None:
     import numpy as np
 
     from runs import LAW, SERVO, simulated
-    from stribeck.fit.identify import open_for, search, task_for
+    from stribeck.fit.identify import open_for, search
     from stribeck.fit.objective import equivalent_error, split_runs
-    from stribeck.fit.result import Settings
+    from stribeck.fit.result import FitSettings
+    from stribeck.fit.task import task_for
 
-    settings = Settings(method=METHOD, trials=TRIALS, seed=seed, study=url, join=True)
+    settings = FitSettings(method=METHOD, trials=TRIALS, seed=seed, study=url, join=True)
     task = task_for(split_runs(simulated(RUNS)), SERVO, LAW, settings)
     open_for(task).close()  # an empty database needs its tables first
     rollout = task.rollout()

@@ -24,13 +24,14 @@ from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import format_table
 from stribeck.core.friction import LAWS, law_named
 from stribeck.errors import ConfigError
-from stribeck.fit.identify import identify, task_for
+from stribeck.fit.identify import identify
 from stribeck.fit.objective import split_runs
-from stribeck.fit.result import FitResult, Settings
+from stribeck.fit.result import FitResult, FitSettings
+from stribeck.fit.task import task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
-from stribeck.report.figures import save
+from stribeck.report.style import save
 from two_link import end_point
 from two_link_benches import BENCHES, Bench, bench_named
 from two_link_figures import LawErrors, PathDrawing, draw_followed_paths, draw_law_errors
@@ -142,7 +143,7 @@ def _fit_servo(arguments: argparse.Namespace, bench: Bench, servo: str, stop: Ca
     logs = pendulum_runs(bench, truth_of(actuator), arguments.runs, arguments.seed)
     print(f"{actuator.title}: {len(logs)} pendulum runs in {time.perf_counter() - begin:.1f} s", flush=True)
     split = split_runs(logs, validation_fraction=HELD_OUT, seed=arguments.seed)
-    settings = Settings(trials=arguments.trials, seed=arguments.seed)
+    settings = FitSettings(trials=arguments.trials, seed=arguments.seed)
     for law in arguments.models:
         result = identify(task_for(split, actuator, law_named(law), settings), stop=stop)
         write_parameter_file(_file(arguments.output, servo, law), result.parameter_file())

@@ -11,7 +11,7 @@ from stribeck.core.log import Setup, batch_of
 from stribeck.core.trajectories import trajectory_named
 from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.fit.objective import split_runs
-from stribeck.fit.result import Settings
+from stribeck.fit.result import FitSettings
 from stribeck.fit.rollout import Rollout
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import (
@@ -65,7 +65,7 @@ def test_parameter_file_holds_the_posterior(known, tmp_path):
     """Means, intervals and the runs held out go into the parameter file and come back; JSON names every parameter."""
     found, logs = known
     path = tmp_path / "m1.json"
-    write_parameter_file(path, parameter_file(found, split_runs(logs, validation_kp=200.0), Settings()))
+    write_parameter_file(path, parameter_file(found, split_runs(logs, validation_kp=200.0), FitSettings()))
     content = read_parameter_file(path)
     assert content.values["friction_base"] == pytest.approx(found.mean["friction_base"])
     assert content.provenance is not None
@@ -79,7 +79,7 @@ def test_parameter_file_holds_the_posterior(known, tmp_path):
 def test_cautious_quantile_takes_less_friction(known):
     """At the 2.5 % quantile friction is half an interval's width below; the motor's constants stay."""
     found, logs = known
-    content = parameter_file(found, split_runs(logs), Settings())
+    content = parameter_file(found, split_runs(logs), FitSettings())
     lower, upper = content.provenance.intervals["friction_viscous"]
     cautious = cautious_values(content, 0.025)
     assert cautious["friction_viscous"] == pytest.approx(

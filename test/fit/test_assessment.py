@@ -12,10 +12,10 @@ from recovery import truth_of
 from reporting import BENCH, assessed, file_of, logs_of, provenance_of, values_of
 from stribeck.core.log import Series
 from stribeck.estimates.estimate import estimate_of
-from stribeck.fit.assessment import trend
+from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.judgement import carries_over, compare, judge
 from stribeck.fit.minima import equally_good, with_minima
-from stribeck.fit.search import Incumbent
+from stribeck.fit.trends import trend
 from stribeck.fit.uncertainty import Uncertainty
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 

@@ -10,9 +10,10 @@ from recovery import MX106, Bench, truth_of, virtual_logs
 from stribeck.core import Series, law_named
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.fit.acceptance import check_freed
-from stribeck.fit.identify import errors_of, identify, snapshot, task_for
+from stribeck.fit.identify import errors_of, identify, snapshot
 from stribeck.fit.objective import split_runs
-from stribeck.fit.result import Settings
+from stribeck.fit.result import FitSettings
+from stribeck.fit.task import task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 from stribeck.io.recordings import read_recordings
@@ -34,7 +35,7 @@ def servo():
 
 def test_known_parameters_come_back_from_a_search_without_hints(logs, servo):
     """Law M3 from 16 noisy simulated runs: within 1 % of the truth, and the search knows it is done."""
-    result = identify(task_for(split_runs(logs), servo, law_named("m3"), Settings(trials=30_000)))
+    result = identify(task_for(split_runs(logs), servo, law_named("m3"), FitSettings(trials=30_000)))
     truth = truth_of(SMALL, "m3")
     for name, value in result.parameters.values().items():
         scale = max(abs(truth[name].value), 0.05 * (truth[name].upper - truth[name].lower))
@@ -49,7 +50,7 @@ def test_known_parameters_come_back_from_a_search_without_hints(logs, servo):
 def test_one_load_does_not_tell_constant_from_load_dependent_friction(logs, servo):
     """Both kinds of terms are not determined, and the statement says what to record."""
     one_load = [log for log in logs if log.setup.mass == 0.5]
-    result = identify(task_for(split_runs(one_load), servo, law_named("m3"), Settings(trials=6_000)))
+    result = identify(task_for(split_runs(one_load), servo, law_named("m3"), FitSettings(trials=6_000)))
     assert {"friction_base", "load_friction_base"} <= set(result.uncertainty.not_determined)
     assert not {"friction_base", "load_friction_base"} & set(result.uncertainty.intervals)
     assert any(
@@ -60,7 +61,7 @@ def test_one_load_does_not_tell_constant_from_load_dependent_friction(logs, serv
 
 def test_a_parameter_file_says_all_that_the_result_knows(logs, servo, tmp_path):
     """The file round-trips and carries intervals, split, data, seed and versions."""
-    settings = Settings(trials=2_000, seed=5)
+    settings = FitSettings(trials=2_000, seed=5)
     result = identify(task_for(split_runs(logs, validation_kp=32), servo, law_named("m1"), settings))
     write_parameter_file(tmp_path / "m1.json", result.parameter_file())
     file = read_parameter_file(tmp_path / "m1.json")
@@ -88,7 +89,7 @@ def test_the_file_says_how_warm_the_servo_was(logs, servo, tmp_path):
     held_out = [warmed(log, 90.0, 90.0) for log in logs if log.setup.kp != 8]
     told = [warmed(train[0], 30.0, 34.0), warmed(train[1], 38.0, 42.0), *train[2:]]
     split = split_runs([*told, *held_out], validation_kp=32)
-    result = identify(task_for(split, servo, law_named("m1"), Settings(trials=200)))
+    result = identify(task_for(split, servo, law_named("m1"), FitSettings(trials=200)))
     write_parameter_file(tmp_path / "m1.json", result.parameter_file())
     file = read_parameter_file(tmp_path / "m1.json")
     assert file.provenance.temperature == pytest.approx({"mean": 36.0, "min": 30.0, "max": 42.0})
@@ -97,7 +98,7 @@ def test_the_file_says_how_warm_the_servo_was(logs, servo, tmp_path):
 
 def test_a_fixed_parameter_keeps_its_value(logs, servo):
     """--set values hold, even outside the search bounds, and are told apart from identified ones."""
-    task = task_for(split_runs(logs), servo, law_named("m1"), Settings(trials=1_000), fixed={"kt": 5.0})
+    task = task_for(split_runs(logs), servo, law_named("m1"), FitSettings(trials=1_000), fixed={"kt": 5.0})
     result = identify(task)
     assert result.parameters["kt"].value == 5.0
     assert "kt" in result.parameter_file().provenance.fixed
@@ -107,7 +108,7 @@ def test_a_fixed_parameter_keeps_its_value(logs, servo):
 @pytest.mark.slow
 def test_one_seed_gives_one_result(logs, servo):
     """The same seed gives the same parameters to the last bit."""
-    task = task_for(split_runs(logs), servo, law_named("m1"), Settings(trials=2_000, seed=3))
+    task = task_for(split_runs(logs), servo, law_named("m1"), FitSettings(trials=2_000, seed=3))
     assert identify(task).parameters.values() == identify(task).parameters.values()
 
 
@@ -121,7 +122,7 @@ def test_asymmetric_friction_is_told_from_symmetric(servo):
         "friction_viscous_negative": 0.08,
     }
     runs = record(servo, law, truth, list(SMALL.plays()), Encoder(STEP, STEP), np.random.default_rng(0))
-    result = identify(task_for(split_runs(runs), servo, law, Settings(trials=30_000)))
+    result = identify(task_for(split_runs(runs), servo, law, FitSettings(trials=30_000)))
     for name in ("friction_base", "friction_base_negative", "friction_viscous", "friction_viscous_negative"):
         assert result.parameters[name].value == pytest.approx(truth[name], rel=0.02)
 
@@ -129,7 +130,7 @@ def test_asymmetric_friction_is_told_from_symmetric(servo):
 @pytest.mark.parametrize("trials", [1, 50, 700])
 def test_even_a_tiny_budget_gives_a_result(logs, servo, trials):
     """Fewer trials than one batch still end with a point, not with an error."""
-    result = identify(task_for(split_runs(logs[:4]), servo, law_named("m1"), Settings(trials=trials)))
+    result = identify(task_for(split_runs(logs[:4]), servo, law_named("m1"), FitSettings(trials=trials)))
     assert np.isfinite(result.train.mean)
 
 
@@ -140,7 +141,7 @@ def test_an_interrupt_keeps_the_best_point(logs, servo):
         if incumbent.unit is not None and len(incumbent.history) > 2:
             raise KeyboardInterrupt
 
-    task = task_for(split_runs(logs), servo, law_named("m1"), Settings(trials=20_000))
+    task = task_for(split_runs(logs), servo, law_named("m1"), FitSettings(trials=20_000))
     result = identify(task, interrupt)
     assert result.outcome == "interrupted"
     assert result.uncertainty is None
@@ -150,7 +151,7 @@ def test_an_interrupt_keeps_the_best_point(logs, servo):
 def test_a_snapshot_is_a_whole_parameter_file(logs, servo):
     """The best-so-far file can be read like any other."""
     found = []
-    task = task_for(split_runs(logs[:4]), servo, law_named("m1"), Settings(trials=3_000))
+    task = task_for(split_runs(logs[:4]), servo, law_named("m1"), FitSettings(trials=3_000))
     identify(
         task,
         lambda incumbent: (
@@ -163,7 +164,7 @@ def test_a_snapshot_is_a_whole_parameter_file(logs, servo):
 
 def test_parts_that_do_not_go_together_are_refused(logs, servo):
     """Every wrong combination is one clear error before anything is simulated."""
-    law, split, settings = law_named("m1"), split_runs(logs), Settings()
+    law, split, settings = law_named("m1"), split_runs(logs), FitSettings()
     with pytest.raises(ConfigError, match="unknown parameter 'ktt'; valid: kt, R"):
         task_for(split, servo, law, settings, fixed={"ktt": 1.0})
     with pytest.raises(Exception, match="--set: kt must be positive"):
@@ -203,7 +204,7 @@ def test_freeing_an_effect_needs_more_than_one_gain():
     one_gain = [
         log for log in virtual_logs(MX106, truth_of(MX106, "m1"), "m1", Encoder(0.0)) if log.setup.kp == 8
     ]
-    task = task_for(split_runs(one_gain), actuator, law_named("m1"), Settings(), freed=["command_delay"])
+    task = task_for(split_runs(one_gain), actuator, law_named("m1"), FitSettings(), freed=["command_delay"])
     with pytest.raises(ConfigError, match="have one gain"):
         check_freed(task, ["command_delay"])
 
@@ -214,7 +215,7 @@ def test_a_real_delay_may_be_freed_and_a_missing_one_is_refused(servo):
     law, actuator = law_named("m1"), servo.with_effects(["delay"])
     truth = truth_of(SMALL, "m1").values()
     plays = list(SMALL.plays())
-    settings = Settings(trials=4_000)
+    settings = FitSettings(trials=4_000)
     late = record(
         actuator, law, {**truth, "command_delay": 0.02}, plays, Encoder(STEP, STEP), np.random.default_rng(0)
     )
@@ -230,7 +231,7 @@ def test_a_free_current_limit_is_refused_on_the_real_recordings():
     actuator = load_actuator("xl330").with_effects(["current-limit", "supply"])
     logs = read_recordings(XL330, arm_mass=0.0)
     task = task_for(
-        split_runs(logs), actuator, law_named("m6"), Settings(trials=10_000), freed=["current_limit"]
+        split_runs(logs), actuator, law_named("m6"), FitSettings(trials=10_000), freed=["current_limit"]
     )
     with pytest.raises(ConfigError, match=r"refused: .*gain 400: .* mrad fixed, .* mrad free"):
         check_freed(task, ["current_limit"])
@@ -245,7 +246,7 @@ def test_real_recordings_are_fitted_whatever_the_seed(law_name, most):
     """Every seed reaches the error of a well-converged search [mrad]; M2 contains M1."""
     logs = read_recordings(XL330, arm_mass=0.0)
     for seed in range(5):
-        settings = Settings(trials=20_000, seed=seed)
+        settings = FitSettings(trials=20_000, seed=seed)
         result = identify(task_for(split_runs(logs), load_actuator("xl330"), law_named(law_name), settings))
         assert 1e3 * result.train.mean <= most, seed
 
@@ -256,5 +257,5 @@ def test_with_effects_the_fit_extrapolates_to_a_higher_gain():
     """Fitted on gains 100 and 200, the error on 400 stays at most 50 mrad."""
     actuator = load_actuator("xl330").with_effects(["current-limit", "supply"])
     split = split_runs(read_recordings(XL330, arm_mass=0.0), validation_kp=400)
-    result = identify(task_for(split, actuator, law_named("m6"), Settings()))
+    result = identify(task_for(split, actuator, law_named("m6"), FitSettings()))
     assert 1e3 * result.validation.mean <= 50.0

@@ -1,5 +1,7 @@
 """The batched simulation is the numpy simulation, and its derivatives are derivatives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,35 @@ def test_float64_rollout_is_the_numpy_simulation(law_name):
     np.testing.assert_allclose(
         rollout.losses(points), reference_losses(rollout, points), rtol=1e-7, atol=1e-12
     )
+
+
+def test_compiled_programs_are_those_of_their_own_runs():
+    """Loads and gains are part of a compiled program: a rollout of other runs of one shape compiles its own."""
+    batch, truth = few(MX106, "m1", 4)
+    logs = [
+        replace(log, setup=replace(log.setup, mass=1.5 * log.setup.mass, kp=0.5 * log.setup.kp))
+        for log in batch.logs
+    ]
+    heavier = batch_of([log.resample(0.005) for log in logs])
+    first = Rollout(batch, load_actuator("mx106"), law_named("m1"), truth, dtype="float64")
+    point = truth.to_unit(truth.vector())[None]
+    before = first.losses(point)
+    other = replace(first, batch=heavier)
+    np.testing.assert_allclose(other.losses(point), reference_losses(other, point), rtol=1e-7)
+    assert other.losses(point) != pytest.approx(before, rel=0.01)
+    assert first.losses(point) == before
+
+
+def test_another_reset_period_needs_no_compilation():
+    """Resets are inputs of the compiled programs."""
+    batch, truth = few(MX106, "m1", 4)
+    first = Rollout(batch, load_actuator("mx106"), law_named("m1"), truth, dtype="float64")
+    point = truth.to_unit(truth.vector())[None]
+    first.losses(point)
+    spent = first.meter.compile_seconds
+    short = first.with_reset_period(0.5)
+    np.testing.assert_allclose(short.losses(point), reference_losses(short, point), rtol=1e-7, atol=1e-12)
+    assert first.meter.compile_seconds == spent
 
 
 @needs_xl330

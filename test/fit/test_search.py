@@ -6,15 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from stribeck.fit.search import (
-    SEARCHES,
-    BudgetSpentError,
-    Incumbent,
-    Minima,
-    PopulationCMA,
-    fold,
-    levenberg_marquardt,
-)
+from stribeck.estimates.solver_status import SolverStatus
+from stribeck.fit.descent import levenberg_marquardt, polish
+from stribeck.fit.evolution import PopulationCMA, fold
+from stribeck.fit.incumbent import BudgetSpentError, Incumbent, Minima
+from stribeck.fit.search import SEARCHES
 
 
 class Local(NamedTuple):
@@ -112,6 +108,49 @@ def test_levenberg_marquardt_solves_least_squares_at_once():
     start = np.array([[1.0, 0.0], [0.5, 0.5]])
     found = levenberg_marquardt(problem, incumbent, Minima(start, problem.losses(start)), iterations=6)
     np.testing.assert_allclose(found.points, [[0.2, 0.8]] * 2, atol=1e-3)
+    assert found.status is SolverStatus.CONVERGED
+
+
+class Kink(Valley):
+    """Its derivatives are those of one side of the minimum: no step keeps what they promise."""
+
+    def losses(self, unit):
+        points = np.asarray(unit)
+        self.count += len(points)
+        return np.sum(np.abs(points - self.best), axis=1) + 1.0
+
+    def normal_equations(self, unit):
+        points = np.asarray(unit)
+        size = self.dimension
+        hessian = np.broadcast_to(0.1 * np.eye(size), (len(points), size, size))
+        return Local(np.ones(len(points)), np.ones((len(points), size)), hessian)
+
+
+class Explosion(Valley):
+    """No simulation stays finite."""
+
+    def losses(self, unit):
+        self.count += len(unit)
+        return np.full(len(unit), np.inf)
+
+
+@pytest.mark.parametrize(
+    ("problem", "iterations", "budget", "status"),
+    [
+        (Valley((0.2, 0.8)), 30, 10_000, SolverStatus.CONVERGED),
+        (Valley((0.2, 0.8)), 1, 10_000, SolverStatus.LIMIT),
+        (Valley((0.2, 0.8)), 30, 5, SolverStatus.LIMIT),
+        (Kink((0.5, 0.5)), 30, 10_000, SolverStatus.KINK),
+        (Explosion((0.5, 0.5)), 30, 10_000, SolverStatus.DIVERGED),
+    ],
+)
+def test_a_descent_says_how_it_ended(problem, iterations, budget, status):
+    """Only what gains nothing any more where derivatives agree counts as converged."""
+    incumbent = Incumbent(budget, lambda: problem.count)
+    start = np.array([0.5, 0.5])
+    with suppress(BudgetSpentError), np.errstate(invalid="ignore"):
+        polish(problem, incumbent, start, iterations)
+    assert incumbent.status is status
 
 
 def test_infinite_losses_do_not_stop_a_population():

@@ -26,9 +26,9 @@ from helpers import REPOSITORY, refusal
 from recovery import truth_of, virtual_logs
 from stribeck.errors import MissingDependencyError
 from stribeck.fit.identify import identify, open_for, search
+from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.rollout import Meter
 from stribeck.fit.sampling import SAMPLED, SILENCE, SharedCMA, distributions_of, sample
-from stribeck.fit.search import Incumbent
 from stribeck.fit.study import canonical, close_storage, open_study, storage_for
 from stribeck.fit.trials import Sample, StudyTrials, TableTrials, trials_of
 from studies import TINY, best_of, tiny_task, trials_in

@@ -1,5 +1,6 @@
 """Declared formats: what is valid becomes typed values; what is not, one line that names the key."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -9,6 +10,7 @@ from msgspec import Meta, field
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.schema import (
     Count,
+    Infinite,
     Key,
     Name,
     NotNegative,
@@ -198,3 +200,25 @@ def test_keys_are_listed_with_type_default_and_description():
     assert keys["share"].type == "a number at most 1"
     assert keys["repeats"].type == "a whole number at least 1"
     assert keys["servo"].default == "see its keys"
+
+
+class Bounds(Schema):
+    lower: Annotated[float, Infinite] = -1.0
+    speed: Annotated[float, Meta(gt=0.0), Infinite] | None = None
+    repeats: int = 1
+
+
+def test_infinity_is_valid_where_it_is_declared():
+    """A limit may be infinite; one that is not declared so may not, nor may any be NaN or out of its bounds."""
+    found = convert({"lower": -math.inf, "speed": math.inf}, Bounds, "limits.yaml")
+    assert (found.lower, found.speed) == (-math.inf, math.inf)
+    for value, message in ((math.nan, "finite"), (-math.inf, "above 0")):
+        with pytest.raises(ConfigError, match=f"^limits.yaml: speed: .*{message}"):
+            convert({"speed": value}, Bounds, "limits.yaml")
+
+
+def test_whole_numbers_may_have_a_decimal_point():
+    """3.0 is 3 where a whole number is expected; 3.5 is refused."""
+    assert convert({"repeats": 3.0}, Bounds, "limits.yaml") == Bounds(repeats=3)
+    with pytest.raises(ConfigError, match=r"repeats: expected a whole number, found 3\.5"):
+        convert({"repeats": 3.5}, Bounds, "limits.yaml")

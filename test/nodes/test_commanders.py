@@ -1,7 +1,6 @@
 """Sessions through the commanders: what reaches controllers of ros2_control, and what ends a session."""
 
 import json
-import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +30,6 @@ from stribeck.nodes.commanders import (
     GainSetter,
     TrajectoryCommander,
 )
-from stribeck.nodes.excitation_setup import Excitation
 from stribeck.nodes.messages import HAS_CONTROL_MSGS, seconds
 from stribeck.nodes.player import Listener, Player
 from stribeck.nodes.recording import contract_topics
@@ -87,16 +85,17 @@ class Playing:
         self.commander: Commander = KINDS[kind](
             graph.user, joints, self.setter, self._on_sent, CONTROLLERS[kind]
         )
-        excitation = Excitation(
-            SessionConfig(tuple(plays), joints, (load, load), QUICK),
+        config = SessionConfig(
+            tuple(plays),
+            joints,
             tuple(BenchJoint(name, "xl330", load) for name in NAMES),
+            QUICK,
             folder,
-            100.0,
-            5.0,
-            (math.inf, math.inf),
+            rate=100.0,
+            supply_voltage=5.0,
         )
         self.player = Player(
-            excitation,
+            config,
             self.commander,
             Listener(
                 lambda text: self.bench.append(json.loads(text)),

@@ -7,8 +7,9 @@ What must happen: such a parameter reaches its minimum as well.
 
 import numpy as np
 
+from stribeck.fit.descent import levenberg_marquardt
+from stribeck.fit.incumbent import Incumbent, Minima
 from stribeck.fit.rollout import NormalEquations
-from stribeck.fit.search import Incumbent, Minima, levenberg_marquardt
 
 
 class FlatValley:

@@ -20,14 +20,13 @@ from stribeck.io.storage import read_messages
 from stribeck.servo.config import DriverConfig, JointConfig
 from stribeck.servo.driver import Driver
 from stribeck.servo.record import SessionRecorder, hanging_warnings
-from stribeck.servo.record_config import RecordConfig
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
+from stribeck.session.bags import BenchJoint
 from stribeck.session.config import SessionConfig
 from stribeck.session.directive import SessionOptions
 from stribeck.session.limits import Limits, Play, SessionJoint
-
-pytestmark = pytest.mark.real_time
+from virtual_bus import VirtualBus
 
 LOADS = (Pendulum(0.1, 0.1, 0.02), Pendulum(0.05, 0.12, 0.02))
 WAVE = Trajectory("wave", "a short wave", 1.3, lambda t: 0.6 * np.sin(4.0 * t))
@@ -40,18 +39,16 @@ QUICK = SessionOptions(
     soft_speed=3.0, soft_acceleration=20.0, settle_timeout=2.0, swing_timeout=4.0, state_timeout=1.0
 )
 PATIENT = {"command_timeout": 1.0, "silence_timeout": 0.5, "watchdog": 1.0}
-"""A machine that is busy with other tests may stand still for a while."""
+"""So that faults have consequences one after the other."""
 
 
-def emulated(count=1, **options):
+def emulated(count=1, kind=VirtualBus, **options):
     """Servos on a bus, each on a bench."""
-    return EmulatedBus(
-        [EmulatedServo("xl330", pendulum=LOADS[j], servo_id=j + 1, **options) for j in range(count)]
-    )
+    return kind([EmulatedServo("xl330", pendulum=LOADS[j], servo_id=j + 1, **options) for j in range(count)])
 
 
 def config_of(port, folder, plays, count=1, rate=100.0, **changes):
-    """What to record on the servos of :func:`emulated`; the second hangs mirrored at 0.1 rad."""
+    """Driver and session for the servos of :func:`emulated`; the second hangs mirrored at 0.1 rad."""
     names = ["elbow", "wrist"][:count]
     model = model_named("xl330")
     joints = tuple(
@@ -61,16 +58,18 @@ def config_of(port, folder, plays, count=1, rate=100.0, **changes):
     session = SessionConfig(
         tuple(plays),
         tuple(SessionJoint(name, LIMITS) for name in names),
-        LOADS[:count],
+        tuple(BenchJoint(name, "xl330", load) for name, load in zip(names, LOADS, strict=False)),
         replace(QUICK, **changes),
+        folder,
     )
-    return RecordConfig(DriverConfig(port, 1_000_000, joints, rate=rate, **PATIENT), session, folder)
+    return DriverConfig(port, 1_000_000, joints, rate=rate, **PATIENT), session
 
 
 def recorded(bus, folder, plays, count=1, meanwhile=None, **changes):
     """The outcome of a recording, and what was said; ``meanwhile`` sees every directive."""
-    config = config_of(bus.path, folder, plays, count, **changes)
-    driver, said, energised = Driver(config.driver), [], []
+    driver_config, session = config_of(bus.path, folder, plays, count, **changes)
+    driver = bus.driver(driver_config) if isinstance(bus, VirtualBus) else Driver(driver_config)
+    said, energised = [], []
     driver.connect()
     try:
 
@@ -79,7 +78,7 @@ def recorded(bus, folder, plays, count=1, meanwhile=None, **changes):
             if meanwhile:
                 meanwhile(recording, directive)
 
-        recording = SessionRecorder(config, driver, tell=said.append, show=show)
+        recording = SessionRecorder(session, driver, tell=said.append, show=show)
         recording.look()
         outcome = recording.run()
     finally:
@@ -166,7 +165,7 @@ def in_run(action, after=1.2):
 
     def meanwhile(recording, directive):
         if directive.phase == "running":
-            began.append(time.monotonic())
+            began.append(recording.driver.clock.now())
             if began[-1] - began[0] >= after:
                 began[0] = math.inf
                 action(recording)
@@ -278,10 +277,11 @@ def test_two_runs_in_one_second_have_two_names(tmp_path):
     assert len({bag.name for bag in outcome.bags}) == 3
 
 
+@pytest.mark.real_time
 def test_stamps_are_of_today_and_the_bag_says_when_the_run_ended(tmp_path):
     """Header stamps lie between the wall clock before and after; /bench is first, its end last."""
     before = time.time_ns()
-    with emulated() as bus:
+    with emulated(kind=EmulatedBus) as bus:
         outcome, _ = recorded(bus, tmp_path, [Play(WAVE, 400.0)])
     messages = read_messages(outcome.bags[0]).messages
     assert before < messages[0].log_time <= messages[-1].log_time < time.time_ns()

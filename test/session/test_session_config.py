@@ -10,7 +10,8 @@ import yaml
 from helpers import refusal
 from stribeck.core.fourier import FourierTrajectory, rest_basis
 from stribeck.io.excitation_file import ExcitationFile, write_excitation
-from stribeck.session.config import session_config
+from stribeck.io.schema import convert
+from stribeck.session.config import RobotFile, session_of
 
 GOOD = {
     "joints": {
@@ -25,19 +26,19 @@ GOOD = {
             "bench": {"mass": 0.1, "length": 0.2, "arm_mass": 0.02},
             "center": 0.1,
             "scale": -0.5,
-            "id": 3,
+            "actuator": "xl330",
         }
     },
     "plays": {"trajectories": ["sin_sin", "steps"], "gains": [100, 200], "repetitions": 2},
     "soft_start": {"speed": 0.7, "acceleration": 3},
+    "output": "bags",
 }
 
 
 def read(content, **options):
-    """A session from the three parts of a file."""
-    return session_config(
-        content["joints"], content["plays"], content["soft_start"], "record.yaml", **options
-    )
+    """The session of a file's content."""
+    file = convert({**content, **options}, RobotFile, "record.yaml")
+    return session_of(file, file.joints, [joint.actuator for joint in file.joints.values()], "record.yaml")
 
 
 def changed(path, value):
@@ -54,7 +55,7 @@ def changed(path, value):
 
 
 def test_a_session_is_taken_over_exactly():
-    """Every number of the file arrives where it belongs; other keys of a joint are somebody else's."""
+    """Every number of the file arrives where it belongs."""
     found = read(GOOD, position_margin=0.15, state_timeout=0.4)
     (joint,) = found.joints
     assert (joint.name, joint.center, joint.scale) == ("elbow", 0.1, -0.5)
@@ -62,7 +63,7 @@ def test_a_session_is_taken_over_exactly():
     assert (limits.position_lower, limits.position_upper, limits.velocity) == (-1.9, 1.8, 12.5)
     assert math.isinf(limits.acceleration)
     assert (limits.following_error, limits.temperature) == (1.0, 60.0)
-    assert tuple(found.benches[0]) == (0.1, 0.2, 0.02)
+    assert tuple(found.bench_joints[0].load) == (0.1, 0.2, 0.02)
     assert [(p.trajectory.name, p.kp) for p in found.plays] == [
         ("sin_sin", 100.0),
         ("steps", 100.0),
@@ -90,11 +91,11 @@ ELBOW = ["joints", "elbow"]
         ([*ELBOW, "limits"], ..., ("elbow", "limits missing")),
         ([*ELBOW, "bench"], ..., ("elbow", "bench missing")),
         ([*ELBOW, "position_limits"], ..., ("position_limits missing",)),
-        ([*ELBOW, "position_limits"], [1.0], ("position_limits", "[lower, upper]")),
+        ([*ELBOW, "position_limits"], [1.0], ("position_limits", "2 values")),
         ([*ELBOW, "position_limits"], [1.0, -1.0], ("elbow", "not below")),
         ([*ELBOW, "limits", "velocity"], ..., ("velocity missing",)),
         ([*ELBOW, "limits", "velocity"], math.nan, ("velocity", "finite")),
-        ([*ELBOW, "limits", "velocity"], -1.0, ("elbow", "velocity", "positive")),
+        ([*ELBOW, "limits", "velocity"], -1.0, ("elbow", "velocity", "above 0")),
         ([*ELBOW, "limits", "jerk"], 1.0, ("unknown key 'jerk'", "acceleration")),
         ([*ELBOW, "bench", "mass"], ..., ("bench", "mass missing")),
         ([*ELBOW, "bench", "mass"], -0.1, ("bench", "mass", "positive")),
@@ -111,7 +112,7 @@ ELBOW = ["joints", "elbow"]
         (["plays", "repetitions"], 1.5, ("repetitions", "whole")),
         (["plays", "repetitions"], 0, ("repetitions", "at least 1")),
         (["plays", "pause"], 1, ("unknown key 'pause'",)),
-        (["soft_start", "speed"], 0, ("soft_start", "speed", "positive")),
+        (["soft_start", "speed"], 0, ("soft_start", "speed", "above 0")),
         (["soft_start", "jerk"], 1, ("unknown key 'jerk'",)),
     ],
 )

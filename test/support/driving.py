@@ -17,6 +17,7 @@ from stribeck.io.actuators import actuator_names
 from stribeck.servo.bus import Bus
 from stribeck.servo.config import DriverConfig, driver_config
 from stribeck.servo.driver import Driver, DriverSample, Event
+from stribeck.servo.port import Port
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
 
@@ -56,7 +57,7 @@ def expected(*models: str, mode: str = "position") -> list[ServoSpec]:
 
 def bus_for(path: str, *models: str, mode: str = "position", baud: int = BAUD) -> Bus:
     """A bus for servos of :func:`emulated`, not yet connected."""
-    return Bus(path, baud, expected(*models, mode=mode))
+    return Bus(Port(path, baud), expected(*models, mode=mode))
 
 
 def config_for(
@@ -84,11 +85,11 @@ def drive(
     :param goal: goal of all joints (or one for each) at a time since the start; none: nothing is commanded.
     """
     samples: list[DriverSample] = []
-    start = time.monotonic()
+    start = driver.clock.now()
 
     def each(sample: DriverSample) -> bool:
         samples.append(sample)
-        now = time.monotonic()
+        now = driver.clock.now()
         if goal is not None:
             driver.set_goals(np.broadcast_to(goal(now - start), (len(driver.joints),)), now)
         return now - start < duration and not (until is not None and until(sample))

@@ -5,19 +5,19 @@ from optuna.trial import FrozenTrial, TrialState
 
 from recovery import Bench
 from stribeck.core import law_named
-from stribeck.fit.identify import Task, task_for
 from stribeck.fit.objective import split_runs
-from stribeck.fit.result import Settings
+from stribeck.fit.result import FitSettings
 from stribeck.fit.study import canonical
+from stribeck.fit.task import FitTask, task_for
 from stribeck.io.actuators import load_actuator
 
 TINY = Bench("mx106", (0.5,), 0.15, 0.05, (8.0,), 15.0)
 NAME = "stribeck mx106 m1"
 
 
-def tiny_task(logs, law="m1", **settings) -> Task:
+def tiny_task(logs, law="m1", **settings) -> FitTask:
     """A law to fit to a few runs."""
-    return task_for(split_runs(logs), load_actuator("mx106"), law_named(law), Settings(**settings))
+    return task_for(split_runs(logs), load_actuator("mx106"), law_named(law), FitSettings(**settings))
 
 
 def trials_in(url: str, name: str = NAME) -> list[FrozenTrial]:

@@ -27,10 +27,11 @@ from stribeck.core.friction import LAWS, law_named
 from stribeck.core.log import Log, common_value
 from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
 from stribeck.fit.acceptance import LeftOutGain, check_freed
-from stribeck.fit.identify import Task, identify, snapshot, task_for
+from stribeck.fit.identify import identify, snapshot
+from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.objective import equivalent_error, split_runs
-from stribeck.fit.result import FitResult, Settings
-from stribeck.fit.search import Incumbent
+from stribeck.fit.result import FitResult, FitSettings
+from stribeck.fit.task import FitTask, task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
@@ -80,7 +81,7 @@ def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
     return INTERRUPTED if stop() else DONE
 
 
-def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> list[Task]:
+def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> list[FitTask]:
     """What the options ask for, law by law, after checking that it goes together."""
     settings = _settings(options)
     actuator = _actuator(options, logs)
@@ -116,7 +117,7 @@ def _check_outputs(options: FitOptions) -> None:
         check_writable(options.output / f"{name}.json")
 
 
-def _settings(options: FitOptions) -> Settings:
+def _settings(options: FitOptions) -> FitSettings:
     study, resume = options.study, options.resume
     if options.load_study is not None:
         if study is not None and study != options.load_study:
@@ -128,7 +129,7 @@ def _settings(options: FitOptions) -> Settings:
         raise StudyError("--join needs the study to take part in: add --study URL")
     if options.join and resume:
         raise StudyError("--join opens a study or goes on with it, --resume only goes on: name one")
-    return Settings(
+    return FitSettings(
         method=options.method,
         trials=options.trials,
         seed=options.seed,
@@ -164,14 +165,14 @@ def _actuator(options: FitOptions, logs: Sequence[Log]) -> Actuator:
     return actuator
 
 
-def _output_of(options: FitOptions, task: Task) -> Path | None:
+def _output_of(options: FitOptions, task: FitTask) -> Path | None:
     if options.output is None or options.model != "all":
         return options.output
     return options.output / f"{task.law.name}.json"
 
 
 def _fit(
-    task: Task,
+    task: FitTask,
     output: Path | None,
     progress: Progress,
     tracker: Tracker | None,
@@ -233,7 +234,7 @@ def print_result(result: FitResult) -> None:
     print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
     print(
         f"{result.evaluations} evaluations in {result.search_seconds:.1f} s of search and "
-        f"{result.compile_seconds:.1f} s of compilation; {result.outcome}\n"
+        f"{result.compile_seconds:.1f} s of compilation; search {result.outcome}, solver {result.status.words}\n"
     )
     uncertainty = result.uncertainty
     rows = []

@@ -17,8 +17,9 @@ from stribeck.core.log import Log
 from stribeck.errors import RecordingError, StribeckError
 from stribeck.fit.acceptance import check_freed
 from stribeck.fit.fleet import INPUTS, LEFT_OUT, Prepared, inputs_digest
-from stribeck.fit.identify import Task, identify
+from stribeck.fit.identify import identify
 from stribeck.fit.jobs import ABANDONED
+from stribeck.fit.task import FitTask
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.io.recordings import check_names, files_digest
 
@@ -52,7 +53,7 @@ def fit_law(prepared: Prepared, law: str, compiled: Path | None) -> ParameterFil
     if compiled is not None:
         _share_compiled(compiled)
     abandoned = ABANDONED.get()
-    task: Task = pickle.loads(prepared.tasks)[law]  # noqa: S301 - of a process of ours
+    task: FitTask = pickle.loads(prepared.tasks)[law]  # noqa: S301 - of a process of ours
     try:
         if prepared.freed:
             check_freed(task, prepared.freed, stop=abandoned)

@@ -18,9 +18,10 @@ from stribeck.core.log import MINIMUM_DURATION
 from stribeck.errors import ServoError
 from stribeck.io.files import check_writable
 from stribeck.servo.checks import ConnectionReport
+from stribeck.servo.config import read_record_config
 from stribeck.servo.driver import Driver, DriverSample
 from stribeck.servo.record import Outcome, SessionRecorder, hanging_warnings
-from stribeck.servo.record_config import RecordConfig, read_record_config
+from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 
 BAR = 30
@@ -44,11 +45,11 @@ class RecordOptions:
 
 def run(options: RecordOptions) -> int:
     """Connect, introduce the servos, play and record."""
-    config = read_record_config(options.config).with_changes(
-        port=options.port, rate=options.rate, output=options.output
+    driver_config, config = read_record_config(
+        options.config, port=options.port, rate=options.rate, output=options.output
     )
     check_writable(config.output / "bag")
-    driver = Driver(config.driver)
+    driver = Driver(driver_config)
     try:
         report = driver.connect()
         display = Display(config, options.quiet)
@@ -71,8 +72,8 @@ class Display:
     :param quiet: show neither, only warnings.
     """
 
-    def __init__(self, config: RecordConfig, quiet: bool) -> None:
-        self.plays = config.session.plays
+    def __init__(self, config: SessionConfig, quiet: bool) -> None:
+        self.plays = config.plays
         self.quiet = quiet
         self._live = sys.stderr.isatty() and not quiet
         self._next = 0.0
@@ -134,17 +135,17 @@ def interrupts_to(recording: SessionRecorder) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _introduce(config: RecordConfig, report: ConnectionReport, recording: SessionRecorder) -> None:
+def _introduce(config: SessionConfig, report: ConnectionReport, recording: SessionRecorder) -> None:
     """Print the state of each servo, and how long the session will take."""
     sample = recording.look()
-    for j, joint in enumerate(config.driver.joints):
+    for j, joint in enumerate(recording.driver.config.joints):
         print(
             f"{joint.name}: {joint.servo}, at {sample.position[j]:.3f} rad, {sample.voltage[j]:.1f} V, "
             f"{sample.temperature[j]:.0f} °C"
         )
     for note in report.notes:
         print(f"note: {note}")
-    count, seconds = len(config.session.plays), recording.session.duration
+    count, seconds = len(config.plays), recording.session.duration
     print(
         f"{count} run{'s' if count > 1 else ''} into {config.output}, about {seconds:.0f} s. Ctrl-C ends softly, "
         "twice at once"

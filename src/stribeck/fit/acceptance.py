@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from stribeck.errors import ConfigError
-from stribeck.fit.identify import Task, identify
+from stribeck.fit.identify import identify
 from stribeck.fit.objective import split_runs
+from stribeck.fit.task import FitTask
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class LeftOutGain:
 
 
 def check_freed(
-    task: Task,
+    task: FitTask,
     names: Sequence[str],
     on_figure: Callable[[LeftOutGain], None] = lambda figure: None,
     stop: Callable[[], bool] = lambda: False,
@@ -77,7 +78,7 @@ def check_freed(
     return found
 
 
-def _left_out_error(task: Task, stop: Callable[[], bool]) -> float:
+def _left_out_error(task: FitTask, stop: Callable[[], bool]) -> float:
     """Error of a fit on the runs held out [rad]."""
     result = identify(task, stop=stop)
     if result.outcome == "interrupted" or result.validation is None:

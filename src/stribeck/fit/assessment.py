@@ -1,14 +1,10 @@
-"""Parameter files held against recordings: motion, errors, residuals, friction, and what the files know.
-
-Everything here comes from parameter files and recordings alone; no JAX is needed.
-"""
+"""Parameter files against recordings: simulated motion, errors, residuals, friction and certainty, without JAX."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -21,27 +17,33 @@ from stribeck.core.friction import friction_budget
 from stribeck.core.log import Batch, Log, batch_of
 from stribeck.core.step import simulate
 from stribeck.errors import ParameterFileError
-from stribeck.estimates.estimate import disagreements
+from stribeck.estimates.estimate import Status, disagreements
 from stribeck.fit.objective import EQUALLY_GOOD
+from stribeck.fit.trends import Trend, trends
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.io.recordings import digest_of, fingerprint
 
 FloatArray = npt.NDArray[np.float64]
 
 Role = Literal["fitted", "held out", "not in the fit", "not stated"]
-"""What a run was to a fit."""
+"""The part that a run had in a fit."""
 
 Standing = Literal["determined", "not determined", "at a bound", "fixed", "not stated"]
-"""What is known of a parameter."""
+"""How certain a parameter is."""
+
+STANDINGS: dict[Status, Standing] = {
+    "determined": "determined",
+    "loosely determined": "not determined",
+    "not determined": "not determined",
+    "at bound": "at a bound",
+    "fixed": "fixed",
+}
 
 DEFAULT_STEP = 0.005
 """Time step [s] where neither the command nor the parameter file says one."""
 
 FARTHEST = 1e4
 """A simulation that is this far from the measurement in the mean [rad] has left all bounds."""
-
-TREND_BINS, FEWEST_SAMPLES = 24, 20
-"""Bins of a residual's trend, and the samples that a bin needs."""
 
 CURVE_POINTS = 121
 """Points of friction curves and diagrams."""
@@ -55,7 +57,7 @@ MARGIN = 1.25
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """One run as one parameter file has it, on the file's own grid.
+    """One run simulated with one parameter file, on the time grid of its fit.
 
     :param time: since the start of the run (n,) [s].
     :param position: simulated (n,) [rad].
@@ -80,23 +82,14 @@ class Stepping(NamedTuple):
     reset_period: float | None
 
 
-class Trend(NamedTuple):
-    """How residuals depend on something: bins with the median and the 10 % and 90 % quantiles (B,) [rad]."""
-
-    centre: FloatArray
-    median: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
 @dataclass(frozen=True)
-class Known:
-    """What a parameter file knows of one parameter.
+class AssessedParameter:
+    """One parameter of a file.
 
     :param value: identified or fixed.
     :param interval: confidence interval.
     :param bounds: search bounds.
-    :param why: what its standing rests on, in words.
+    :param why: the reason of its standing.
     """
 
     name: str
@@ -134,7 +127,7 @@ class Assessed:
 
     :param label: short name, unique among the files.
     :param runs: simulated runs by name.
-    :param roles: what each run was to the fit.
+    :param roles: the part of each run in the fit.
     :param matched: how that is known: ``content``, ``name`` or ``nothing``.
     :param same_data: whether the recordings that were fitted are these; ``None`` where it cannot be told.
     :param stepping: how the runs were simulated here.
@@ -150,7 +143,7 @@ class Assessed:
     matched: Literal["content", "name", "nothing"]
     same_data: bool | None
     stepping: Stepping
-    known: tuple[Known, ...]
+    known: tuple[AssessedParameter, ...]
     trends: Mapping[str, Trend]
     friction: Friction
     diagram: DiagramCurve
@@ -164,13 +157,13 @@ class Assessed:
         """Mean absolute errors [rad] of the runs with one of these roles, by name."""
         return {name: run.error for name, run in self.runs.items() if self.roles[name] in roles}
 
-    def standing(self, *standings: Standing) -> tuple[Known, ...]:
-        """The parameters of which so much is known."""
+    def standing(self, *standings: Standing) -> tuple[AssessedParameter, ...]:
+        """The parameters with one of these standings."""
         return tuple(parameter for parameter in self.known if parameter.standing in standings)
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class AssessedRun:
     """One recording on a grid, and its digest. Samples that were not measured are not ``valid``."""
 
     log: Log
@@ -198,13 +191,13 @@ class Coverage(NamedTuple):
 class Assessment:
     """Parameter files on recordings."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[AssessedRun, ...]
     files: tuple[Assessed, ...]
     coverage: Coverage
 
 
 class Recordings:
-    """Runs on any grid, each grid made once."""
+    """Recorded runs, resampled once for each time step."""
 
     def __init__(self, logs: Sequence[Log]) -> None:
         self.logs = tuple(logs)
@@ -278,10 +271,10 @@ def assess(
     return Assessment(runs, tuple(_with_rivals(one, assessed) for one in assessed), coverage)
 
 
-def _runs(recordings: Recordings, dt: float) -> Iterator[Run]:
+def _runs(recordings: Recordings, dt: float) -> Iterator[AssessedRun]:
     for log in recordings.logs:
         samples = log.resample(dt)
-        yield Run(
+        yield AssessedRun(
             log=log,
             digest=recordings.digests[log.name],
             time=samples.time - samples.time[0],
@@ -293,14 +286,14 @@ def _runs(recordings: Recordings, dt: float) -> Iterator[Run]:
         )
 
 
-def _coverage(runs: Sequence[Run]) -> Coverage:
+def _coverage(runs: Sequence[AssessedRun]) -> Coverage:
     speed = np.concatenate([np.abs(run.velocity[run.valid]) for run in runs])
     load = np.concatenate([np.abs(_gravity(run)) for run in runs])
     spans = [(float(np.quantile(values, 0.95)), float(np.max(values))) for values in (speed, load)]
     return Coverage(*spans)
 
 
-def _gravity(run: Run) -> FloatArray:
+def _gravity(run: AssessedRun) -> FloatArray:
     setup = run.log.setup
     pendulum = Pendulum(setup.mass, setup.length, setup.arm_mass)
     return np.asarray(gravity_torque(pendulum, run.measured[run.valid], 0.0))
@@ -336,8 +329,8 @@ def _assessed(
         matched=matched,
         same_data=same_data,
         stepping=stepping,
-        known=tuple(_known(file)),
-        trends=_trends(batch, residual),
+        known=tuple(_parameters(file)),
+        trends=trends(batch, residual),
         friction=_friction(file, min(coverage.speed[1], BEYOND * coverage.speed[0]), largest_load),
         diagram=diagram_curve(
             label, file.law, file.values, np.linspace(0.0, largest_load, CURVE_POINTS), SPEEDS
@@ -348,7 +341,7 @@ def _assessed(
 def _roles(
     file: ParameterFile, recordings: Recordings
 ) -> tuple[dict[str, Role], Literal["content", "name", "nothing"], bool | None]:
-    """What each run was to the fit, how that is known, and whether the fitted recordings are these."""
+    """Each run's part in the fit, how that is known, and whether the fitted recordings are these."""
     names = tuple(recordings.digests)
     provenance = file.provenance
     if provenance is None or "train" not in provenance.split:
@@ -365,46 +358,34 @@ def _roles(
     of_fit = [log for log in recordings.logs if log.name in stated]
     same = len(of_fit) == len(stated) and fingerprint(of_fit) == provenance.data.get("fingerprint")
     if not same and len(of_fit) == len(stated):
-        # Other recordings by the same names: nobody knows what they were to the fit.
+        # Other recordings of the same names: their part in the fit is unknown.
         return dict.fromkeys(names, "not stated"), "nothing", False
     return {name: stated.get(name, "not in the fit") for name in names}, "name", same or None
 
 
-def _known(file: ParameterFile) -> Iterator[Known]:
-    provenance = file.provenance
-    ours = file.actuator.parameters(file.law)
+def _parameters(file: ParameterFile) -> Iterator[AssessedParameter]:
+    """All parameters, in the order of the law's."""
+    ours, told = file.actuator.parameters(file.law), file.provenance
+    estimates = file.estimates
     for name in sorted(file.values, key=lambda name: ours.names.index(name) if name in ours else -1):
-        value = file.values[name]
-        unit = ours[name].unit if name in ours else ""
-        interval = bounds = None
-        standing: Standing = "not stated"
-        why = "the file gives a value and nothing else"
-        if provenance is not None:
-            unit = provenance.units.get(name, unit)
-            interval, bounds = provenance.intervals.get(name), provenance.bounds.get(name)
-            if name in provenance.fixed:
-                standing, why = "fixed", "was not identified"
-            elif name in provenance.at_bounds:
-                standing, why = "at a bound", f"sits at its {provenance.at_bounds[name]} search bound"
-            elif name in provenance.not_determined:
-                standing, why = "not determined", provenance.not_determined[name]
-            elif interval is None:
-                standing, why = "not determined", "the file has no interval for it"
-            else:
-                standing, why = "determined", ""
-        yield Known(name, unit, value, interval, bounds, standing, why)
+        one = estimates[name]
+        unit = one.unit or (ours[name].unit if name in ours else "")
+        bounds = None if told is None else told.bounds.get(name)
+        standing = "not stated" if told is None else STANDINGS[one.status]
+        reason = "was not identified" if one.status == "fixed" else one.reason
+        yield AssessedParameter(name, unit, one.value, one.interval, bounds, standing, reason)
 
 
 def _with_rivals(one: Assessed, files: Sequence[Assessed]) -> Assessed:
-    """Take back what a file claims to know where another fit of the same law is as good and says otherwise."""
-    own = _mean(one)
+    """A file with all parameters "not determined" about which an equally good fit of the same law disagrees."""
+    error = _mean(one)
     rivals = [
         other
         for other in files
         if other is not one
         and other.file.law == one.file.law
         and other.file.values.keys() == one.file.values.keys()
-        and abs(_mean(other) - own) <= EQUALLY_GOOD * own
+        and abs(_mean(other) - error) <= EQUALLY_GOOD * error
     ]
     bounds = {parameter.name: parameter.bounds for parameter in one.standing("determined")}
     contested = disagreements(bounds, [one.file.values, *(rival.file.values for rival in rivals)])
@@ -424,39 +405,6 @@ def _with_rivals(one: Assessed, files: Sequence[Assessed]) -> Assessed:
 
 def _mean(one: Assessed) -> float:
     return float(np.mean([run.error for run in one.runs.values()]))
-
-
-def _trends(batch: Batch, residual: FloatArray) -> dict[str, Trend]:
-    """Residuals (T, R) against what was measured beside them."""
-    temperature = np.full_like(residual, np.nan)
-    for r, log in enumerate(batch.logs):
-        if log.temperature is not None:
-            temperature[:, r] = log.temperature.at(log.start + batch.time)
-    measured = {"velocity": batch.velocity, "position": batch.position, "temperature": temperature}
-    found = {name: trend(values, residual) for name, values in measured.items()}
-    return {name: curve for name, curve in found.items() if len(curve.centre) > 0}
-
-
-def trend(values: FloatArray, residual: FloatArray) -> Trend:
-    """Quantiles of residuals in bins of equal width over 99 % of ``values``, both of one shape.
-
-    Samples of which either is not a number do not count; bins of few samples are left out.
-    """
-    counts = np.isfinite(values) & np.isfinite(residual)
-    values, residual = values[counts], residual[counts]
-    if len(values) < FEWEST_SAMPLES:
-        return Trend(*np.empty((4, 0)))
-    first, last = np.quantile(values, [0.005, 0.995])
-    edges = np.linspace(first, max(last, first + 1e-9), TREND_BINS + 1)
-    order = np.argsort(values, kind="stable")
-    ends = np.searchsorted(values[order], edges, side="right")
-    ends[0] = np.searchsorted(values[order], edges[0])
-    rows = [
-        (0.5 * (edges[k] + edges[k + 1]), *np.quantile(residual[order[start:end]], [0.5, 0.1, 0.9]))
-        for k, (start, end) in enumerate(pairwise(ends))
-        if end - start >= FEWEST_SAMPLES
-    ]
-    return Trend(*np.array(rows, dtype=np.float64).reshape(-1, 4).T)
 
 
 def _friction(file: ParameterFile, fastest: float, largest_load: float) -> Friction:

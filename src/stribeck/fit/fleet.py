@@ -32,7 +32,7 @@ BEST_WITHIN = 1.02
 class Prepared:
     """One servo, read and checked.
 
-    :param tasks: pickled :class:`stribeck.fit.identify.Task` by law: who hands them on needs no JAX.
+    :param tasks: pickled :class:`stribeck.fit.task.FitTask` by law: who hands them on needs no JAX.
     :param freed: effect parameters that were freed.
     :param inputs: :func:`inputs_digest` of each law.
     :param left_out: recordings that could not be read, and why.

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
-from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
+from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FrictionLaw, Values
-from stribeck.core.log import Batch, Log, batch_of, common_value
+from stribeck.core.log import Log, batch_of
 from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import simulate
-from stribeck.errors import ConfigError, StribeckError
+from stribeck.errors import StribeckError
 from stribeck.fit import study as studies
+from stribeck.fit.descent import polish
+from stribeck.fit.incumbent import BudgetSpentError, Incumbent, SearchProblem, evaluate
 from stribeck.fit.minima import equally_good, with_minima
-from stribeck.fit.objective import Split, equivalent_error, smooth_absolute
+from stribeck.fit.objective import equivalent_error, smooth_absolute
 from stribeck.fit.prior import WithPrior, prior_for
-from stribeck.fit.result import Errors, FitResult, Outcome, Settings
-from stribeck.fit.rollout import LANES, Rollout
+from stribeck.fit.result import Errors, FitResult, Outcome
+from stribeck.fit.rollout import Rollout
 from stribeck.fit.sampling import OptunaSampler, Sampler, SharedCMA, sample, sampler_for
-from stribeck.fit.search import SEARCHES, BudgetSpentError, Incumbent, Problem, evaluate, polish
+from stribeck.fit.search import SEARCHES
+from stribeck.fit.task import FitTask
 from stribeck.fit.uncertainty import estimate_uncertainty
 from stribeck.fit.workers import search_in_processes
-from stribeck.io.parameter_file import check_possible
-from stribeck.io.recordings import fingerprint
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -46,113 +47,8 @@ KEEP_BEST_EVERY = 1.0
 """A search of our own adds its best point to a study at most this often [s]."""
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """One law to fit to the runs of one servo; picklable."""
-
-    split: Split
-    actuator: Actuator
-    law: FrictionLaw
-    parameters: ParameterSet
-    settings: Settings
-
-    def batch(self, logs: Sequence[Log]) -> Batch:
-        """Runs on the grid of the simulation."""
-        return batch_of([log.resample(self.settings.dt) for log in logs])
-
-    def rollout(self) -> Rollout:
-        """Compiled simulations of the runs to fit."""
-        settings = self.settings
-        return Rollout(
-            self.batch(self.split.train),
-            self.actuator,
-            self.law,
-            self.parameters,
-            reset_period=settings.reset_period,
-            dtype=settings.dtype,
-            lanes=min(settings.batch, LANES) if self.samples else LANES,
-        )
-
-    @property
-    def samples(self) -> bool:
-        """Whether the search lives in a study, batch by batch; the others keep only their best points there."""
-        settings = self.settings
-        return settings.method not in SEARCHES or (settings.method == "cmaes" and settings.study is not None)
-
-    @property
-    def study_name(self) -> str:
-        """Name of the study of this task in its storage."""
-        return f"stribeck {self.actuator.name} {self.law.name}"
-
-    @property
-    def study_signature(self) -> dict[str, object]:
-        """What has to agree for a study to go on."""
-        return {
-            "actuator": self.actuator.name,
-            "law": self.law.name,
-            "recordings": fingerprint(self.split.train),
-            "bounds": {p.name: [p.lower, p.upper] for p in self.parameters.free},
-            "fixed": {p.name: p.value for p in self.parameters if not p.free},
-            "effects": sorted(self.actuator.active_effects),
-            "reset_period": self.settings.reset_period,
-            "dt": self.settings.dt,
-            "method": self.settings.method,
-            "seed": self.settings.seed,
-            "batch": self.settings.batch,
-        }
-
-
-def task_for(
-    split: Split,
-    actuator: Actuator,
-    law: FrictionLaw,
-    settings: Settings,
-    *,
-    fixed: Mapping[str, float] | None = None,
-    freed: Iterable[str] = (),
-) -> Task:
-    """A task, after checking that its parts go together.
-
-    :param fixed: parameters that keep a given value.
-    :param freed: effect parameters to identify.
-    :raises ConfigError: for parameters that do not exist or cannot be fixed or freed so, or nothing
-        left to identify.
-    :raises RecordingError: for recordings of different servos.
-    """
-    logs = (*split.train, *split.validation)
-    found = common_value(logs, "actuator")
-    if found != actuator.name:
-        raise ConfigError(
-            f"the recordings are of {found!r}, not of {actuator.name!r}: say --actuator {found}"
-        )
-    parameters = actuator.parameters(law)
-    fixed, freed = dict(fixed or {}), tuple(freed)
-    for name, value in fixed.items():
-        parameters[name]  # an unknown name is told with the valid ones
-        check_possible(name, value, "--set")
-    for name in freed:
-        effect = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}.get(name)
-        if effect is None:
-            raise ConfigError(
-                f"--free {name}: only {', '.join(EFFECT_PARAMETERS.values())} can be freed; all others are free already"
-            )
-        if effect not in actuator.active_effects:
-            raise ConfigError(f"--free {name} needs its effect: add --effects {effect}")
-        if name in fixed:
-            raise ConfigError(f"{name} is both fixed (--set) and freed (--free)")
-    parameters = parameters.fixed(fixed).freed(freed)
-    if settings.reset_period is not None and settings.reset_period < 10.0 * settings.dt:
-        raise ConfigError(
-            f"--reset-period {settings.reset_period:g} s leaves nothing to simulate: at least ten time steps "
-            f"({10.0 * settings.dt:g} s)"
-        )
-    if not parameters.free:
-        raise ConfigError("every parameter is fixed: nothing is left to identify")
-    return Task(split, actuator, law, parameters, settings)
-
-
 def identify(
-    task: Task,
+    task: FitTask,
     on_progress: Callable[[Incumbent], None] = lambda incumbent: None,
     *,
     started: float | None = None,
@@ -197,6 +93,7 @@ def identify(
         result,
         uncertainty=uncertainty,
         minima=minima,
+        descent=incumbent.status,
         history=tuple((count, float(equivalent_error(loss))) for count, loss in incumbent.history),
         compile_seconds=compile_seconds + rollout.meter.compile_seconds - before,
         search_seconds=search_seconds,
@@ -215,7 +112,7 @@ def _stopping(
     return progress
 
 
-def snapshot(task: Task, incumbent: Incumbent, started: float) -> FitResult | None:
+def snapshot(task: FitTask, incumbent: Incumbent, started: float) -> FitResult | None:
     """The result as it stands in the middle of a search, if there is one."""
     if incumbent.unit is None:
         return None
@@ -238,7 +135,7 @@ def errors_of(
     return Errors({log.name: float(error) for log, error in zip(logs, errors, strict=True)})
 
 
-def _result(task: Task, unit: FloatArray, outcome: Outcome, evaluations: int) -> FitResult:
+def _result(task: FitTask, unit: FloatArray, outcome: Outcome, evaluations: int) -> FitResult:
     parameters = task.parameters.with_vector(task.parameters.from_unit(unit))
     settings = task.settings
 
@@ -292,7 +189,7 @@ def _checked(rollout: Rollout, incumbent: Incumbent) -> tuple[FloatArray, FloatA
 
 
 def _searched(
-    task: Task, rollout: Rollout, on_progress: Callable[[Incumbent], None]
+    task: FitTask, rollout: Rollout, on_progress: Callable[[Incumbent], None]
 ) -> tuple[Incumbent, float, bool]:
     """The best point found, the time spent compiling [s], and whether the search was interrupted."""
     settings = task.settings
@@ -317,7 +214,7 @@ def _searched(
 
 
 def search(
-    task: Task,
+    task: FitTask,
     rollout: Rollout,
     seed: int,
     trials: int,
@@ -332,7 +229,7 @@ def search(
     floor = float(smooth_absolute(np.float64(UNEXPLAINED_STEPS * task.actuator.resolution)))
     incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor)
     prior = prior_for(task.actuator, task.parameters, len(task.split.train))
-    problem: Problem = rollout if prior is None else WithPrior(rollout, prior)
+    problem: SearchProblem = rollout if prior is None else WithPrior(rollout, prior)
     opened = None
     if task.samples or task.settings.study is not None:
         opened = open_for(task, join=join)
@@ -354,7 +251,7 @@ def search(
     return incumbent
 
 
-def open_for(task: Task, *, join: bool = False) -> studies.OpenStudy:
+def open_for(task: FitTask, *, join: bool = False) -> studies.OpenStudy:
     """The study of a task, as its settings ask for.
 
     :param join: take part in it whether it was there or not.
@@ -370,7 +267,9 @@ def open_for(task: Task, *, join: bool = False) -> studies.OpenStudy:
     )
 
 
-def _search_in_study(task: Task, problem: Problem, incumbent: Incumbent, opened: studies.OpenStudy) -> None:
+def _search_in_study(
+    task: FitTask, problem: SearchProblem, incumbent: Incumbent, opened: studies.OpenStudy
+) -> None:
     """A search of which the study knows all trials, and any number of workers evaluate some."""
     settings, parameters = task.settings, task.parameters
     worker = opened.join()
@@ -394,7 +293,7 @@ def _search_in_study(task: Task, problem: Problem, incumbent: Incumbent, opened:
 
 
 def _search_alone(
-    task: Task, problem: Problem, incumbent: Incumbent, opened: studies.OpenStudy | None, seed: int
+    task: FitTask, problem: SearchProblem, incumbent: Incumbent, opened: studies.OpenStudy | None, seed: int
 ) -> None:
     """A search of our own, which may keep its best points in a study, and begins and ends with the best there."""
     rng = np.random.default_rng(seed)
@@ -416,7 +315,9 @@ def _search_alone(
         incumbent.offer(*best)
 
 
-def _search_and_polish(method: str, problem: Problem, incumbent: Incumbent, rng: np.random.Generator) -> None:
+def _search_and_polish(
+    method: str, problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator
+) -> None:
     """A search of our own, then derivatives from its best point, for which a little budget is kept back.
 
     Intervals belong to the very minimum; a search may stop beside it along a flat direction.
@@ -446,7 +347,7 @@ def _keeping_best(
     return progress
 
 
-def _in_processes(task: Task, on_progress: Callable[[Incumbent], None]) -> tuple[Incumbent, float]:
+def _in_processes(task: FitTask, on_progress: Callable[[Incumbent], None]) -> tuple[Incumbent, float]:
     """The task's method in several processes, the budget shared between them."""
     settings = task.settings
     sampled = task.samples
@@ -459,7 +360,7 @@ def _in_processes(task: Task, on_progress: Callable[[Incumbent], None]) -> tuple
 
 
 def _worker_search(
-    task: Task, worker: int, on_progress: Callable[[Incumbent], None]
+    task: FitTask, worker: int, on_progress: Callable[[Incumbent], None]
 ) -> tuple[Incumbent, float]:
     rollout = task.rollout()
     settings = task.settings

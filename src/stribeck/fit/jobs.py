@@ -1,45 +1,44 @@
-"""Jobs in processes of their own, which may crash: what failed is tried again, what needs it waits.
+"""Jobs in child processes: dependencies between jobs, retries after crashes.
 
-Every job has a fresh process, forked from a server that has imported everything and computed nothing:
-starting one takes hundredths of a second, and no crash takes more with it than its own job.
+Each job runs in a fresh process, forked from a server that has imported all modules and computed nothing. Starting one
+takes hundredths of a second, and a crash loses that job only.
 """
 
 from __future__ import annotations
 
 import multiprocessing as mp
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from multiprocessing import connection, forkserver, resource_tracker
+from multiprocessing import connection, forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pkgutil import resolve_name
 from typing import Any
 
 from stribeck.errors import StribeckError
+from stribeck.processes import end_with_parent, exit_reason, interrupts_blocked
 
 POLL = 0.2
-"""How long to wait for news before looking whether to stop [s]."""
+"""Interval between two checks whether to stop [s]."""
 GRACE = 10.0
-"""A process that has returned its result has so long to end [s]."""
+"""Time that a process has to end after it has sent its result [s]."""
 
 ABANDONED: ContextVar[Callable[[], bool]] = ContextVar("ABANDONED", default=lambda: False)
-"""Says to a job whether anybody waits for it still, where nothing else ends it."""
+"""A job asks this function whether its result is still wanted, where nothing else ends it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
     """One call.
 
-    :param name: what people call it.
-    :param work: ``module:function``. Only who runs it imports the module.
-    :param arguments: its arguments; they and what it returns have to be picklable.
-    :param after: a job that has to be done before; what it returned comes before the arguments.
+    :param name: shown to people.
+    :param work: ``module:function``; only the process that runs it imports the module.
+    :param arguments: its arguments; they and its result have to be picklable.
+    :param after: a job that has to be done before; its result becomes the first argument.
     """
 
     name: str
@@ -52,10 +51,10 @@ class Job:
 class Ended:
     """How a job ended.
 
-    :param value: what it returned.
-    :param failure: why there is no value, in one line; empty if there is one.
+    :param value: its result.
+    :param failure: why there is no result, in one line; empty if there is one.
     :param attempts: how often it was tried.
-    :param seconds: that its last attempt took.
+    :param seconds: duration of the last attempt.
     """
 
     job: Job
@@ -66,7 +65,7 @@ class Ended:
 
 
 Running = Callable[[Collection[str]], None]
-"""Is told the names of the jobs that are running, again and again."""
+"""Called repeatedly with the names of the running jobs."""
 
 
 def run_in_processes(
@@ -79,17 +78,17 @@ def run_in_processes(
     preload: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Generator[Ended, None, None]:
-    """Run jobs, so many at a time, and tell how each ended as soon as it has.
+    """Run jobs in ``workers`` processes and yield the end of each as it happens.
 
-    A job that crashes, or raises what is not an error of ours, is tried again after the others; an error
-    of ours will not go away and ends it. What comes after a job that failed fails with it. No process
-    outlives this one, however that ends, nor the iterator.
+    A job that crashes or raises anything but a :class:`StribeckError` is tried again after the others; a
+    :class:`StribeckError` is final. Jobs that depend on a failed job fail with it. All processes end with the iterator
+    and with this process.
 
     :param workers: processes at a time.
     :param retries: how often a job is tried again.
-    :param stop: says whether to give up what is not done; asked between jobs and while waiting.
-    :param preload: modules that every process has imported before it starts.
-    :param environment: variables of the processes, where the server has not been started before.
+    :param stop: whether to give up; asked between jobs and while waiting.
+    :param preload: modules that the server imports.
+    :param environment: variables of the processes, unless the server runs already.
     """
     _start_server(preload, environment or {})
     board = _Board(list(jobs), retries)
@@ -113,7 +112,7 @@ def run_in_processes(
 
 @dataclass
 class _Board:
-    """Which jobs wait, and what those that are done returned."""
+    """The waiting jobs and the results of finished ones."""
 
     waiting: list[Job]
     retries: int
@@ -130,23 +129,23 @@ class _Board:
                 yield Ended(job, failure=self.failures[job])
 
     def startable(self, count: int) -> list[Job]:
-        """At most so many jobs that wait for nothing, taken off the list."""
+        """At most ``count`` jobs that depend on nothing unfinished, taken off the list."""
         free = [job for job in self.waiting if job.after is None or job.after in self.values][: max(count, 0)]
         for job in free:
             self.waiting.remove(job)
         return free
 
     def arguments(self, job: Job) -> tuple[Any, ...]:
-        """What a job is called with."""
+        """The arguments of a job, with the result of its predecessor."""
         return job.arguments if job.after is None else (self.values[job.after], *job.arguments)
 
     def forget(self, active: Collection[_Attempt]) -> None:
-        """Drop what was returned and nothing needs any more."""
+        """Drop results that no job needs any more."""
         needed = {job.after for job in (*self.waiting, *(attempt.job for attempt in active))}
         self.values = {job: value for job, value in self.values.items() if job in needed}
 
     def judge(self, attempt: _Attempt) -> Ended | None:
-        """How an attempt ended; nothing, if the job is going to be tried again."""
+        """How the job of an attempt ended; ``None`` if it will be tried again."""
         job = attempt.job
         self.attempts[job] = self.attempts.get(job, 0) + 1
         kind, content = attempt.result()
@@ -165,7 +164,7 @@ class _Board:
 
 
 class _Attempt:
-    """One process that works on one job."""
+    """A process that runs one job."""
 
     def __init__(self, job: Job, arguments: tuple[Any, ...]) -> None:
         self.job = job
@@ -175,7 +174,7 @@ class _Attempt:
         self._process: ForkServerProcess = context.Process(target=_work, args=(job.work, arguments, writer))
         try:
             self._process.start()
-        except (OSError, EOFError):  # it died while it was being told what to do
+        except (OSError, EOFError):  # it died while it received its job
             self._failed = True
         else:
             self._failed = False
@@ -183,19 +182,23 @@ class _Attempt:
             writer.close()  # so that the end of the process is the end of the pipe
 
     def result(self) -> tuple[str, Any]:
-        """``value``, ``refused`` or ``crash``, and what goes with it."""
+        """``value`` with the result, ``refused`` or ``crash`` with the reason."""
         try:
-            found: tuple[str, Any] = self.reader.recv()
-        except Exception:  # nothing, a half or nonsense: what a process leaves that was killed
-            found = ("crash", "")
+            outcome: tuple[str, Any] = self.reader.recv()
+        except Exception:  # a killed process leaves nothing, half a message or garbage
+            outcome = ("crash", "")
         self.reader.close()
         if self._failed:
             return "crash", "its process could not be started"
         self._process.join(GRACE)
-        if self._process.is_alive():  # it has said what it had to say and hangs on its way out
+        if self._process.is_alive():  # it has sent its result and hangs at exit
             self._process.kill()
             self._process.join()
-        return found if found != ("crash", "") else ("crash", _death(self._process.exitcode))
+        return (
+            outcome
+            if outcome != ("crash", "")
+            else ("crash", f"its process {exit_reason(self._process.exitcode)}")
+        )
 
     def kill(self) -> None:
         """End the process at once."""
@@ -206,23 +209,11 @@ class _Attempt:
 
 
 def guarded(work: str, arguments: Sequence[Any]) -> tuple[str, Any]:
-    """Call, and give ``value`` with what it returned, or ``refused`` with the message of an error of ours."""
+    """Call a function: ``value`` with its result, or ``refused`` with the message of a :class:`StribeckError`."""
     try:
         return "value", resolve_name(work)(*arguments)
     except StribeckError as error:
         return "refused", str(error)
-
-
-def end_with_parent() -> None:
-    """Let this process end as soon as the one that asked for it has, however that ended."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = mp.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _work(work: str, arguments: Sequence[Any], writer: Connection) -> None:
@@ -235,32 +226,11 @@ def _work(work: str, arguments: Sequence[Any], writer: Connection) -> None:
     writer.send(result)
 
 
-def _death(code: int | None) -> str:
-    if code is not None and code < 0:
-        name = signal.Signals(-code).name
-        return f"killed by {name}" + (" (out of memory?)" if -code == signal.SIGKILL else "")
-    return f"its process ended with exit code {code}"
-
-
 def _start_server(preload: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Start what processes are forked from."""
+    """Start the server that processes are forked from."""
     mp.get_context("forkserver").set_forkserver_preload(list(preload))
-    with _variables(environment), interrupts_are_ours():
+    with _variables(environment), interrupts_blocked():
         forkserver.ensure_running()
-
-
-@contextmanager
-def interrupts_are_ours() -> Iterator[None]:
-    """Processes that are started meanwhile do not hear Ctrl-C, from their first moment on: it is their parent's business.
-
-    They inherit what is blocked. The resource tracker unblocks SIGINT when it starts, so it starts before.
-    """
-    resource_tracker.ensure_running()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @contextmanager

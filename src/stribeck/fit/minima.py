@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from stribeck.core.parameters import ParameterSet
 from stribeck.estimates.estimate import disagreements
+from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.objective import EQUALLY_GOOD, equivalent_error
-from stribeck.fit.search import Incumbent
 from stribeck.fit.uncertainty import Uncertainty
 
 FloatArray = npt.NDArray[np.float64]

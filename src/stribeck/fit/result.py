@@ -16,6 +16,7 @@ from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, estimates_to_json, fixed
+from stribeck.estimates.solver_status import SolverStatus
 from stribeck.fit.minima import Minimum
 from stribeck.fit.objective import SMOOTHING, Split
 from stribeck.fit.uncertainty import Uncertainty
@@ -31,7 +32,7 @@ Outcome = Literal["converged", "budget spent", "interrupted", "running"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitSettings:
     """How a law is fitted.
 
     :param method: see :data:`stribeck.fit.METHODS`.
@@ -85,13 +86,14 @@ class FitResult:
     :param search_seconds: spent searching, compilation not counted.
     :param wall_seconds: from the start to this result.
     :param minima: the best point and the minima that fit as well.
+    :param descent: how the last descent by derivatives ended, if there was one.
     :param history: evaluations, and the constant error that has the loss [rad], at every improvement.
     """
 
     actuator: Actuator
     law: FrictionLaw
     parameters: ParameterSet
-    settings: Settings
+    settings: FitSettings
     split: Split
     outcome: Outcome
     train: Errors
@@ -103,6 +105,16 @@ class FitResult:
     wall_seconds: float
     minima: tuple[Minimum, ...] = ()
     history: tuple[tuple[int, float], ...] = ()
+    descent: SolverStatus | None = None
+
+    @property
+    def status(self) -> SolverStatus:
+        """How the solver ended: the last descent by derivatives, or the search where there was none."""
+        if self.outcome in ("interrupted", "running") or (
+            self.descent is None and self.outcome != "converged"
+        ):
+            return SolverStatus.LIMIT
+        return self.descent or SolverStatus.CONVERGED
 
     @property
     def estimates(self) -> dict[str, Estimate]:
@@ -130,6 +142,7 @@ class FitResult:
             "search_seconds": self.search_seconds,
             "wall_seconds": self.wall_seconds,
             "outcome": self.outcome,
+            "status": self.status,
             "train_mae": self.train.mean,
             "validation_mae": None if self.validation is None else self.validation.mean,
             "parameters": self.parameters.values(),
@@ -190,6 +203,7 @@ class FitResult:
                 "trials": self.settings.trials,
                 "evaluations": self.evaluations,
                 "outcome": self.outcome,
+                "status": self.status,
                 "clusters": uncertainty.clusters,
             },
             versions=versions(),

@@ -100,7 +100,8 @@ class Rollout:
     integrator: Integrator = "semi-implicit"
     lanes: int = LANES
     meter: Meter = field(default_factory=Meter)
-    _compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict)
+    # Compiled programs contain the loads, gains, law and fixed values of this rollout: dataclasses.replace starts anew.
+    _compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict, init=False)
 
     @property
     def dimension(self) -> int:
@@ -109,7 +110,9 @@ class Rollout:
 
     def with_reset_period(self, reset_period: float | None) -> Rollout:
         """The same simulations with another reset period, without compiling again."""
-        return replace(self, reset_period=reset_period)
+        same = replace(self, reset_period=reset_period)
+        object.__setattr__(same, "_compiled", self._compiled)  # resets are inputs of the programs
+        return same
 
     def losses(self, unit: npt.ArrayLike) -> FloatArray:
         """Loss of each candidate (C, n) -> (C,); infinite where a simulation left all bounds.

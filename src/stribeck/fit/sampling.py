@@ -19,7 +19,9 @@ from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.trial import TrialState
 
 from stribeck.core.parameters import ParameterSet
-from stribeck.fit.search import BudgetSpentError, Incumbent, Problem, Restart, done, fold
+from stribeck.fit.evolution import Restart, fold
+from stribeck.fit.incumbent import BudgetSpentError, Incumbent, SearchProblem
+from stribeck.fit.search import done
 from stribeck.fit.trials import Sample, Trials, sample_of, trial_of
 
 Point = frozenset[tuple[str, float]]
@@ -36,7 +38,7 @@ class Sampler(Protocol):
     """Points to try, from the trials so far."""
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> SearchProblem:
         """What the next points are to be evaluated with."""
 
     @property
@@ -60,7 +62,7 @@ class OptunaSampler:
     converged = False
 
     def __init__(
-        self, problem: Problem, sampler: optuna.samplers.BaseSampler, parameters: ParameterSet
+        self, problem: SearchProblem, sampler: optuna.samplers.BaseSampler, parameters: ParameterSet
     ) -> None:
         self.problem = problem
         self._study = optuna.create_study(sampler=sampler)
@@ -86,7 +88,7 @@ class OptunaSampler:
 
 
 @dataclass
-class Chain:
+class CmaChain:
     """One restart of CMA-ES, as the study's trials have advanced it.
 
     :param generation: how many generations it has been told.
@@ -135,7 +137,7 @@ class SharedCMA:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: SearchProblem,
         parameters: ParameterSet,
         incumbent: Incumbent,
         *,
@@ -151,7 +153,7 @@ class SharedCMA:
         self._heard: dict[str, int] = {}
         self._found: list[float] = []
         self._ended: set[int] = set()
-        self._chains: dict[int, Chain] = {}
+        self._chains: dict[int, CmaChain] = {}
         self._current = 0
         self._begin(0, population)
 
@@ -159,10 +161,10 @@ class SharedCMA:
         rng = np.random.default_rng([self._seed, index])
         # At least two have to end.
         restart = Restart(self._whole, population, 0.3, rng, self._budget // 2)
-        self._chains[index] = Chain(restart)
+        self._chains[index] = CmaChain(restart)
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> SearchProblem:
         """See :class:`Sampler`."""
         return self._chains[self._current].restart.problem
 
@@ -232,7 +234,7 @@ class SharedCMA:
 
 def sample(
     sampler: Sampler,
-    whole: Problem,
+    whole: SearchProblem,
     incumbent: Incumbent,
     trials: Trials,
     parameters: ParameterSet,

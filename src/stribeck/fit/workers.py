@@ -1,4 +1,4 @@
-"""Searches in several processes, of which the best result counts."""
+"""One search in several processes; the best of their points is the result."""
 
 from __future__ import annotations
 
@@ -11,26 +11,34 @@ from typing import Any
 import numpy as np
 
 from stribeck.errors import StribeckError
-from stribeck.fit.jobs import end_with_parent, interrupts_are_ours
-from stribeck.fit.search import Incumbent
+from stribeck.fit.incumbent import Incumbent
+from stribeck.processes import end_with_parent, exit_reason, interrupts_blocked, stop_workers
+
+GRACE = 5.0
+"""Time that workers have to end before they are killed [s]."""
 
 REPORT_EVERY = 0.2
 """A worker reports its best point at most this often [s]."""
 
-Job = Callable[[int, Callable[[Incumbent], None]], tuple[Incumbent, float]]
-"""What a worker runs: its number and where to report to, giving its incumbent and compile time [s].
-It has to be picklable."""
+WorkerSearch = Callable[[int, Callable[[Incumbent], None]], tuple[Incumbent, float]]
+"""The picklable function that a worker runs: called with its number and a callback for progress, it returns the
+incumbent and the compile time [s]."""
 
 
 def search_in_processes(
-    job: Job, count: int, budget: int, on_progress: Callable[[Incumbent], None], *, together: bool = False
+    job: WorkerSearch,
+    count: int,
+    budget: int,
+    on_progress: Callable[[Incumbent], None],
+    *,
+    together: bool = False,
 ) -> tuple[Incumbent, float]:
-    """Run ``job`` in so many fresh processes, and keep the best point.
+    """Run ``job`` in ``count`` fresh processes and keep the best point.
 
-    A worker that dies is missed, not fatal, as long as one of them has found something.
+    The death of a worker is not fatal as long as one of them has found something.
 
     :param together: every worker counts the evaluations of all.
-    :returns: the incumbent of all, and the longest time a worker spent compiling [s].
+    :returns: the common incumbent, and the longest compile time of a worker [s].
     :raises StribeckError: the first worker's error, if none finished.
     """
     context = mp.get_context("spawn")
@@ -39,7 +47,7 @@ def search_in_processes(
     evaluations = [0] * count
     total: Callable[[list[int]], int] = max if together else sum
     incumbent = Incumbent(budget, lambda: total(evaluations), on_progress)
-    with interrupts_are_ours():
+    with interrupts_blocked():
         for process in processes:
             process.start()
     waiting = set(range(count))
@@ -53,9 +61,7 @@ def search_in_processes(
                 # What a process sent before it ended has been read by now.
                 dead = {k for k in waiting if processes[k].exitcode is not None}
                 if dead and not failure:
-                    failure = (
-                        f"a worker process ended unexpectedly (exit code {processes[min(dead)].exitcode})"
-                    )
+                    failure = f"a worker process {exit_reason(processes[min(dead)].exitcode)}"
                 waiting -= dead
                 on_progress(incumbent)
                 continue
@@ -72,18 +78,15 @@ def search_in_processes(
                 finished.append(content[3])
                 compile_seconds = max(compile_seconds, content[4])
     finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join()
+        stop_workers(processes, GRACE)
     if not finished and incumbent.unit is None:
         raise StribeckError(failure or "no worker finished")
     incumbent.converged = (together or len(finished) == count) and bool(finished) and all(finished)
     return incumbent, compile_seconds
 
 
-def _work(job: Job, worker: int, reports: Any) -> None:
-    """One process, which ends with its parent however that ends."""
+def _work(job: WorkerSearch, worker: int, reports: Any) -> None:
+    """Body of a worker process."""
     end_with_parent()
     last = 0.0
 

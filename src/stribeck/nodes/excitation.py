@@ -28,7 +28,7 @@ from stribeck.nodes.commanders import (
     ServoCommander,
     TrajectoryCommander,
 )
-from stribeck.nodes.excitation_setup import excitation_of
+from stribeck.nodes.excitation_setup import session_config
 from stribeck.nodes.messages import TelemetryTopic, decoded, telemetry_topics
 from stribeck.nodes.parameters import EXCITATION
 from stribeck.nodes.player import Listener, Player
@@ -69,13 +69,13 @@ class ExcitationNode(ServiceNode):
     # -- life cycle
 
     def _configure(self, values: Mapping[str, Any]) -> None:
-        self._excitation = excitation_of(values)
+        self._config = session_config(values)
         self._autoplay, self._record = values["autoplay"], values["record"]
         self._exit_when_done = values["exit_when_done"]
         if self._record:
-            check_writable(self._excitation.output / "bag")
+            check_writable(self._config.output / "bag")
         self._settings = {"patience": values["patience"], "allow_overvoltage": values["allow_overvoltage"]}
-        joints = self._excitation.session.joints
+        joints = self._config.joints
         self._index = {joint.name: j for j, joint in enumerate(joints)}
         self._bench = self.create_publisher(String, "bench", latched(len(joints) + 1))
         self._progress = self.create_publisher(String, "~/progress", latched(1))
@@ -145,7 +145,7 @@ class ExcitationNode(ServiceNode):
             raise ServoError("configure the node first")
         self._shown_at, self._shown_play = 0.0, -1
         player = Player(
-            self._excitation,
+            self._config,
             self._commander,
             Listener(self._announce, self._show, self.say, self._done),
             topics=self._bag_topics if self._record else None,
@@ -153,9 +153,9 @@ class ExcitationNode(ServiceNode):
         )
         self._player = player
         player.start()
-        plays = len(self._excitation.session.plays)
+        plays = len(self._config.plays)
         text = f"{plays} run{'s' if plays > 1 else ''}, about {player.session.duration:.0f} s"
-        self.get_logger().info(text + (f", into {self._excitation.output}" if self._record else ""))
+        self.get_logger().info(text + (f", into {self._config.output}" if self._record else ""))
         return text
 
     def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -187,7 +187,7 @@ class ExcitationNode(ServiceNode):
         now = steady()
         if directive.play != self._shown_play:
             self._shown_play = directive.play
-            play, plays = self._excitation.session.plays[directive.play], len(self._excitation.session.plays)
+            play, plays = self._config.plays[directive.play], len(self._config.plays)
             self.get_logger().info(
                 f"run {directive.play + 1}/{plays}: {play.trajectory.name}, gain {play.kp:g}"
             )
@@ -197,7 +197,7 @@ class ExcitationNode(ServiceNode):
         self._progress.publish(String(data=json.dumps(self._progress_of(directive))))
 
     def _progress_of(self, directive: Directive) -> dict[str, Any]:
-        plays = self._excitation.session.plays
+        plays = self._config.plays
         play = plays[directive.play]
         return {
             "phase": directive.phase,

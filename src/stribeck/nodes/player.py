@@ -16,14 +16,15 @@ from stribeck.io.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, RawMessage,
 from stribeck.io.run_writer import RunWriter
 from stribeck.nodes.base import Level
 from stribeck.nodes.commanders import Commander, Waiting
-from stribeck.nodes.excitation_setup import Excitation
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.servo.record import hanging_warnings
 from stribeck.servo.sample_messages import ENCODERS
 from stribeck.session.bags import Outcome, SessionBags
+from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
+from stribeck.session.timing import PeriodicLoop
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Listener:
 class Player:
     """Plays a session once.
 
-    :param excitation: what to play.
+    :param config: what to play and record.
     :param commander: who moves the joints.
     :param listener: who is told.
     :param topics: of the bags, or ``None`` to record nothing.
@@ -56,7 +57,7 @@ class Player:
 
     def __init__(
         self,
-        excitation: Excitation,
+        config: SessionConfig,
         commander: Commander,
         listener: Listener,
         *,
@@ -64,18 +65,17 @@ class Player:
         patience: float,
         allow_overvoltage: bool,
     ) -> None:
-        self.excitation, self.commander, self.listener = excitation, commander, listener
-        session = excitation.session
+        self.config, self.commander, self.listener = config, commander, listener
         self.session = Session(
-            session.plays,
-            session.joints,
+            config.plays,
+            config.joints,
             releases_torque=commander.releases_torque,
-            options=session.options,
+            options=config.options,
         )
-        self.known = JointStateBuffer(len(session.joints))
+        self.known = JointStateBuffer(len(config.joints))
         self._writer = None if topics is None else RunWriter[RawMessage](topics, lambda message: (message,))
         self._bags = SessionBags(
-            excitation.output, excitation.joints, self._writer, excitation.supply_voltage, listener.announce
+            config.output, config.bench_joints, self._writer, config.supply_voltage, listener.announce
         )
         self._bags.first = self._first_messages
         self._telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
@@ -151,7 +151,7 @@ class Player:
             lambda: np.isfinite(self.known.position).all(),
             lambda: f"no joint_states of {_missing(names, self.known.position)} come",
         )
-        if self.excitation.supply_voltage is None:
+        if self.config.supply_voltage is None:
             waiting.for_(
                 lambda: np.isfinite(self.known.voltage).all(),
                 lambda: (
@@ -178,9 +178,8 @@ class Player:
         return [RawMessage(self._telemetry, time, encode(self.commander.stamp(), told))]
 
     def _check_supply(self) -> None:
-        for name, voltage, rated in zip(
-            self.commander.names, self.known.voltage, self.excitation.rated_voltage, strict=True
-        ):
+        rated_voltage = self.config.rated_voltage or [math.inf] * len(self.commander.names)
+        for name, voltage, rated in zip(self.commander.names, self.known.voltage, rated_voltage, strict=True):
             if voltage > rated:
                 text = f"joint {name!r}: supply of {voltage:.1f} V, its servo is rated for {rated:g} V"
                 if not self._allow_overvoltage:
@@ -188,8 +187,8 @@ class Player:
                 self.listener.say("warning", text)
 
     def _loop(self) -> None:
-        session, period = self.session, 1.0 / self.excitation.rate
-        due, kp, until = time.monotonic(), math.nan, math.inf
+        session, loop = self.session, PeriodicLoop(1.0 / self.config.rate)
+        kp, until = math.nan, math.inf
         while True:
             now = time.monotonic()
             self._intervene()
@@ -204,9 +203,7 @@ class Player:
                 until = min(until, self._rest_of_motion(now))
                 if now >= until:
                     return
-            late = time.monotonic()
-            due = max(due + period, late - (late - due) % period)
-            time.sleep(max(0.0, due - late))
+            loop.wait()
 
     def _rest_of_motion(self, now: float) -> float:
         """When the last motion of a session that is over ends [s]: joints with torque are still to be stopped."""

@@ -19,11 +19,9 @@ from stribeck.io.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STA
 from stribeck.nodes.base import ServiceNode, quiet_events, run, steady
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
 from stribeck.nodes.parameters import SERVO
-from stribeck.servo.bus import counters_of
-from stribeck.servo.config import DriverConfig
+from stribeck.servo.config import DriverConfig, read_driver_config
 from stribeck.servo.driver import Driver, DriverSample, Event
 from stribeck.servo.goals import JointGoals
-from stribeck.servo.record_config import read_servos
 from stribeck.servo.sample_messages import SampleMessages
 
 DEPTH = 200
@@ -197,7 +195,8 @@ class ServoNode(ServiceNode):
         if driver is None:
             return "ok", "not configured", {}
         gap, figures = self._figures.collect()
-        figures = {"state": driver.state, **figures, **counters_of(driver.counters)}
+        counters = {name: float(value) for name, value in vars(driver.counters).items()}
+        figures = {"state": driver.state, **figures, **counters}
         if driver.stays_energised:
             figures["stays energised"] = driver.stays_energised
         if driver.state == "fault":
@@ -274,7 +273,7 @@ def servo_config(values: Mapping[str, Any]) -> DriverConfig:
         raise ConfigError(
             "config is empty: name the YAML file of the servos (config/record.yaml is an example)"
         )
-    config = read_servos(Path(values["config"]).expanduser())
+    config = read_driver_config(Path(values["config"]).expanduser())
     gains = gains_of(values["p_gain"], config)
     return replace(
         config,

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from stribeck.fit.assessment import Assessed, Assessment, Run
+from stribeck.fit.assessment import Assessed, AssessedRun, Assessment
 from stribeck.report.markup import element
 from stribeck.report.plot import FloatArray, Panel, figure, spanning, thinned
 from stribeck.report.words import mrad
@@ -46,7 +46,7 @@ def motion(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
     return shown
 
 
-def _run(run: Run, files: tuple[Assessed, ...], looks: Mapping[str, int], most: int) -> Element:
+def _run(run: AssessedRun, files: tuple[Assessed, ...], looks: Mapping[str, int], most: int) -> Element:
     name = run.log.name
     measured = np.where(run.valid, run.measured, np.nan)
     low, high = float(np.nanmin(measured)), float(np.nanmax(measured))
@@ -95,7 +95,7 @@ def _line(panel: Panel, time: FloatArray, values: FloatArray, most: int, name: s
     return panel.line(time[kept], values[kept], name, **look)
 
 
-def _torque_off(panel: Panel, run: Run) -> list[Element]:
+def _torque_off(panel: Panel, run: AssessedRun) -> list[Element]:
     """Grey where the servo was off."""
     off = np.concatenate(([False], run.torque_enable < 0.5, [False]))
     edges = np.flatnonzero(off[1:] != off[:-1]).clip(max=len(run.time) - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
-from stribeck.fit.assessment import Assessed, Assessment, Run, Stepping
+from stribeck.fit.assessment import Assessed, AssessedRun, Assessment, Stepping
 from stribeck.report.markup import Child, element, table
 from stribeck.report.words import steps, title
 
@@ -82,7 +82,7 @@ def digest_table(assessment: Assessment) -> Element:
     return table(["run", "SHA-256"], [[run.log.name, element("code", run.digest)] for run in assessment.runs])
 
 
-def _row(run: Run) -> list[Child]:
+def _row(run: AssessedRun) -> list[Child]:
     log, setup = run.log, run.log.setup
     supply, temperature = f"{setup.supply_voltage:.3g} V", "not told"
     if log.supply_voltage is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from stribeck.core.friction import FRICTION_PARAMETERS
-from stribeck.fit.assessment import Assessed, Assessment, Known
+from stribeck.fit.assessment import Assessed, AssessedParameter, Assessment
 from stribeck.report.markup import Child, element, table
 from stribeck.report.plot import Axis, Panel, figure, plain, spanning
 from stribeck.report.words import mrad, standing, title
@@ -50,7 +50,7 @@ def _parameters(one: Assessed) -> Element:
     return table(header, rows, class_="parameters")
 
 
-def _name(known: Known) -> Element:
+def _name(known: AssessedParameter) -> Element:
     symbol = FRICTION_PARAMETERS[known.name].symbol if known.name in FRICTION_PARAMETERS else ""
     return element("span", element("code", known.name), f" {symbol}" if symbol else "")
 
@@ -60,19 +60,19 @@ def _value(value: float, unit: str) -> str:
     return plain(float(f"{value:.4g}")) + (f" {unit}" if unit != "1" else "")
 
 
-def _interval(known: Known) -> str:
+def _interval(known: AssessedParameter) -> str:
     if known.interval is None:
         return "none"
     low, high = (plain(float(f"{end:.3g}")) for end in known.interval)
     return f"{low} to {high}"
 
 
-def _standing(known: Known) -> Element:
+def _standing(known: AssessedParameter) -> Element:
     sure = known.standing in ("determined", "fixed")
     return element("span", standing(known), class_="sure" if sure else "unsure")
 
 
-def _strip(known: Known) -> Child:
+def _strip(known: AssessedParameter) -> Child:
     """The search range with the interval and the value in it."""
     if known.bounds is None:
         return "not searched" if known.standing == "fixed" else "not stated"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from stribeck.fit.assessment import Assessed, Assessment, Known, Stepping
+from stribeck.fit.assessment import Assessed, AssessedParameter, Assessment, Stepping
 from stribeck.fit.judgement import CARRIES_OVER, FAILS, Basis, Comparison, Judgement, carries_over
 
 Tone = Literal["good", "note", "doubt"]
@@ -235,7 +235,7 @@ def _reproduced(assessment: Assessment) -> Iterator[Statement]:
             )
 
 
-def standing(parameter: Known) -> str:
+def standing(parameter: AssessedParameter) -> str:
     """What is known of a parameter, for a table."""
     if parameter.standing == "determined":
         return "determined"

@@ -1,15 +1,14 @@
-"""Servos on one serial bus, in SI and in their own coordinates: what is read and written in every cycle.
+"""Servos on one serial bus, in SI units and servo coordinates: what is read and written in every cycle.
 
-A cycle is one packet with all goals (sync write) and one that asks for everything (sync read where all
-servos have the same layout, else bulk read). Position, velocity, current or load, duty, voltage and
-temperature come in one contiguous block. One thread uses a bus.
+A cycle is one packet with all goals (sync write) and one that requests everything (sync read if all servos have the
+same layout, else bulk read). Position, velocity, current or load, duty, voltage and temperature come in one
+contiguous block. A bus is used by one thread.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,31 +34,31 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 ALERT = 0x80
-"""Bit of a status packet's error (protocol 2): something ails the servo."""
+"""Bit of a status packet's error byte (protocol 2): the servo has a hardware error."""
 
 WARM_UP = 20
-"""Cycles read at connect, to learn how long answers take."""
+"""Cycles read when connecting, to learn the usual delay of answers."""
 
 CONFIRM_TIME = 0.008
-"""How long servos are asked in a row whether their torque is off [s]."""
+"""Time for all servos to confirm that their torque is off [s]."""
 
 REBOOT_TIME = 3.0
-"""A servo that does not answer this long after a reboot [s] does not come back."""
+"""A servo that does not answer this long after a reboot [s] is considered lost."""
 
 STATE = ("torque_enable", "hardware_error_status", "bus_watchdog")
-"""Registers that say whether a servo still is as it was left."""
+"""Registers that tell whether a servo changed its state by itself."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One cycle's samples in servo coordinates, an entry for each servo; NaN where there is none.
+    """One cycle's samples in servo coordinates, one entry per servo; NaN where there is none.
 
-    :param valid: who answered.
+    :param valid: which servos answered.
     :param time: when each servo read its registers, steady clock [s] (see :mod:`stribeck.servo.link`).
     :param position: [rad], 0 at the model's center.
     :param velocity: [rad/s].
     :param current: [A].
-    :param load: share of the largest load, of servos that measure no current.
+    :param load: share of the largest load, of servos that do not measure current.
     :param pwm: duty in [-1, 1].
     :param voltage: [V].
     :param temperature: [°C].
@@ -78,7 +77,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class ServoState:
-    """What a servo says of itself beside its measurements.
+    """Status of a servo.
 
     :param torque_enable: whether it drives its motor.
     :param errors: hardware errors in words.
@@ -103,25 +102,21 @@ class _Field:
 class Bus:
     """Servos on a serial port.
 
-    :param port: its name.
-    :param baud_rate: [bit/s].
-    :param servos: who is expected; arrays have this order.
-    :param rate: cycles in a second that the bus is to carry, ``None`` for no check.
+    :param port: the port, not open yet.
+    :param servos: the expected servos; arrays have this order.
+    :param rate: cycles per second that the bus must carry, ``None`` for no check.
     :ivar errors: hardware errors in words as last reported, empty for none.
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too slow for ``rate``.
     """
 
-    def __init__(
-        self, port: str, baud_rate: int, servos: Sequence[ServoSpec], rate: float | None = None
-    ) -> None:
-        check_servos(servos, baud_rate)
+    def __init__(self, port: Port, servos: Sequence[ServoSpec], rate: float | None = None) -> None:
+        check_servos(servos, port.baudrate)
         if rate is not None:
-            check_rate(servos, baud_rate, rate)
-        self.baud_rate = baud_rate
+            check_rate(servos, port.baudrate, rate)
         self.servos = tuple(servos)
-        self.link = Link(Port(port, baud_rate), servos[0].model.protocol)
-        names = list(SIGNALS.values())
-        self._blocks = {servo.identity: block_of(servo, names) for servo in servos}
+        self.link = Link(port, servos[0].model.protocol)
+        self._remotes = [RemoteServo(self.link, servo) for servo in servos]
+        self._blocks = {servo.identity: block_of(servo, list(SIGNALS.values())) for servo in servos}
         self._states = [block_of(servo, STATE) for servo in servos]
         self._fields = [self._fields_of(servo) for servo in servos]
         self._spans = [(0, 0)] * len(servos)
@@ -129,32 +124,36 @@ class Bus:
         self.errors = [""] * len(servos)
 
     @property
+    def port(self) -> Port:
+        """The port."""
+        return self.link.port
+
+    @property
     def counters(self) -> Counters:
-        """What happened on the bus so far."""
+        """Events on the bus so far."""
         return self.link.counters
 
     @property
     def is_open(self) -> bool:
         """Whether the port is open."""
-        return bool(self.link.port.is_open)
+        return bool(self.port.is_open)
 
     # Connecting.
 
     def connect(self) -> ConnectionReport:
-        """Open the port, find every servo, bring them, torque off, to known settings.
+        """Open the port, find every servo, switch its torque off and apply known settings.
 
-        :raises ServoError: if the port cannot be opened, or a servo is missing, another model, or cannot
-            be set.
+        :raises ServoError: if the port cannot be opened, or a servo is missing, is another model, or refuses
+            its settings.
         """
-        port = self.link.port
+        port = self.port
         port.openPort()
         try:
             report = ConnectionReport(low_latency=port.low_latency)
-            check_presence(self.link, self.servos, self.baud_rate)
-            for index, servo in enumerate(self.servos):
-                remote = RemoteServo(self.link, servo)
+            check_presence(self.link, self.servos, port.baudrate)
+            for index, remote in enumerate(self._remotes):
                 prepare(remote, report)
-                self._learn(index, remote)
+                self._read_limits(index)
             report.cycle_time = self._warm_up()
         except BaseException:
             self.close()
@@ -167,15 +166,12 @@ class Bus:
 
     def close(self) -> None:
         """Close the port; servos stay as they are."""
-        self.link.port.closePort()
+        self.port.closePort()
 
-    def _learn(self, index: int, remote: RemoteServo) -> None:
-        """The servo's own limits."""
-        servo = remote.servo
-        register = servo.model.register(servo.goal_register)
-        lower, upper = register.span
-        lower = lower if register.minimum is None else register.minimum
-        upper = upper if register.maximum is None else register.maximum
+    def _read_limits(self, index: int) -> None:
+        """Read the servo's own limits."""
+        servo, remote = self.servos[index], self._remotes[index]
+        lower, upper = servo.goal_register.limits
         if servo.mode in ("position", "current_position"):
             limits = [remote.read(name) for name in ("min_position_limit", "max_position_limit")]
             if servo.mode == "position" and limits[0] < limits[1]:
@@ -189,20 +185,20 @@ class Bus:
             self.temperature_limits[index] = remote.value("temperature_limit")
 
     def _warm_up(self) -> float:
-        """Read some cycles; the median of the time they took [s]."""
-        times = []
+        """Read some cycles; the median of their durations [s]."""
+        clock, times = self.port.clock, []
         for _ in range(WARM_UP):
-            start = time.monotonic()
+            start = clock.now()
             self.read(start)
-            times.append(time.monotonic() - start)
+            times.append(clock.now() - start)
         return statistics.median(times)
 
     # In every cycle.
 
     def read(self, until: float) -> Reading:
-        """Samples of all servos; who is late is asked again as long as there is time.
+        """Samples of all servos; late ones are asked again as long as there is time.
 
-        :param until: time by which to be done [s].
+        :param until: when to be done [s].
         :raises PortLostError: if the port is gone.
         """
         answers = self.link.read_many(self._blocks, until)
@@ -216,70 +212,68 @@ class Bus:
             for field in self._fields[index]:
                 raw = int.from_bytes(answer.data[field.start : field.stop], "little")
                 values[field.row, index] = field.register.decode(raw)
-            self.errors[index] = self._ailment(index, answer)
+            self.errors[index] = self._errors_of(index, answer)
         return Reading(np.isfinite(times), times, *values)
 
     def write_goals(self, goals: FloatArray) -> FloatArray:
         """Send goals in one packet: [rad], [A] or duty, by each servo's mode; NaN leaves a servo out.
 
-        :return: what was sent, clipped to the servos' own limits and in whole counts.
+        :return: the goals as sent, clipped to the servos' own limits and in whole counts.
         :raises PortLostError: if the port is gone.
         """
         sent = np.full(len(self.servos), np.nan)
-        packets: dict[tuple[int, int], dict[int, int]] = {}
+        numbers = {}
         for index, servo in enumerate(self.servos):
-            if math.isnan(goals[index]):
-                continue
-            register = servo.model.registers[servo.goal_register]
-            number = self._number(index, register, float(goals[index]))
-            sent[index] = (number - register.zero) * register.scale
-            packet = packets.setdefault((register.address, register.size), {})
-            packet[servo.identity] = register.raw(number)
-        for (address, size), raws in packets.items():
-            self.link.write_many(address, size, raws)
+            if not math.isnan(goals[index]):
+                register = servo.goal_register
+                number = register.counts(float(goals[index]), *self._spans[index])
+                sent[index] = register.quantity(number)
+                numbers[servo.identity] = (register, number)
+        self._write_many(numbers)
         return sent
 
-    def _number(self, index: int, register: Register, goal: float) -> int:
-        lower, upper = self._spans[index]
-        counts = goal / register.scale + register.zero
-        return round(min(max(counts, lower), upper))
+    def _write_many(self, numbers: Mapping[int, tuple[Register, int]]) -> None:
+        """Write registers of several servos, by ID: one packet for each address."""
+        packets: dict[tuple[int, int], dict[int, int]] = {}
+        for identity, (register, number) in numbers.items():
+            packet = packets.setdefault((register.address, register.size), {})
+            packet[identity] = register.raw(number)
+        for (address, size), raws in packets.items():
+            self.link.write_many(address, size, raws)
 
-    # Now and then.
+    # Occasionally.
 
     def hold(self, index: int, position: float) -> None:
-        """Goal of one servo that is to be energised, acknowledged: where it is, or no current, or no duty.
+        """Set the goal of a servo about to be energised, acknowledged: its position, no current, or no duty.
 
         :param position: of the servo [rad].
         :raises ServoError: if it does not answer or refuses.
         """
-        servo = self.servos[index]
-        register = servo.model.registers[servo.goal_register]
-        number = self._number(index, register, position if servo.follows_position else 0.0)
-        RemoteServo(self.link, servo).write(servo.goal_register, number, patient=False)
+        register = self.servos[index].goal_register
+        goal = position if self.servos[index].follows_position else 0.0
+        number = register.counts(goal, *self._spans[index])
+        self._remotes[index].write(register.name, number, patient=False)
 
     def set_torque(self, index: int, on: bool) -> None:
         """Torque of one servo on or off, acknowledged.
 
         :raises ServoError: if it does not answer or refuses.
         """
-        RemoteServo(self.link, self.servos[index]).write("torque_enable", int(on), patient=False)
+        self._remotes[index].write("torque_enable", int(on), patient=False)
 
     def torque_off(self) -> list[ServoSpec]:
-        """Torque of all servos off: at once, and then confirmed by each as far as time allows.
+        """Torque of all servos off: immediately, then confirmed by each as far as time allows.
 
         :return: the servos that did not confirm it.
         :raises PortLostError: if the port is gone.
         """
-        packets: dict[tuple[int, int], dict[int, int]] = {}
-        for servo in self.servos:
-            register = servo.model.registers["torque_enable"]
-            packets.setdefault((register.address, register.size), {})[servo.identity] = 0
-        for (address, size), raws in packets.items():
-            self.link.write_many(address, size, raws)
-        silent, until = list(self.servos), time.monotonic() + CONFIRM_TIME
-        while silent and time.monotonic() < until:
+        registers = {servo.identity: servo.model.registers["torque_enable"] for servo in self.servos}
+        self._write_many({identity: (register, 0) for identity, register in registers.items()})
+        clock, silent = self.port.clock, list(self.servos)
+        until = clock.now() + CONFIRM_TIME
+        while silent and clock.now() < until:
             servo = silent.pop(0)
-            register = servo.model.registers["torque_enable"]
+            register = registers[servo.identity]
             if self.link.write(servo.identity, register.address, 0, register.size, 1, patient=False) is None:
                 silent.append(servo)
         return silent
@@ -290,22 +284,22 @@ class Bus:
         :raises ConfigError: for a gain that the servo does not have.
         :raises ServoError: if it does not answer or refuses.
         """
-        RemoteServo(self.link, self.servos[index]).write("position_p_gain", gain, patient=False)
+        self._remotes[index].write("position_p_gain", gain, patient=False)
 
     def set_watchdog(self, timeout: float) -> None:
         """Arm the Bus Watchdog of the servos that have one, in steps of 20 ms; 0 disarms and clears it.
 
         :raises ServoError: if a servo does not answer or refuses.
         """
-        for servo in self.servos:
-            if servo.model.has_watchdog:
-                register = servo.model.register("bus_watchdog")
-                # Down to a whole step: stopped too early is safe, too late is not.
+        for remote in self._remotes:
+            if remote.servo.model.has_watchdog:
+                register = remote.servo.model.register("bus_watchdog")
+                # Rounded down: stopping too early is safe, too late is not.
                 number = max(1, int(timeout / register.scale + 1e-9)) if timeout > 0.0 else 0
-                RemoteServo(self.link, servo).write("bus_watchdog", number, patient=False)
+                remote.write("bus_watchdog", number, patient=False)
 
     def state_of(self, index: int) -> ServoState | None:
-        """Whether a servo still is as it was left; ``None`` if its answer got lost."""
+        """Status of a servo; ``None`` if its answer got lost."""
         servo, block = self.servos[index], self._states[index]
         answer = self.link.read(servo.identity, block, attempts=1)
         if answer is None:
@@ -315,9 +309,8 @@ class Bus:
             if servo.has(name):
                 register = servo.model.registers[name]
                 start = register.address - block.address
-                numbers[name] = register.number(
-                    int.from_bytes(answer.data[start : start + register.size], "little")
-                )
+                raw = int.from_bytes(answer.data[start : start + register.size], "little")
+                numbers[name] = register.number(raw)
         return ServoState(
             bool(numbers["torque_enable"]),
             error_words(servo.model, numbers.get("hardware_error_status", 0)),
@@ -325,27 +318,26 @@ class Bus:
         )
 
     def reset(self, index: int) -> None:
-        """Get a servo out of its hardware error: a reboot, or its torque limit back with protocol 1.
+        """Clear a servo's hardware error: by a reboot, or with protocol 1 by restoring its torque limit.
 
         :raises ServoError: if the error stays or the servo does not come back.
         """
-        servo = self.servos[index]
-        remote = RemoteServo(self.link, servo)
+        servo, remote, clock = self.servos[index], self._remotes[index], self.port.clock
         if servo.model.protocol == 2.0:
             self.link.reboot(servo.identity)
-            until = time.monotonic() + REBOOT_TIME
+            until = clock.now() + REBOOT_TIME
             while self.link.ping(servo.identity, attempts=1) is None:
-                if time.monotonic() > until:
+                if clock.now() > until:
                     raise ServoError(f"{servo} does not come back after a reboot: check its power")
         prepare(remote, ConnectionReport())
-        self._learn(index, remote)
+        self._read_limits(index)
         errors = remote.hardware_errors()
         if errors:
             raise ServoError(f"{servo} still reports: {errors}; remove the cause, then clear the fault again")
         self.errors[index] = ""
 
-    def _ailment(self, index: int, answer: Answer) -> str:
-        """Hardware errors of a servo in words: in every answer with protocol 1, else asked for on alert."""
+    def _errors_of(self, index: int, answer: Answer) -> str:
+        """Hardware errors in words: in every answer with protocol 1, else requested after an alert."""
         servo = self.servos[index]
         if servo.model.protocol == 1.0:
             return error_words(servo.model, answer.error & sum(servo.model.error_bits.values()))
@@ -366,14 +358,9 @@ class Bus:
 
 
 def without_watchdog(servos: Sequence[ServoSpec]) -> str:
-    """What a user must know of servos without a watchdog, in a sentence; empty if there are none."""
+    """Warning about servos without a watchdog, in a sentence; empty if there are none."""
     named = [str(servo) for servo in servos if not servo.model.has_watchdog]
     if not named:
         return ""
     verb = "stays" if len(named) == 1 else "stay"
     return f"{', '.join(named)} {verb} energised if this program dies: have a power switch at hand"
-
-
-def counters_of(counters: Counters) -> Mapping[str, float]:
-    """Counters by name, for diagnostics."""
-    return {name: float(value) for name, value in vars(counters).items()}

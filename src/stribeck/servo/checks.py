@@ -1,14 +1,15 @@
-r"""What is checked and set before servos move: who is there, what they are set to, whether the bus is fast enough.
+r"""Checks and settings before servos move: which servos answer, how they are set, whether the bus is fast enough.
 
-Time of a cycle on the wire: one packet with all goals, one that asks, and an answer of each servo,
+Time of a cycle on the wire: one packet with all goals, one request, and an answer of each servo,
 
 .. math:: T = \frac{10}{baud}\Big(B_{write} + B_{ask} + \sum_i B_{answer,i}\Big) + \sum_i (t_{delay} + 50\,\mu s)
 
-with 10 bits to a byte and :math:`B` in bytes; :math:`t_{delay}` is the servos' return delay, which is set to 0.
+with 10 bits per byte and :math:`B` in bytes; :math:`t_{delay}` is the servos' return delay, which is set to 0.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -19,13 +20,13 @@ from stribeck.servo.remote import RemoteServo, ServoSpec
 from stribeck.servo.tables import MODELS
 
 TURNAROUND = 50e-6
-"""Time a servo takes to begin its answer [s]."""
+"""Time until a servo begins to answer [s]."""
 
 SHARE = 0.9
 """Largest share of the time that the wire may be busy."""
 
 ANSWER_ALL = 2
-"""Status return level: a servo answers every instruction."""
+"""Status return level at which a servo answers every instruction."""
 
 SIGNALS = {
     "position": "present_position",
@@ -36,20 +37,20 @@ SIGNALS = {
     "voltage": "present_input_voltage",
     "temperature": "present_temperature",
 }
-"""What is read in each cycle, as far as a servo has it, and the registers that hold it."""
+"""Signals read in each cycle and their registers; a servo may lack some."""
 
 
 @dataclass
 class ConnectionReport:
-    """What was found at connect.
+    """Findings when connecting.
 
     :param warnings: what the user should know before anything moves.
-    :param notes: what was changed on the servos, and what the port cannot do.
-    :param refuse_recording: why a recording would not be worth its name; empty if it would.
+    :param notes: settings that were changed, and what the port lacks.
+    :param refuse_recording: reasons why a recording would be useless; empty if there are none.
     :param without_watchdog: servos that stay energised when this program dies.
     :param errors: hardware errors that servos report, in words, by ID.
     :param low_latency: whether the port's driver accepted the low-latency setting.
-    :param cycle_time: time that reading all servos took [s], the median of a few.
+    :param cycle_time: median time of reading all servos [s].
     """
 
     warnings: list[str] = field(default_factory=list)
@@ -62,58 +63,54 @@ class ConnectionReport:
 
 
 def block_of(servo: ServoSpec, names: Sequence[str]) -> Block:
-    """The shortest part of a control table that holds those of the registers that the servo has."""
+    """The shortest block of the control table that holds those of the registers that the servo has."""
     registers = [servo.model.registers[name] for name in names if servo.has(name)]
     start = min(register.address for register in registers)
     return Block(start, max(register.address + register.size for register in registers) - start)
 
 
 def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
-    """Refuse servos that cannot be on one bus.
+    """Refuse servos that cannot share a bus.
 
-    :raises ConfigError: for IDs that stand twice, protocols that mix, or a rate that a servo does not know.
+    :raises ConfigError: for repeated IDs, mixed protocols, or a baud rate that a servo does not support.
     """
     if not servos:
         raise ConfigError("a bus needs at least one servo")
-    identities = [servo.identity for servo in servos]
-    twice = sorted({identity for identity in identities if identities.count(identity) > 1})
-    if twice:
-        raise ConfigError(f"servo ID {twice[0]} stands twice; every servo on a bus needs its own")
+    identity, count = Counter(servo.identity for servo in servos).most_common(1)[0]
+    if count > 1:
+        raise ConfigError(f"servo ID {identity} stands twice; every servo on a bus needs its own")
     if len({servo.model.protocol for servo in servos}) > 1:
-        found = ", ".join(f"{servo}: {servo.model.protocol}" for servo in servos)
-        raise ConfigError(f"servos of two protocols cannot share a bus, found {found}; use a port for each")
+        protocols = ", ".join(f"{servo}: {servo.model.protocol}" for servo in servos)
+        raise ConfigError(
+            f"servos of two protocols cannot share a bus, found {protocols}; use a port for each"
+        )
     for servo in servos:
         servo.model.baud_value(baud_rate)
 
 
 def cycle_bytes(servos: Sequence[ServoSpec]) -> int:
-    """Bytes on the wire in one cycle: goals out, question out, answers in."""
+    """Bytes on the wire in one cycle: goals, request, answers."""
     count = len(servos)
     blocks = [block_of(servo, list(SIGNALS.values())) for servo in servos]
-    goals = {
-        (register.address, register.size): 0
-        for register in (servo.model.register(servo.goal_register) for servo in servos)
-    }
-    for servo in servos:
-        register = servo.model.register(servo.goal_register)
-        goals[register.address, register.size] += 1 + register.size
+    goals = [servo.goal_register for servo in servos]
+    packets = len({(register.address, register.size) for register in goals})
     if servos[0].model.protocol == 1.0:
         write, ask, overhead = 8, 7 + 3 * count, 6
     else:
         write, ask, overhead = 14, (14 + count if len(set(blocks)) == 1 else 10 + 5 * count), 11
     answers = sum(block.length + overhead for block in blocks)
-    return len(goals) * write + sum(goals.values()) + ask + answers
+    return packets * write + sum(1 + register.size for register in goals) + ask + answers
 
 
 def cycle_time(servos: Sequence[ServoSpec], baud_rate: int, return_delay: float = 0.0) -> float:
-    """Time of one cycle on the wire [s] (see the module)."""
+    """Time of one cycle on the wire [s]; see the module."""
     return cycle_bytes(servos) * BITS_PER_BYTE / baud_rate + len(servos) * (return_delay + TURNAROUND)
 
 
 def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None:
     """Refuse a baud rate that is too slow for a rate of cycles [Hz].
 
-    :raises ConfigError: saying which would do.
+    :raises ConfigError: with the baud rate and the cycle rate that would do.
     """
     if not rate > 0.0:
         raise ConfigError(f"the rate must be positive, found {rate:g} Hz")
@@ -133,26 +130,29 @@ def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None
 def check_presence(link: Link, servos: Sequence[ServoSpec], baud_rate: int) -> None:
     """Ping every servo.
 
-    :raises ServoError: listing who is missing, who is another model, who was expected and found.
+    :raises ServoError: listing missing servos, wrong models, and what was expected and found.
     """
-    found = {}
+    numbers = {}
     for servo in servos:
         number = link.ping(servo.identity)
         if number == 0:
-            _make_talk(RemoteServo(link, servo), ConnectionReport())
+            _make_answer(RemoteServo(link, servo), ConnectionReport())
             number = link.ping(servo.identity)
         if number is not None:
-            found[servo.identity] = number
-    wrong = [s for s in servos if s.identity in found and found[s.identity] != s.model.model_number]
-    missing = [str(servo.identity) for servo in servos if servo.identity not in found]
+            numbers[servo.identity] = number
+    missing = [str(servo.identity) for servo in servos if servo.identity not in numbers]
+    wrong = [
+        str(s.identity)
+        for s in servos
+        if numbers.get(s.identity, s.model.model_number) != s.model.model_number
+    ]
     if not wrong and not missing:
         return
     others = link.find_all() if link.protocol == 2.0 else {}
     titles = {model.model_number: model.title for model in MODELS.values()}
-    everyone = {**others, **found}
-    seen = [f"{i} {titles.get(number, f'model {number}')}" for i, number in sorted(everyone.items())]
+    seen = [f"{i} {titles.get(n, f'model {n}')}" for i, n in sorted({**others, **numbers}.items())]
     parts = [f"missing ID {', '.join(missing)}"] if missing else []
-    parts += [f"wrong model at ID {', '.join(str(servo.identity) for servo in wrong)}"] if wrong else []
+    parts += [f"wrong model at ID {', '.join(wrong)}"] if wrong else []
     raise ServoError(
         f"{link.port.port_name} at {baud_rate} bit/s: {'; '.join(parts)}; "
         f"expected: {', '.join(f'{s.identity} {s.model.title}' for s in servos)}; "
@@ -161,23 +161,23 @@ def check_presence(link: Link, servos: Sequence[ServoSpec], baud_rate: int) -> N
 
 
 def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
-    """Bring a servo, torque off, to the settings that a driver needs, and report what was found.
+    """Switch torque off, apply the settings that a driver needs, and report what was found.
 
-    :raises ServoError: if it does not answer or cannot be set so.
+    :raises ServoError: if the servo does not answer or refuses.
     """
     servo = remote.servo
-    _make_talk(remote, report)
+    _make_answer(remote, report)
     if remote.adjust("torque_enable", 0) is not None:
         report.notes.append(f"{servo} was energised; its torque is off now")
     watchdog = remote.adjust("bus_watchdog", 0)
     if watchdog is not None and watchdog < 0:
-        report.notes.append(f"the bus watchdog of {servo} had run out; cleared")
+        report.notes.append(f"the bus watchdog of {servo} had expired; cleared")
     delay = remote.adjust("return_delay_time", 0)
     if delay is not None:
         report.notes.append(f"return_delay_time of {servo} set from {delay} to 0")
     _set_mode(remote, report)
-    _set_motion(remote)
-    _look_at_supply(remote, report)
+    _set_position_law(remote)
+    _check_supply(remote, report)
     errors = remote.hardware_errors()
     if errors:
         report.errors[servo.identity] = errors
@@ -186,8 +186,8 @@ def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
         report.without_watchdog.append(servo)
 
 
-def _make_talk(remote: RemoteServo, report: ConnectionReport) -> None:
-    """Make a servo acknowledge what it is told, also one that answers nothing but a ping."""
+def _make_answer(remote: RemoteServo, report: ConnectionReport) -> None:
+    """Make a servo acknowledge every instruction, even one that only answers pings."""
     servo, link = remote.servo, remote.link
     register = servo.model.register("status_return_level")
     answer = link.read(servo.identity, Block(register.address, register.size))
@@ -210,21 +210,16 @@ def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
     limits = [remote.read(name) for name in ("min_position_limit", "max_position_limit")]
     if servo.follows_position and limits == [0, 0]:
         raise ServoError(
-            f"{servo} turns without end (both position limits are 0): set its position limits for {servo.mode}"
+            f"{servo} turns endlessly (both position limits are 0): set its position limits for {servo.mode}"
         )
 
 
-def _set_motion(remote: RemoteServo) -> None:
-    """Gains other than P, and whatever else stands between a goal and the position law."""
+def _set_position_law(remote: RemoteServo) -> None:
+    """Gains other than P, and everything else that acts between a goal and the position law."""
     servo = remote.servo
     remote.adjust("position_i_gain", servo.i_gain)
     remote.adjust("position_d_gain", servo.d_gain)
-    for name in (
-        "feedforward_1st_gain",
-        "feedforward_2nd_gain",
-        "profile_velocity",
-        "profile_acceleration",
-    ):
+    for name in ("feedforward_1st_gain", "feedforward_2nd_gain", "profile_velocity", "profile_acceleration"):
         remote.adjust(name, 0)
     if servo.has("torque_limit"):
         remote.adjust("torque_limit", remote.read("max_torque"))
@@ -239,18 +234,14 @@ def _set_motion(remote: RemoteServo) -> None:
         remote.adjust("goal_current", limit)
 
 
-def _look_at_supply(remote: RemoteServo, report: ConnectionReport) -> None:
+def _check_supply(remote: RemoteServo, report: ConnectionReport) -> None:
     servo, voltage = remote.servo, remote.value("present_input_voltage")
-    if voltage > servo.model.rated_max:
-        report.warnings.append(
-            f"{servo} has {voltage:.1f} V, its rating is {servo.model.rated_min:g} to {servo.model.rated_max:g} V: "
-            "lower the supply"
-        )
+    model = servo.model
+    rating = f"{servo} has {voltage:.1f} V, its rating is {model.rated_min:g} to {model.rated_max:g} V"
+    if voltage > model.rated_max:
+        report.warnings.append(f"{rating}: lower the supply")
         report.refuse_recording.append(
-            f"{servo} has {voltage:.1f} V, above its rating of {servo.model.rated_max:g} V"
+            f"{servo} has {voltage:.1f} V, above its rating of {model.rated_max:g} V"
         )
-    elif voltage < servo.model.rated_min:
-        report.warnings.append(
-            f"{servo} has {voltage:.1f} V, its rating is {servo.model.rated_min:g} to {servo.model.rated_max:g} V: "
-            "raise the supply"
-        )
+    elif voltage < model.rated_min:
+        report.warnings.append(f"{rating}: raise the supply")

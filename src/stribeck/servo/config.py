@@ -1,19 +1,7 @@
-"""The driver's configuration: joints, the servos behind them, and when to let go. YAML, read strictly.
+"""Servos on a bus: the keys of the YAML file that describes them, and the driver's configuration.
 
-.. code-block:: yaml
-
-    port: /dev/ttyUSB0
-    baud_rate: 1000000
-    rate: 200               # cycles in a second
-    joints:
-      shoulder:
-        id: 1
-        model: xl330                             # control table
-        actuator: xl330                          # config/actuators; default: as the model
-        position_limits: [-1.8, 1.8]             # rad, in joint coordinates
-        joint_map: {sign: 1, ratio: 1, offset: 0}
-        mode: position                           # or current, current_position, pwm
-        p_gain: 400                              # firmware units; default: the factory's
+The same file may say what to play and record (:mod:`stribeck.session.config`); ``config/record.yaml`` explains
+every key.
 """
 
 from __future__ import annotations
@@ -22,19 +10,84 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, structs
 
 from stribeck.core.joint_map import JointMap
 from stribeck.errors import ConfigError
-from stribeck.io import strict
 from stribeck.io.actuators import actuator_names, load_actuator
+from stribeck.io.schema import NotNegative, Positive, Schema, convert, read_yaml
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
+from stribeck.session.config import JointKeys, SessionConfig, SessionKeys, session_of
+from stribeck.session.limits import check_plays
+
+
+class JointMapKeys(Schema):
+    """How a joint is mounted: joint = sign * servo / ratio + offset.
+
+    :param sign: 1 or -1.
+    :param ratio: turns of the servo per turn of the joint.
+    :param offset: position of the joint where the servo is at 0 [rad].
+    """
+
+    sign: float = 1.0
+    ratio: float = 1.0
+    offset: float = 0.0
+
+
+class ServoJoint(JointKeys, kw_only=True):
+    """A joint and its servo; further keys as in :class:`~stribeck.session.config.JointKeys`.
+
+    :param id: ID on the bus.
+    :param model: control table.
+    :param mode: position, current_position, extended_position, current or pwm, if the model has it.
+    :param joint_map: how the joint is mounted.
+    :param p_gain: position gain, in firmware units; default: the factory's.
+    :param goal_current: largest current in mode current_position [A].
+    """
+
+    id: int
+    model: str
+    position_limits: tuple[float, float]
+    mode: str = "position"
+    joint_map: JointMapKeys = JointMapKeys()
+    p_gain: int | None = None
+    i_gain: int = 0
+    d_gain: int = 0
+    goal_current: float | None = None
+
+
+class BusFile(SessionKeys, kw_only=True):
+    """Servos on a bus, and optionally a session; further keys as in :class:`~stribeck.session.config.SessionKeys`.
+
+    :param port: serial port.
+    :param baud_rate: [bit/s].
+    :param joints: the joints by name.
+    :param rate: cycles per second [Hz].
+    :param command_timeout: torque goes off after this long without a command [s].
+    :param silence_timeout: torque goes off after this long without an answer of a servo that was asked [s].
+    :param watchdog: after this long without a packet a servo stops by itself, if it can [s].
+    :param position_margin: torque goes off when a joint is this far beyond its limits [rad].
+    :param min_voltage: torque goes off below this supply [V]; default: 5 % under each servo's rating.
+    :param max_temperature: torque goes off from here on [°C]; default: each servo's own limit.
+    """
+
+    port: str
+    baud_rate: int
+    joints: dict[str, ServoJoint]
+    command_timeout: Positive = 0.1
+    silence_timeout: Positive = 0.075
+    watchdog: Annotated[float, Meta(ge=0.02, le=2.54)] = 0.1
+    position_margin: NotNegative = 0.1
+    min_voltage: float | None = None
+    max_temperature: float | None = None
 
 
 @dataclass(frozen=True)
 class JointConfig:
-    """A joint and the servo that drives it.
+    """A joint and its servo.
 
     :param name: name in messages and recordings.
     :param servo: the servo.
@@ -43,7 +96,7 @@ class JointConfig:
     :param p_gain: position gain, in firmware units.
     :param torque_constant: :math:`k_t` for the torque from the servo's current [N m/A], NaN for none.
     :param actuator: family in ``config/actuators``, empty for none.
-    :raises ConfigError: for limits that leave no room, or a gain that the servo does not take.
+    :raises ConfigError: for empty position limits, or a gain that the servo does not have.
     """
 
     name: str
@@ -65,7 +118,7 @@ class JointConfig:
     def check_gain(self, gain: float) -> int:
         """A gain as the servo takes it.
 
-        :raises ConfigError: for a gain that is no whole number or out of range.
+        :raises ConfigError: for a gain that is not a whole number, or out of range.
         """
         register = self.servo.model.register("position_p_gain")
         if not math.isfinite(gain) or gain != round(gain) or not register.accepts(round(gain)):
@@ -78,19 +131,10 @@ class JointConfig:
 
 @dataclass(frozen=True)
 class DriverConfig:
-    """What a driver is told.
+    """Configuration of a driver; see :class:`BusFile`.
 
-    :param port: serial port.
-    :param baud_rate: [bit/s].
     :param joints: in the order of all arrays.
-    :param rate: cycles in a second [Hz].
-    :param command_timeout: torque goes off when no command came for so long [s].
-    :param silence_timeout: torque goes off when a servo was asked and did not answer for so long [s].
-    :param watchdog: after so long without a packet a servo stops by itself, where it can [s].
-    :param position_margin: torque goes off when a joint is so far beyond its limits [rad].
-    :param min_voltage: torque goes off below this supply [V]; ``None``: 5 % under each servo's rating.
-    :param max_temperature: torque goes off from here on [°C]; ``None``: each servo's own limit.
-    :raises ConfigError: for values that make no sense.
+    :raises ConfigError: without joints, or for a silence_timeout of less than three cycles.
     """
 
     port: str
@@ -105,20 +149,8 @@ class DriverConfig:
     max_temperature: float | None = None
 
     def __post_init__(self) -> None:
-        names = [joint.name for joint in self.joints]
-        if not names:
+        if not self.joints:
             raise ConfigError("joints: expected at least one joint")
-        for name in names:
-            if names.count(name) > 1:
-                raise ConfigError(f"joint {name!r} stands twice")
-        for key in ("rate", "command_timeout", "silence_timeout", "watchdog"):
-            value = getattr(self, key)
-            if not (math.isfinite(value) and value > 0.0):
-                raise ConfigError(f"{key} must be positive, found {value:g}")
-        if self.position_margin < 0.0:
-            raise ConfigError(f"position_margin must not be negative, found {self.position_margin:g}")
-        if not 0.02 <= self.watchdog <= 2.54:
-            raise ConfigError(f"watchdog must be 0.02 to 2.54 s, found {self.watchdog:g}")
         if self.silence_timeout * self.rate < 3.0:
             raise ConfigError(
                 f"silence_timeout of {self.silence_timeout:g} s is less than three cycles at {self.rate:g} Hz: a "
@@ -131,99 +163,78 @@ class DriverConfig:
         return tuple(joint.name for joint in self.joints)
 
 
-OPTIONS = (
-    "rate",
-    "command_timeout",
-    "silence_timeout",
-    "watchdog",
-    "position_margin",
-    "min_voltage",
-    "max_temperature",
-)
-"""Numbers of :class:`DriverConfig` that may be left out."""
-
-JOINT_REQUIRED = ("id", "model", "position_limits")
-JOINT_OPTIONAL = ("actuator", "joint_map", "mode", "p_gain", "i_gain", "d_gain", "goal_current")
-"""Keys of a joint."""
-
-
 def read_driver_config(path: Path) -> DriverConfig:
-    """Read a driver's configuration from a YAML file.
+    """The servos of a file, which may also describe a session.
 
     :raises ConfigError: for a file that is not valid.
     """
-    data = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    return driver_config(data, str(path))
+    return _driver_of(read_yaml(path, BusFile), str(path))
 
 
-def driver_config(data: Any, what: str) -> DriverConfig:
-    """A driver's configuration from what YAML holds.
+def driver_config(data: Mapping[str, Any], where: str) -> DriverConfig:
+    """The servos of a file's content.
 
-    :param what: where it stands, for messages.
-    :raises ConfigError: for what is not valid.
+    :param where: the file, for messages.
+    :raises ConfigError: for content that is not valid.
     """
-    found = strict.mapping(data, what, ConfigError)
-    strict.check_keys(found, ("port", "baud_rate", "joints"), OPTIONS, what, ConfigError)
-    joints = strict.mapping(found["joints"], f"{what}: joints", ConfigError)
-    numbers = {
-        key: strict.number(found[key], f"{what}: {key}", ConfigError) for key in OPTIONS if key in found
-    }
-    return DriverConfig(
-        port=strict.text(found["port"], f"{what}: port", ConfigError),
-        baud_rate=_whole(found["baud_rate"], f"{what}: baud_rate"),
-        joints=tuple(joint_config(name, value, f"{what}: joint {name!r}") for name, value in joints.items()),
-        **numbers,
-    )
+    return _driver_of(convert(data, BusFile, where), where)
 
 
-def joint_config(name: str, data: Any, what: str) -> JointConfig:
-    """One joint of a driver from what YAML holds.
+def read_record_config(
+    path: Path, *, port: str | None = None, rate: float | None = None, output: Path | None = None
+) -> tuple[DriverConfig, SessionConfig]:
+    """Servos, and what to play on them and record.
 
-    :raises ConfigError: for what is not valid.
+    :param port, rate, output: used instead of those of the file.
+    :raises ConfigError: for a file that is not valid, plays beyond the limits, gains that a servo does not
+        have, or joints without actuator or goal position.
     """
-    found = strict.mapping(data, what, ConfigError)
-    strict.check_keys(found, JOINT_REQUIRED, JOINT_OPTIONAL, what, ConfigError)
-    model = model_named(strict.text(found["model"], f"{what}: model", ConfigError))
-    actuator = strict.text(found.get("actuator", ""), f"{what}: actuator", ConfigError)
-    if not actuator and model.name in actuator_names():
-        actuator = model.name
-    current = found.get("goal_current")
-    servo = ServoSpec(
-        identity=_whole(found["id"], f"{what}: id"),
-        model=model,
-        mode=strict.text(found.get("mode", "position"), f"{what}: mode", ConfigError),
-        goal_current=None
-        if current is None
-        else strict.number(current, f"{what}: goal_current", ConfigError),
-        i_gain=_whole(found.get("i_gain", 0), f"{what}: i_gain"),
-        d_gain=_whole(found.get("d_gain", 0), f"{what}: d_gain"),
-    )
-    constant = load_actuator(actuator).datasheet_torque_constant if actuator else None
-    return JointConfig(
-        name=name,
-        servo=servo,
-        position_limits=_limits(found["position_limits"], f"{what}: position_limits"),
-        joint_map=_joint_map(found.get("joint_map", {}), f"{what}: joint_map"),
-        p_gain=_whole(found.get("p_gain", model.register("position_p_gain").initial), f"{what}: p_gain"),
-        torque_constant=math.nan if constant is None else constant,
-        actuator=actuator,
-    )
+    file = read_yaml(path, BusFile)
+    changes: dict[str, Any] = {"port": port, "rate": rate, "output": None if output is None else str(output)}
+    file = structs.replace(file, **{key: value for key, value in changes.items() if value is not None})
+    driver = _driver_of(file, str(path))
+    rated = tuple(joint.servo.model.rated_max for joint in driver.joints)
+    session = session_of(file, file.joints, [joint.actuator for joint in driver.joints], str(path), rated)
+    for joint in driver.joints:
+        if not joint.actuator:
+            raise ConfigError(
+                f"joint {joint.name!r}: no actuator is called {joint.servo.model.name!r}: set actuator to a family of "
+                "config/actuators, or to the path of a YAML file"
+            )
+        if not joint.servo.follows_position:
+            raise ConfigError(
+                f"joint {joint.name!r}: recordings need a goal position, found mode {joint.servo.mode!r}; "
+                "valid: position, current_position"
+            )
+        for play in session.plays:
+            joint.check_gain(play.kp)
+    check_plays(session.plays, session.joints, releases_torque=True)
+    return driver, session
 
 
-def _limits(value: Any, what: str) -> tuple[float, float]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise ConfigError(f"{what}: expected [lower, upper] in rad, found {value!r}")
-    return strict.number(value[0], what, ConfigError), strict.number(value[1], what, ConfigError)
+def _driver_of(file: BusFile, where: str) -> DriverConfig:
+    joints = tuple(_joint(name, joint, f"{where}: joints: {name}") for name, joint in file.joints.items())
+    options = {key: getattr(file, key) for key in DriverConfig.__dataclass_fields__ if key != "joints"}
+    try:
+        return DriverConfig(joints=joints, **options)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
 
 
-def _joint_map(value: Any, what: str) -> JointMap:
-    data: Mapping[str, Any] = strict.mapping(value, what, ConfigError)
-    strict.check_keys(data, (), ("sign", "ratio", "offset"), what, ConfigError)
-    return JointMap(**{key: strict.number(item, f"{what}: {key}", ConfigError) for key, item in data.items()})
-
-
-def _whole(value: Any, what: str) -> int:
-    number = strict.number(value, what, ConfigError)
-    if number != round(number):
-        raise ConfigError(f"{what}: expected a whole number, found {number:g}")
-    return int(number)
+def _joint(name: str, keys: ServoJoint, where: str) -> JointConfig:
+    try:
+        model = model_named(keys.model)
+        actuator = keys.actuator or (model.name if model.name in actuator_names() else "")
+        constant = load_actuator(actuator).datasheet_torque_constant if actuator else None
+        gain = model.register("position_p_gain").initial if keys.p_gain is None else keys.p_gain
+        return JointConfig(
+            name,
+            ServoSpec(keys.id, model, keys.mode, keys.goal_current, keys.i_gain, keys.d_gain),
+            keys.position_limits,
+            JointMap(**structs.asdict(keys.joint_map)),
+            gain,
+            math.nan if constant is None else constant,
+            actuator,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None

@@ -1,18 +1,16 @@
-"""Joints on a servo bus, safely: what the servo node and ``stribeck record`` share.
+"""Safe operation of joints on a servo bus, for the servo node and ``stribeck record``.
 
-States: ``off`` (torque off), ``on`` (goals are obeyed; a joint is energised from its first finite goal on)
-and ``fault`` (torque off, and it stays off until :meth:`Driver.clear`). Torque goes off by itself when
-commands stop, a servo reports an error, its supply breaks down, it gets too hot, leaves its limits or
-falls silent, and when the port is lost. Then the bus falls silent, and the Bus Watchdog of the servos
-that have one stops them; the others stay energised.
+States: ``off`` (torque off), ``on`` (goals are obeyed; a joint is energised by its first finite goal) and ``fault``
+(torque off until :meth:`Driver.clear`). Torque goes off by itself when commands stop, when a servo reports an error,
+has too low a supply, gets too hot, leaves its limits or falls silent, and when the port is lost. In the latter case
+the bus falls silent, and the Bus Watchdog of the servos that have one stops them; the others stay energised.
 
-Nothing is printed or logged here: what happened comes as events with the next sample, each said once.
+Nothing is printed or logged here: every event is reported once, with the next sample.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -23,7 +21,7 @@ from stribeck.servo.bus import Bus, Reading, without_watchdog
 from stribeck.servo.checks import ConnectionReport
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.link import Counters
-from stribeck.servo.port import PortLostError
+from stribeck.servo.port import Port, PortLostError
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.safety import Envelope, SafetyMonitor
 from stribeck.servo.sample import (
@@ -34,64 +32,65 @@ from stribeck.servo.sample import (
     Kind,
     goals_to_joints,
     goals_to_servos,
-    motion_of,
+    reading_of_joints,
 )
+from stribeck.session.timing import PeriodicLoop
 
 __all__ = ["Driver", "DriverSample", "DriverState", "Event"]
 
 FloatArray = npt.NDArray[np.float64]
 
 BUDGET = 2.0
-"""Cycles in which lost packets are asked for again: a late sample is better than none, and most are early."""
+"""Cycles during which lost packets are asked for again: a late sample is better than none, and most are early."""
 
 LONGEST_CYCLE = 4.0
-"""Cycles that one without an answer may count for."""
+"""Upper bound of the time that a cycle without an answer counts as silence [cycles]."""
 
 CATCH_UP = 4.0
-"""A loop that is late by more cycles than this leaves them out instead of making up for them."""
+"""A loop makes up for at most this many missed cycles."""
 
 GAP_CYCLES = 2.5
-"""A sample that comes so many cycles after the one before it has a gap before it."""
+"""Time between two samples from which it counts as a gap [cycles]."""
 
 CHECK_PERIOD = 0.1
-"""How often a servo is asked, one after the other, whether it still is as it was left [s]."""
+"""How often one servo, in turn, is checked for a change of its state [s]."""
 
 VOLTAGE_SHARE = 0.95
 """Share of a servo's lowest rated voltage below which torque goes off, unless configured."""
 
 
 class Driver:
-    """Joints behind servos on one bus. All methods may be called from any thread; one at a time runs.
+    """Joints behind servos on one bus. All methods may be called from any thread; they exclude each other.
 
     :param config: joints, port, limits.
+    :param port: the port to use; default: the serial port of ``config``.
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too slow for the rate.
     """
 
-    def __init__(self, config: DriverConfig) -> None:
+    def __init__(self, config: DriverConfig, port: Port | None = None) -> None:
         self.config = config
         self.joints = config.names
-        self.bus = Bus(
-            config.port, config.baud_rate, [joint.servo for joint in config.joints], rate=config.rate
-        )
+        port = Port(config.port, config.baud_rate) if port is None else port
+        self.bus = Bus(port, [joint.servo for joint in config.joints], rate=config.rate)
+        self.clock = port.clock
         self.state: DriverState = "off"
         self.reason = ""
         count = len(config.joints)
         self._lock = threading.RLock()
         self._events: list[Event] = []
         self._command: tuple[FloatArray, float] | None = None
-        self._energised = np.zeros(count, dtype=bool)
-        self._unconfirmed: list[ServoSpec] = []
         self._gains = np.array([joint.p_gain for joint in config.joints], dtype=np.float64)
         self._new_gains: FloatArray | None = None
         self._position = np.full(count, np.nan)
         self._answered = np.full(count, np.nan)
         self._silent_for = np.zeros(count)
-        self._noted = 0.0
-        self._last_cycle = self._next_check = 0.0
+        self._energised = np.zeros(count, dtype=bool)
+        self._unconfirmed: list[ServoSpec] = []
+        self._noted = self._last_cycle = self._next_check = 0.0
         self._turn = 0
-        self._watch = SafetyMonitor(self._envelope(), config.rate)
+        self._monitor = SafetyMonitor(self._envelope(), config.rate)
 
-    # From outside.
+    # Called from outside.
 
     def connect(self) -> ConnectionReport:
         """Open the bus and check every servo; torque is off afterwards.
@@ -99,49 +98,58 @@ class Driver:
         :raises ServoError: if the port or a servo is not as expected.
         """
         with self._lock:
-            report = self.bus.connect()
-            for index in range(len(self.joints)):
-                self.bus.set_gain(index, int(self._gains[index]))
-            self._forget()
-            self._watch = SafetyMonitor(self._envelope(), self.config.rate)
+            report = self._reconnect()
             if report.errors:
                 texts = (f"servo {identity} reports {text}" for identity, text in report.errors.items())
                 self._fail("; ".join(texts))
-            period = 1.0 / self.config.rate
-            if report.cycle_time > period:
+            if report.cycle_time > 1.0 / self.config.rate:
                 report.warnings.append(
                     f"reading all servos takes {1e3 * report.cycle_time:.1f} ms, longer than a cycle at "
                     f"{self.config.rate:g} Hz: lower the rate, or the latency timer of the adapter"
                 )
             return report
 
+    def _reconnect(self, clear_errors: bool = False) -> ConnectionReport:
+        """Open the bus, apply the gains, and forget what was known of the servos."""
+        report = self.bus.connect()
+        for index, servo in enumerate(self.bus.servos):
+            if clear_errors and servo.identity in report.errors:
+                self.bus.reset(index)
+            self.bus.set_gain(index, int(self._gains[index]))
+        self._answered[:] = self._position[:] = np.nan
+        self._silent_for[:] = 0.0
+        self._energised[:] = False
+        self._unconfirmed = []
+        self._monitor = SafetyMonitor(self._envelope(), self.config.rate)
+        return report
+
     def close(self) -> None:
-        """Torque off, watchdogs off, port closed. Never raises for a port that is lost."""
+        """Torque off, watchdogs off, port closed. Never raises for a lost port."""
         with self._lock:
             if not self.bus.is_open:
                 return
             self.disable()
             if self.state == "fault" and self.bus.is_open:
                 try:
-                    if not self._let_go():
+                    if not self._torque_off():
                         self.bus.set_watchdog(0.0)
                 except ServoError as problem:
-                    self._say("warning", str(problem))
+                    self._report("warning", str(problem))
             self.bus.close()
 
     def set_goals(self, goals: npt.ArrayLike, arrival: float | None = None) -> None:
         """Goals of all joints, obeyed from the next cycle on.
 
         :param goals: [rad], [A] or duty by each joint's mode; NaN: torque off for that joint.
-        :param arrival: when the command came, steady clock [s]; default: now.
-        :raises ConfigError: for another number of goals than of joints, or infinite ones.
+        :param arrival: when the command arrived, steady clock [s]; default: now.
+        :raises ConfigError: for a wrong number of goals, or infinite ones.
         """
-        found = np.array(goals, dtype=np.float64)
-        if found.shape != (len(self.joints),) or np.isinf(found).any():
+        values = np.array(goals, dtype=np.float64)
+        if values.shape != (len(self.joints),) or np.isinf(values).any():
             raise ConfigError(
-                f"expected {len(self.joints)} goals ({', '.join(self.joints)}), finite or NaN; found {found}"
+                f"expected {len(self.joints)} goals ({', '.join(self.joints)}), finite or NaN; found {values}"
             )
-        self._command = (found, time.monotonic() if arrival is None else arrival)
+        self._command = (values, self.clock.now() if arrival is None else arrival)
 
     def set_gain(self, gain: float | Sequence[float]) -> None:
         """P gains from the next cycle on, one for all joints or one for each, in firmware units.
@@ -154,10 +162,10 @@ class Driver:
         self._new_gains = np.array(gains)
 
     def enable(self) -> None:
-        """Obey goals from now on. A joint is energised by its first finite goal, from where it is.
+        """Obey goals from now on. A joint is energised by its first finite goal, at its present position.
 
-        :raises ServoError: while there is a fault, a servo does not answer, or a joint is not where or how
-            it may be.
+        :raises ServoError: during a fault, if a servo does not answer, or if a joint is outside its allowed
+            state.
         """
         with self._lock:
             if self.state == "on":
@@ -168,12 +176,12 @@ class Driver:
                 )
             if not self.bus.is_open:
                 raise ServoError(f"{self.config.port} is not open: connect first")
-            self._watch.forget()
+            self._monitor.forget()
             self._check_before_torque()
             self.bus.set_watchdog(self.config.watchdog)
             self._command = None
-            self._last_cycle = time.monotonic()
-            self._answered[:] = np.nan  # nobody need have read until now
+            self._last_cycle = self.clock.now()
+            self._answered[:] = np.nan  # nobody needed to read the servos until now
             self._silent_for[:] = 0.0
             self.state = "on"
 
@@ -184,8 +192,8 @@ class Driver:
             if self.state == "fault" or not self.bus.is_open:
                 return
             try:
-                if self._let_go():
-                    self._fail(reason or "torque was to go off")
+                if self._torque_off():
+                    self._fail(reason or "torque was switched off")
                     return
                 self.bus.set_watchdog(0.0)
             except ServoError as problem:
@@ -193,10 +201,10 @@ class Driver:
                 return
             self.state = "off"
             if reason:
-                self._say("info", f"torque off: {reason}")
+                self._report("info", f"torque off: {reason}")
 
     def clear(self) -> None:
-        """Leave a fault, when its cause is gone: as if connected anew, and servos with errors are rebooted.
+        """Leave a fault when its cause is gone: reconnect, and reboot servos with errors.
 
         :raises ServoError: if the cause is still there; then the fault stays.
         """
@@ -204,18 +212,13 @@ class Driver:
             if self.state != "fault":
                 return
             self.bus.close()
-            report = self.bus.connect()
-            for index, servo in enumerate(self.bus.servos):
-                if servo.identity in report.errors:
-                    self.bus.reset(index)
-                self.bus.set_gain(index, int(self._gains[index]))
-            self._forget()
+            self._reconnect(clear_errors=True)
             self.state, self.reason = "off", ""
-            self._say("info", "fault cleared; torque is off")
+            self._report("info", "fault cleared; torque is off")
 
     @property
     def counters(self) -> Counters:
-        """What happened on the bus so far."""
+        """Events on the bus so far."""
         return self.bus.counters
 
     @property
@@ -224,40 +227,60 @@ class Driver:
         return without_watchdog(self.bus.servos)
 
     def run(self, each: Callable[[DriverSample], bool]) -> None:
-        """Cycles at the configured rate, until ``each`` says ``False``; what is late by a few cycles catches up."""
-        period = 1.0 / self.config.rate
-        due = time.monotonic()
+        """Cycles at the configured rate, until ``each`` returns ``False``."""
+        loop = PeriodicLoop(1.0 / self.config.rate, self.clock, CATCH_UP)
         while each(self.cycle()):
-            due += period
-            late = time.monotonic() - due
-            if late > CATCH_UP * period:
-                due += late
-            time.sleep(max(0.0, -late))
+            loop.wait()
 
     def cycle(self, now: float | None = None) -> DriverSample:
-        """Send goals, read all servos, let go if something is wrong. Never raises for what the bus does.
+        """Send goals, read all servos, switch torque off if something is wrong. Never raises for bus errors.
 
         :param now: steady clock [s]; default: now.
         """
         with self._lock:
-            now = time.monotonic() if now is None else now
+            now = self.clock.now() if now is None else now
             sent, sent_at = np.full(len(self.joints), np.nan), now
             reading: Reading | None = None
             if self.bus.is_open:
                 try:
-                    self._adopt_gains()
+                    self._apply_gains()
                     if self.state == "on":
-                        sent, sent_at = self._obey(now), self.bus.link.port.sent_at
+                        sent, sent_at = self._send_goals(now), self.bus.port.sent_at
                     elif self._unconfirmed:
-                        self._let_go()
+                        self._torque_off()
                     reading = self.bus.read(now + BUDGET / self.config.rate)
                 except ServoError as problem:
                     self._fail(str(problem), lost=isinstance(problem, PortLostError))
-            return self._sample(now, reading, sent, sent_at)
+            motion = reading_of_joints(self.config.joints, reading, now)
+            gap = self._note(now, motion)
+            if self.state == "on":
+                self._monitor_sample(now, motion)
+            self._last_cycle = now
+            events, self._events = tuple(self._events), []
+            return DriverSample(
+                **vars(motion),
+                torque_enable=self._energised.astype(np.float64),
+                p_gain=self._gains.copy(),
+                gap=gap,
+                goal=sent,
+                goal_stamp=sent_at,
+                state=self.state,
+                reason=self.reason,
+                events=events,
+            )
 
-    # Inside.
+    # One cycle.
 
-    def _obey(self, now: float) -> FloatArray:
+    def _apply_gains(self) -> None:
+        gains, self._new_gains = self._new_gains, None
+        if gains is None:
+            return
+        for index, gain in enumerate(gains):
+            if gain != self._gains[index]:
+                self.bus.set_gain(index, int(gain))
+                self._gains[index] = gain
+
+    def _send_goals(self, now: float) -> FloatArray:
         """Carry out the last command; the goals as sent."""
         nothing = np.full(len(self.joints), np.nan)
         if self._command is None:
@@ -274,59 +297,38 @@ class Driver:
                 self._energise(index)
         if np.isnan(goals).all():
             return nothing
-        return goals_to_joints(
-            self.config.joints, self.bus.write_goals(goals_to_servos(self.config.joints, goals))
-        )
+        joints = self.config.joints
+        return goals_to_joints(joints, self.bus.write_goals(goals_to_servos(joints, goals)))
 
     def _energise(self, index: int) -> None:
-        """Torque on, where the joint is now: no error, no jump. The goal is acknowledged before torque goes on."""
+        """Torque on at the present position, without a jump: the goal is acknowledged before torque goes on."""
         joint = self.config.joints[index]
         self.bus.hold(index, joint.joint_map.servo_position(self._position[index]))
         self._energised[index] = True  # if the next answer is lost, the servo may have obeyed
         self.bus.set_torque(index, True)
 
-    def _sample(self, now: float, reading: Reading | None, sent: FloatArray, sent_at: float) -> DriverSample:
-        """A reading in joint coordinates, after the watch has looked at it."""
-        motion = motion_of(self.config.joints, reading, now)
-        gap = self._note(now, motion)
-        if self.state == "on":
-            self._look(now, motion)
-        self._last_cycle = now
-        events, self._events = tuple(self._events), []
-        return DriverSample(
-            **vars(motion),
-            torque_enable=self._energised.astype(np.float64),
-            p_gain=self._gains.copy(),
-            gap=gap,
-            goal=sent,
-            goal_stamp=sent_at,
-            state=self.state,
-            reason=self.reason,
-            events=events,
-        )
-
     def _note(self, now: float, motion: JointReading) -> FloatArray:
-        """Remember who answered and where it was; how long each was silent before this sample [s], or 0.
+        """Remember answers and positions; how long each servo was silent before this sample [s], or 0.
 
         A servo is silent while it is asked and does not answer. A cycle counts for no longer than it may
-        take: this process may have slept, of which the servo knows nothing.
+        take: this process may have been suspended, which is no silence of the servo.
         """
-        valid, end = motion.valid, time.monotonic()
+        valid, end = motion.valid, self.clock.now()
         since = np.where(valid, motion.times, end) - self._answered
         took = min(end - max(now, self._noted), LONGEST_CYCLE / self.config.rate)
         self._silent_for = np.where(valid, 0.0, self._silent_for + took)
         self._noted = end
         self._position[valid] = motion.position[valid]
         self._answered[valid] = motion.times[valid]
-        known = since[valid & np.isfinite(since)]
-        if known.size:
-            self.counters.longest_gap = max(self.counters.longest_gap, float(known.max()))
+        gaps = since[valid & np.isfinite(since)]
+        if gaps.size:
+            self.counters.longest_gap = max(self.counters.longest_gap, float(gaps.max()))
         return np.where(since > GAP_CYCLES / self.config.rate, since, 0.0)
 
-    def _look(self, now: float, motion: JointReading) -> None:
-        """Let go if a sample says so, or a servo is not as it was left."""
-        problem = self._watch.problem(motion, self._silent_for, self.bus.errors, self._energised)
-        # After a silence of ours any servo may have stopped; otherwise they are looked at one after the other.
+    def _monitor_sample(self, now: float, motion: JointReading) -> None:
+        """Switch torque off if the sample demands it, or a servo changed its state by itself."""
+        problem = self._monitor.problem(motion, self._silent_for, self.bus.errors, self._energised)
+        # After a pause of ours any servo may have stopped; otherwise they are checked one after the other.
         paused = now - self._last_cycle > 0.5 * self.config.watchdog
         if problem is None and (paused or now >= self._next_check):
             self._next_check = now + CHECK_PERIOD
@@ -340,18 +342,18 @@ class Driver:
             self._fail(problem)
 
     def _changed(self, indices: Sequence[int]) -> str | None:
-        """Whether a servo is not as it was left, in words; asked twice before it is believed."""
+        """Why a servo is not in the state it was left in, if so; it is asked twice, because answers may be corrupt."""
         for index in indices:
             texts = set()
             for _ in range(2):
-                found = self.bus.state_of(index)
+                state = self.bus.state_of(index)
                 text = ""
-                if found is not None and found.watchdog_expired:
-                    text = "its servo stopped by its watchdog: the bus was silent for too long"
-                elif found is not None and found.errors:
-                    text = f"its servo reports: {found.errors}"
-                elif found is not None and self._energised[index] and not found.torque_enable:
-                    text = "its servo lost its torque: it rebooted, look at its supply"
+                if state is not None and state.watchdog_expired:
+                    text = "its servo was stopped by its watchdog: the bus was silent for too long"
+                elif state is not None and state.errors:
+                    text = f"its servo reports: {state.errors}"
+                elif state is not None and self._energised[index] and not state.torque_enable:
+                    text = "its servo lost its torque: it rebooted, check its supply"
                 texts.add(text)
                 if not text:
                     break
@@ -359,7 +361,9 @@ class Driver:
                 return f"joint {self.joints[index]!r}: {texts.pop()}"
         return None
 
-    def _let_go(self) -> list[ServoSpec]:
+    # Faults.
+
+    def _torque_off(self) -> list[ServoSpec]:
         """Torque off; the servos that did not confirm it, which are asked again in every cycle."""
         self._unconfirmed = self.bus.torque_off()
         silent = {servo.identity for servo in self._unconfirmed}
@@ -367,93 +371,72 @@ class Driver:
         return self._unconfirmed
 
     def _fail(self, reason: str, lost: bool = False) -> None:
-        """Torque off, and stay so until told otherwise; the reason is said once."""
+        """Enter the fault state: torque off until :meth:`clear`; the reason is reported once."""
         if self.state == "fault":
             if lost:
                 self.bus.close()
             return
         self.state, self._command = "fault", None
         was_on = [joint.servo for joint, on in zip(self.config.joints, self._energised, strict=True) if on]
-        left: list[ServoSpec] = []
+        unconfirmed: list[ServoSpec] = []
         if not lost:
             try:
-                left = self._let_go()
+                unconfirmed = self._torque_off()
             except ServoError as problem:
                 lost, reason = True, f"{reason}; {problem}"
         if lost:
             self.bus.close()
-            left = was_on
-        self.reason = reason + (self._fate(left) if was_on else "")
-        self._say("fault", self.reason)
+            unconfirmed = was_on
+        self.reason = reason + (self._consequence(unconfirmed) if was_on else "")
+        self._report("fault", self.reason)
 
-    def _fate(self, left: Sequence[ServoSpec]) -> str:
-        """What becomes of servos that could not be told to let go."""
-        if not left:
+    def _consequence(self, unconfirmed: Sequence[ServoSpec]) -> str:
+        """What happens to servos whose torque was to go off."""
+        if not unconfirmed:
             return "; torque is off"
-        watched = [f"servo {servo.identity}" for servo in left if servo.model.has_watchdog]
         parts = []
+        watched = [f"servo {servo.identity}" for servo in unconfirmed if servo.model.has_watchdog]
         if watched:
-            parts.append(
-                f"the watchdog stops {', '.join(watched)} within {1e3 * self.config.watchdog:.0f} ms"
-            )
-        parts += [text] if (text := without_watchdog(left)) else []
+            time = f"{1e3 * self.config.watchdog:.0f} ms"
+            parts.append(f"the watchdog stops {', '.join(watched)} within {time}")
+        if text := without_watchdog(unconfirmed):
+            parts.append(text)
         return f"; torque off could not be confirmed: {'; '.join(parts)}"
 
     def _check_before_torque(self) -> None:
-        """One good sample of every joint, within all limits.
+        """Require one good sample of every joint, within all limits.
 
         :raises ServoError: if there is none.
         """
-        now = time.monotonic()
-        motion = motion_of(self.config.joints, self.bus.read(now + self.config.silence_timeout), now)
+        now = self.clock.now()
+        reading = self.bus.read(now + self.config.silence_timeout)
+        motion = reading_of_joints(self.config.joints, reading, now)
         self._position[motion.valid] = motion.position[motion.valid]
         if not motion.valid.all():
             silent = [name for name, valid in zip(self.joints, motion.valid, strict=True) if not valid]
             raise ServoError(f"torque stays off: no answer from the servo of {', '.join(silent)}")
-        watch = SafetyMonitor(self._watch.envelope, rate=1.0)  # at once
+        monitor = SafetyMonitor(self._monitor.envelope, rate=1.0)  # without confirmation
         everyone = np.ones(len(self.joints), dtype=bool)
-        problem = watch.problem(motion, np.zeros(len(self.joints)), self.bus.errors, everyone)
+        problem = monitor.problem(motion, np.zeros(len(self.joints)), self.bus.errors, everyone)
         if problem is not None:
             raise ServoError(f"torque stays off: {problem}")
 
-    def _adopt_gains(self) -> None:
-        gains, self._new_gains = self._new_gains, None
-        if gains is None:
-            return
-        for index, gain in enumerate(gains):
-            if gain != self._gains[index]:
-                self.bus.set_gain(index, int(gain))
-                self._gains[index] = gain
-
-    def _forget(self) -> None:
-        """What was known before a connection or a fault."""
-        self._answered[:] = np.nan
-        self._silent_for[:] = 0.0
-        self._position[:] = np.nan
-        self._energised[:] = False
-        self._unconfirmed = []
-        self._watch.forget()
-
     def _envelope(self) -> Envelope:
-        config = self.config
-        margin = config.position_margin
-        models = [joint.servo.model for joint in config.joints]
-        lowest = [
-            VOLTAGE_SHARE * m.rated_min if config.min_voltage is None else config.min_voltage for m in models
-        ]
-        hottest = (
-            self.bus.temperature_limits
-            if config.max_temperature is None
-            else np.full(len(models), config.max_temperature)
-        )
+        config, margin = self.config, self.config.position_margin
+        lowest = [VOLTAGE_SHARE * joint.servo.model.rated_min for joint in config.joints]
+        limits = np.array([joint.position_limits for joint in config.joints])
+
+        def configured(value: float | None, default: npt.ArrayLike) -> FloatArray:
+            return np.array(default) if value is None else np.full(len(config.joints), value)
+
         return Envelope(
             names=self.joints,
-            lower=np.array([joint.position_limits[0] - margin for joint in config.joints]),
-            upper=np.array([joint.position_limits[1] + margin for joint in config.joints]),
-            min_voltage=np.array(lowest),
-            max_temperature=hottest.copy(),
+            lower=limits[:, 0] - margin,
+            upper=limits[:, 1] + margin,
+            min_voltage=configured(config.min_voltage, lowest),
+            max_temperature=configured(config.max_temperature, self.bus.temperature_limits),
             silence=config.silence_timeout,
         )
 
-    def _say(self, kind: Kind, text: str) -> None:
-        self._events.append(Event(kind, text, time.monotonic()))
+    def _report(self, kind: Kind, text: str) -> None:
+        self._events.append(Event(kind, text, self.clock.now()))

@@ -1,4 +1,4 @@
-"""Goals of joints by name, as they come in messages, each with its age."""
+"""Latest goal of every joint, collected from messages that name joints."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class JointGoals:
-    """The last goal of every joint.
+    """The latest goal of every joint.
 
-    A joint that a message does not name keeps its goal, which grows old: who drives a joint names it in
-    every message. A goal of NaN switches the torque of a joint off, and never grows old.
+    A joint that a message does not name keeps its goal, which ages: programs that drive a joint must name it in
+    every message. A goal of NaN switches the torque of a joint off and never ages.
 
     :param joints: in the order of all arrays.
     """
@@ -29,24 +29,24 @@ class JointGoals:
         self.forget()
 
     def forget(self) -> None:
-        """No joint has a goal."""
+        """Drop all goals."""
         self._goals = np.full(len(self._follows), math.nan)
         self._arrival = np.full(len(self._follows), -math.inf)
 
     def take(
         self, names: Sequence[str], positions: Sequence[float], efforts: Sequence[float], arrival: float
     ) -> str:
-        """Take in a message.
+        """Take over a message.
 
         :param positions: [rad], of joints that follow a position.
-        :param efforts: [A] or duty, of joints in current or pwm mode; the others' are not looked at.
-        :param arrival: when it came, steady clock [s].
-        :return: names of joints that are not ours, which changes nothing; empty for none.
-        :raises ConfigError: for a message without a goal for a joint that it names, or with an infinite
-            one; then nothing of it is taken.
+        :param efforts: [A] or duty, of joints in current or pwm mode.
+        :param arrival: when it arrived, steady clock [s].
+        :return: names of unknown joints, which are ignored; empty for none.
+        :raises ConfigError: for a message that names a joint without a goal for it, or with an infinite one;
+            then the whole message is ignored.
         """
         goals = self._goals.copy()
-        ours, unknown = [], []
+        named, unknown = [], []
         for place, name in enumerate(names):
             index = self._index.get(name)
             if index is None:
@@ -60,13 +60,13 @@ class JointGoals:
                     f"goal of joint {name!r}: {field} is {values[place]:g}; valid: finite, or NaN"
                 )
             goals[index] = values[place]
-            ours.append(index)
+            named.append(index)
         self._goals = goals
-        self._arrival[ours] = arrival
+        self._arrival[named] = arrival
         return ", ".join(unknown)
 
     @property
     def command(self) -> tuple[FloatArray, float]:
-        """Goals of all joints, and when the oldest of them came [s]; infinity if no joint has one."""
+        """Goals of all joints, and the arrival of the oldest of them [s]; infinity if no joint has one."""
         energised = ~np.isnan(self._goals)
         return self._goals.copy(), float(np.min(self._arrival, where=energised, initial=math.inf))

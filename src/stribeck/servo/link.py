@@ -1,15 +1,13 @@
-"""Packets to servos and back: dynamixel_sdk's packets, and what comes back sorted, counted and retried.
+"""Exchange of packets with servos: built and parsed by dynamixel_sdk, here matched, counted and retried.
 
-The library's own group reads give up at the first servo that does not answer and lose the answers of
-the others; it knows no retries, and drops packets of foreign servos without a word. So packets are
-built, sent and parsed by the library, and collected here. Works with its versions 3 and 4, whose
-signatures differ.
+The library's group reads stop at the first servo that does not answer and lose the answers of the others;
+they never retry and drop packets of other servos silently. So the library builds, sends and parses packets,
+and this module collects them. Works with its versions 3 and 4, whose signatures differ.
 """
 
 from __future__ import annotations
 
 import inspect
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,39 +19,39 @@ from dynamixel_sdk.robotis_def import COMM_RX_TIMEOUT, COMM_SUCCESS, INST_PING
 from stribeck.servo.port import SLOW_PATIENCE, Port
 
 ATTEMPTS = 20
-"""How often a packet to a single servo is tried: enough at 1 % corrupt bytes."""
+"""Attempts for a packet to a single servo: enough with 1 % corrupt bytes."""
 
 PINGS = 8
-"""How often a servo is pinged that may not be there."""
+"""Attempts to ping a servo that may be absent."""
 
 SHORTEST_PATIENCE, LONGEST_PATIENCE = 8e-4, 4e-2
 """Bounds of the patience with a lost packet while the servos move [s]."""
 
 GROWN_PATIENCE = 8e-3
-"""Bound of the patience while nobody answers [s]: a stall that ends is not outwaited by much."""
+"""Bound of the patience while nobody answers [s]; it must not extend a stall by much."""
 
 PATIENCE_MARGIN = 5e-4
-"""How much longer than 1.5 times the usual an answer may take [s]."""
+"""An answer may take this much longer than 1.5 times the usual delay [s]."""
 
 LONGEST = {1.0: 259, 2.0: 1031}
-"""Bytes of the longest packet, by protocol."""
+"""Longest packet [bytes], by protocol."""
 
 PADDING = {3: 256, 6: 256, 9: 1031, 12: 256, 15: 1031}
-"""Bytes that end the damaged packet that servos may wait for, by the attempts that nobody answered in a
-row: one byte of a length is damaged more often than two."""
+"""Bytes that complete a damaged packet which servos may be waiting for, by the number of consecutive attempts
+without any answer: one corrupt byte of a length is more likely than two."""
 
 PADDING_ALONE = {12: 1031}
-"""The same, by the attempts in a row that one servo did not answer while others may have."""
+"""The same, by the number of consecutive attempts without an answer of one servo while others may answer."""
 
 PADDING_TIME = 0.015
 """Longest time that these bytes may take on the wire [s]."""
 
 MEMORY = 64
-"""Answers from which the usual delay is learnt."""
+"""Number of answers from which the usual delay is estimated."""
 
 
 class Block(NamedTuple):
-    """A contiguous part of a servo's control table: first address and bytes."""
+    """A contiguous part of a control table: first address and number of bytes."""
 
     address: int
     length: int
@@ -64,10 +62,10 @@ MODEL_NUMBER = Block(0, 2)
 
 
 class Answer(NamedTuple):
-    """What a servo said.
+    """A status packet.
 
-    :param data: the bytes asked for; none for a packet that only acknowledges.
-    :param error: error byte of the packet.
+    :param data: the requested bytes; empty for a mere acknowledgement.
+    :param error: error byte.
     :param time: best estimate of when the servo read its registers, steady clock [s].
     """
 
@@ -78,14 +76,14 @@ class Answer(NamedTuple):
 
 @dataclass
 class Counters:
-    """What happened on the bus since the port was opened first.
+    """Events on the bus since the port was first opened.
 
     :param answers: good answers.
-    :param timeouts: answers that did not come.
-    :param corrupt: packets with a wrong check sum, or cut off.
-    :param foreign: packets of servos that were not asked, or a second answer of one that was.
-    :param wrong_length: packets with less or more data than asked for.
-    :param status_errors: answers that say the servo could not do as asked.
+    :param timeouts: missing answers.
+    :param corrupt: packets with a wrong checksum, or truncated.
+    :param foreign: packets of servos that were not asked, or second answers.
+    :param wrong_length: packets with more or less data than requested.
+    :param status_errors: answers that report a refused instruction.
     :param retries: packets sent again.
     :param longest_gap: longest time between two good answers of one servo [s], while it was read.
     """
@@ -101,29 +99,28 @@ class Counters:
 
 
 class Latency:
-    """How long answers take beyond their time on the wire, learnt from those to first attempts.
+    """Delay of answers beyond their time on the wire, estimated from answers to first attempts.
 
-    A packet is given up half a millisecond after one and a half times the median: a lost packet costs little, a slow
-    adapter is not mistaken for a lost packet, and a machine that is busy now and then changes nothing. An
-    answer that comes later is still taken, by the next attempt. When nothing at all comes for many
-    attempts the patience grows, in case the adapter has become slower.
+    The patience is 1.5 times the median delay plus half a millisecond: a lost packet costs little, a slow adapter is
+    not mistaken for packet loss, and single outliers have no effect. A later answer is still accepted by the
+    next attempt. After many attempts without any answer the patience grows, in case the adapter got slower.
 
-    :ivar failures: attempts in a row that nobody answered.
+    :ivar failures: consecutive attempts that nobody answered.
     """
 
     def __init__(self) -> None:
-        self._known: deque[float] = deque(maxlen=MEMORY)
+        self._delays: deque[float] = deque(maxlen=MEMORY)
         self._usual = SLOW_PATIENCE
         self.failures = 0
 
-    def learn(self, latency: float) -> None:
-        """Take the delay of an answer to a first attempt into account [s]."""
-        self._known.append(latency)
-        usual = 1.5 * sorted(self._known)[len(self._known) // 2] + PATIENCE_MARGIN
+    def learn(self, delay: float) -> None:
+        """Add the delay of an answer to a first attempt [s]."""
+        self._delays.append(delay)
+        usual = 1.5 * sorted(self._delays)[len(self._delays) // 2] + PATIENCE_MARGIN
         self._usual = min(max(usual, SHORTEST_PATIENCE), LONGEST_PATIENCE)
 
     def tell(self, answered: bool) -> None:
-        """Take into account whether anybody answered an attempt."""
+        """Note whether anybody answered an attempt."""
         self.failures = 0 if answered else self.failures + 1
 
     @property
@@ -135,7 +132,7 @@ class Latency:
 
 @dataclass
 class Link:
-    """A bus of servos of one protocol behind a port.
+    """Servos of one protocol behind a port.
 
     :param port: the port, not necessarily open yet.
     :param protocol: 1.0 or 2.0.
@@ -150,24 +147,21 @@ class Link:
         self._misses: dict[int, int] = {}
         self._handler: Any = PacketHandler(self.protocol)
         # From version 3.8 on, protocol 2 takes a flag for the "fast" instructions.
-        takes_flag = "fast_option" in inspect.signature(self._handler.rxPacket).parameters
-        self._receive: Callable[[], tuple[list[int], int]] = (
-            (lambda: self._handler.rxPacket(self.port, False))
-            if takes_flag
-            else (lambda: self._handler.rxPacket(self.port))
-        )
+        has_flag = "fast_option" in inspect.signature(self._handler.rxPacket).parameters
+        flag = (False,) if has_flag else ()
+        self._receive: Callable[[], tuple[list[int], int]] = lambda: self._handler.rxPacket(self.port, *flag)
 
     @property
     def overhead(self) -> int:
-        """Bytes of a status packet beside its data."""
+        """Bytes of a status packet besides its data."""
         return 6 if self.protocol == 1.0 else 11
 
-    # One servo, while nothing moves.
+    # One servo.
 
     def ping(self, identity: int, attempts: int = PINGS) -> int | None:
-        """Model number of a servo, ``None`` if it does not answer; 0 if it is there and does not say.
+        """Model number of a servo, ``None`` if it does not answer, 0 if it answers without telling its model.
 
-        Not by the library's own ping, which takes a late answer to anything else for the model number.
+        The library's own ping would take a late answer to another packet for the model number.
         """
         packet = [0xFF, 0xFF, identity, 2, INST_PING, 0]
         if self.protocol == 2.0:
@@ -182,13 +176,13 @@ class Link:
                 if self.protocol == 1.0:
                     answer = self.read(identity, MODEL_NUMBER)
                 return int.from_bytes(answer.data[:2], "little") if answer is not None else 0
-            self._again(attempt, attempts)
+            self.counters.retries += attempt + 1 < attempts
         return None
 
     def find_all(self) -> dict[int, int]:
-        """Model numbers of all servos that answer a broadcast ping; none with protocol 1, which has none."""
-        found, _ = self._handler.broadcastPing(self.port)
-        return {identity: int(entry[0]) for identity, entry in (found or {}).items()}
+        """Model numbers of all servos that answer a broadcast ping; none with protocol 1, which lacks it."""
+        models, _ = self._handler.broadcastPing(self.port)
+        return {identity: int(entry[0]) for identity, entry in (models or {}).items()}
 
     def read(self, identity: int, block: Block, attempts: int = ATTEMPTS) -> Answer | None:
         """A part of a servo's control table, ``None`` if it does not answer."""
@@ -197,15 +191,14 @@ class Link:
             self._handler.readTx(self.port, identity, *block)
             answer = self._collect({identity: block.length}, learn=not attempt).get(identity)
             if answer is not None:
-                self._settle(attempt)
-                return answer
-            self._again(attempt, attempts)
+                return self._settled(answer, attempt)
+            self.counters.retries += attempt + 1 < attempts
         return None
 
     def write(
         self, identity: int, address: int, raw: int, size: int, attempts: int = ATTEMPTS, patient: bool = True
     ) -> Answer | None:
-        """Write a register and wait for the servo to acknowledge; ``None`` if it does not."""
+        """Write a register and wait for the acknowledgement; ``None`` if there is none."""
         data = list(raw.to_bytes(size, "little"))
         for attempt in range(attempts):
             self.port.patience = SLOW_PATIENCE if patient else self.latency.patience
@@ -213,20 +206,25 @@ class Link:
             self.port.setPacketTimeout(self.overhead)
             answer = self._collect({identity: 0}, learn=not attempt).get(identity)
             if answer is not None and not self._arrived_damaged(answer.error):
-                self._settle(attempt)
-                return answer
-            self._again(attempt, attempts)
+                return self._settled(answer, attempt)
+            self.counters.retries += attempt + 1 < attempts
         return None
 
+    def _settled(self, answer: Answer, attempt: int) -> Answer:
+        """After a retry, let answers to earlier attempts pass: the next packet must not take them for its own."""
+        if attempt:
+            self.port.settle(self.latency.patience)
+        return answer
+
     def reboot(self, identity: int) -> None:
-        """Restart a servo (protocol 2). Whether it came back, a ping tells."""
+        """Restart a servo (protocol 2); a ping tells whether it came back."""
         self.port.patience = SLOW_PATIENCE
         self._handler.reboot(self.port, identity)
 
-    # Many servos at once.
+    # Several servos at once.
 
     def write_many(self, address: int, size: int, values: Mapping[int, int]) -> None:
-        """Write one register of several servos in one packet, which nobody acknowledges."""
+        """Write one register of several servos in one packet, which is not acknowledged."""
         parameters: list[int] = []
         for identity, raw in values.items():
             parameters.append(identity)
@@ -234,44 +232,37 @@ class Link:
         self._handler.syncWriteTxOnly(self.port, address, size, parameters, len(parameters))
 
     def read_many(self, blocks: Mapping[int, Block], until: float) -> dict[int, Answer]:
-        """Parts of the control tables of several servos, in one packet and one answer each.
+        """Parts of the control tables of several servos: one packet out, one answer from each.
 
-        Who does not answer is asked again, without the others, as long as ``until`` [s] leaves time for
-        another attempt; at least one attempt is made. Who is missing may silence those after it, so
-        every attempt begins with another servo.
+        Servos that do not answer are asked again, without the others, as long as ``until`` [s] leaves time for
+        another attempt; there is at least one attempt. A missing servo may silence those after it, so every
+        attempt begins with another one.
 
-        :return: the answers that came, by servo.
+        :return: the answers, by servo.
         """
         answers: dict[int, Answer] = {}
         missing = dict(blocks)
         before: float | None = None
         while True:
             size = sum(block.length + self.overhead for block in missing.values())
-            self.port.patience = self._patience(size, until)
+            usual = self.latency.patience
+            rest = until - self.port.clock.now() - self.port.wire_time(size)
+            # The last attempt may take all the time that is left.
+            self.port.patience = rest if usual < rest < 2.0 * usual else usual
             self._ask(missing)
             lengths = {identity: block.length for identity, block in missing.items()}
             came = self._collect(lengths, before is None, before)
             before = self._asked
             answers.update(came)
             order = [identity for identity in missing if identity not in came]
-            if not order or time.monotonic() + self._shortest(blocks, order) > until:
+            shortest = self.port.wire_time(sum(blocks[identity].length + self.overhead for identity in order))
+            if not order or self.port.clock.now() + shortest + 0.5 * SHORTEST_PATIENCE > until:
                 return answers
             self.counters.retries += 1
             missing = {identity: blocks[identity] for identity in (*order[1:], order[0])}
 
-    def _shortest(self, blocks: Mapping[int, Block], order: Sequence[int]) -> float:
-        """The least time that another attempt takes [s]."""
-        size = sum(blocks[identity].length + self.overhead for identity in order)
-        return self.port.wire_time(size) + 0.5 * SHORTEST_PATIENCE
-
-    def _patience(self, size: int, until: float) -> float:
-        """How late answers of ``size`` bytes may be: as usual, or as long as there is time if it is the last attempt."""
-        usual = self.latency.patience
-        rest = until - time.monotonic() - self.port.wire_time(size)
-        return rest if usual < rest < 2.0 * usual else usual
-
     def _ask(self, blocks: Mapping[int, Block]) -> None:
-        """Send the packet that reads ``blocks``: sync read where they are all the same, else bulk read."""
+        """Send the packet that reads ``blocks``: sync read if they are all the same, else bulk read."""
         if self.protocol == 1.0:
             # Not through GroupBulkRead: version 4 of the library passes protocol 1 one argument too many.
             parameters: list[int] = []
@@ -293,11 +284,11 @@ class Link:
     def _collect(
         self, lengths: Mapping[int, int], learn: bool, before: float | None = None
     ) -> dict[int, Answer]:
-        """Good answers of the servos asked, in whatever order, until all came or the bus is silent.
+        """Good answers of the servos asked, in any order, until all arrived or the bus is silent.
 
-        :param learn: whether the delay of the answers counts: not after a retry, whose answer may be to the
-            attempt before it.
-        :param before: when the attempt before this one was heard, ``None`` if this is the first [s].
+        :param learn: whether the delay of the answers counts: not after a retry, whose answer may belong to
+            the attempt before it.
+        :param before: when the previous attempt was heard [s], ``None`` if this is the first.
         """
         port, counters = self.port, self.counters
         awaited = dict(lengths)
@@ -317,18 +308,16 @@ class Link:
                     break
                 continue
             identity, error, data = self._parse(packet)
-            size = len(data) + self.overhead
             if identity not in awaited:
                 counters.foreign += 1
-                port.expect_more(size)
+                port.expect_more(len(data) + self.overhead)
             elif len(data) == awaited[identity]:
                 del awaited[identity]
                 if sampled is None:
                     sampled = self._sampled(before)
                     if learn:
-                        self.latency.learn(
-                            port.received_at - port.sent_at - port.wire_time(port.sent + port.received)
-                        )
+                        wire = port.wire_time(port.sent + port.received)
+                        self.latency.learn(port.received_at - port.sent_at - wire)
                 answers[identity] = Answer(data, error, sampled)
                 counters.status_errors += self.is_refusal(error)
             elif self.is_refusal(error):
@@ -336,17 +325,17 @@ class Link:
                 counters.status_errors += 1
             else:
                 counters.wrong_length += 1
-                port.expect_more(size)
+                port.expect_more(len(data) + self.overhead)
         counters.answers += len(answers)
         if answers or not damaged:
             self._note(awaited, answers)
         return answers
 
     def _note(self, silent: Iterable[int], answered: Iterable[int]) -> None:
-        """Count who did not answer how often in a row, and do something about it once.
+        """Count consecutive misses of each servo, and send padding at certain numbers of them.
 
-        A packet whose length arrived damaged makes a servo wait for bytes that never come, and swallow
-        the packets that do (the manual of the AX-12 knows a time-out of 100 ms). So it gets them.
+        A packet whose length was corrupted makes a servo wait for bytes that never come and swallow the next
+        packets (the AX-12 manual mentions a time-out of 100 ms). The padding completes that packet.
         """
         answers = dict.fromkeys(answered, 0)
         misses = {identity: self._misses.get(identity, 0) + 1 for identity in silent}
@@ -358,14 +347,14 @@ class Link:
         if padding:
             size = min(padding, LONGEST[self.protocol], int(PADDING_TIME / self.port.wire_time(1)))
             self.port.writePort(bytes(size))
-            time.sleep(self.port.wire_time(size))
+            self.port.clock.sleep(self.port.wire_time(size))
 
     def is_refusal(self, error: int) -> bool:
-        """Whether an error byte says that the packet was not obeyed (beside what ails the servo)."""
+        """Whether an error byte reports a refused instruction (apart from hardware errors)."""
         return bool(error & (0x7F if self.protocol == 2.0 else 0x5A))
 
     def _arrived_damaged(self, error: int) -> bool:
-        """Whether an error byte says that our packet arrived with a wrong check sum."""
+        """Whether an error byte reports a wrong checksum of our packet."""
         return bool(error & 0x10) if self.protocol == 1.0 else error & 0x7F == 3
 
     def _rest(self, packet: Sequence[int]) -> bytes:
@@ -375,7 +364,7 @@ class Link:
         return b"" if start < 0 else data[start:]
 
     def _parse(self, packet: Sequence[int]) -> tuple[int, int, bytes]:
-        """ServoSpec, error byte and data of a status packet that the library found to be good."""
+        """Servo, error byte and data of a status packet that the library accepted."""
         if self.protocol == 1.0:
             return packet[2], packet[4], bytes(packet[5 : max(5, 3 + packet[3])])
         length = packet[5] | packet[6] << 8
@@ -387,13 +376,13 @@ class Link:
         return self.port.sent_at + self.port.wire_time(self.port.sent)
 
     def _sampled(self, before: float | None) -> float:
-        """When the servos read their registers [s]: when they heard the packet that asks, all of them.
+        """When the servos read their registers [s]: on hearing the packet that asks for them, all at once.
 
-        That is not before our packet ended on the wire, nor later than the first answer arrived less the
-        time on the wire of what arrived; the middle of the two is wrong by half their distance at most
-        (USB: some 0.5 ms). A servo that reads its registers only when its turn to answer comes is later
-        by the answers ahead of it, 0.3 ms each at 1 Mbit/s. An answer that is here before it can be
-        answers the attempt before this one.
+        That is no earlier than the end of our packet on the wire, and no later than the arrival of the first answer
+        minus the wire time of what arrived. The middle of the two is wrong by at most half their distance
+        (USB: about 0.5 ms). A servo that reads its registers only when it is its turn to answer is later by
+        the answers ahead of it, 0.3 ms each at 1 Mbit/s. An answer that arrives earlier than possible belongs
+        to the previous attempt.
         """
         port, asked = self.port, self._asked
         came = port.received_at - port.wire_time(port.received)
@@ -403,11 +392,3 @@ class Link:
             return before + 0.5 * (came - before)
         # A pseudo-terminal may be faster than a wire.
         return port.sent_at + 0.5 * (port.received_at - port.sent_at)
-
-    def _settle(self, attempt: int) -> None:
-        """After a retry, let answers to the attempts before pass: the next packet must not take them for its own."""
-        if attempt:
-            self.port.settle(self.latency.patience)
-
-    def _again(self, attempt: int, attempts: int) -> None:
-        self.counters.retries += attempt + 1 < attempts

@@ -1,9 +1,8 @@
-"""A session on real (or emulated) servos, recorded: the loop between driver, session and bags. No ROS."""
+"""Plays a session on servos and records it: the loop between driver, session and bags. No ROS."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,12 +11,13 @@ import numpy.typing as npt
 from stribeck.io.messages import BENCH, DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
 from stribeck.io.run_writer import RunWriter
 from stribeck.servo.driver import Driver, DriverSample
-from stribeck.servo.record_config import RecordConfig
 from stribeck.servo.sample_messages import SampleMessages
 from stribeck.session.bags import Outcome, SessionBags
+from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
+from stribeck.session.timing import PeriodicLoop
 
 __all__ = ["Outcome", "SessionRecorder", "hanging_warnings"]
 
@@ -26,13 +26,13 @@ FloatArray = npt.NDArray[np.float64]
 TOPICS = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
 
 HANGING = 0.2
-"""A pendulum that hangs further than this [rad] from zero, more than friction holds it, has a wrong zero."""
+"""A pendulum that hangs further than this from zero [rad], more than friction can hold it, has a wrong zero."""
 
 
 class SessionRecorder:
     """Plays a session through a driver and records every run.
 
-    :param config: what to record.
+    :param config: what to play and record.
     :param driver: connected.
     :param tell: takes lines for the user.
     :param show: takes every directive, for a progress display; it must be quick.
@@ -40,56 +40,55 @@ class SessionRecorder:
 
     def __init__(
         self,
-        config: RecordConfig,
+        config: SessionConfig,
         driver: Driver,
         *,
         tell: Callable[[str], None],
         show: Callable[[Directive], None],
     ) -> None:
-        session = config.session
         self.config, self.driver, self.tell, self.show = config, driver, tell, show
-        self.session = Session(session.plays, session.joints, releases_torque=True, options=session.options)
-        self._known = JointStateBuffer(len(session.joints))
+        self.session = Session(config.plays, config.joints, releases_torque=True, options=config.options)
+        self._states = JointStateBuffer(len(config.joints))
         self._kp = math.nan
         self._interrupts = 0
 
     def interrupt(self) -> None:
-        """The user wants it to end: softly the first time, at once the second time. For signal handlers."""
+        """End the session: softly the first time, at once the second time. For signal handlers."""
         self._interrupts += 1
 
     def look(self) -> DriverSample:
-        """Read all servos once, torque off: who is there, where, at what supply."""
+        """Read all servos once, torque off: positions and supply voltages."""
         for _ in range(5):  # a packet may get lost
             sample = self.driver.cycle()
-            self._known.tell(sample.valid, voltage=sample.voltage[sample.valid])
+            self._states.tell(sample.valid, voltage=sample.voltage[sample.valid])
             if sample.valid.all():
                 break
         return sample
 
     def run(self) -> Outcome:
-        """Play and record everything; torque is off when it returns, whatever happens.
+        """Play and record everything; torque is off when it returns or raises.
 
         :raises ServoError: if torque cannot go on.
         """
-        config = self.config
-        messages = SampleMessages(self.driver.joints, [True] * len(self.driver.joints))
+        config, driver = self.config, self.driver
+        messages = SampleMessages(driver.joints, [True] * len(driver.joints), clock=driver.clock)
         writer = RunWriter(TOPICS, messages)
         bags = SessionBags(config.output, config.bench_joints, writer, config.supply_voltage)
-        bags.voltage = self._known.voltage.copy()
+        bags.voltage = self._states.voltage.copy()
         try:
-            self.driver.enable()
+            driver.enable()
             self._loop(bags, writer, messages)
         finally:
-            self.driver.disable()
+            driver.disable()
             bags.close()
         return bags.outcome(user=self._interrupts > 0)
 
     def _loop(self, bags: SessionBags, writer: RunWriter[DriverSample], messages: SampleMessages) -> None:
-        period = 1.0 / self.config.driver.rate
-        due = time.monotonic()
+        clock = self.driver.clock
+        loop = PeriodicLoop(1.0 / self.driver.config.rate, clock)
         while True:
-            now = time.monotonic()
-            directive = self.session.update(now, **self._known.arguments(now))
+            now = clock.now()
+            directive = self.session.update(now, **self._states.arguments(now))
             bags.follow(directive, messages.stamp(now))
             self.show(directive)
             if self.session.over:
@@ -99,39 +98,33 @@ class SessionRecorder:
             bags.goals = np.where(np.isfinite(sample.goal), sample.goal, bags.goals)
             if writer.failure:
                 self.session.abort(writer.failure)
-            late = time.monotonic()
-            due = max(due + period, late - (late - due) % period)
-            time.sleep(max(0.0, due - late))
+            loop.wait()
 
     def _cycle(self, directive: Directive, now: float) -> DriverSample:
-        """Send goals, read the servos, and look whether the session may go on."""
+        """Send goals, read the servos, and decide whether the session may go on."""
         if directive.kp != self._kp:
             self.driver.set_gain(directive.kp)
             self._kp = directive.kp
         self.driver.set_goals(directive.goals, now)
         sample = self.driver.cycle(now)
         new = sample.valid
-        self._known.move(new, sample.times[new], sample.position[new], sample.velocity[new])
-        self._known.tell(new, temperature=sample.temperature[new])
-        self._known.tell(slice(None), gain=sample.p_gain, torque=sample.torque_enable)
+        self._states.move(new, sample.times[new], sample.position[new], sample.velocity[new])
+        self._states.tell(new, temperature=sample.temperature[new])
+        self._states.tell(slice(None), gain=sample.p_gain, torque=sample.torque_enable)
         for event in sample.events:
-            if event.kind != "fault":  # that is the reason of the end
+            if event.kind != "fault":  # a fault is the reason of the end
                 self.tell(event.text)
         if sample.state != "on":
             self.session.stop(sample.reason or "the driver switched torque off")
-        elif self._interrupts:
-            self._obey_user()
-        return sample
-
-    def _obey_user(self) -> None:
-        if self._interrupts > 1:
+        elif self._interrupts > 1:
             self.session.stop("interrupted again: torque off at once")
-        else:
+        elif self._interrupts:
             self.session.abort("interrupted by the user")
+        return sample
 
 
 def hanging_warnings(joints: Sequence[str], position: FloatArray) -> list[str]:
-    """What is wrong with the zeros of pendulums that hang, torque off."""
+    """Warnings about pendulums that, torque off, do not hang at zero."""
     return [
         f"joint {name!r} hangs at {at:.2f} rad, which should be near 0: set joint_map: offset, or free it"
         for name, at in zip(joints, position, strict=True)

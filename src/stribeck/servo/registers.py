@@ -1,14 +1,12 @@
-r"""What a control table is made of: registers, and the servo model that has them.
+r"""Registers of a servo, and the servo model that has them.
 
-A servo is a table of registers that programs read and write over a serial bus. Names are the same for
-every servo, whatever its manual calls them. Raw values are integers as they stand on the wire, from 0
-to :math:`2^{8\,size} - 1`; :meth:`Register.decode` and :meth:`Register.encode` go from them to SI and
-back.
+Programs read and write the registers of a servo's control table over a serial bus. Names are the same for every
+servo, whatever its manual calls them. A register holds an integer, *raw* as it stands on the wire (0 to
+:math:`2^{8\,size} - 1`) or as a signed *number* of counts; its quantity in SI is (number - zero) · scale.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -16,8 +14,8 @@ from typing import Literal, NamedTuple
 from stribeck.errors import ConfigError
 
 Encoding = Literal["unsigned", "signed", "sign-magnitude", "offset"]
-"""How the integer on the wire says a number: ``signed`` is two's complement, ``sign-magnitude`` has its
-sign in bit 10 (set: clockwise, negative), ``offset`` is unsigned with zero somewhere in the middle."""
+"""How a number stands on the wire: ``signed`` is two's complement, ``sign-magnitude`` has its sign in bit 10
+(set: clockwise, negative), ``offset`` is unsigned with zero somewhere in the middle."""
 
 SIGN_BIT = 0x400
 
@@ -29,14 +27,14 @@ class Register:
     :param name: canonical name.
     :param address: first byte.
     :param size: bytes, little-endian.
-    :param writable: whether a program may write it.
+    :param writable: whether programs may write it.
     :param eeprom: whether it survives power-off; such registers can be written with torque off only.
     :param encoding: see :data:`Encoding`.
     :param scale: quantity per count.
     :param unit: SI unit of the quantity; ``1`` for plain numbers.
-    :param zero: the number that means 0.
-    :param initial: factory value, as a number of counts.
-    :param minimum, maximum: numbers of counts that the servo accepts, ``None`` for no bound of its own.
+    :param zero: number that means 0.
+    :param initial: factory value [counts].
+    :param minimum, maximum: what the servo accepts [counts]; ``None``: whatever the register can hold.
     """
 
     name: str
@@ -53,7 +51,7 @@ class Register:
     maximum: int | None = None
 
     def number(self, raw: int) -> int:
-        """The number that the integer on the wire says."""
+        """The number of counts that stands on the wire as ``raw``."""
         if self.encoding == "signed" and raw >= 1 << (8 * self.size - 1):
             return raw - (1 << 8 * self.size)
         if self.encoding == "sign-magnitude":
@@ -62,7 +60,7 @@ class Register:
         return raw
 
     def raw(self, number: int) -> int:
-        """The integer on the wire for a number.
+        """The integer on the wire for a number of counts.
 
         :raises ConfigError: for a number that the register cannot hold.
         """
@@ -82,42 +80,38 @@ class Register:
             return 1 - SIGN_BIT, SIGN_BIT - 1
         return 0, (1 << 8 * self.size) - 1
 
-    def accepts(self, number: int) -> bool:
-        """Whether the number lies in the servo's own range for this register."""
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Smallest and largest number that the servo accepts."""
         lower, upper = self.span
-        if self.minimum is not None:
-            lower = self.minimum
-        if self.maximum is not None:
-            upper = self.maximum
+        return (
+            lower if self.minimum is None else self.minimum,
+            upper if self.maximum is None else self.maximum,
+        )
+
+    def accepts(self, number: int) -> bool:
+        """Whether the servo accepts a number for this register."""
+        lower, upper = self.limits
         return lower <= number <= upper
 
+    def quantity(self, number: int) -> float:
+        """The quantity of a number of counts, in :attr:`unit`."""
+        return (number - self.zero) * self.scale
+
+    def counts(self, quantity: float, lower: int, upper: int) -> int:
+        """The number of counts nearest to a quantity, clipped to a range of counts."""
+        return round(min(max(quantity / self.scale + self.zero, lower), upper))
+
     def decode(self, raw: int) -> float:
-        """The quantity that the integer on the wire says, in :attr:`unit`."""
-        return (self.number(raw) - self.zero) * self.scale
-
-    def encode(self, value: float) -> int:
-        """The integer on the wire that is nearest to a quantity in :attr:`unit`.
-
-        :raises ConfigError: for a quantity that is not finite or out of the servo's range.
-        """
-        if not math.isfinite(value):
-            raise ConfigError(f"{self.name}: expected a finite number, found {value}")
-        number = round(value / self.scale) + self.zero
-        if not self.accepts(number):
-            lower = self.span[0] if self.minimum is None else self.minimum
-            upper = self.span[1] if self.maximum is None else self.maximum
-            raise ConfigError(
-                f"{self.name}: {value:g} {self.unit} is out of range; valid: "
-                f"{(lower - self.zero) * self.scale:g} to {(upper - self.zero) * self.scale:g}"
-            )
-        return self.raw(number)
+        """The quantity that stands on the wire as ``raw``, in :attr:`unit`."""
+        return self.quantity(self.number(raw))
 
 
 class IndirectBlock(NamedTuple):
-    """Registers through which others are reached.
+    """Registers that give access to others.
 
-    :param address: where ``size`` indirect addresses of 2 bytes begin.
-    :param data: where as many bytes of indirect data begin.
+    :param address: first of ``size`` indirect addresses of 2 bytes.
+    :param data: first of as many bytes of indirect data.
     """
 
     address: int
@@ -130,16 +124,16 @@ class ServoModel:
     """One servo model and firmware.
 
     :param name: key of ``config/actuators`` where one exists.
-    :param title: name in words.
-    :param model_number: what a ping answers.
+    :param title: name for messages.
+    :param model_number: answer to a ping.
     :param protocol: 1.0 or 2.0.
     :param resolution: counts per revolution.
-    :param center: count that is 0 rad.
-    :param baud_rates: bit/s by the value of the register ``baud_rate``.
+    :param center: count at 0 rad.
+    :param baud_rates: rate [bit/s] by the value of the register ``baud_rate``.
     :param registers: the control table by canonical name.
     :param modes: value of :attr:`mode_register` by mode.
     :param mode_register: the register that selects the mode.
-    :param error_bits: bits of a hardware error (in ``hardware_error_status``, in ``shutdown`` and, with
+    :param error_bits: bits of hardware errors (in ``hardware_error_status``, in ``shutdown`` and, with
         protocol 1, in every status packet).
     :param nominal_voltage, rated_min, rated_max: supply [V].
     :param indirect: indirect addresses and data.
@@ -175,24 +169,13 @@ class ServoModel:
             raise ConfigError(f"{self.title} has no register {name!r}; it has: {', '.join(self.registers)}")
         return self.registers[name]
 
-    def position(self, raw: int) -> float:
-        """Position of the servo [rad], 0 at :attr:`center`, for the integer on the wire."""
-        return self.registers["present_position"].decode(raw)
-
-    def count(self, position: float) -> int:
-        """The integer on the wire that is nearest to a position [rad].
-
-        :raises ConfigError: for a position that is not finite or out of range.
-        """
-        return self.registers["goal_position"].encode(position)
-
     def baud_value(self, rate: int) -> int:
-        """The value of ``baud_rate`` for a rate in bit/s.
+        """The value of ``baud_rate`` for a rate [bit/s].
 
-        :raises ConfigError: for a rate that the servo does not know.
+        :raises ConfigError: for a rate that the servo does not support.
         """
-        for value, known in self.baud_rates.items():
-            if known == rate:
+        for value, baud_rate in self.baud_rates.items():
+            if baud_rate == rate:
                 return value
-        known_rates = ", ".join(str(known) for known in sorted(self.baud_rates.values()))
-        raise ConfigError(f"{self.title} has no baud rate {rate}; valid: {known_rates}")
+        valid = ", ".join(str(baud_rate) for baud_rate in sorted(self.baud_rates.values()))
+        raise ConfigError(f"{self.title} has no baud rate {rate}; valid: {valid}")

@@ -1,4 +1,4 @@
-"""One servo as the driver's configuration names it, and its registers by name over the bus."""
+"""One servo as configured, and access to its registers by name over the bus."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stribeck.errors import ConfigError, ServoError
 from stribeck.servo.link import Block, Link
-from stribeck.servo.registers import ServoModel
+from stribeck.servo.registers import Register, ServoModel
 
 GOAL_REGISTERS = {
     "position": "goal_position",
@@ -15,28 +15,28 @@ GOAL_REGISTERS = {
     "current": "goal_current",
     "pwm": "goal_pwm",
 }
-"""The register that takes the goal, in the modes that a driver offers."""
+"""The register that holds the goal, by operating mode."""
 
 HIGHEST_ID = 252
 
 REFUSALS_2 = {
     1: "it failed",
     2: "unknown instruction",
-    3: "wrong check sum",
+    3: "wrong checksum",
     4: "data out of range",
     5: "data too short",
     6: "data beyond its limits",
-    7: "no access (read-only, EEPROM with torque on, or the watchdog ran out)",
+    7: "no access (read-only, EEPROM with torque on, or the watchdog has expired)",
 }
-"""Error numbers of protocol 2 in words."""
+"""Error numbers of protocol 2."""
 
 REFUSALS_1 = {
     0x02: "angle beyond its limits",
     0x08: "data out of range",
-    0x10: "wrong check sum",
+    0x10: "wrong checksum",
     0x40: "unknown instruction",
 }
-"""Error bits of protocol 1 in words."""
+"""Error bits of protocol 1."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class ServoSpec:
     """A servo that is expected on the bus.
 
     :param identity: ID on the bus.
-    :param model: what it is.
-    :param mode: one of :data:`GOAL_REGISTERS`, as far as the model has it.
-    :param goal_current: largest current in the mode ``current_position`` [A]; ``None`` for the servo's limit.
+    :param model: its control table and ratings.
+    :param mode: one of :data:`GOAL_REGISTERS` that the model has.
+    :param goal_current: largest current in mode ``current_position`` [A]; ``None`` for the servo's limit.
     :param i_gain, d_gain: further position gains, in firmware units.
-    :raises ConfigError: for what the servo cannot be.
+    :raises ConfigError: for an impossible ID, mode or goal current.
     """
 
     identity: int
@@ -65,22 +65,20 @@ class ServoSpec:
         if self.mode not in offered:
             raise ConfigError(f"{self}: unknown mode {self.mode!r}; valid: {', '.join(offered)}")
         if self.goal_current is not None and self.mode != "current_position":
-            raise ConfigError(
-                f"{self}: goal_current is for the mode current_position, found mode {self.mode!r}"
-            )
+            raise ConfigError(f"{self}: goal_current needs mode current_position, found mode {self.mode!r}")
 
     def __str__(self) -> str:
         return f"servo {self.identity} ({self.model.title})"
 
     @property
-    def goal_register(self) -> str:
-        """Name of the register that takes the goal."""
-        return GOAL_REGISTERS[self.mode]
+    def goal_register(self) -> Register:
+        """The register that holds the goal."""
+        return self.model.register(GOAL_REGISTERS[self.mode])
 
     @property
     def follows_position(self) -> bool:
         """Whether a goal is a position."""
-        return self.goal_register == "goal_position"
+        return GOAL_REGISTERS[self.mode] == "goal_position"
 
     def has(self, register: str) -> bool:
         """Whether the servo has a register."""
@@ -89,13 +87,13 @@ class ServoSpec:
 
 @dataclass(frozen=True)
 class RemoteServo:
-    """Registers of a servo by name, as numbers of counts. For use while nothing moves: it waits and retries."""
+    """Registers of a servo by name, as counts. It waits and retries, so use it while nothing moves."""
 
     link: Link
     servo: ServoSpec
 
     def read(self, name: str) -> int:
-        """What a register holds.
+        """Counts in a register.
 
         :raises ServoError: if the servo does not answer.
         """
@@ -106,12 +104,11 @@ class RemoteServo:
         return register.number(int.from_bytes(answer.data, "little"))
 
     def value(self, name: str) -> float:
-        """What a register says, in SI."""
-        register = self.servo.model.register(name)
-        return (self.read(name) - register.zero) * register.scale
+        """Value of a register in SI units."""
+        return self.servo.model.register(name).quantity(self.read(name))
 
     def write(self, name: str, number: int, patient: bool = True) -> None:
-        """Make a register hold a number.
+        """Write counts to a register.
 
         :raises ServoError: if the servo does not answer, or refuses.
         """
@@ -125,7 +122,7 @@ class RemoteServo:
             raise ServoError(f"{self.servo} refused {name} = {number}: {self._refusal(answer.error)}")
 
     def adjust(self, name: str, number: int) -> int | None:
-        """Make a register hold a number, and tell what it held before if that was another one."""
+        """Write counts if the register exists and holds others; the counts it held then."""
         if not self.servo.has(name):
             return None
         before = self.read(name)
@@ -135,7 +132,7 @@ class RemoteServo:
         return before
 
     def hardware_errors(self) -> str:
-        """Hardware errors that the servo reports, in words; empty for none, and where it has no register."""
+        """Hardware errors that the servo reports, in words; empty if there are none or no such register."""
         if not self.servo.has("hardware_error_status"):
             return ""
         return error_words(self.servo.model, self.read("hardware_error_status"))
@@ -154,6 +151,6 @@ class RemoteServo:
 
 def error_words(model: ServoModel, bits: int) -> str:
     """Hardware errors in words, ``"overload, input voltage"``; empty for none."""
-    found = [name.replace("_", " ") for name, bit in model.error_bits.items() if bits & bit]
+    words = [name.replace("_", " ") for name, bit in model.error_bits.items() if bits & bit]
     unknown = bits & ~sum(model.error_bits.values())
-    return ", ".join([*found, *([f"error bits {unknown:#x}"] if unknown else [])])
+    return ", ".join([*words, *([f"error bits {unknown:#x}"] if unknown else [])])

@@ -1,4 +1,4 @@
-"""When to let go: what a driver watches in the samples while torque is on. No I/O, no clock of its own."""
+"""When torque must go off: checks of the samples while torque is on. No I/O and no clock."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ BoolArray = npt.NDArray[np.bool_]
 
 CONFIRM_TIME = 0.02
 """A measurement must be wrong for about this time [s] (one to three samples) before it counts: protocol 1
-has a check sum of 8 bits, which lets one corrupt packet in 256 pass."""
+has a checksum of 8 bits, which one corrupt packet in 256 passes."""
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """What is allowed, in joint coordinates, an entry for each joint.
+    """Allowed values in joint coordinates, one entry per joint.
 
-    :param names: the joints, for messages.
-    :param lower, upper: positions [rad], the margin included.
+    :param names: the joints.
+    :param lower, upper: positions including the margin [rad].
     :param min_voltage: [V].
     :param max_temperature: [°C].
     :param silence: longest time without an answer [s].
@@ -38,9 +38,9 @@ class Envelope:
 
 
 class SafetyMonitor:
-    """Looks at every sample; keeps count of how often in a row something was wrong.
+    """Checks every sample, and counts how often in a row each kind of problem occurred.
 
-    :param rate: samples in a second [Hz].
+    :param rate: samples per second [Hz].
     """
 
     def __init__(self, envelope: Envelope, rate: float) -> None:
@@ -49,7 +49,7 @@ class SafetyMonitor:
         self._counts: dict[tuple[int, str], int] = {}
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Reset all counts."""
         self._counts.clear()
 
     def problem(
@@ -57,28 +57,28 @@ class SafetyMonitor:
     ) -> str | None:
         """Why torque must go off, in words, or ``None``.
 
-        :param motion: the sample; only servos that answered in it are looked at.
-        :param silent_for: how long each servo has not answered [s].
+        :param motion: the sample; only servos that answered in it are checked.
+        :param silent_for: time without an answer of each servo [s].
         :param errors: hardware errors in words, empty for none.
-        :param energised: joints that may not leave their limits; the others are moved by hand.
+        :param energised: joints that must stay within their limits; the others may be moved by hand.
         """
         for index, name in enumerate(self.envelope.names):
             if silent_for[index] > self.envelope.silence:
                 return f"joint {name!r}: no answer from its servo for {1e3 * silent_for[index]:.0f} ms"
             if not motion.valid[index]:
                 continue
-            found = self._findings(index, motion, errors[index])
+            problems = self._problems(index, motion, errors[index])
             if not energised[index]:
-                found["position"] = ""
-            for kind, text in found.items():
+                problems["position"] = ""
+            for kind, text in problems.items():
                 count = self._counts.get((index, kind), 0) + 1 if text else 0
                 self._counts[index, kind] = count
                 if count >= self.confirm:
                     return f"joint {name!r}: {text}"
         return None
 
-    def _findings(self, index: int, motion: JointReading, errors: str) -> dict[str, str]:
-        """What is wrong with a sample, by kind; empty texts where nothing is."""
+    def _problems(self, index: int, motion: JointReading, errors: str) -> dict[str, str]:
+        """Problems of a sample by kind; empty texts where there are none."""
         envelope = self.envelope
         position, voltage = float(motion.position[index]), float(motion.voltage[index])
         temperature = float(motion.temperature[index])

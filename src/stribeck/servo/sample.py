@@ -1,4 +1,4 @@
-"""What a driver hands out in each cycle: measurements in joint coordinates, and what happened."""
+"""Result of one driver cycle: measurements in joint coordinates, and events."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DriverState = Literal["off", "on", "fault"]
 Kind = Literal["fault", "warning", "info"]
 
 TELEMETRY = ("pwm", "voltage", "temperature", "current", "load", "torque_enable", "p_gain", "gap")
-"""What goes out beside the joint states, by the names that recordings use."""
+"""Signals published beside the joint states, by their names in recordings."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened, said once.
+    """Something that happened, reported once.
 
     :param kind: ``fault`` (torque went off by itself), ``warning`` or ``info``.
     :param text: one line.
@@ -37,14 +37,14 @@ class Event:
 
 @dataclass(frozen=True)
 class JointReading:
-    """Measurements of one cycle in joint coordinates, SI; an entry for each joint, NaN where there is none.
+    """Measurements of one cycle in joint coordinates, SI; one entry per joint, NaN where there is none.
 
     :param stamp: when the servos were read, steady clock [s]: the median of :attr:`times`.
     :param times: when each servo read its registers [s].
-    :param valid: whose sample is new.
+    :param valid: joints with a new sample.
     :param position: [rad].
     :param velocity: [rad/s].
-    :param effort: torque by the servo's current and the datasheet's torque constant [N m].
+    :param effort: torque from the servo's current and the datasheet's torque constant [N m].
     :param current: in the direction of the joint [A].
     :param load: share of the largest load, of servos that measure it.
     :param pwm: duty in [-1, 1].
@@ -76,7 +76,7 @@ class DriverSample(JointReading):
     :param goal_stamp: when the goals were sent, steady clock [s].
     :param state: of the driver.
     :param reason: of the fault, empty for none.
-    :param events: what happened since the sample before.
+    :param events: since the previous sample.
     """
 
     torque_enable: FloatArray
@@ -94,10 +94,10 @@ class DriverSample(JointReading):
         return {name: getattr(self, name) for name in TELEMETRY}
 
 
-def motion_of(joints: Sequence[JointConfig], reading: Reading | None, now: float) -> JointReading:
-    """A reading in joint coordinates; nothing but NaN where there is none.
+def reading_of_joints(joints: Sequence[JointConfig], reading: Reading | None, now: float) -> JointReading:
+    """A reading in joint coordinates; all NaN without a reading.
 
-    :param now: stamp where nobody answered [s].
+    :param now: stamp if nobody answered [s].
     """
     nothing = np.full(len(joints), np.nan)
     if reading is None:
@@ -122,19 +122,19 @@ def motion_of(joints: Sequence[JointConfig], reading: Reading | None, now: float
 
 
 def goals_to_servos(joints: Sequence[JointConfig], goals: FloatArray) -> FloatArray:
-    """Goals of joints, clipped to their limits, as goals of servos; NaN stays NaN."""
-    found = np.full(len(joints), np.nan)
-    for index, joint in enumerate(joints):
-        goal = goals[index]
-        if joint.servo.follows_position:
-            found[index] = joint.joint_map.servo_position(np.clip(goal, *joint.position_limits))
-        else:
-            found[index] = joint.joint_map.sign * goal
-    return found
+    """Goals of joints, clipped to their limits, in servo coordinates; NaN stays NaN."""
+    return np.array(
+        [
+            joint.joint_map.servo_position(np.clip(goal, *joint.position_limits))
+            if joint.servo.follows_position
+            else joint.joint_map.sign * goal
+            for joint, goal in zip(joints, goals, strict=True)
+        ]
+    )
 
 
 def goals_to_joints(joints: Sequence[JointConfig], goals: FloatArray) -> FloatArray:
-    """Goals of servos as goals of joints; NaN stays NaN."""
+    """Goals of servos in joint coordinates; NaN stays NaN."""
     return np.array(
         [
             joint.joint_map.position(goal) if joint.servo.follows_position else joint.joint_map.sign * goal

@@ -1,4 +1,4 @@
-"""Samples of a driver as messages of the bag contract: what recordings hold and the servo node publishes."""
+"""Driver samples as messages, for recordings and for the servo node."""
 
 from __future__ import annotations
 
@@ -20,28 +20,21 @@ from stribeck.io.messages import (
     warm_up,
 )
 from stribeck.servo.sample import TELEMETRY, DriverSample
+from stribeck.session.timing import SYSTEM_CLOCK, Clock
 
 ENCODERS = {DYNAMIC_JOINT_STATES: dynamic_joint_state, SERVO_STATUS: diagnostic_array}
-"""Topics of telemetry, and who makes their messages."""
-
-
-def wall_offset() -> int:
-    """What to add to steady times for stamps on the wall clock [ns].
-
-    One look at both clocks is enough for a session: stamps are then of today, and steady.
-    """
-    return time.time_ns() - time.monotonic_ns()
+"""Encoders of the telemetry topics."""
 
 
 class SampleMessages:
-    """Makes the messages of samples.
+    """Converts samples to messages. Joints that did not answer and signals that a servo does not measure are left out.
 
-    Joints that did not answer are left out, and so is what a servo does not tell.
+    Both clocks are compared once: stamps are wall-clock times that advance like the steady clock.
 
     :param joints: names, in the order of all arrays.
-    :param followers: whose goals are positions; those of the others are no ``/joint_commands``.
-    :param telemetry: topic of what the servos say beside their motion: /dynamic_joint_states or /servo_status.
-    :param offset: see :func:`wall_offset` [ns].
+    :param followers: which joints have positions as goals; only those appear in ``/joint_commands``.
+    :param telemetry: topic for the other signals of the servos: /dynamic_joint_states or /servo_status.
+    :param clock: the steady clock of the samples.
     """
 
     def __init__(
@@ -49,18 +42,18 @@ class SampleMessages:
         joints: Sequence[str],
         followers: Sequence[bool],
         telemetry: Topic = DYNAMIC_JOINT_STATES,
-        offset: int | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         warm_up()
         self.joints = tuple(joints)
-        self.offset = wall_offset() if offset is None else offset
+        self._offset = time.time_ns() - round(1e9 * clock.now())
         self._followers = np.array(followers, dtype=bool)
         self._telemetry = telemetry
         self._encode = ENCODERS[telemetry]
 
     def stamp(self, steady: float) -> int:
         """A steady time [s] on the wall clock [ns]."""
-        return self.offset + round(steady * 1e9)
+        return self._offset + round(steady * 1e9)
 
     def __call__(self, sample: DriverSample) -> Iterator[RawMessage]:
         """Goals as sent, then states and telemetry."""

@@ -88,6 +88,7 @@ class SessionBags:
         self._actuators = [load_actuator(joint.actuator).name for joint in self.joints]
         self._run_id = self._reason = self._cut = ""
         self._aborted = False
+        self._paths: set[Path] = set()
 
     def follow(self, directive: Directive, time: int) -> None:
         """Begin and end bags.
@@ -129,7 +130,7 @@ class SessionBags:
         return Outcome(bags, "finished", "", self._cut)
 
     def _start(self, play: Play, directive: Directive, time: int) -> None:
-        path = free_path(self.folder, play)
+        path = self._new_path(play)
         self._run_id = path.name
         texts = [bench.to_json() for bench in self._benches(play)]
         for words in texts:
@@ -143,6 +144,16 @@ class SessionBags:
                 data = joint_state(time, names, self.goals[held].tolist())
                 messages.append(RawMessage(JOINT_COMMANDS, time, data))
             self.writer.start(path, [*messages, *self.first(time)])
+
+    def _new_path(self, play: Play) -> Path:
+        """A new path: trajectory, gain and time of day. The writer may not have created the previous bags yet."""
+        moment = datetime.now().strftime("%Y%m%d_%H%M%S")
+        name = f"{play.trajectory.name}_kp{play.kp:g}_{moment}"
+        path, number = self.folder / name, 2
+        while path in self._paths or path.exists():
+            path, number = self.folder / f"{name}_{number}", number + 1
+        self._paths.add(path)
+        return path
 
     def _say_end(self, time: int) -> None:
         words = json.dumps({"run_id": self._run_id, "event": "end"})
@@ -167,13 +178,3 @@ class SessionBags:
             )
             for joint, actuator, voltage in zip(self.joints, self._actuators, self.voltage, strict=True)
         ]
-
-
-def free_path(folder: Path, play: Play) -> Path:
-    """A path that is free: trajectory, gain and time of day."""
-    moment = datetime.now().strftime("%Y%m%d_%H%M%S")
-    name = f"{play.trajectory.name}_kp{play.kp:g}_{moment}"
-    path, number = folder / name, 2
-    while path.exists():
-        path, number = folder / f"{name}_{number}", number + 1
-    return path

@@ -1,196 +1,243 @@
-"""What to excite, and how: joints, plays and soft starts from YAML, read strictly.
+"""What to play on which joints and what to record: the keys of the YAML file, and the session made from them.
 
-.. code-block:: yaml
-
-    joints:
-      elbow:
-        position_limits: [-1.9, 1.9]     # rad
-        limits: {velocity: 12.5, acceleration: 150, following_error: 1.2, temperature: 65}
-        bench: {mass: 0.1, length: 0.1, arm_mass: 0.02}
-        center: 0                        # rad
-        scale: 1
-    plays: {trajectories: [sin_sin, up_and_down], gains: [200, 400], repetitions: 1}
-    soft_start: {speed: 1, acceleration: 4}
-
-A trajectory is one of ours by name, or a file of ``stribeck excite`` (``*.yaml``), which moves all joints together, each
-in its own coordinates: center and scale do not count for it.
-A joint may hold more, which belongs to whoever drives it. Limits may be ``.inf``.
+``config/record.yaml`` explains every key. A trajectory is one of the built-in ones by name, or a file of
+``stribeck excite`` (``*.yaml``), which moves all joints together, each in its own coordinates: center and scale
+do not apply to it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta, structs
 
 from stribeck.core.bench import Pendulum
 from stribeck.core.log import Setup
 from stribeck.core.trajectories import Trajectory, trajectory_named
 from stribeck.errors import ConfigError, RecordingError
-from stribeck.io import strict
+from stribeck.io.actuators import load_actuator
 from stribeck.io.excitation_file import read_excitation_file
+from stribeck.io.schema import Count, Infinite, Name, Positive, Schema, read_yaml
+from stribeck.session.bags import BenchJoint
 from stribeck.session.directive import SessionOptions
 from stribeck.session.limits import Limits, Play, SessionJoint, plays_of
 
-JOINT_KEYS = ("limits", "bench", "center", "scale")
-"""Keys of a joint that are read here alone; ``position_limits`` is shared with the driver."""
+Limit = Annotated[float, Meta(gt=0.0), Infinite]
+"""A positive number, or ``.inf`` for no limit."""
 
-LIMIT_KEYS = ("velocity", "acceleration", "following_error", "temperature")
+
+class LimitKeys(Schema, kw_only=True):
+    """Limits of a joint's goals.
+
+    :param velocity: largest speed [rad/s].
+    :param acceleration: largest acceleration [rad/s²].
+    :param following_error: distance of goal and position that stops the session if it lasts [rad].
+    :param temperature: temperature that stops the session [°C].
+    """
+
+    velocity: Limit
+    acceleration: Limit
+    following_error: Limit = 1.2
+    temperature: Limit = 65.0
+
+
+class LoadKeys(Schema, kw_only=True):
+    """The pendulum on a joint.
+
+    :param mass: at the end of the rod [kg].
+    :param length: from shaft to load [m].
+    :param arm_mass: of the uniform rod [kg].
+    """
+
+    mass: float
+    length: float
+    arm_mass: float
+
+    def __post_init__(self) -> None:
+        try:
+            Setup(self.mass, self.length, self.arm_mass, supply_voltage=1.0, kp=1.0)
+        except RecordingError as error:
+            raise ValueError(str(error)) from None
+
+
+class JointKeys(Schema, kw_only=True):
+    """A joint.
+
+    :param position_limits: lower and upper limit of goals [rad].
+    :param limits: further limits; required for sessions.
+    :param bench: the pendulum; required for sessions.
+    :param center: position that trajectories start from [rad].
+    :param scale: factor on the amplitude of trajectories, negative mirrors them.
+    :param actuator: family in ``config/actuators``, or a YAML file.
+    :param i_gain: integral gain, in firmware units.
+    :param d_gain: derivative gain, in firmware units.
+    """
+
+    position_limits: tuple[Annotated[float, Infinite], Annotated[float, Infinite]]
+    limits: LimitKeys | None = None
+    bench: LoadKeys | None = None
+    center: float = 0.0
+    scale: float = 1.0
+    actuator: str = ""
+    i_gain: float = 0.0
+    d_gain: float = 0.0
+
+
+class PlayKeys(Schema, kw_only=True):
+    """What to play: every trajectory at every gain.
+
+    :param trajectories: names of built-in trajectories, or files.
+    :param gains: proportional gains, in firmware units.
+    :param repetitions: of all of that.
+    """
+
+    trajectories: tuple[str, ...]
+    gains: tuple[float, ...]
+    repetitions: Count = 1
+
+
+class SoftStartKeys(Schema):
+    """Motion between runs.
+
+    :param speed: largest speed [rad/s].
+    :param acceleration: largest acceleration [rad/s²].
+    """
+
+    speed: Positive = 1.0
+    acceleration: Positive = 4.0
+
+
+class SessionKeys(Schema, kw_only=True):
+    """Keys of a session besides its joints.
+
+    :param plays: what to play; required for sessions.
+    :param output: folder for the bags; required for sessions.
+    :param soft_start: motion between runs.
+    :param supply_voltage: as set on the power supply [V]; default: as measured at rest.
+    :param state_timeout: joint states older than this stop the session [s].
+    :param position_margin: how far beyond its limits a joint may be [rad].
+    :param rate: goals per second [Hz].
+    """
+
+    plays: PlayKeys | None = None
+    output: str | None = None
+    soft_start: SoftStartKeys = SoftStartKeys()
+    supply_voltage: Positive | None = None
+    state_timeout: Positive = SessionOptions.state_timeout
+    position_margin: Positive = SessionOptions.position_margin
+    rate: Positive = 200.0
+
+
+class RobotJoint(JointKeys, kw_only=True):
+    """A joint that another program drives; keys as in :class:`JointKeys`."""
+
+    limits: LimitKeys
+    bench: LoadKeys
+    actuator: Name
+
+
+class RobotFile(SessionKeys, kw_only=True):
+    """A session on joints that another program drives; keys as in :class:`SessionKeys`, and ``joints``."""
+
+    joints: dict[str, RobotJoint]
+    plays: PlayKeys
+    output: str
 
 
 @dataclass(frozen=True)
 class SessionConfig:
-    """A session as a file describes it.
+    """What to play on which joints, and what recordings say about them.
 
     :param plays: runs to make.
-    :param joints: who takes part.
-    :param benches: the load of each joint, in the same order.
+    :param joints: the joints and their limits.
+    :param bench_joints: what recordings say of each joint, in the same order.
     :param options: speeds and times.
+    :param output: folder for the bags.
+    :param rate: goals per second [Hz].
+    :param supply_voltage: as set on the power supply [V]; ``None``: as measured at rest.
+    :param rated_voltage: highest supply of each joint's servo [V]; empty if that is not known.
     """
 
     plays: tuple[Play, ...]
     joints: tuple[SessionJoint, ...]
-    benches: tuple[Pendulum, ...]
+    bench_joints: tuple[BenchJoint, ...]
     options: SessionOptions
+    output: Path
+    rate: float = 200.0
+    supply_voltage: float | None = None
+    rated_voltage: tuple[float, ...] = ()
 
 
-def session_config(
-    joints: Any,
-    plays: Any,
-    soft_start: Any,
-    what: str,
-    *,
-    position_margin: float | None = None,
-    state_timeout: Any = None,
+def read_robot_session(path: Path) -> SessionConfig:
+    """A session on joints that another program drives.
+
+    :raises ConfigError: for a file that is not valid.
+    """
+    file = read_yaml(path, RobotFile)
+    actuators = [joint.actuator for joint in file.joints.values()]
+    for actuator in actuators:
+        load_actuator(actuator)
+    return session_of(file, file.joints, actuators, str(path))
+
+
+def session_of(
+    keys: SessionKeys,
+    joints: Mapping[str, JointKeys],
+    actuators: Sequence[str],
+    where: str,
+    rated_voltage: tuple[float, ...] = (),
 ) -> SessionConfig:
-    """A session from what YAML holds.
+    """A session from the keys of a file.
 
-    :param joints: mapping of names to joints.
-    :param plays: trajectories, gains and repetitions.
-    :param soft_start: speed and acceleration, both may be missing.
-    :param what: where it stands, for messages.
-    :param position_margin: how far beyond its limits a joint may swing [rad].
-    :param state_timeout: states older than this stop the session [s].
-    :raises ConfigError: for what is not valid.
+    :param actuators: family of each joint.
+    :param where: the file, for messages.
+    :param rated_voltage: see :class:`SessionConfig`.
+    :raises ConfigError: for keys that a session needs and lacks, or values that are not valid.
     """
-    found = {
-        name: strict.mapping(data, f"{what}: joint {name!r}", ConfigError)
-        for name, data in strict.mapping(joints, f"{what}: joints", ConfigError).items()
-    }
-    for name, data in found.items():
-        missing = [key for key in ("position_limits", "limits", "bench") if key not in data]
-        if missing:
-            raise ConfigError(f"{what}: joint {name!r}: {', '.join(missing)} missing")
-    options = _options(soft_start, f"{what}: soft_start")
-    if position_margin is not None:
-        options["position_margin"] = position_margin
-    if state_timeout is not None:
-        options["state_timeout"] = _time(state_timeout, f"{what}: state_timeout")
+    if keys.plays is None or keys.output is None:
+        raise ConfigError(f"{where}: {'plays' if keys.plays is None else 'output'} missing")
+    session_joints, bench_joints = [], []
+    for (name, joint), actuator in zip(joints.items(), actuators, strict=True):
+        place = f"{where}: joints: {name}"
+        if joint.limits is None or joint.bench is None:
+            raise ConfigError(f"{place}: {'limits' if joint.limits is None else 'bench'} missing")
+        try:
+            limits = Limits(*joint.position_limits, **structs.asdict(joint.limits))
+            session_joints.append(SessionJoint(name, limits, joint.center, joint.scale))
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}") from None
+        load = Pendulum(**structs.asdict(joint.bench))
+        bench_joints.append(BenchJoint(name, actuator, load, float(joint.i_gain), float(joint.d_gain)))
     return SessionConfig(
-        plays=_plays(plays, f"{what}: plays"),
-        joints=tuple(_joint(name, data, f"{what}: joint {name!r}") for name, data in found.items()),
-        benches=tuple(
-            _bench(data["bench"], f"{what}: joint {name!r}: bench") for name, data in found.items()
+        plays=_plays(keys.plays, f"{where}: plays"),
+        joints=tuple(session_joints),
+        bench_joints=tuple(bench_joints),
+        options=SessionOptions(
+            soft_speed=keys.soft_start.speed,
+            soft_acceleration=keys.soft_start.acceleration,
+            state_timeout=keys.state_timeout,
+            position_margin=keys.position_margin,
         ),
-        options=SessionOptions(**options),
+        output=Path(keys.output),
+        rate=keys.rate,
+        supply_voltage=keys.supply_voltage,
+        rated_voltage=rated_voltage,
     )
 
 
-def position_limits(value: Any, what: str) -> tuple[float, float]:
-    """``[lower, upper]``, where either may be infinite.
-
-    :raises ConfigError: for anything else.
-    """
-    if not isinstance(value, list) or len(value) != 2:
-        raise ConfigError(f"{what}: expected [lower, upper] in rad, found {value!r}")
-    return _limit(value[0], what), _limit(value[1], what)
-
-
-def _joint(name: str, data: Mapping[str, Any], what: str) -> SessionJoint:
-    limits = strict.mapping(data["limits"], f"{what}: limits", ConfigError)
-    strict.check_keys(limits, LIMIT_KEYS[:2], LIMIT_KEYS[2:], f"{what}: limits", ConfigError)
-    lower, upper = position_limits(data["position_limits"], f"{what}: position_limits")
-    numbers = {key: _limit(limits[key], f"{what}: limits: {key}") for key in LIMIT_KEYS if key in limits}
+def _plays(keys: PlayKeys, where: str) -> tuple[Play, ...]:
     try:
-        found = Limits(lower, upper, **numbers)
+        return plays_of([_trajectory(name) for name in keys.trajectories], keys.gains, keys.repetitions)
     except ConfigError as error:
-        raise ConfigError(f"{what}: {error}") from None
-    return SessionJoint(
-        name,
-        found,
-        strict.number(data.get("center", 0.0), f"{what}: center", ConfigError),
-        strict.number(data.get("scale", 1.0), f"{what}: scale", ConfigError),
-    )
-
-
-def _bench(value: Any, what: str) -> Pendulum:
-    numbers = strict.mapping(value, what, ConfigError)
-    strict.check_keys(numbers, Pendulum._fields, (), what, ConfigError)
-    pendulum = Pendulum(
-        **{key: strict.number(numbers[key], f"{what}: {key}", ConfigError) for key in numbers}
-    )
-    try:
-        Setup(**pendulum._asdict(), supply_voltage=1.0, kp=1.0)
-    except RecordingError as error:
-        raise ConfigError(f"{what}: {error}") from None
-    return pendulum
-
-
-def _plays(value: Any, what: str) -> tuple[Play, ...]:
-    data = strict.mapping(value, what, ConfigError)
-    strict.check_keys(data, ("trajectories", "gains"), ("repetitions",), what, ConfigError)
-    names = [
-        strict.text(name, f"{what}: trajectories", ConfigError)
-        for name in _list(data["trajectories"], f"{what}: trajectories")
-    ]
-    gains = [
-        strict.number(gain, f"{what}: gains", ConfigError) for gain in _list(data["gains"], f"{what}: gains")
-    ]
-    repetitions = strict.number(data.get("repetitions", 1), f"{what}: repetitions", ConfigError)
-    if repetitions != round(repetitions):
-        raise ConfigError(f"{what}: repetitions: expected a whole number, found {repetitions:g}")
-    try:
-        return plays_of([_trajectory(name) for name in names], gains, int(repetitions))
-    except ConfigError as error:
-        raise ConfigError(f"{what}: {error}") from None
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def _trajectory(name: str) -> Trajectory:
-    """One of ours by name, or that of a file."""
+    """A built-in trajectory by name, or that of a file."""
     if not name.endswith((".yaml", ".yml")):
         return trajectory_named(name)
     path = Path(name).expanduser()
     return read_excitation_file(path).trajectory.to_play(path.stem)
-
-
-def _options(value: Any, what: str) -> dict[str, float]:
-    data: Mapping[str, Any] = strict.mapping(value, what, ConfigError)
-    strict.check_keys(data, (), ("speed", "acceleration"), what, ConfigError)
-    found = {}
-    for key in data:
-        found[f"soft_{key}"] = strict.number(data[key], f"{what}: {key}", ConfigError)
-        if found[f"soft_{key}"] <= 0.0:
-            raise ConfigError(f"{what}: {key} must be positive, found {data[key]:g}")
-    return found
-
-
-def _time(value: Any, what: str) -> float:
-    found = strict.number(value, what, ConfigError)
-    if found <= 0.0:
-        raise ConfigError(f"{what} must be positive, found {found:g} s")
-    return found
-
-
-def _list(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise ConfigError(f"{what}: expected a list in brackets, found {value!r}")
-    return value
-
-
-def _limit(value: Any, what: str) -> float:
-    """A number, or an infinity where there is no limit."""
-    if isinstance(value, float) and math.isinf(value):
-        return value
-    return strict.number(value, what, ConfigError)

@@ -1,0 +1,280 @@
+"""Emulated servos on a serial line, without I/O: bytes in, bytes out, on a clock that the caller advances.
+
+A packet is heard when its last bit would have arrived at the line's rate. An answer comes after the servo's return
+delay and its own time on the wire.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from stribeck.emulator.device import EmulatedServo
+from stribeck.emulator.exchange import StatusPacket, answers
+from stribeck.emulator.faults import HARDWARE_ERRORS, Fault, Faults, damaged
+from stribeck.emulator.protocol import BROADCAST, Packet, PacketParser, encode_status
+from stribeck.errors import ConfigError
+
+TICK = 0.005
+"""Largest step in which servos and faults advance together [s]."""
+
+GAP = 0.02
+"""A packet whose bytes stop for this long [s] is dropped."""
+
+BITS = 10
+"""Bits on the wire per byte: start, eight, stop."""
+
+
+class EmulatedLine:
+    """Servos on one serial line.
+
+    :param servos: with different IDs.
+    :param faults: what goes wrong.
+    :param seed: of random faults.
+    :ivar counts: events so far: ``heard`` and ``answered`` packets, and packets by the fault that affected them.
+    :raises ConfigError: for servos or faults that do not fit together.
+    """
+
+    def __init__(self, servos: Sequence[EmulatedServo], faults: Iterable[Fault] = (), seed: int = 0) -> None:
+        ids = [servo.id for servo in servos]
+        if not ids or len(set(ids)) != len(ids):
+            raise ConfigError(f"a bus needs servos with different IDs, found {ids}")
+        self.servos = tuple(servos)
+        self.counts: Counter[str] = Counter()
+        self._rng = np.random.default_rng(seed)
+        self._faults = Faults((), self._rng)
+        for fault in faults:
+            self._check(fault)
+            self._faults.add(fault)
+        self._parsers = [PacketParser(p) for p in sorted({servo.model.protocol for servo in servos})]
+        self._clock = self._line_free = self._last_byte = 0.0
+        self._rate = 0
+        self._outbox: list[tuple[float, int, bytes]] = []
+        self._queued = 0
+        self._silences: set[int] = set()
+        self._silent_until = 0.0
+
+    def servo(self, servo_id: int) -> EmulatedServo:
+        """The servo with an ID.
+
+        :raises ConfigError: if there is none.
+        """
+        for servo in self.servos:
+            if servo.id == servo_id:
+                return servo
+        raise ConfigError(f"no servo {servo_id} on this bus; there are: {[s.id for s in self.servos]}")
+
+    # Manual intervention.
+
+    def push(self, servo_id: int, torque: float, duration: float) -> None:
+        """Apply an outside torque to a shaft [N m] for a time [s]."""
+        self._do(lambda: self.servo(servo_id).push(torque, duration))
+
+    def set_voltage(self, voltage: float, servo_id: int | None = None) -> None:
+        """Change the open-circuit supply voltage [V] of one servo or all."""
+        self._do_each(servo_id, lambda servo: servo.set_voltage(voltage))
+
+    def set_temperature(self, temperature: float, servo_id: int | None = None) -> None:
+        """Change the temperature [°C] of one servo or all."""
+        self._do_each(servo_id, lambda servo: servo.set_temperature(temperature))
+
+    def fail(self, servo_id: int, error: str) -> None:
+        """Raise a hardware error, by its name in the model's ``error_bits``."""
+        self._do(lambda: self.servo(servo_id).fail(error))
+
+    def silence(self, duration: float) -> None:
+        """Drop everything on the line for a time [s]."""
+
+        def begin() -> None:
+            self._silent_until = self._clock + duration
+
+        self._do(begin)
+
+    def unplug(self) -> None:
+        """Remove the port; the servos stay powered."""
+        self._do(self._unplug)
+
+    def plug(self) -> None:
+        """Bring the port back under the same name."""
+        self._do(self._plug)
+
+    def add_fault(self, fault: Fault) -> None:
+        """Add a fault; its schedule counts from the start of the bus.
+
+        :raises ConfigError: for a fault that concerns no servo of this bus.
+        """
+        self._check(fault)
+        self._do(lambda: self._faults.add(fault, self._clock))
+
+    def _do_each(self, servo_id: int | None, action: Callable[[EmulatedServo], object]) -> None:
+        servos = self.servos if servo_id is None else (self.servo(servo_id),)
+        self._do(lambda: [action(servo) for servo in servos])
+
+    def _check(self, fault: Fault) -> None:
+        concerned = [servo for servo in self.servos if fault.concerns(servo.id)]
+        if not concerned:
+            raise ConfigError(
+                f"fault {fault.kind}: no servo {fault.servo}; there are: {[s.id for s in self.servos]}"
+            )
+        if fault.kind in HARDWARE_ERRORS:
+            unable = [servo for servo in concerned if fault.kind not in servo.model.error_bits]
+            if unable:
+                valid = ", ".join(unable[0].model.error_bits)
+                raise ConfigError(f"{unable[0].model.title} has no error {fault.kind!r}; valid: {valid}")
+
+    # For subclasses to override.
+
+    def _do(self, action: Callable[[], object]) -> None:
+        """Carry out an intervention."""
+        action()
+
+    def _unplug(self) -> None:
+        self._outbox.clear()
+        self._parsers = [PacketParser(parser.protocol) for parser in self._parsers]
+
+    def _plug(self) -> None:
+        pass
+
+    # Time.
+
+    def begin(self, clock: float) -> None:
+        """Start time at ``clock`` [s]."""
+        self._clock = self._line_free = clock
+        self._faults.begin(clock)
+        for servo in self.servos:
+            servo.begin(clock)
+
+    def advance_to(self, now: float) -> None:
+        """Bring servos and faults to a time, in order."""
+        while self._clock < now:
+            self._clock = min(self._clock + TICK, now)
+            for servo in self.servos:
+                servo.advance_to(self._clock)
+            self._follow_faults()
+
+    def _follow_faults(self, packet: bool = False) -> None:
+        if self._faults.first_torque is None:
+            times = [servo.first_torque for servo in self.servos if servo.first_torque is not None]
+            self._faults.first_torque = min(times, default=None)
+        for fault, begins in self._faults.changes(self._clock, packet):
+            if begins:
+                self.counts[fault.kind] += 1
+            self._apply(fault, begins)
+
+    def _apply(self, fault: Fault, begins: bool) -> None:
+        if fault.kind == "silence":
+            (self._silences.add if begins else self._silences.discard)(id(fault))
+        elif fault.kind == "unplug":
+            (self._unplug if begins else self._plug)()
+        for servo in self.servos:
+            if not fault.concerns(servo.id):
+                continue
+            if fault.kind == "push" and begins:
+                servo.push(fault.settings["torque"], fault.duration)
+            elif fault.kind == "brownout":
+                servo.brown_out(fault.settings["to"] if begins else None)
+            elif fault.kind in HARDWARE_ERRORS and begins:
+                servo.fail(fault.kind)
+
+    # Bytes.
+
+    @property
+    def busy_until(self) -> float:
+        """When the line is free again [s]; bytes written earlier wait in the adapter."""
+        return self._line_free
+
+    @property
+    def next_answer(self) -> float:
+        """When the next answer is due [s]; infinity if there is none."""
+        return self._outbox[0][0] if self._outbox else math.inf
+
+    def receive(self, data: bytes, now: float, rate: int) -> None:
+        """Take bytes that a program writes.
+
+        :param rate: of the line [bit/s]; 0: unknown, all servos hear it.
+        """
+        self._rate, self._last_byte = rate, now
+        if self._is_silent:
+            return
+        data = self._damage(data, BROADCAST, now)
+        self._line_free = max(self._line_free, now) + self._wire_time(data)
+        for parser in self._parsers:
+            self._answer(parser.protocol, parser.feed(data), self._line_free)
+
+    def drop_incomplete(self, now: float) -> None:
+        """Stop waiting for the rest of a packet whose bytes stopped."""
+        if now - self._last_byte > GAP:
+            for parser in self._parsers:
+                if parser.pending:
+                    self._answer(parser.protocol, parser.give_up(), now)
+
+    def answers_due(self, now: float) -> list[bytes]:
+        """Packets that have arrived at the program's side by ``now``."""
+        packets = []
+        while self.next_answer <= now:
+            data = heapq.heappop(self._outbox)[2]
+            if not self._is_silent:
+                packets.append(data)
+        return packets
+
+    @property
+    def _is_silent(self) -> bool:
+        return bool(self._silences) or self._clock < self._silent_until
+
+    def _wire_time(self, data: bytes) -> float:
+        return len(data) * BITS / self._rate if self._rate else 0.0
+
+    def _answer(self, protocol: float, packets: Sequence[Packet], heard: float) -> None:
+        """Let the servos carry out packets that were heard at a time, and answer."""
+        for packet in packets:
+            self.advance_to(heard)
+            self._follow_faults(packet=True)
+            if self._hit("lost", packet.id) is not None:
+                continue
+            self.counts["heard"] += 1
+            heard_by = [
+                s for s in self.servos if s.listens and (not self._rate or s.baud in (None, self._rate))
+            ]
+            for answer in answers(heard_by, protocol, packet):
+                self._queue(answer)
+
+    def _queue(self, answer: StatusPacket) -> None:
+        """Put an answer on the wire, with the faults that affect it."""
+        servo, data = answer
+        delay = servo.memory.numbers["return_delay_time"] * servo.model.registers["return_delay_time"].scale
+        self._line_free = max(self._line_free, self._clock) + delay
+        pieces = [data]
+        foreign = self._hit("foreign", servo.id)
+        if foreign is not None:
+            other = encode_status(servo.model.protocol, int(foreign.settings["as"]), 0, bytes(4))
+            pieces.insert(int(self._rng.integers(2)), other)
+        for piece in pieces:
+            self._line_free += self._wire_time(piece)
+            due = self._line_free
+            if piece is data:
+                if self._hit("lost", servo.id) is not None:
+                    continue
+                piece = self._damage(piece, servo.id, self._clock)
+                late = self._hit("late", servo.id)
+                due += late.settings["delay"] if late is not None else 0.0
+            self._queued += 1
+            heapq.heappush(self._outbox, (due, self._queued, piece))
+
+    def _hit(self, kind: str, servo: int) -> Fault | None:
+        """The fault of a kind that affects a packet now, counted."""
+        fault = self._faults.hit(kind, servo, self._clock)
+        if fault is not None:
+            self.counts[kind] += 1
+        return fault
+
+    def _damage(self, data: bytes, servo: int, clock: float) -> bytes:
+        fault = self._faults.hit("corrupt", servo, clock)
+        if fault is None or not data:
+            return data
+        changed = damaged(data, fault, self._rng)
+        self.counts["corrupt"] += changed != data
+        return changed

@@ -1,0 +1,159 @@
+"""CMA-ES whose whole populations are sampled, evaluated and told at a time.
+
+Source: Hansen, "Benchmarking a BI-population CMA-ES on the BBOB-2009 function testbed", GECCO 2009.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import cmaes
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.fit.descent import SHORT_HORIZON
+from stribeck.fit.incumbent import Incumbent, SearchProblem, evaluate
+
+FloatArray = npt.NDArray[np.float64]
+
+SHORT_GENERATIONS = 60
+"""Generations that CMA-ES spends on the short horizon at most."""
+
+WORTHWHILE = 1e-4
+"""A CMA-ES that gains less than this share ..."""
+
+PATIENCE = 20
+"""... in so many generations is done."""
+
+
+class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
+    """CMA-ES that samples a whole population in one call; the update is the library's.
+
+    Bounds are met by folding: a point outside the cube stands for its mirror image within.
+
+    :param mean: starting point (n,).
+    :param sigma: starting standard deviation along the widest axis.
+    :param population: points per generation.
+    :param cov: starting covariance up to ``sigma``² (n, n).
+    """
+
+    def __init__(
+        self, mean: FloatArray, sigma: float, population: int, seed: int, cov: FloatArray | None = None
+    ) -> None:
+        super().__init__(mean=mean, sigma=sigma, population_size=population, seed=seed, cov=cov)
+        self.best_loss = np.inf
+        self.best_point = fold(mean)
+        self._last_gain = 0
+
+    def ask_population(self, count: int | None = None, rng: np.random.Generator | None = None) -> FloatArray:
+        """A population (population, n), not yet folded; or so many points, drawn with ``rng``."""
+        basis, scale = self._eigen_decomposition()
+        normal = (rng or self._rng).standard_normal((count or self.population_size, self.dim))
+        return cast(FloatArray, self.mean + self._sigma * (normal * scale) @ basis.T)
+
+    def tell_population(self, points: FloatArray, losses: FloatArray) -> None:
+        """Update the distribution with the losses of an asked population."""
+        worst = np.max(losses[np.isfinite(losses)], initial=0.0)
+        self.tell(list(zip(points, np.where(np.isfinite(losses), losses, 10.0 * worst + 1.0), strict=True)))
+        best = int(np.argmin(losses))
+        if losses[best] < self.best_loss:
+            if losses[best] < self.best_loss * (1.0 - WORTHWHILE):
+                self._last_gain = self.generation
+            self.best_loss, self.best_point = float(losses[best]), fold(points[best])
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Shape of the distribution, its covariance up to sigma² (n, n)."""
+        basis, scale = self._eigen_decomposition()
+        return cast(FloatArray, (basis * scale**2) @ basis.T)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it has converged, or has gained nothing worthwhile for :data:`PATIENCE` generations."""
+        if self.generation - self._last_gain > PATIENCE:
+            return True
+        return self.generation % PATIENCE == 0 and bool(self.should_stop())
+
+
+def fold(points: FloatArray) -> FloatArray:
+    """Mirror points into the unit cube: 1.2 is 0.8, -0.2 is 0.2."""
+    wrapped = np.mod(points, 2.0)
+    return np.where(wrapped > 1.0, 2.0 - wrapped, wrapped)
+
+
+class Restart:
+    """One CMA-ES from scratch: over a short horizon first, then over whole runs.
+
+    Over half a second a simulation cannot stray far from the measurement, and its loss has far fewer
+    wrong minima than that of a whole run. The second phase begins where the first one ended, with its
+    covariance.
+
+    :param sigma: starting standard deviation in the unit cube.
+    :param budget: evaluations of the whole search, of which the short horizon takes a third at most.
+    """
+
+    def __init__(
+        self, problem: SearchProblem, population: int, sigma: float, rng: np.random.Generator, budget: int
+    ) -> None:
+        self._rng = rng
+        self._whole = problem
+        self._short_generations = min(SHORT_GENERATIONS, budget // (3 * population))
+        self.problem = problem.with_reset_period(SHORT_HORIZON) if self._short_generations else problem
+        self.search = PopulationCMA(
+            rng.random(problem.dimension), sigma, population, int(rng.integers(2**31))
+        )
+
+    @property
+    def population(self) -> int:
+        """Points per generation."""
+        return int(self.search.population_size)
+
+    @property
+    def on_whole_runs(self) -> bool:
+        """Whether the losses are those of whole runs."""
+        return self.problem is self._whole
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the second phase is over."""
+        return self.on_whole_runs and self.search.stopped
+
+    def settled(self, incumbent: Incumbent) -> float:
+        """Tell an incumbent where this search has ended, and give the loss there."""
+        incumbent.settle([self.search.best_point], [self.search.best_loss])
+        return self.search.best_loss
+
+    def tell(self, points: FloatArray, losses: FloatArray) -> None:
+        """Take the losses of a generation, and go over to whole runs when it is time."""
+        self.search.tell_population(points, losses)
+        ready = self.search.stopped or self.search.generation >= self._short_generations
+        if ready and not self.on_whole_runs:
+            self.problem = self._whole
+            self.search = PopulationCMA(
+                fold(self.search.mean),
+                0.1,
+                self.population,
+                int(self._rng.integers(2**31)),
+                floored(self.search.covariance, 0.1),
+            )
+
+
+def advance(incumbent: Incumbent, restarts: list[Restart]) -> None:
+    """One generation of several restarts; those of one phase are evaluated together."""
+    for on_whole_runs in (False, True):
+        group = [restart for restart in restarts if restart.on_whole_runs == on_whole_runs]
+        if not group:
+            continue
+        asked = [restart.search.ask_population() for restart in group]
+        points = fold(np.concatenate(asked))
+        losses = evaluate(group[0].problem, incumbent, points, counts=on_whole_runs)
+        for restart, own in zip(group, asked, strict=True):
+            restart.tell(own, losses[: len(own)])
+            losses = losses[len(own) :]
+
+
+def floored(covariance: FloatArray, floor: float) -> FloatArray:
+    """A covariance scaled so that its widest axis is 1 and none is narrower than ``floor``."""
+    variance, axes = np.linalg.eigh(covariance)
+    width = np.sqrt(np.maximum(variance, 0.0) / variance[-1])
+    return cast(FloatArray, (axes * np.maximum(width, floor) ** 2) @ axes.T)

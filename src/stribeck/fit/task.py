@@ -1,0 +1,123 @@
+"""What to fit to which recordings, checked before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
+from stribeck.core.friction import FrictionLaw
+from stribeck.core.log import Batch, Log, batch_of, common_value
+from stribeck.core.parameters import ParameterSet
+from stribeck.errors import ConfigError
+from stribeck.fit.objective import Split
+from stribeck.fit.result import FitSettings
+from stribeck.fit.rollout import LANES, Rollout
+from stribeck.fit.search import SEARCHES
+from stribeck.io.parameter_file import check_possible
+from stribeck.io.recordings import fingerprint
+
+
+@dataclass(frozen=True, eq=False)
+class FitTask:
+    """One law to fit to the runs of one servo; picklable."""
+
+    split: Split
+    actuator: Actuator
+    law: FrictionLaw
+    parameters: ParameterSet
+    settings: FitSettings
+
+    def batch(self, logs: Sequence[Log]) -> Batch:
+        """Runs on the grid of the simulation."""
+        return batch_of([log.resample(self.settings.dt) for log in logs])
+
+    def rollout(self) -> Rollout:
+        """Compiled simulations of the runs to fit."""
+        settings = self.settings
+        return Rollout(
+            self.batch(self.split.train),
+            self.actuator,
+            self.law,
+            self.parameters,
+            reset_period=settings.reset_period,
+            dtype=settings.dtype,
+            lanes=min(settings.batch, LANES) if self.samples else LANES,
+        )
+
+    @property
+    def samples(self) -> bool:
+        """Whether the search keeps all trials in a study; the others keep only their best points there."""
+        settings = self.settings
+        return settings.method not in SEARCHES or (settings.method == "cmaes" and settings.study is not None)
+
+    @property
+    def study_name(self) -> str:
+        """Name of the study of this task in its storage."""
+        return f"stribeck {self.actuator.name} {self.law.name}"
+
+    @property
+    def study_signature(self) -> dict[str, object]:
+        """What has to agree for a study to be continued."""
+        return {
+            "actuator": self.actuator.name,
+            "law": self.law.name,
+            "recordings": fingerprint(self.split.train),
+            "bounds": {p.name: [p.lower, p.upper] for p in self.parameters.free},
+            "fixed": {p.name: p.value for p in self.parameters if not p.free},
+            "effects": sorted(self.actuator.active_effects),
+            "reset_period": self.settings.reset_period,
+            "dt": self.settings.dt,
+            "method": self.settings.method,
+            "seed": self.settings.seed,
+            "batch": self.settings.batch,
+        }
+
+
+def task_for(
+    split: Split,
+    actuator: Actuator,
+    law: FrictionLaw,
+    settings: FitSettings,
+    *,
+    fixed: Mapping[str, float] | None = None,
+    freed: Iterable[str] = (),
+) -> FitTask:
+    """A task whose parts are checked against each other.
+
+    :param fixed: parameters that keep a given value.
+    :param freed: effect parameters to identify.
+    :raises ConfigError: for parameters that do not exist or cannot be fixed or freed so, or nothing
+        left to identify.
+    :raises RecordingError: for recordings of different servos.
+    """
+    logs = (*split.train, *split.validation)
+    recorded = common_value(logs, "actuator")
+    if recorded != actuator.name:
+        raise ConfigError(
+            f"the recordings are of {recorded!r}, not of {actuator.name!r}: say --actuator {recorded}"
+        )
+    parameters = actuator.parameters(law)
+    fixed, freed = dict(fixed or {}), tuple(freed)
+    for name, value in fixed.items():
+        parameters[name]  # refuses unknown names
+        check_possible(name, value, "--set")
+    for name in freed:
+        effect = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}.get(name)
+        if effect is None:
+            raise ConfigError(
+                f"--free {name}: only {', '.join(EFFECT_PARAMETERS.values())} can be freed; all others are free already"
+            )
+        if effect not in actuator.active_effects:
+            raise ConfigError(f"--free {name} needs its effect: add --effects {effect}")
+        if name in fixed:
+            raise ConfigError(f"{name} is both fixed (--set) and freed (--free)")
+    parameters = parameters.fixed(fixed).freed(freed)
+    if settings.reset_period is not None and settings.reset_period < 10.0 * settings.dt:
+        raise ConfigError(
+            f"--reset-period {settings.reset_period:g} s leaves nothing to simulate: at least ten time steps "
+            f"({10.0 * settings.dt:g} s)"
+        )
+    if not parameters.free:
+        raise ConfigError("every parameter is fixed: nothing is left to identify")
+    return FitTask(split, actuator, law, parameters, settings)

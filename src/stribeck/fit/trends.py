@@ -1,0 +1,58 @@
+"""How residuals depend on what was measured beside them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.log import Batch
+
+FloatArray = npt.NDArray[np.float64]
+
+TREND_BINS, FEWEST_SAMPLES = 24, 20
+"""Bins of a residual's trend, and the samples that a bin needs."""
+
+
+class Trend(NamedTuple):
+    """How residuals depend on something: bins with the median and the 10 % and 90 % quantiles (B,) [rad]."""
+
+    centre: FloatArray
+    median: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def trends(batch: Batch, residual: FloatArray) -> dict[str, Trend]:
+    """Residuals (T, R) against what was measured beside them."""
+    temperature = np.full_like(residual, np.nan)
+    for r, log in enumerate(batch.logs):
+        if log.temperature is not None:
+            temperature[:, r] = log.temperature.at(log.start + batch.time)
+    measured = {"velocity": batch.velocity, "position": batch.position, "temperature": temperature}
+    found = {name: trend(values, residual) for name, values in measured.items()}
+    return {name: curve for name, curve in found.items() if len(curve.centre) > 0}
+
+
+def trend(values: FloatArray, residual: FloatArray) -> Trend:
+    """Quantiles of residuals in bins of equal width over 99 % of ``values``, both of one shape.
+
+    Samples with NaN in either do not count; bins of few samples are left out.
+    """
+    counts = np.isfinite(values) & np.isfinite(residual)
+    values, residual = values[counts], residual[counts]
+    if len(values) < FEWEST_SAMPLES:
+        return Trend(*np.empty((4, 0)))
+    first, last = np.quantile(values, [0.005, 0.995])
+    edges = np.linspace(first, max(last, first + 1e-9), TREND_BINS + 1)
+    order = np.argsort(values, kind="stable")
+    ends = np.searchsorted(values[order], edges, side="right")
+    ends[0] = np.searchsorted(values[order], edges[0])
+    rows = [
+        (0.5 * (edges[k] + edges[k + 1]), *np.quantile(residual[order[start:end]], [0.5, 0.1, 0.9]))
+        for k, (start, end) in enumerate(pairwise(ends))
+        if end - start >= FEWEST_SAMPLES
+    ]
+    return Trend(*np.array(rows, dtype=np.float64).reshape(-1, 4).T)
