@@ -18,7 +18,8 @@ from stribeck.core.arrays import Array, Indices
 from stribeck.core.friction import LAWS, FrictionLaw
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine
-from stribeck.dynamics.signals import autocovariance, convolution, direction, presliding
+from stribeck.dynamics.signals import convolution, direction, presliding
+from stribeck.estimates.correlation import correlation_time
 from stribeck.io.identification_config import Protocol
 
 BLOCKS = 5
@@ -334,15 +335,13 @@ class FrictionSelection:
         """Number of rows that carry the information of one independent row, from the residuals of a plain fit."""
         inertials, terms = self.solution(choice)
         values = np.concatenate([inertials, *terms.values()])
-        found = []
+        times = []
         friction = values[len(self._machine.inertials) :].reshape(-1, len(self._machine.elements))
         for run in self.prepared(choice.delay):
             rows = np.einsum("mte,te->me", self._friction(choice, run), friction) @ self._machine.weights
             residual = run.motion.torque - run.filtered @ inertials - rows
-            for column in residual.T:
-                gamma = autocovariance(column - column.mean())
-                found.append(2.0 * gamma.sum() / gamma[0] - 1.0)
-        return float(np.median(found))
+            times += [correlation_time([column]) for column in residual.T]
+        return float(np.median(times))
 
 
 def _terms_of(law: FrictionLaw, other: FrictionLaw) -> FrictionLaw:
