@@ -31,7 +31,7 @@ from stribeck.fit.task import task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
-from stribeck.report.figures import save
+from stribeck.report.style import save
 from two_link import end_point
 from two_link_benches import BENCHES, Bench, bench_named
 from two_link_figures import LawErrors, PathDrawing, draw_followed_paths, draw_law_errors

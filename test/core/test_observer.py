@@ -60,9 +60,10 @@ class Driven:
             measured = self.speed + noise * self.rng.standard_normal(2)
             flags = np.full(2, led), np.full(2, follows)
             motion = Motion(measured, sign, NONE, NONE, *flags)
-            self.observer.update(
-                self.map.position(NONE), self.map.velocity(measured), self.map.torque(acting), motion, DT
-            )
+            if self.observer.update(
+                self.map.position(NONE), self.map.velocity(measured), self.map.torque(acting), DT
+            ):
+                self.observer.conclude(motion)
         return self
 
 
@@ -158,6 +159,7 @@ def test_a_restart_forgets_the_motion_not_what_was_learnt() -> None:
     driven.observer.restart()
     one = np.ones(2)
     motion = Motion(9.0 * one, one, NONE, NONE, one > 0.0, one > 0.0)
-    driven.observer.update(NONE, 9.0 * one, one, motion, 0.0)
+    driven.observer.update(NONE, 9.0 * one, one, 0.0)
+    driven.observer.conclude(motion)
     np.testing.assert_array_equal(driven.observer.torque, 0.0)
     np.testing.assert_array_equal(driven.observer.scales, scales)

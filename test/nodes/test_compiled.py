@@ -19,7 +19,7 @@ from stribeck.core.compensation import (
     intended_direction,
     motion_direction,
 )
-from stribeck.core.compensator import eased
+from stribeck.core.compensator import slew_limited
 from stribeck.core.friction import FRICTION_PARAMETERS, LAWS
 from stribeck.nodes import compiled as module
 from stribeck.nodes.compiled import compiled
@@ -54,7 +54,7 @@ def functions():
         for function, names in (
             (direction, ("velocity", "error", "rate")),
             (moving, ("velocity",)),
-            (eased, ("applied", "wanted", "reach")),
+            (slew_limited, ("applied", "wanted", "slew", "dt")),
             (fixed_point, NAMES),
         )
     }
@@ -67,7 +67,9 @@ def test_functions_of_the_direction_and_of_the_step(rows):
     """All that the law is made of, on any numbers that there are."""
     a, b, c, d = np.array(rows).T
     fixed = [np.broadcast_to(argument, a.shape) for argument in (a, b, 1e-8, 2e-8, c, d, 0.3)]
-    for (one, other), arguments in zip(functions().items(), ((a, b, c), (a,), (a, b, c), fixed), strict=True):
+    for (one, other), arguments in zip(
+        functions().items(), ((a, b, c), (a,), (a, b, c, d), fixed), strict=True
+    ):
         same(other(*arguments), one(*arguments))
 
 

@@ -24,7 +24,7 @@ from stribeck.report.arm_figures import (
     draw_residuals,
     draw_torques,
 )
-from stribeck.report.figures import save
+from stribeck.report.style import save
 
 UNITS = {"rotary": ("N m", "rad/s", "rad"), "linear": ("N", "m/s", "m")}
 

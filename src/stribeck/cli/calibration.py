@@ -276,7 +276,7 @@ def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, dat
 def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]) -> list[Path]:
     """Pictures of the errors and of the poses."""
     from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
-    from stribeck.report.figures import save
+    from stribeck.report.style import save_all
 
     best = _best(found)
     drawn = [
@@ -289,7 +289,6 @@ def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmC
         for name, data in sets.items()
     ]
     title = f"Kinematic calibration of {robot.title}"
-    paths = [folder / "errors.png", folder / "poses.png"]
-    save(draw_errors(drawn, title), paths[0])
-    save(draw_poses(drawn, list(found)[-1], f"{title}: {list(found)[-1]}"), paths[1])
-    return paths
+    fit = list(found)[-1]
+    figures = {"errors": draw_errors(drawn, title), "poses": draw_poses(drawn, fit, f"{title}: {fit}")}
+    return save_all(figures, folder)

@@ -44,7 +44,8 @@ from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
 from stribeck.nodes.demo import DemoController, NaiveCompensator, SessionWatcher, Spinner, Trace
-from stribeck.report.figures import CompensationDrawing, draw_compensation, save
+from stribeck.report.figures import CompensationDrawing, draw_compensation
+from stribeck.report.style import save
 
 SCHEMA = 1
 LAW = "m6"

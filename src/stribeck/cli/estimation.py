@@ -211,7 +211,8 @@ def _draw(
     fitted: Sequence[GridRun],
     others: Sequence[GridRun],
 ) -> None:
-    from stribeck.report.estimate_figures import Drawn, draw_convergence, draw_signals
+    from stribeck.report.estimate_figures import DrawnSignals, draw_convergence, draw_signals
+    from stribeck.report.style import save
 
     chi, problem = found.solution.point.chi, estimator.problem
     sensors = model.mechanism.sensors
@@ -232,7 +233,7 @@ def _draw(
             band = deviation[rows]
         seen = one.samples.count > 0
         drawn = {
-            word: Drawn(
+            word: DrawnSignals(
                 _predicted(problem, point, one), np.where(seen, problem.signals(point, one.samples), np.nan)
             )
             for word, point in points.items()
@@ -240,8 +241,8 @@ def _draw(
         measured = np.where(seen, one.samples.value, np.nan)
         times = np.asarray(model.settings.step * np.arange(count), float)
         path = folder / f"{k}_{Path(one.name).stem}.png"
-        draw_signals(path, one.name, times, names, units, measured, drawn, band)
-    draw_convergence(folder / "convergence.png", found.solution.history)
+        save(draw_signals(one.name, times, names, units, measured, drawn, band), path)
+    save(draw_convergence(found.solution.history), folder / "convergence.png")
 
 
 def _predicted(problem: EstimationProblem, point: Point, run: GridRun) -> Array:

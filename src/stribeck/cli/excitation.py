@@ -29,7 +29,7 @@ from stribeck.io.excitation_section import excitation_section
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.robot_config import RobotConfig, read_robot
 from stribeck.report.excitation_figures import Row, draw_excitation, draw_sigmas
-from stribeck.report.figures import save
+from stribeck.report.style import save
 
 Array = npt.NDArray[np.float64]
 
@@ -166,6 +166,7 @@ def _summary(design: Design) -> dict[str, Any]:
                 "start_log_det": climb.start_log_det,
                 "iterations": climb.iterations,
                 "finished": climb.finished,
+                "status": climb.status.value,
             }
             for climb in design.found.climbs
         ],

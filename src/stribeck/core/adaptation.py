@@ -73,12 +73,16 @@ class ScaleFilter:
         self.state = np.clip(self.state, self._lower, self._upper)
 
     def _regressors(self, coulomb: FloatArray, viscous: FloatArray) -> FloatArray:
-        return np.stack([coulomb, viscous, self._level], axis=-1) / self._level[:, None]
+        regressors = np.ones_like(self.state)
+        regressors[:, 0], regressors[:, 1] = coulomb / self._level, viscous / self._level
+        return regressors
 
     def innovation(self, residual: FloatArray, coulomb: FloatArray, viscous: FloatArray) -> FloatArray:
         """What a residual has beyond the prediction, as a share of the friction at rest, (n,)."""
-        predicted = np.einsum("ij,ij->i", self._regressors(coulomb, viscous), self.state)
-        return np.asarray(-residual / self._level - predicted)
+        return self._innovation(residual, self._regressors(coulomb, viscous))
+
+    def _innovation(self, residual: FloatArray, regressors: FloatArray) -> FloatArray:
+        return np.asarray(-residual / self._level - (regressors * self.state).sum(axis=1))
 
     def update(
         self,
@@ -95,21 +99,22 @@ class ScaleFilter:
         :param coulomb: φ_c [N m], with the sign of the motion.
         :param viscous: φ_v [N m].
         :param moving: where the motion tells friction.
-        :param smoothing: time constant of the residual [s]: so long errors of it go together.
+        :param smoothing: time constant of the residual [s]: errors within it are correlated.
         :param dt: time since the last step [s].
         """
-        x, cov = self.state, self.covariance
-        learning = moving
+        if True not in moving.tolist():
+            return moving
         regressors = self._regressors(coulomb, viscous)
-        innovation = self.innovation(residual, coulomb, viscous)
-        cov = cov + self._growth * (dt * learning)[:, None, None]
-        product = np.einsum("ijk,ik->ij", cov, regressors)
-        variance = np.einsum("ij,ij->i", product, regressors)
+        innovation = self._innovation(residual, regressors)
+        cov = self.covariance + self._growth * (dt * moving)[:, None, None]
+        product = (cov @ regressors[:, :, None])[:, :, 0]
+        variance = (product * regressors).sum(axis=1)
         noise = self.settings.noise**2 * np.maximum(smoothing / max(dt, 1e-6), 1.0)
-        gain = product / (variance + noise)[:, None] * learning[:, None]
-        self.state = np.clip(x + gain * innovation[:, None], self._lower, self._upper)
+        total = variance + noise
+        gain = product * (moving / total)[:, None]
+        state = self.state + gain * innovation[:, None]
+        self.state = np.minimum(np.maximum(state, self._lower), self._upper)
         self.covariance = cov - gain[:, :, None] * product[:, None, :]
-        left = variance * noise / (variance + noise)
         whole = np.maximum(np.abs(regressors[:, 0] + regressors[:, 1]), 0.3)
-        self.deviation = np.where(learning, np.sqrt(left) / whole, self.deviation)
-        return np.asarray(learning)
+        self.deviation = np.where(moving, np.sqrt(variance * noise / total) / whole, self.deviation)
+        return moving

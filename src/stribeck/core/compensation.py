@@ -9,7 +9,7 @@ are (n,), one number per joint, in the coordinates of the joints' parameter file
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
@@ -26,6 +26,7 @@ from stribeck.core.actuator import (
     VoltageControl,
     motor_torque,
 )
+from stribeck.core.formulas import Compiler, Formula, as_written, compiled_by
 from stribeck.core.friction import FrictionLaw, friction_budget
 from stribeck.core.namespace import array_namespace
 from stribeck.errors import ConfigError
@@ -37,16 +38,6 @@ EFFORT_MEANINGS: tuple[EffortMeaning, ...] = get_args(EffortMeaning)
 
 LARGEST_FEEDBACK = 0.9
 """The feed-forward loads the transmission, which adds friction: this share of itself at most."""
-
-
-Formula = Callable[..., Any]
-Compiler = Callable[[Formula, Sequence[str]], Formula]
-"""Makes an elementwise formula of the named arguments faster; they come in that order, as arrays."""
-
-
-def as_written(formula: Formula, names: Sequence[str]) -> Formula:
-    """The compiler that leaves a formula to numpy."""
-    return formula
 
 
 PROBE = 1e-7
@@ -356,10 +347,11 @@ class FrictionModel:
             [stall_torque(joint.actuator, joint.values) for joint in joints], dtype=np.float64
         )
         self._probe = np.stack([PROBE * self.limit, 2.0 * PROBE * self.limit])
+        self._probes = self._probe[0], self._probe[1]
         self._none: FloatArray = np.zeros_like(self.limit)
         one: FloatArray = np.ones_like(self.limit)
         self._as_identified = Scales(one, one)
-        self._viscous = _viscous_slopes(joints)
+        self.viscous_slopes = _viscous_slopes(joints)
         self.offset: FloatArray = np.array(
             [j.values["torque_offset"] if j.law.offset else 0.0 for j in joints], dtype=np.float64
         )
@@ -367,9 +359,7 @@ class FrictionModel:
         self.at_rest = np.maximum(self._friction_at_rest(joints), 1e-9)
         """Friction of each joint without load, as it starts to move [N m]."""
         self.load_dependent = any(joint.law.load != "none" for joint in joints)
-        self._fixed_point = compiler(
-            fixed_point, ("guess", "share", "probe", "wider", "here", "there", "limit")
-        )
+        self._fixed_point = compiled_by(compiler, fixed_point)
         laws = list(dict.fromkeys(joint.law for joint in joints))
         self._groups: list[tuple[Any, Formula]] = []
         for law in laws:
@@ -394,7 +384,10 @@ class FrictionModel:
     ) -> FloatArray:
         """:func:`cancelling_torque` of all joints with a guess of it on the motor [N m]; shaped as ``probe``."""
         if len(self._groups) == 1:
-            return np.asarray(self._groups[0][1](share, velocity, motor, external, *scales, guess, probe))
+            found: FloatArray = self._groups[0][1](
+                share, velocity, motor, external, scales.dry, scales.viscous, guess, probe
+            )
+            return found
         found = np.empty_like(probe)
         for index, formula in self._groups:
             own = (array[index] for array in (share, velocity, motor, external, *scales, guess))
@@ -408,11 +401,6 @@ class FrictionModel:
         return self._cancelling(
             direction, velocity, motor, external, self._as_identified, self._none, self._none
         )
-
-    def viscous(self, direction: FloatArray, velocity: FloatArray) -> FloatArray:
-        """Viscous friction that opposes a motion, with the direction's sign (:func:`viscous_friction`) [N m]."""
-        slope = np.where(direction < 0.0, self._viscous[1], self._viscous[0])
-        return np.asarray(direction * slope * np.abs(velocity))
 
     def firmware_torque(
         self, goal: FloatArray, position: FloatArray, velocity: FloatArray, kp: FloatArray, supply: FloatArray
@@ -473,14 +461,16 @@ class FrictionModel:
         :param scales: of the identified friction; as identified if left out.
         """
         share = gain * direction
-        scales = scales or self._as_identified
+        if scales is None:
+            scales = self._as_identified
         if guess is None or not self.load_dependent:
             torque = self._cancelling(share, velocity, motor, external, scales, self._none, self._none)
             return np.asarray(_clipped(torque, self.limit))
         # Two points in one call cost what one costs. Both lie on the side of the solution: at no
         # torque at all the quadratic term of M6 jumps.
-        here, there = self._cancelling(share, velocity, motor, external, scales, guess, self._probe)
-        return np.asarray(self._fixed_point(guess, share, *self._probe, here, there, self.limit))
+        found = self._cancelling(share, velocity, motor, external, scales, guess, self._probe)
+        near, far = self._probes
+        return np.asarray(self._fixed_point(guess, share, near, far, found[0], found[1], self.limit))
 
 
 def _cancelling(law: FrictionLaw, values: Sequence[Mapping[str, float]], compiler: Compiler) -> Formula:

@@ -21,21 +21,22 @@ import numpy.typing as npt
 
 from stribeck.core.compensation import (
     SLOPE_TIME,
-    Compiler,
     FrictionModel,
     JointModel,
-    as_written,
     check_delay,
     check_gain,
 )
+from stribeck.core.dynamics import Dynamics
 from stribeck.core.feedforward import FeedForward, Loads, State, Wish
+from stribeck.core.formulas import Compiler, as_written, compiled_by
 from stribeck.core.incoming import Command, Commands, JointOrder, Numbers, Order, StreamClock, picked
 from stribeck.core.joint_map import JointMap
+from stribeck.core.merging import State as MeasuredState
 from stribeck.core.merging import StateMerger
 from stribeck.core.namespace import array_namespace
 from stribeck.core.observer import Learned
 from stribeck.core.plausibility import Plausibility
-from stribeck.core.residual import Delayed, Dynamics
+from stribeck.core.residual import Delayed
 from stribeck.core.settings import OUTPUT_MODES as OUTPUT_MODES
 from stribeck.core.settings import OutputMode as OutputMode
 from stribeck.core.settings import Settings as Settings
@@ -110,15 +111,16 @@ class Account(NamedTuple):
     energy: FloatArray
 
 
-def eased(applied: Any, wanted: Any, reach: Any) -> Any:
-    """The torque that is wanted, or as near to it as may be reached from the torque that is applied [N m]."""
-    xp = array_namespace(applied, wanted, reach)
+def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:
+    """The wanted torque, or the nearest one that the slew limit allows from the applied torque [N m]."""
+    xp = array_namespace(applied, wanted, slew)
+    reach = slew * dt
     return xp.minimum(xp.maximum(wanted, applied - reach), applied + reach)
 
 
 def _finite(values: FloatArray) -> bool:
-    """Whether all are numbers. For a few, Python's own function is the cheapest."""
-    return all(map(math.isfinite, values.tolist()))
+    """Whether all are numbers; a finite sum of squares tells it fastest."""
+    return math.isfinite(values.dot(values)) or all(map(math.isfinite, values.tolist()))
 
 
 def warmth(difference: float) -> float:
@@ -178,8 +180,9 @@ class Compensator:
         self.settings = settings
         self.model = FrictionModel(joints, compiler)
         self.map = JointMap.stacked(maps)
+        self._straight = bool(np.all((self.map.gear == 1.0) & (self.map.offset == 0.0)))
         self.feed_forward = FeedForward(self.model, self.map, settings, compiler, dynamics)
-        self._eased = compiler(eased, ("applied", "wanted", "reach"))
+        self._slew_limited = compiled_by(compiler, slew_limited)
         self.enabled = False
         self.doubt: str | None = "not enabled"
         self.torque: FloatArray = np.zeros(len(names))
@@ -203,8 +206,7 @@ class Compensator:
         self._ramp = 0.0
         self._zero: FloatArray = np.zeros(len(names))
         self._nothing: FloatArray = np.full(len(names), np.nan)
-        nowhere = np.zeros(len(names), dtype=np.bool_)
-        self._no_wish = Wish(self._nothing, self._zero, nowhere)
+        self._observes = dynamics is not None and settings.adapt
         self._applied = self._slope = self._zero
         self._last_position: FloatArray | None = None
         self._load: FloatArray | None = None
@@ -314,7 +316,7 @@ class Compensator:
         command = self._command(names, position, velocity, effort)
         if command is not None and self._take(self._commands, arrival, stamp, command, now):
             time = stamp if stamp is not None else self._stamp
-            if time is not None:
+            if self._observes and time is not None:
                 self._controller.add(time, command.effort)
 
     def on_goal(
@@ -386,14 +388,17 @@ class Compensator:
         """
         with np.errstate(all="ignore"):  # what is absurd ends at the limits, or in doubt
             state = self.merger.take(stamp, names, position, velocity, effort)
-        if state is None or not self.enabled:
-            return self.torque
-        if isinstance(state, str):
-            return self._fall_to_zero(state)
+            if state is None or not self.enabled:
+                return self.torque
+            if isinstance(state, str):
+                return self._fall_to_zero(state)
+            return self._judged(arrival, arrival if now is None else now, state)
+
+    def _judged(self, arrival: float, now: float, state: MeasuredState) -> FloatArray:
+        """:meth:`on_state` of an enabled compensator, with what follows from a doubt."""
         try:
-            with np.errstate(all="ignore"):
-                self._check_lag(arrival if now is None else now, state.stamp)
-                return self._follow(arrival, *state)
+            self._check_lag(now, state.stamp)
+            return self._follow(arrival, *state)
         except _BridgedError as lost:
             self._bridged = str(lost)
             if self.doubt is None and arrival - self._state_arrival <= self.settings.state_timeout:
@@ -482,9 +487,12 @@ class Compensator:
             self._fall_to_zero(gap)
         elapsed = 0.0 if before is None else stamp - before
         dt = min(elapsed, LONGEST_STEP)
-        at, speed, load = (picked(values, order) for values in (position, velocity, effort))
+        at, speed, load = picked(position, order), picked(velocity, order), picked(effort, order)
         told = len(velocity) > 0
-        if not (_finite(at) and (_finite(speed) or not told)):
+        sound = (
+            math.isfinite(at.dot(speed)) if told else _finite(at)
+        )  # a product that is finite has finite factors
+        if not (sound or (told and _finite(at) and _finite(speed))):
             raise _DoubtError("position or velocity is not a number")
         if merged:
             self._plausibility.restart()
@@ -501,17 +509,20 @@ class Compensator:
             frozen = self._plausibility.frozen(at, speed, dt)
             if frozen is not None and told:
                 raise _DoubtError(frozen)
-        state = State(stamp, at, speed, self.map.servo_position(at), self.map.servo_velocity(speed))
-        wanted = self._wanted(state, self.map.servo_torque(load), load, self._wishes(stamp, arrival), dt)
+        state = State(stamp, at, speed, at, speed)
+        if not self._straight:
+            state = State(stamp, at, speed, self.map.servo_position(at), self.map.servo_velocity(speed))
+        wanted = self._wanted(state, load, self._wishes(stamp, arrival), dt)
         if not _finite(wanted):
             raise _DoubtError("position, velocity or effort is out of all proportion")
         self._state_arrival, self.doubt = arrival, gap
         self._ramp = min(1.0, self._ramp + dt / self.settings.ramp_time) if self.settings.ramp_time else 1.0
         if self._ramp < 1.0:
             wanted = self._ramp * wanted
-        self._applied = self._eased(self._applied, wanted, self._slew * dt)
-        self.torque = self.map.torque(self._applied)
-        self._own.add(stamp, self.torque)
+        self._applied = self._slew_limited(self._applied, wanted, self._slew, dt)
+        self.torque = self._applied if self._straight else self.map.torque(self._applied)
+        if self._observes:
+            self._own.add(stamp, self.torque)
         return self.torque
 
     def _wishes(self, stamp: float, arrival: float) -> tuple[Command | None, FloatArray]:
@@ -593,17 +604,16 @@ class Compensator:
         self,
         state: State,
         effort: FloatArray,
-        measured: FloatArray,
         wishes: tuple[Command | None, FloatArray],
         dt: float,
     ) -> FloatArray:
         """Feed-forward torque of the law, (n,), before ramp and slew.
 
-        :param effort: measured effort in the parameter files' coordinates, ``measured`` in the robot's.
+        :param effort: as measured, in the robot's coordinates.
         :raises _DoubtError: for an effort that is needed and cannot be.
         """
         command, rate = wishes
-        wish = self._no_wish
+        wish = self.feed_forward.no_wish
         if command is not None:
             goal = self.map.servo_position(command.position)
             known = np.isfinite(goal) | np.isfinite(command.velocity)
@@ -611,7 +621,7 @@ class Compensator:
         motor, external = self._loads(state, effort, command, wish.goal, dt)
         loads = Loads(motor, external, self._looks_at_load)
         # Where more time has passed than the law sees, accelerations would be learnt as friction.
-        acting = self._acting(state.stamp, measured) if dt < LONGEST_STEP else None
+        acting = self._acting(state.stamp, effort) if self._observes and dt < LONGEST_STEP else None
         return self.feed_forward.torque(state, wish, loads, acting, self._applied, dt)
 
     def _loads(
@@ -620,6 +630,8 @@ class Compensator:
         """Motor torque without the own feed-forward and external torque, (n,) [N m], zero where they do not matter."""
         if not self._looks_at_load:
             return self._zero, self._zero
+        if not self._straight:
+            effort = self.map.servo_torque(effort)
         motor = None if command is None else self._controller_torque(state, goal, command)
         if self.settings.effort_meaning == "link":
             external = -self._possible(effort)

@@ -19,16 +19,13 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class Dynamics(Protocol):
-    """Dynamics of n joints; arrays (n,) in SI units."""
+    """Dynamics of n joints, in SI units: what a momentum observer needs."""
 
-    def __len__(self) -> int:
-        """Number of joints n."""
+    def mass_matrix_and_bias(self, q: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        r"""M (n, n) or its diagonal (n,), and :math:`h = C v + g` (n,), with :math:`M \dot v + h = \tau`.
 
-    def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        r"""M (n, n) and :math:`h = C v + g` (n,), with :math:`M \dot v + h = \tau`. M may be shared: do not write to it."""
-
-    def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        r"""Momentum :math:`p = M v` and :math:`C^T v - g`, (n,) each, with :math:`\dot p = \tau + C^T v - g`."""
+        M may be shared: do not write to it.
+        """
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.compensation import (
     LARGEST_FEEDBACK,
-    Compiler,
     FrictionModel,
     JointModel,
     Scales,
@@ -27,13 +27,15 @@ from stribeck.core.compensation import (
     motion_direction,
 )
 from stribeck.core.contact import Contact
+from stribeck.core.dynamics import Dynamics
 from stribeck.core.energy import EnergyTank
+from stribeck.core.formulas import Compiler, compiled_by
 from stribeck.core.goals import LEADING, GoalPath
 from stribeck.core.joint_map import JointMap
+from stribeck.core.namespace import array_namespace
 from stribeck.core.observer import FrictionObserver, Learned, Motion
-from stribeck.core.residual import Dynamics
 from stribeck.core.settings import Settings
-from stribeck.core.travel import Travel, Turning
+from stribeck.core.travel import Travel, Turning, noise
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -154,17 +156,16 @@ class FeedForward:
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
         self._rotors: FloatArray = np.array(rotors, dtype=np.float64)
         self._steepest = self._largest_scales(model, settings)
-        self._intended = compiler(
-            lambda velocity, error, rate, *own: intended_direction(velocity, error, rate, Tuning(*own)),
-            ("velocity", "error", "rate", *vars(Tuning())),
+        self._joints, self._compiler = n, compiler
+        nothing: FloatArray = np.full(n, math.nan)
+        self.no_wish = Wish(nothing, self._zero, np.zeros(n, dtype=np.bool_))
+        """That of no controller."""
+        self._compile(compiler)
+        self.path, self.travel, self.turning = (
+            GoalPath(n, compiler),
+            Travel(n, compiler),
+            Turning(n, compiler),
         )
-        self._moving = compiler(
-            lambda velocity, moving_velocity: motion_direction(
-                velocity, Tuning(moving_velocity=moving_velocity)
-            ),
-            ("velocity", "moving_velocity"),
-        )
-        self.path, self.travel, self.turning = GoalPath(n), Travel(n), Turning(n)
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest)
         self.observer: FrictionObserver | None = None
         self._recalled: Sequence[Learned] | None = None
@@ -172,11 +173,24 @@ class FeedForward:
         """Share of the identified friction that the joints' temperature leaves."""
         self.restart()
 
+    def _compile(self, compiler: Compiler) -> None:
+        compiled = partial(compiled_by, compiler)
+        self._moving, self._measured = compiled(_moving), compiled(_measured)
+        self._free, self._free_at = compiled(_free), compiled(_free_at)
+        self._unled_of, self._threshold, self._behind = (
+            compiled(_unled),
+            compiled(_threshold),
+            compiled(_behind),
+        )
+        self._intended, self._direction = compiled(_intended), compiled(_direction)
+        self._law_velocity = compiled(_law_velocity)
+        self._following, self._stuck = compiled(_following), compiled(_stuck)
+        self._learned_gain, self._offset = compiled(_learned_gain), compiled(_offset)
+
     def restart(self) -> None:
         """Forget the motion; what was learnt stays."""
         self._solution = self._boost = self._steep = self._zero
         self._period, self._since_tuned, self.tuning = 0.0, math.inf, self._base
-        self._since_seen = 0.0
         self._unled = np.full_like(self._zero, math.inf)
         self.path.restart()
         self.travel.restart()
@@ -215,55 +229,57 @@ class FeedForward:
         observing = (
             self._dynamics is not None and self.settings.adapt and acting is not None and self._period > 0.0
         )
-        wish = wish._replace(known=self._known(wish, dt))
-        if not observing and not wish.known.any():
+        known = self._known(wish, dt)
+        led_count = known.tolist().count(True)
+        if not observing and not led_count:
             return self._without_goal(state, loads)
-        known, speed = wish.known, state.velocity
-        self._tune(dt)
-        tuning = self._tuning_now(known)
-        self.travel.update(state.position, speed, tuning.deadband, dt)
-        coarse = STEPS * self.travel.step > tuning.moving_velocity
-        motion = self._moving(np.where(coarse, self.travel.velocity, speed), tuning.moving_velocity)
-        behind = _beyond(np.where(np.isfinite(wish.goal), wish.goal - state.position, 0.0), tuning.deadband)
-        self.path.update(wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity)
+        speed, tuning, travel, path = state.velocity, self._tune(dt), self.travel, self.path
+        moving = self._threshold(tuning.moving_velocity, known, self._steep, travel.bends)
+        travel.update(state.position, speed, tuning.deadband, dt)
+        motion = self._measured(speed, travel.velocity, travel.step, moving)
+        behind = self._behind(wish.goal, state.position, tuning.deadband)
+        path.update(wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity)
         self.turning.update(state.position, motion, tuning.presliding)
-        leads = known & self.path.leads
-        follows = self._follows(wish.rate, tuning)
-        if observing:
-            how = Motion(
-                speed,
-                np.where(leads, self.path.direction, motion),
-                loads.motor,
-                loads.external,
-                leads,
-                leads & follows & self._beyond_presliding(tuning),
+        leads = known & path.leads
+        if observing and self._dynamics is not None and acting is not None:
+            self._observe(
+                self._present_observer(self._dynamics), state, acting, motion, loads, leads, wish.rate, dt
             )
-            self._observe(state, acting, how, dt)
-        if observing and not known.all():
-            rests = known | (np.abs(self.travel.velocity) < 0.1 * tuning.moving_velocity)
+        if observing and led_count < self._joints:
+            rests = known | (np.abs(travel.velocity) < 0.1 * moving)
             self.tank.update(applied, self.settings.sure * self.model.at_rest, speed, rests, dt)
-        led = np.where(known, self.path.share, 0.0)
-        direction = self._direction(state, wish, motion, behind, led, tuning)
-        gain, scales = self._strength(known, led)
-        at = self._law_velocity(wish.rate, speed, motion, leads, led)
+        led = path.share * known
+        direction = self._free(motion, self.turning.share)
+        if led_count:
+            widths = tuning.deadband, tuning.error_width, tuning.command_velocity, tuning.away
+            intended = self._intended(speed, state.position, wish.goal, wish.rate, moving, *widths)
+            direction = self._direction(
+                motion, behind, path.direction, path.leads, led, known, intended, direction,
+                tuning.error_width, tuning.away,
+            )  # fmt: skip
+        gain, scales = self._strength(known, led, led_count)
+        at = speed
+        if self.observer is not None:
+            at = self._law_velocity(wish.rate, speed, travel.velocity, motion, path.direction, leads, led)
         guess = self._solution if loads.matter else None
         found = self.model.feed_forward(gain, direction, at, loads.motor, loads.external, guess, scales)
         self._solution = found
-        self._stick(leads & ~follows & (self.path.direction * behind > 0.0), dt)
-        return self._bounded(found, direction, led)
+        return self._bounded(found, direction, led, leads, behind, wish.rate, dt)
 
     def _known(self, wish: Wish, dt: float) -> BoolArray:
         """Where there is a goal. A velocity of zero without a position says nothing of where a joint is to be: nobody leads it."""
-        slowest = LEADING * self.tuning.command_velocity
-        says = np.isfinite(wish.goal) | (np.abs(wish.rate) >= slowest)
-        self._unled = np.where(says, 0.0, self._unled + dt)
+        if wish is self.no_wish:
+            self._unled = self._unled + dt
+            return self.no_wish.known
+        self._unled = self._unled_of(self._unled, wish.goal, wish.rate, self.tuning.command_velocity, dt)
         return np.asarray(wish.known & (self._unled < UNLED_TIME))
 
     def _without_goal(self, state: State, loads: Loads) -> FloatArray:
         """The torque of joints of which nothing else is known: a share of the identified friction."""
-        motion = self._moving(state.velocity, self.tuning.moving_velocity)
+        moving = self.tuning.moving_velocity
+        motion = None if self.turning.begun else self._moving(state.velocity, moving)
         self.turning.update(state.position, motion, self.tuning.presliding)
-        direction = np.abs(motion) * self.turning.share
+        direction = self._free_at(state.velocity, moving, self.turning.share)
         gain = min(self.gain, 1.0) * min(self.settings.sure, 1.0)
         guess = self._solution if loads.matter else None
         self._solution = self.model.feed_forward(
@@ -271,58 +287,9 @@ class FeedForward:
         )
         return self._solution
 
-    def _direction(
-        self,
-        state: State,
-        wish: Wish,
-        motion: FloatArray,
-        behind: FloatArray,
-        led: FloatArray,
-        tuning: Tuning,
-    ) -> FloatArray:
-        """Direction of the motion that is or is intended, in [-1, 1]."""
-        free = np.abs(motion) * self.turning.share
-        if not wish.known.any():
-            return free
-        error = np.where(np.isfinite(wish.goal), wish.goal - state.position, 0.0)
-        intended = self._intended(state.velocity, error, wish.rate, *vars(tuning).values())
-        path = self.path.direction
-        ahead = np.minimum(np.maximum(-behind * path / tuning.error_width, 0.0), 1.0)
-        moves = np.where(self.path.leads, motion, 0.0)
-        ledway = moves + (1.0 - np.abs(moves)) * path
-        ledway = (1.0 - (1.0 - tuning.away) * ahead) * ledway
-        return np.where(wish.known, led * ledway + (1.0 - led) * intended, free)
-
-    def _law_velocity(
-        self, rate: FloatArray, speed: FloatArray, motion: FloatArray, leads: BoolArray, led: FloatArray
-    ) -> FloatArray:
-        """Velocity at which the law is asked [rad/s]: the measured one, or where more is known the slower of goal and joint."""
-        path = self.path.direction
-        if self.observer is None:
-            return speed
-        slower = np.maximum(self.travel.velocity * path, 0.0)
-        slower = np.where(rate != 0.0, np.minimum(np.abs(rate), slower), slower)
-        moving = np.where(np.abs(motion) > 0.1, speed, 0.0)
-        return np.where(leads, led * slower * path + (1.0 - led) * speed, moving)
-
-    def _follows(self, rate: FloatArray, tuning: Tuning) -> BoolArray:
-        """Where a joint moves with its goal."""
-        travel, path = self.travel, self.path.direction
-        along = np.where(travel.direction * path > 0.0, travel.velocity * path, 0.0)
-        return np.asarray(along > np.maximum(FOLLOWING * np.abs(rate), 0.3 * tuning.command_velocity))
-
-    def _beyond_presliding(self, tuning: Tuning) -> BoolArray:
-        return np.asarray(self.travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband)
-
-    def _stick(self, sticks: BoolArray, dt: float) -> None:
-        """What a joint is given beside its friction grows while it sticks although its goal moves on."""
-        if self.observer is None:
-            return
-        grown = np.minimum(self._boost + dt / STICK_TIME, self.observer.doubtful)
-        free = self.contact.share < 0.5
-        self._boost = np.where(sticks & free, grown, self._boost * math.exp(-dt / RELEASE_TIME))
-
-    def _strength(self, known: BoolArray, led: FloatArray) -> tuple[FloatArray, Scales | None]:
+    def _strength(
+        self, known: BoolArray, led: FloatArray, led_count: int
+    ) -> tuple[FloatArray, Scales | None]:
         """Gain of each joint, and the scales of its identified friction.
 
         Without a goal nothing tells motion that is wanted from motion that the compensation causes itself:
@@ -331,12 +298,13 @@ class FeedForward:
         gain, sure = self.gain, self.settings.sure
         observer = self.observer
         if observer is None:
-            return np.where(known, gain * self.warmth, min(gain, 1.0) * sure), None
+            warm = gain * self.warmth
+            return warm if led_count == self._joints else np.where(known, warm, min(gain, 1.0) * sure), None
         reached = max(gain, min(self.settings.learned_gain, gain * LARGEST_LEARNED))
-        learned = gain + led * observer.certainty * (reached - gain)
+        learned = self._learned_gain(gain, led, observer.certainty, reached)
         dry_now = np.minimum(observer.scales.dry, self._steepest / max(reached, 1e-9))
         least = sure / SAFETY
-        if known.all():
+        if led_count == self._joints:
             return learned, Scales(dry_now, observer.scales.viscous)
         known_shares = Scales(self.tank.share, self.tank.share * observer.met)
         dry, viscous = (
@@ -348,44 +316,81 @@ class FeedForward:
             np.where(known, dry_now, dry), np.where(known, scales.viscous, viscous)
         )
 
-    def _bounded(self, torque: FloatArray, direction: FloatArray, led: FloatArray) -> FloatArray:
-        """The torque with the offset that the law leaves, on the dissipative side, without that at a contact."""
-        observer = self.observer
-        if observer is None or self.gain == 0.0:
-            return torque
-        if self.settings.control == "tracking":
-            offset = led * np.abs(direction) * observer.offset
-            added = torque + offset + self._boost * self.path.direction * self.model.at_rest
-            torque = np.where(direction * added > 0.0, added, 0.0)
-            torque = np.minimum(np.maximum(torque, -self.model.limit), self.model.limit)
-        return np.asarray(torque * (1.0 - self.contact.share))
+    def _bounded(
+        self,
+        torque: FloatArray,
+        direction: FloatArray,
+        led: FloatArray,
+        leads: BoolArray,
+        behind: FloatArray,
+        rate: FloatArray,
+        dt: float,
+    ) -> FloatArray:
+        """The torque with the learnt offset, on the dissipative side, faded at a contact.
 
-    def _observe(self, state: State, acting: FloatArray | None, how: Motion, dt: float) -> None:
+        The offset of a joint that sticks although its goal moves on grows until it moves.
+        """
+        observer, path, contact = self.observer, self.path.direction, self.contact.share
+        if observer is None:
+            return torque
+        follows = self._follows(rate)
+        release = math.exp(-dt / RELEASE_TIME)
+        self._boost = self._stuck(
+            self._boost, dt / STICK_TIME, observer.doubtful, release, leads, follows, path, behind, contact
+        )
+        if self.gain == 0.0:
+            return torque
+        if self.settings.control != "tracking":
+            return np.asarray(torque * (1.0 - contact))
+        at_rest, limit = self.model.at_rest, self.model.limit
+        return np.asarray(
+            self._offset(torque, led, direction, observer.offset, self._boost, path, at_rest, limit, contact)
+        )
+
+    def _follows(self, rate: FloatArray) -> BoolArray:
+        travel = self.travel
+        return np.asarray(
+            self._following(
+                travel.direction, travel.velocity, self.path.direction, rate, self.tuning.command_velocity
+            )
+        )
+
+    def _observe(
+        self,
+        seen: FrictionObserver,
+        state: State,
+        acting: FloatArray,
+        motion: FloatArray,
+        loads: Loads,
+        leads: BoolArray,
+        rate: FloatArray,
+        dt: float,
+    ) -> None:
         """What the momentum of the joints tells of their friction, and of contacts."""
-        if self._dynamics is None or acting is None:
+        path, tuning = self.path.direction, self.tuning
+        if not seen.update(state.joint_position, state.joint_velocity, acting, dt):
             return
+        beyond = self.travel.distance > BEYOND_PRESLIDING * tuning.presliding + tuning.deadband
+        follows = leads & self._follows(rate) & beyond
+        direction = np.where(leads, path, motion)
+        elapsed = seen.conclude(
+            Motion(state.velocity, direction, loads.motor, loads.external, leads, follows)
+        )
+        held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
+        self.contact.update(seen.contact, held, leads, follows, path, elapsed)
+
+    def _present_observer(self, dynamics: Dynamics) -> FrictionObserver:
+        """The observer, which the first state makes: its time constant depends on the period of the states."""
         if self.observer is None:
             slowest = max(RESIDUAL_TIME, RESIDUAL_LOOPS * (self.loop_delay + self._period))
-            constants = np.full(len(acting), slowest)
+            constants = np.full(self._joints, slowest)
             self.observer = FrictionObserver(
-                self.model, self._dynamics, self._map, constants, self.settings.adaptation
+                self.model, dynamics, self._map, constants, self.settings.adaptation, self._compiler
             )
             self.observer.begin(self._recalled, self.warmth)
-        seen = self.observer
-        self._since_seen += dt
-        if not seen.update(state.joint_position, state.joint_velocity, acting, how, dt):
-            return
-        elapsed, self._since_seen = self._since_seen, 0.0
-        held = np.abs(seen.torque) < HELD * seen.scales.dry * seen.level
-        self.contact.update(seen.contact, held, how.led, how.follows, self.path.direction, elapsed)
+        return self.observer
 
-    def _tuning_now(self, known: BoolArray) -> Tuning:
-        """Tuning with the velocity from which a joint moves: it must stand out of its noise, and be slow for the loop."""
-        steep = np.where(known, GOAL_LOOP, FREE_LOOP) * self._steep
-        least = np.maximum(steep, NOISE * self.travel.noise)
-        return replace(self.tuning, moving_velocity=np.maximum(self.tuning.moving_velocity, least))
-
-    def _tune(self, dt: float) -> None:
+    def _tune(self, dt: float) -> Tuning:
         r"""Widths below which the loop through motion or error would be too steep for its delay.
 
         Held by all loops that were simulated: :math:`1.5\,g F_s/e_w \le J\omega_c^2`, :math:`\omega_c = 0.3/T`.
@@ -393,7 +398,7 @@ class FeedForward:
         """
         self._since_tuned += dt
         if self._since_tuned < RETUNED or not self._period:
-            return
+            return self.tuning
         observer, inertia = self.observer, self._rotors
         if observer is not None and observer.residual.inertia is not None:
             whole = observer.residual.inertia
@@ -406,6 +411,7 @@ class FeedForward:
         width = 1.5 * friction * (loop / LOOP_SHARE) ** 2 / inertia
         self._steep = friction * loop / inertia
         self.tuning = replace(self._base, error_width=np.maximum(self._base.error_width, width))
+        return self.tuning
 
     @staticmethod
     def _largest_scales(model: FrictionModel, settings: Settings) -> FloatArray:
@@ -426,6 +432,121 @@ class FeedForward:
         return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(said, name) for name in ratios})
 
 
-def _beyond(error: FloatArray, deadband: FloatArray) -> FloatArray:
-    """An error without what the dead-band takes of it."""
-    return np.asarray(error - np.minimum(np.maximum(error, -deadband), deadband))
+# -- formulas of one joint, or of all at once
+
+
+def _unled(unled: Any, goal: Any, rate: Any, command_velocity: Any, dt: Any) -> Any:
+    """Time since a goal said where its joint is to be [s]."""
+    xp = array_namespace(goal, rate)
+    says = xp.isfinite(goal) | (xp.abs(rate) >= LEADING * command_velocity)
+    return xp.where(says, 0.0, unled + dt)
+
+
+def _threshold(moving_velocity: Any, known: Any, steep: Any, bends: Any) -> Any:
+    """Velocity from which a joint moves: it must stand out of its noise, and be slow for the loop."""
+    xp = array_namespace(known, steep, bends)
+    least = xp.maximum(xp.where(known, GOAL_LOOP, FREE_LOOP) * steep, NOISE * noise(bends))
+    return xp.maximum(moving_velocity, least)
+
+
+def _moving(velocity: Any, moving_velocity: Any) -> Any:
+    return motion_direction(velocity, Tuning(moving_velocity=moving_velocity))
+
+
+def _measured(speed: Any, smooth: Any, step: Any, moving_velocity: Any) -> Any:
+    """Direction of the measured motion; of the smoothed velocity where velocities come in coarse steps."""
+    coarse = STEPS * step > moving_velocity
+    return _moving(array_namespace(speed, smooth).where(coarse, smooth, speed), moving_velocity)
+
+
+def _behind(goal: Any, position: Any, deadband: Any) -> Any:
+    """Error beyond the dead-band, 0 without a goal."""
+    xp = array_namespace(goal, position)
+    error = xp.where(xp.isfinite(goal), goal - position, 0.0)
+    return error - xp.minimum(xp.maximum(error, -deadband), deadband)
+
+
+def _free(motion: Any, turned: Any) -> Any:
+    """Direction of a joint without a goal."""
+    return array_namespace(motion).abs(motion) * turned
+
+
+def _free_at(velocity: Any, moving_velocity: Any, turned: Any) -> Any:
+    return _free(_moving(velocity, moving_velocity), turned)
+
+
+def _intended(
+    speed: Any, position: Any, goal: Any, rate: Any, moving_velocity: Any, deadband: Any, error_width: Any,
+    command_velocity: Any, away: Any,
+) -> Any:  # fmt: skip
+    """Direction by the error and the goal's velocity."""
+    xp = array_namespace(goal, position)
+    error = xp.where(xp.isfinite(goal), goal - position, 0.0)
+    tuning = Tuning(deadband, error_width, command_velocity, moving_velocity, away)
+    return intended_direction(speed, error, rate, tuning)
+
+
+def _direction(
+    motion: Any, behind: Any, path: Any, leads: Any, led: Any, known: Any, intended: Any, free: Any,
+    error_width: Any, away: Any,
+) -> Any:  # fmt: skip
+    """Direction of the motion that is or is intended, in [-1, 1]."""
+    xp = array_namespace(motion, path, intended)
+    ahead = xp.minimum(xp.maximum(-behind * path / error_width, 0.0), 1.0)
+    moves = xp.where(leads, motion, 0.0)
+    along = (1.0 - (1.0 - away) * ahead) * (moves + (1.0 - xp.abs(moves)) * path)
+    return xp.where(known, led * along + (1.0 - led) * intended, free)
+
+
+def _law_velocity(rate: Any, speed: Any, smooth: Any, motion: Any, path: Any, leads: Any, led: Any) -> Any:
+    """Velocity at which the law is evaluated [rad/s]: the measured one, or under a goal the slower of goal and joint."""
+    xp = array_namespace(rate, speed, motion)
+    slower = xp.maximum(smooth * path, 0.0)
+    slower = xp.where(rate != 0.0, xp.minimum(xp.abs(rate), slower), slower)
+    moving = xp.where(xp.abs(motion) > 0.1, speed, 0.0)
+    return xp.where(leads, led * slower * path + (1.0 - led) * speed, moving)
+
+
+def _following(direction: Any, velocity: Any, path: Any, rate: Any, command_velocity: Any) -> Any:
+    """Where a joint moves with its goal."""
+    xp = array_namespace(velocity, path)
+    along = xp.where(direction * path > 0.0, velocity * path, 0.0)
+    return along > xp.maximum(FOLLOWING * xp.abs(rate), 0.3 * command_velocity)
+
+
+def _stuck(
+    boost: Any,
+    growth: Any,
+    most: Any,
+    release: Any,
+    leads: Any,
+    follows: Any,
+    path: Any,
+    behind: Any,
+    contact: Any,
+) -> Any:
+    """Torque beyond the friction for a joint that sticks although its goal moves on, as a share of that at rest."""
+    xp = array_namespace(boost, path)
+    sticks = leads & ~follows & (path * behind > 0.0) & (contact < 0.5)
+    return xp.where(sticks, xp.minimum(boost + growth, most), boost * release)
+
+
+def _learned_gain(gain: Any, led: Any, certainty: Any, reached: Any) -> Any:
+    return gain + led * certainty * (reached - gain)
+
+
+def _offset(
+    torque: Any,
+    led: Any,
+    direction: Any,
+    offset: Any,
+    boost: Any,
+    path: Any,
+    at_rest: Any,
+    limit: Any,
+    contact: Any,
+) -> Any:
+    xp = array_namespace(torque, direction)
+    added = torque + led * xp.abs(direction) * offset + boost * path * at_rest
+    torque = xp.where(direction * added > 0.0, added, 0.0)
+    return xp.minimum(xp.maximum(torque, -limit), limit) * (1.0 - contact)

@@ -1,40 +1,50 @@
-"""Where goals lead joints: the direction of the motion that is wanted, reversals foreseen."""
+"""Where goals lead joints: the direction of the wanted motion, with reversals foreseen."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.formulas import Compiler, as_written, compiled_by
+from stribeck.core.namespace import array_namespace
+from stribeck.core.travel import turned
+
 FloatArray = npt.NDArray[np.float64]
 
 LED_TIME = 0.1
-"""Time constant with which a goal that rests ceases to lead [s]."""
+"""Time constant with which a goal at rest stops leading [s]."""
 
 LEADING = 0.1
 """A goal that moves with this share of the command velocity leads fully."""
 
 ARRIVAL_TIME = 1.0
-"""A joint that is still behind leads on for so long after its goal has come to rest [s]."""
+"""A goal keeps leading for this long after it has come to rest, while its joint is still behind [s]."""
 
 HOLD_TIME = 60.0
-"""Time constant with which a joint at rest at its goal loses the torque it came with [s]."""
+"""Time constant with which a joint at rest at its goal loses the torque with which it arrived [s]."""
 
 CONFLICT_TIME = 0.01
 """Time constant with which a motion against the goal's takes over from it [s]."""
 
 
 class GoalPath:
-    r"""Direction in which goals lead n joints, as friction would turn round along the goals' own path.
+    r"""Direction in which goals lead n joints: friction that turns round along the goals' own path.
 
-    :math:`z \to s + (z - s)\,e^{-|\Delta\theta_d|/\ell}`, :math:`s = sign(\Delta\theta_d)`: after a reversal friction turns
-    round within the presliding length :math:`\ell` (P. R. Dahl, "A Solid Friction Model", 1968). Goals have no
-    noise, so this direction is there before the joint has moved, and does not depend on what is measured.
+    The direction follows :func:`~stribeck.core.travel.turned` with the steps of the goal. Goals have no noise, so the
+    direction is known before the joint has moved, whatever is measured.
     """
 
-    def __init__(self, joints: int) -> None:
+    def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
         self._joints = joints
+        self._direction_of = compiled_by(compiler, _direction)
+        self._resting_of = compiled_by(compiler, _resting)
+        self._leads_of = compiled_by(compiler, _leads)
+        self._led_of = compiled_by(compiler, _led)
+        self._conflict_of = compiled_by(compiler, _conflict)
+        self._share_of = compiled_by(compiler, _share)
         self.restart()
 
     def restart(self) -> None:
@@ -61,29 +71,69 @@ class GoalPath:
 
         :param goal: :math:`\theta_d` (n,) [rad], NaN where there is none.
         :param rate: :math:`\dot\theta_d` [rad/s].
-        :param behind: goal minus position beyond what counts as an error, 0 within it [rad].
+        :param behind: goal minus position beyond the dead-band, 0 within it [rad].
         :param motion: direction of the measured motion, in [-1, 1].
         :param presliding: :math:`\ell` [rad].
-        :param command_velocity: as :class:`~stribeck.core.compensation.Tuning` has it [rad/s].
+        :param command_velocity: as in :class:`~stribeck.core.direction.Tuning` [rad/s].
         """
-        change = goal - self._goal
-        change = np.where(np.isfinite(change), change, rate * dt)
+        self.direction = direction = self._direction_of(
+            self.direction, goal, self._goal, rate * dt, presliding
+        )
         self._goal = goal
-        sign = np.sign(change)
-        self.direction = sign + (self.direction - sign) * np.exp(-np.abs(change) / presliding)
-        leads = np.minimum(np.abs(rate) / (LEADING * command_velocity), 1.0)
-        self._resting = np.where(leads >= 1.0, 0.0, self._resting + dt)
-        arrived = (behind * self.direction <= 0.0) | (self._resting > ARRIVAL_TIME)
-        self._resting = np.where(arrived & (leads < 1.0), np.inf, self._resting)
-        arriving = self._resting < np.inf
-        self.leads = arriving | (leads > 0.5)
-        calm = behind * self.direction >= 0.0
-        fading = np.where(calm, np.exp(-dt / HOLD_TIME), np.exp(-dt / LED_TIME))
-        self.led = np.maximum(np.where(arriving, self.led, self.led * fading), leads)
-        against = np.maximum(-motion * self.direction, 0.0)
-        self._conflict = self._conflict + min(1.0, dt / CONFLICT_TIME) * (against - self._conflict)
+        self._resting = self._resting_of(self._resting, rate, command_velocity, behind, direction, dt)
+        self.leads = self._leads_of(self._resting, rate, command_velocity)
+        hold, led = math.exp(-dt / HOLD_TIME), math.exp(-dt / LED_TIME)
+        self.led = self._led_of(self.led, self._resting, rate, command_velocity, behind, direction, hold, led)
+        self._conflict = self._conflict_of(self._conflict, motion, direction, min(1.0, dt / CONFLICT_TIME))
 
     @property
     def share(self) -> FloatArray:
-        """How much of the direction is the goals' affair, in [0, 1], (n,)."""
-        return np.asarray(self.led * (1.0 - np.minimum(2.0 * self._conflict, 1.0)))
+        """Weight of the goals' direction, in [0, 1], (n,)."""
+        return np.asarray(self._share_of(self.led, self._conflict))
+
+
+def _direction(direction: Any, goal: Any, before: Any, step: Any, presliding: Any) -> Any:
+    xp = array_namespace(goal, before)
+    return turned(direction, xp.where(xp.isfinite(goal - before), goal - before, step), presliding)
+
+
+def _moves(rate: Any, command_velocity: Any) -> Any:
+    """How much a goal leads by its velocity, in [0, 1]."""
+    xp = array_namespace(rate)
+    return xp.minimum(xp.abs(rate) / (LEADING * command_velocity), 1.0)
+
+
+def _resting(resting: Any, rate: Any, command_velocity: Any, behind: Any, direction: Any, dt: Any) -> Any:
+    """Time since a goal came to rest [s], infinite once its joint has arrived."""
+    xp, moves = array_namespace(resting, rate), _moves(rate, command_velocity)
+    resting = xp.where(moves >= 1.0, 0.0, resting + dt)
+    arrived = (behind * direction <= 0.0) | (resting > ARRIVAL_TIME)
+    return xp.where(arrived & (moves < 1.0), math.inf, resting)
+
+
+def _leads(resting: Any, rate: Any, command_velocity: Any) -> Any:
+    return (resting < math.inf) | (_moves(rate, command_velocity) > 0.5)
+
+
+def _led(
+    led: Any,
+    resting: Any,
+    rate: Any,
+    command_velocity: Any,
+    behind: Any,
+    direction: Any,
+    hold: Any,
+    fade: Any,
+) -> Any:
+    xp = array_namespace(led, rate)
+    fading = xp.where(behind * direction >= 0.0, hold, fade)
+    return xp.maximum(xp.where(resting < math.inf, led, led * fading), _moves(rate, command_velocity))
+
+
+def _conflict(conflict: Any, motion: Any, direction: Any, share: Any) -> Any:
+    against = array_namespace(motion).maximum(-motion * direction, 0.0)
+    return conflict + share * (against - conflict)
+
+
+def _share(led: Any, conflict: Any) -> Any:
+    return led * (1.0 - array_namespace(led).minimum(2.0 * conflict, 1.0))

@@ -90,9 +90,11 @@ class JointOrder:
 
 def picked(values: Numbers, order: Order) -> FloatArray:
     """Values in the order of the joints, NaN for those that a message does not give."""
-    given = np.asarray(values, dtype=np.float64)
+    if not len(values):
+        return np.full(len(order), np.nan)
+    given: FloatArray = np.asarray(values, dtype=np.float64)
     try:
-        return np.asarray(given.take(order))
+        return given.take(order)
     except IndexError:
         missing = int(order.max()) + 1 - len(given)
         return np.asarray(np.concatenate([given, np.full(missing, np.nan)])[order])

@@ -1,4 +1,4 @@
-r"""What motion tells of the friction that there is now: scales, offset, and what is surely there.
+r"""Present friction, learnt from motion: scales and offset of the identified law, and a sure lower bound.
 
 Momentum residual (:mod:`stribeck.core.residual`) and Kalman filter (:mod:`stribeck.core.adaptation`) of
 joints whose inertia is known, in the coordinates of the parameter files. With goals, every motion tells of friction.
@@ -9,15 +9,19 @@ the joint tells a hand from friction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.adaptation import AdaptationSettings, ScaleFilter
 from stribeck.core.compensation import FrictionModel, Scales
+from stribeck.core.dynamics import Dynamics
+from stribeck.core.formulas import Compiler, as_written, compiled_by
 from stribeck.core.joint_map import JointMap
-from stribeck.core.residual import Dynamics, LowPass, MomentumResidual
+from stribeck.core.namespace import array_namespace
+from stribeck.core.residual import LowPass, MomentumResidual
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -96,11 +100,16 @@ class FrictionObserver:
         joint_map: JointMap,
         time_constant: FloatArray,
         settings: AdaptationSettings,
+        compiler: Compiler = as_written,
     ) -> None:
         n = len(model.joints)
+        compiled = partial(compiled_by, compiler)
+        self._viscous_part, self._dry_part = compiled(_viscous_part), compiled(_dry_part)
+        self._without_offset, self._exceeds = compiled(_without_offset), compiled(_exceeds)
+        self._most, self._surprises = compiled(_most), compiled(_surprises)
         self._model, self._map = model, joint_map
         self.level = model.at_rest
-        self.residual = MomentumResidual(dynamics, time_constant)
+        self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
         self.filter = ScaleFilter(self.level, settings)
         self._friction = LowPass((3, n), time_constant)
         self.torque: FloatArray = np.zeros(n)
@@ -109,7 +118,7 @@ class FrictionObserver:
         """Where more acts against the motion than friction can."""
         self._surprised: FloatArray = np.zeros(n)
         self.learning: BoolArray = np.zeros(n, dtype=np.bool_)
-        self._elapsed = 0.0
+        self._elapsed, self._residual = 0.0, self.torque
         self._fastest: FloatArray = np.zeros(n)
         """Largest identified viscous friction at a motion that was learnt from [N m]."""
         self._conclude()
@@ -148,77 +157,108 @@ class FrictionObserver:
         self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
         self._surprised, self._elapsed = np.zeros_like(self._surprised), 0.0
 
-    def update(self, q: FloatArray, v: FloatArray, acting: FloatArray, motion: Motion, dt: float) -> bool:
-        """Take in a state; whether something was concluded from it, which happens every :data:`PERIOD`.
+    def update(self, q: FloatArray, v: FloatArray, acting: FloatArray, dt: float) -> bool:
+        """Take in a state; whether it is time for :meth:`conclude`, every :data:`PERIOD`.
 
         :param q: positions, in the robot's coordinates [rad].
         :param v: velocities, likewise [rad/s].
         :param acting: torque of the motors that acts at this state, likewise [N m].
         :param dt: time since the last state [s].
         """
-        found = self.residual.update(q, v, acting, dt)
+        self._residual = self.residual.update(q, v, acting, dt)
         self._elapsed += dt
-        if self._elapsed < PERIOD:
-            return False
+        return self._elapsed >= PERIOD
+
+    def conclude(self, motion: Motion) -> float:
+        """Learn from the residual and detect contacts; the time since the last conclusion [s]."""
         elapsed, self._elapsed = self._elapsed, 0.0
-        self.torque = self._map.servo_torque(found)
-        whole = self._model.budget(motion.direction, motion.velocity, motion.motor, motion.external)
-        viscous = self._model.viscous(motion.direction, motion.velocity)
-        whole = whole + np.abs(motion.direction) * self._model.offset
+        self.torque = self._map.servo_torque(self._residual)
+        model, level, learned = self._model, self.level, self.filter
+        whole = model.budget(motion.direction, motion.velocity, motion.motor, motion.external)
+        viscous = self._viscous_part(motion.direction, motion.velocity, *model.viscous_slopes)
+        dry = self._dry_part(whole, motion.direction, viscous, model.offset)
         share = -np.expm1(-elapsed / self.residual.time_constant)
-        dry, viscous, direction = self._friction.update(
-            np.stack([whole - viscous, viscous, motion.direction]), share
-        )
-        friction = self.torque - np.abs(direction) * self._model.offset  # the law's own offset is no friction
-        size, one_way = np.abs(friction), np.abs(direction) > ONE_WAY
-        against = one_way & (friction * direction < 0.0)
-        largest = self.largest(np.stack([np.full_like(size, self._offset_limit), np.abs(self._offset_share)]))
-        foreign = against & (size > largest[0])
-        self.contact = against & (size > largest[1])
-        surprise = np.abs(self.filter.innovation(friction, dry, viscous))
-        surprising = surprise > SURPRISE + 3.0 * self.filter.deviation
+        dry, viscous, direction = self._friction.update(np.array((dry, viscous, motion.direction)), share)
+        friction = self._without_offset(self.torque, direction, model.offset)
+        base = self._most(*self._upper, dry, viscous, level)
+        foreign = self._exceeds(friction, direction, base, learned.settings.offset_limit, level)
+        self.contact = self._exceeds(friction, direction, base, self._offset_size, level)
+        innovation = learned.innovation(friction, dry, viscous)
+        surprising = self._surprises(innovation, learned.deviation)
         self._surprised = np.where(surprising, self._surprised + elapsed, 0.0)
         foreign |= surprising & (self._surprised < SURPRISE_TIME)
-        moving = one_way & motion.led & motion.follows & ~foreign
-        self.learning = self.filter.update(
-            friction, dry, viscous, moving, self.residual.time_constant, elapsed
-        )
-        self._fastest = np.where(self.learning, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
-        self._conclude()
-        return True
+        moving = (np.abs(direction) > ONE_WAY) & motion.led & motion.follows & ~foreign
+        self.learning = learned.update(friction, dry, viscous, moving, self.residual.time_constant, elapsed)
+        if True in self.learning.tolist():
+            self._fastest = np.where(moving, np.maximum(self._fastest, np.abs(viscous)), self._fastest)
+            self._conclude()
+        else:
+            self._meet()
+        return elapsed
 
     def _conclude(self) -> None:
         """What the filter says now, for every state until the next conclusion."""
-        state, prior = self.filter.state, self.filter.settings.prior
+        settings, prior = self.filter.settings, self.filter.settings.prior
+        dry, viscous, offset = np.ascontiguousarray(self.filter.state.T)
         self._deviations = np.sqrt(np.diagonal(self.filter.covariance, axis1=1, axis2=2))
-        self._offset_limit, self._offset_share = self.filter.settings.offset_limit, state[:, 2]
-        self.scales = Scales(state[:, 0], state[:, 1])
+        spread_dry, spread_viscous = SURE_DEVIATIONS * self._deviations.T[:2]
+        upper = settings.scale_upper
+        self._upper = np.minimum(dry + spread_dry, upper), np.minimum(viscous + spread_viscous, upper)
+        self._offset_size = np.abs(offset)
+        self.scales = Scales(dry, viscous)
         """Of the identified friction, as estimated."""
-        self.offset: FloatArray = state[:, 2] * self.level
+        self.offset: FloatArray = offset * self.level
         """What the scaled friction does not explain, against positive motion [N m], (n,)."""
         certainty = 1.0 - (self.filter.deviation / (0.5 * prior)) ** 2
         self.certainty: FloatArray = np.maximum(certainty, 0.0)
         """How well the friction is known, 0 before any motion to 1, (n,)."""
-        self.doubtful: FloatArray = SURE_DEVIATIONS * self._deviations[:, 0] + 0.1
+        self.doubtful: FloatArray = spread_dry + 0.1
         """How much more friction than estimated there may be at rest, as a share of that identified, (n,)."""
-        lower = state[:, :2] - SURE_DEVIATIONS * self._deviations[:, :2]
-        dry = lower[:, 0] - np.abs(state[:, 2])
-        self.surely = Scales(dry, np.minimum(lower[:, 1], dry))
-        """The lower end of what friction there is, as a share of that identified.
+        sure = dry - spread_dry - self._offset_size
+        self.surely = Scales(sure, np.minimum(viscous - spread_viscous, sure))
+        """The lower end of the present friction, as a share of that identified.
 
-        One motion hardly tells the two apart: more viscous than dry friction is no certainty.
+        One motion hardly tells the two apart, so viscous friction is never surer than dry friction.
         """
+        self._meet()
+
+    def _meet(self) -> None:
         met = self._fastest / np.maximum(np.abs(self._friction.value[1]), 1e-9)
         self.met: FloatArray = np.minimum(met, 1.0)
-        """Share of the viscous friction now that was met while learning: none is known of faster motion, (n,)."""
+        """Share of the present viscous friction that was met while learning; nothing is known of faster motion, (n,)."""
 
-    def largest(self, offset: FloatArray) -> FloatArray:
-        """More than the most friction that there may be at the measured motion [N m], shaped as ``offset``.
 
-        :param offset: how large the offset may be, as a share of the friction at rest [1].
-        """
-        upper = self.filter.state[:, :2] + SURE_DEVIATIONS * self._deviations[:, :2]
-        upper = np.minimum(upper, self.filter.settings.scale_upper)
-        dry, viscous, _ = np.abs(self._friction.value)
-        base = upper[:, 0] * np.maximum(dry, self.level) + upper[:, 1] * viscous
-        return np.asarray(CONTACT_MARGIN * (base + offset * self.level))
+def _viscous_part(direction: Any, velocity: Any, positive: Any, negative: Any) -> Any:
+    """Viscous friction that opposes a motion, with the direction's sign [N m]."""
+    xp = array_namespace(direction, velocity)
+    return direction * xp.where(direction < 0.0, negative, positive) * xp.abs(velocity)
+
+
+def _dry_part(whole: Any, direction: Any, viscous: Any, offset: Any) -> Any:
+    """All friction but the viscous, without the law's own offset [N m]."""
+    return whole + array_namespace(direction).abs(direction) * offset - viscous
+
+
+def _without_offset(torque: Any, direction: Any, offset: Any) -> Any:
+    """A residual without the law's own offset, which is no friction."""
+    return torque - array_namespace(direction).abs(direction) * offset
+
+
+def _most(upper_dry: Any, upper_viscous: Any, dry: Any, viscous: Any, level: Any) -> Any:
+    """Most friction that there may be at a motion, without the offset [N m]."""
+    xp = array_namespace(dry, viscous)
+    return upper_dry * xp.maximum(xp.abs(dry), level) + upper_viscous * xp.abs(viscous)
+
+
+def _exceeds(friction: Any, direction: Any, base: Any, offset: Any, level: Any) -> Any:
+    """Where more acts against a motion than friction can.
+
+    :param offset: largest offset, as a share of the friction at rest.
+    """
+    xp = array_namespace(friction, direction)
+    against = (xp.abs(direction) > ONE_WAY) & (friction * direction < 0.0)
+    return against & (xp.abs(friction) > CONTACT_MARGIN * (base + offset * level))
+
+
+def _surprises(innovation: Any, deviation: Any) -> Any:
+    return array_namespace(innovation).abs(innovation) > SURPRISE + 3.0 * deviation

@@ -60,8 +60,11 @@ class Plausibility:
         if self._at is None:
             return None
         change = at - self._at
+        reach = LARGEST_MISFIT * LARGEST_MISFIT
+        if change.dot(change) <= reach and not speed.dot(speed) * dt * dt > reach:
+            return None  # not even all together are large: the usual case
         if np.abs(change).max() <= LARGEST_MISFIT and not np.abs(speed).max() * dt > LARGEST_MISFIT:
-            return None  # nothing is large: the usual case
+            return None
         measured = np.where(np.isfinite(speed), speed, self._speed)
         mean, larger = 0.5 * (measured + self._speed), np.maximum(np.abs(measured), np.abs(self._speed))
         misfit = np.abs(change - mean * dt)
@@ -75,11 +78,12 @@ class Plausibility:
         """Take in a state; which joint's position stands still although its velocity moves it."""
         before, self._at, self._speed = self._at, at, speed
         if before is not None:
-            change = np.abs(at - before)
-            stands = change == 0.0
-            if not stands.any():
+            change = at - before
+            if 0.0 not in change.tolist():
                 self._still = self._missed = self._way = self._zero
                 return None
+            change = np.abs(change)
+            stands = change == 0.0
             self._seen = np.where(stands, self._seen, np.minimum(self._seen, change))
             moves = np.abs(speed) > 0.5 * self._moving
             self._still = np.where(stands, self._still + dt, 0.0)

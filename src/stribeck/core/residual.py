@@ -15,23 +15,19 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from stribeck.core.dynamics import Dynamics
+from stribeck.core.formulas import Compiler, as_written, compiled_by
+from stribeck.core.namespace import array_namespace
 
+FloatArray = npt.NDArray[np.float64]
 
 KEPT = 1.0
 """States may come so much later than what was sent [s]."""
-
-
-class Dynamics(Protocol):
-    """Inertia and the torque of gravity and velocities of some joints."""
-
-    def mass_matrix_and_bias(self, q: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        r""":math:`M(q)`, (n, n) or its diagonal (n,), and :math:`h(q, \dot q)`, (n,)."""
 
 
 class LowPass:
@@ -59,8 +55,16 @@ class MomentumResidual:
     :param period: the model is evaluated at most so often [s].
     """
 
-    def __init__(self, dynamics: Dynamics, time_constant: FloatArray, period: float = 0.005) -> None:
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        time_constant: FloatArray,
+        period: float = 0.005,
+        compiler: Compiler = as_written,
+    ) -> None:
         self.dynamics, self.time_constant, self.period = dynamics, time_constant, period
+        self._taken, self._filtered = compiled_by(compiler, _taken), compiled_by(compiler, _filtered)
+        self._difference = compiled_by(compiler, _difference)
         self.restart()
 
     def restart(self) -> None:
@@ -74,7 +78,7 @@ class MomentumResidual:
     def update(self, q: FloatArray, v: FloatArray, torque: FloatArray, dt: float) -> FloatArray:
         r"""The residual after a step.
 
-        :param torque: all that the motors are known to make, as it acts at this measurement [N m].
+        :param torque: known torque of the motors that acts at this measurement [N m].
         :param dt: time since the last step [s].
         """
         self._age += dt
@@ -82,22 +86,35 @@ class MomentumResidual:
         if self.inertia is None or self._age >= self.period:
             self.inertia, self._bias = self.dynamics.mass_matrix_and_bias(q, v)
             self._age = 0.0
-        momentum = self._product(self.inertia, v)
+        momentum = _product(self.inertia, v)
         if self._momentum is None:
             self._momentum = momentum
         elif before is not None and before is not self.inertia:
-            self._momentum = self._momentum + self._product(self.inertia - before, v)
-        self.share = -np.expm1(-dt / self.time_constant)
+            self._momentum = self._momentum + _product(self.inertia - before, v)
+        self.share = share = self._taken(self.time_constant, dt)
         # Filtered as the torques are, with the same share of a step: else inertia would count for less than it is.
-        rate = self.share / dt if dt > 0.0 else 1.0 / self.time_constant
-        risen = rate * (momentum - self._momentum)
-        self._momentum = self._momentum + self.share * (momentum - self._momentum)
-        self._lacking = self._lacking + self.share * (torque - self._bias - self._lacking)
-        return np.asarray(risen - self._lacking)
+        rate = share / dt if dt > 0.0 else 1.0 / self.time_constant
+        self._lacking = self._filtered(self._lacking, torque - self._bias, share)
+        found = self._difference(rate, momentum, self._momentum, self._lacking)
+        self._momentum = self._filtered(self._momentum, momentum, share)
+        return np.asarray(found)
 
-    @staticmethod
-    def _product(inertia: FloatArray, v: FloatArray) -> FloatArray:
-        return np.asarray(inertia * v if inertia.ndim == 1 else inertia @ v)
+
+def _product(inertia: FloatArray, v: FloatArray) -> FloatArray:
+    return np.asarray(inertia * v if inertia.ndim == 1 else inertia @ v)
+
+
+def _taken(time_constant: Any, dt: Any) -> Any:
+    """Share of a step that a filter takes."""
+    return -array_namespace(time_constant).expm1(-dt / time_constant)
+
+
+def _filtered(value: Any, x: Any, share: Any) -> Any:
+    return value + share * (x - value)
+
+
+def _difference(rate: Any, momentum: Any, filtered: Any, lacking: Any) -> Any:
+    return rate * (momentum - filtered) - lacking
 
 
 class Delayed:

@@ -1,4 +1,4 @@
-"""How joints have moved lately: smooth velocity, and how far they are from where they turned round."""
+"""How joints have moved lately: smoothed velocity, its noise, and the distance from the last reversal."""
 
 from __future__ import annotations
 
@@ -7,99 +7,156 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.formulas import Compiler, as_written, compiled_by
+from stribeck.core.namespace import array_namespace
+
 FloatArray = npt.NDArray[np.float64]
 
 SMOOTHING = 0.03
-"""Time constant of the smooth velocity [s]."""
-
+"""Time constant of the smoothed velocity [s]."""
 
 NOISE_TIME = 1.0
 """Time constant of the noise of the velocity [s]."""
 
 
 class Travel:
-    """Of n joints, from measured positions and velocities."""
+    """Motion of n joints, from measured positions and velocities."""
 
-    def __init__(self, joints: int) -> None:
+    def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
         self._joints = joints
+        self._step_of = compiled_by(compiler, _smallest)
+        self._bends_of = compiled_by(compiler, _bends)
+        self._smoothed = compiled_by(compiler, _smoothed)
+        self._turns = compiled_by(compiler, _turns)
+        self._furthest = compiled_by(compiler, _furthest)
         self.restart()
 
     def restart(self) -> None:
-        """Forget."""
+        """Forget the motion."""
         self.velocity: FloatArray = np.zeros(self._joints)
-        """Smooth velocity [rad/s]."""
+        """Smoothed velocity [rad/s]."""
         self.direction: FloatArray = np.zeros(self._joints)
-        """Of the motion since the last turn: -1, 0 or 1."""
-        self.distance: FloatArray = np.zeros(self._joints)
-        """From the last turn [rad]."""
+        """Of the motion since the last reversal: -1, 0 or 1."""
         self.step: FloatArray = np.full(self._joints, np.inf)
-        """Smallest velocity but zero that was measured [rad/s]: where it is large, velocities come in steps."""
-        self._bends: FloatArray = np.zeros(self._joints)
+        """Smallest velocity above zero that was measured [rad/s]: large where velocities come in steps."""
+        self.bends: FloatArray = np.zeros(self._joints)
+        """Mean square of the second difference of the velocity [rad²/s²]."""
         self._before: tuple[FloatArray, FloatArray] | None = None
-        self._turn: FloatArray | None = None
-        self._extreme: FloatArray = np.zeros(self._joints)
+        self._position = self._turn = self._extreme = np.zeros(self._joints)
+        self._begun = False
 
     def update(self, position: FloatArray, velocity: FloatArray, hysteresis: Any, dt: float) -> None:
         """Take in a state.
 
-        :param hysteresis: motion back by less than this is none [rad].
+        :param hysteresis: motion back by less than this is no reversal [rad].
         """
-        if self._turn is None:
-            self._turn, self._extreme, self.velocity = position, position, velocity
+        self._position = position
+        if not self._begun:
+            self._turn, self._extreme, self.velocity, self._begun = position, position, velocity, True
             return
-        size = np.abs(velocity)
-        self.step = np.where(size > 0.0, np.minimum(self.step, size), self.step)
+        self.step = self._step_of(self.step, velocity)
         if self._before is not None:
-            last, earlier = self._before
-            bend = velocity - 2.0 * last + earlier
-            self._bends = self._bends + min(1.0, dt / NOISE_TIME) * (bend * bend - self._bends)
-            self._before = velocity, last
+            self.bends = self._bends_of(self.bends, velocity, *self._before, min(1.0, dt / NOISE_TIME))
+            self._before = velocity, self._before[0]
         else:
             self._before = velocity, velocity
-        self.velocity = self.velocity + min(1.0, dt / SMOOTHING) * (velocity - self.velocity)
-        onward = np.where(self.direction == 0.0, np.abs(position - self._extreme) > hysteresis, False)
-        back = (position - self._extreme) * self.direction < -hysteresis
-        turned = onward | back
-        self._turn = np.where(turned, self._extreme, self._turn)
-        self.direction = np.where(turned, np.sign(position - self._extreme), self.direction)
-        further = (position - self._extreme) * self.direction > 0.0
-        self._extreme = np.where(further | turned, position, self._extreme)
-        self.distance = np.abs(position - self._turn) * (self.direction != 0.0)
+        self.velocity = self._smoothed(self.velocity, velocity, min(1.0, dt / SMOOTHING))
+        turns = self._turns(position, self._extreme, self.direction, hysteresis)
+        if True in turns.tolist():
+            self._turn = np.where(turns, self._extreme, self._turn)
+            self.direction = np.where(turns, np.sign(position - self._extreme), self.direction)
+        self._extreme = self._furthest(position, self._extreme, self.direction)
+
+    @property
+    def distance(self) -> FloatArray:
+        """From the last reversal, 0 before any [rad]."""
+        return np.asarray(np.abs(self._position - self._turn) * (self.direction != 0.0))
 
     @property
     def noise(self) -> FloatArray:
         """Standard deviation of the velocity's noise, by its second differences [rad/s]."""
-        return np.sqrt(self._bends / 6.0)
+        return np.asarray(noise(self.bends))
+
+
+def noise(bends: Any) -> Any:
+    """Standard deviation of white noise by the mean square of its second differences."""
+    return array_namespace(bends).sqrt(bends / 6.0)
+
+
+def _smallest(step: Any, velocity: Any) -> Any:
+    xp = array_namespace(step, velocity)
+    size = xp.abs(velocity)
+    return xp.where(size > 0.0, xp.minimum(step, size), step)
+
+
+def _bends(bends: Any, velocity: Any, last: Any, earlier: Any, share: Any) -> Any:
+    bend = velocity - 2.0 * last + earlier
+    return bends + share * (bend * bend - bends)
+
+
+def _smoothed(value: Any, x: Any, share: Any) -> Any:
+    return value + share * (x - value)
+
+
+def _turns(position: Any, extreme: Any, direction: Any, hysteresis: Any) -> Any:
+    """Where a joint reverses, or begins to move."""
+    change = position - extreme
+    begins = (direction == 0.0) & (array_namespace(change).abs(change) > hysteresis)
+    return begins | (change * direction < -hysteresis)
+
+
+def _furthest(position: Any, extreme: Any, direction: Any) -> Any:
+    return array_namespace(position).where((position - extreme) * direction > 0.0, position, extreme)
+
+
+def turned(share: Any, change: Any, length: Any) -> Any:
+    r"""How far friction has turned round after a motion, in [-1, 1].
+
+    :math:`z \to s + (z - s)\,e^{-|\Delta\theta|/\ell}`, :math:`s = sign(\Delta\theta)` (P. R. Dahl, "A Solid Friction Model", 1968).
+
+    :param change: :math:`\Delta\theta` [rad].
+    :param length: presliding length :math:`\ell` [rad].
+    """
+    xp = array_namespace(share, change)
+    sign = xp.sign(change)
+    return sign + (share - sign) * xp.exp(-xp.abs(change) / length)
 
 
 class Turning:
-    r"""How far the friction of n joints has turned round with their motion, in [-1, 1].
+    r"""How far the friction of n joints has turned round with their motion (:func:`turned`).
 
-    :math:`z \to s + (z - s)\,e^{-|\Delta\theta|/\ell}`, :math:`s = sign(\Delta\theta)`: within the presliding length
-    :math:`\ell` after a turn friction is a spring and takes next to nothing (P. R. Dahl, "A Solid Friction Model",
-    1968). In any closed cycle a share g < 1 of what turns round likewise puts in less than friction takes, by g;
-    a torque that only follows the sign of the velocity puts in more, and a joint vibrates on that spring.
+    Within the presliding length after a reversal friction is a spring and dissipates next to nothing. In a closed cycle
+    a torque with a share g < 1 of this direction puts in less energy than friction takes, by g; one that only follows
+    the sign of the velocity puts in more, and a joint vibrates on that spring.
     """
 
-    def __init__(self, joints: int) -> None:
+    def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
         self._joints = joints
+        self._turned = compiled_by(compiler, _turned_to)
         self.restart()
 
     def restart(self) -> None:
-        """Forget."""
+        """Forget the motion."""
         self.share: FloatArray = np.zeros(self._joints)
         self._position: FloatArray | None = None
 
-    def update(self, position: FloatArray, motion: FloatArray, length: Any) -> None:
+    @property
+    def begun(self) -> bool:
+        """Whether there was a state."""
+        return self._position is not None
+
+    def update(self, position: FloatArray, motion: FloatArray | None, length: Any) -> None:
         """Take in a state.
 
-        :param motion: its direction; where a joint moves when it is first seen its friction has turned.
+        :param motion: its direction, which the first state needs: the friction of a moving joint has turned.
         :param length: presliding length [rad].
         """
-        if self._position is None:
+        if self._position is not None:
+            self.share = self._turned(self.share, position, self._position, length)
+        elif motion is not None:
             self.share = motion
-        else:
-            change = position - self._position
-            sign = np.sign(change)
-            self.share = sign + (self.share - sign) * np.exp(-np.abs(change) / length)
         self._position = position
+
+
+def _turned_to(share: Any, position: Any, before: Any, length: Any) -> Any:
+    return turned(share, position - before, length)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.core.compensation import Formula, as_written
+from stribeck.core.formulas import Formula, as_written
 
 try:
     import numexpr
@@ -37,19 +37,26 @@ def compiled(formula: Formula, names: Sequence[str]) -> Formula:
     return lambda *arguments: evaluate(*[arguments[k] for k in used])
 
 
-def _binary(form: str) -> Callable[[Any, Any], _Symbol]:
-    return lambda a, b: _Symbol(form.format(_text(a), _text(b)))
+def _binary(form: str, truth: bool = False) -> Callable[[Any, Any], _Symbol]:
+    return lambda a, b: _Symbol(form.format(_text(a), _text(b)), truth)
 
 
-def _unary(form: str) -> Callable[[Any], _Symbol]:
-    return lambda a: _Symbol(form.format(_text(a)))
+def _unary(form: str, truth: bool = False) -> Callable[[Any], _Symbol]:
+    return lambda a: _Symbol(form.format(_text(a)), truth)
+
+
+def _logical(form: str) -> Callable[[Any, Any], _Symbol]:
+    return lambda a, b: _Symbol(form.format(_condition(a), _condition(b)), True)
 
 
 class _Symbol:
-    """A number that writes down what is done to it, in numexpr's language."""
+    """A number that writes down what is done to it, in numexpr's language.
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    :param truth: whether it is a truth value; arguments of formulas are numbers, also where they are masks.
+    """
+
+    def __init__(self, text: str, truth: bool = False) -> None:
+        self.text, self.truth = text, truth
 
     def __array_namespace__(self) -> type[_Functions]:
         return _Functions
@@ -59,7 +66,14 @@ class _Symbol:
     __sub__, __rsub__ = _binary("({} - {})"), _binary("({1} - {0})")
     __mul__, __rmul__ = _binary("({} * {})"), _binary("({1} * {0})")
     __truediv__, __rtruediv__ = _binary("({} / {})"), _binary("({1} / {0})")
-    __lt__, __gt__ = _binary("({} < {})"), _binary("({} > {})")
+    __lt__, __gt__ = _binary("({} < {})", True), _binary("({} > {})", True)
+    __le__, __ge__ = _binary("({} <= {})", True), _binary("({} >= {})", True)
+    __eq__, __ne__ = _binary("({} == {})", True), _binary("({} != {})", True)  # type: ignore[assignment]
+    __and__, __or__ = _logical("({} & {})"), _logical("({} | {})")
+    __hash__ = object.__hash__
+
+    def __invert__(self) -> _Symbol:
+        return _Symbol(f"(~{_condition(self)})", True)
 
 
 class _Functions:
@@ -67,14 +81,23 @@ class _Functions:
 
     abs = staticmethod(_unary("abs({})"))
     exp = staticmethod(_unary("exp({})"))
+    expm1 = staticmethod(_unary("expm1({})"))
     log = staticmethod(_unary("log({})"))
+    sqrt = staticmethod(_unary("sqrt({})"))
+    sign = staticmethod(_unary("where({0} > 0.0, 1.0, where({0} < 0.0, -1.0, {0}))"))
+    isfinite = staticmethod(_unary("(abs({}) < 1e400)", True))
     minimum = staticmethod(_binary("where(({0} < {1}) | ({0} != {0}), {0}, {1})"))
     maximum = staticmethod(_binary("where(({0} > {1}) | ({0} != {0}), {0}, {1})"))
 
     @staticmethod
     def where(condition: Any, a: Any, b: Any) -> _Symbol:
-        return _Symbol(f"where({_text(condition)}, {_text(a)}, {_text(b)})")
+        return _Symbol(f"where({_condition(condition)}, {_text(a)}, {_text(b)})")
 
 
 def _text(value: Any) -> str:
-    return value.text if isinstance(value, _Symbol) else repr(float(value))
+    """A number as numexpr reads it, which has no name for infinity."""
+    return value.text if isinstance(value, _Symbol) else repr(float(value)).replace("inf", "1e400")
+
+
+def _condition(value: Any) -> str:
+    return value.text if getattr(value, "truth", False) else f"({_text(value)} != 0.0)"
