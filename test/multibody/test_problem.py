@@ -88,7 +88,7 @@ def test_every_estimated_state_is_the_steppers(estimator, solution):
 def test_first_states_obey_the_constraints(estimator, solution):
     """(3.14), (3.15): neither deviation nor velocity across the constraints."""
     point = solution.point
-    found = estimator.problem.violation(*estimator.problem._first(point, estimator.starts))
+    found = estimator.problem.functions.violation(*estimator.problem._first(point, estimator.starts))
     assert np.abs(found).max() < 1e-9
 
 
