@@ -13,7 +13,7 @@ from stribeck.estimates.estimate import disagreements
 from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.objective import EQUALLY_GOOD, equivalent_error
 from stribeck.fit.uncertainty import Uncertainty
-from stribeck.io.parameter_file import Minimum
+from stribeck.io.parameter_file import MinimumEntry
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -24,7 +24,9 @@ MOST_MINIMA = 12
 """Largest number of minima kept."""
 
 
-def equally_good(parameters: ParameterSet, best: FloatArray, incumbent: Incumbent) -> tuple[Minimum, ...]:
+def equally_good(
+    parameters: ParameterSet, best: FloatArray, incumbent: Incumbent
+) -> tuple[MinimumEntry, ...]:
     """The best point (n,) of the unit cube, then the minima that fit as well, the better first.
 
     Searches that ran out of evaluations have no minima: then there is only the best point.
@@ -38,7 +40,7 @@ def equally_good(parameters: ParameterSet, best: FloatArray, incumbent: Incumben
             kept.append(point)
             losses.append(loss)
     return tuple(
-        Minimum(
+        MinimumEntry(
             error=float(equivalent_error(loss)),
             values=dict(zip(parameters.free_names, parameters.from_unit(point).tolist(), strict=True)),
         )
@@ -46,7 +48,9 @@ def equally_good(parameters: ParameterSet, best: FloatArray, incumbent: Incumben
     )
 
 
-def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[Minimum]) -> Uncertainty:
+def with_minima(
+    uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[MinimumEntry]
+) -> Uncertainty:
     """The uncertainty with all parameters doubted about which equally good minima disagree.
 
     An interval around one minimum does not allow for another one elsewhere.

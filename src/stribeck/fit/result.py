@@ -19,7 +19,7 @@ from stribeck.estimates.estimate import CONFIDENCE, Estimate, estimates_to_json,
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.fit.objective import SMOOTHING, Split
 from stribeck.fit.uncertainty import Uncertainty
-from stribeck.io.parameter_file import Minimum, ParameterFile, Provenance
+from stribeck.io.parameter_file import MinimumEntry, ParameterFile, Provenance
 from stribeck.io.recordings import digest_of, fingerprint
 
 SCHEMA = 1
@@ -102,7 +102,7 @@ class FitResult:
     compile_seconds: float
     search_seconds: float
     wall_seconds: float
-    minima: tuple[Minimum, ...] = ()
+    minima: tuple[MinimumEntry, ...] = ()
     history: tuple[tuple[int, float], ...] = ()
     descent: SolverStatus | None = None
 
