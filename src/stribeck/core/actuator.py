@@ -155,7 +155,11 @@ MOTOR_UNITS = {
 
 @dataclass(frozen=True)
 class Supply:
-    """Supply voltages [V]: what a recording is taken to have when it says nothing, and the rating."""
+    """Supply voltages of a servo.
+
+    :param nominal: what a recording is taken to have when it says nothing [V].
+    :param rated_min, rated_max: rating [V].
+    """
 
     nominal: float
     rated_min: float

@@ -1,7 +1,7 @@
-"""The physics behind an emulated servo: motor, friction and load, one core step at a time.
+"""The physics of an emulated servo: motor, friction and load.
 
-Nothing is computed here that ``core`` does not define: a step is core's motor torque for what the
-firmware does, core's friction budget and core's advance, with an outside torque added to the load's.
+All formulas are those of ``core``: a step is its motor torque for the firmware's command, its friction budget and its
+integration step, with an outside torque added to the load's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import ParameterFile
 
 Drive = Literal["off", "position", "pwm", "current"]
-"""What the bridge does: stay open, or follow a position, a duty, a current."""
+"""Control of the bridge: off, or by position, duty or current."""
 
 BARE = Pendulum(0.0, 0.0, 0.0)
 """Nothing mounted on the shaft."""
@@ -27,14 +27,14 @@ BARE = Pendulum(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Firmware:
-    """What the firmware is told to do, in SI.
+    """Command to the firmware, in SI.
 
     :param drive: see :data:`Drive`.
     :param goal: position [rad], duty [1] or current [A].
     :param gains: position gains in firmware units.
     :param duty_limit: largest duty [1].
     :param current_limit: largest winding current [A], ``None`` without a limit.
-    :param goal_speed: speed at which the goal of a position is approached [rad/s], ``None`` at once.
+    :param goal_speed: speed at which a position goal is approached [rad/s], ``None`` without a limit.
     """
 
     drive: Drive
@@ -49,30 +49,27 @@ OFF = Firmware("off", 0.0, Gains(0.0, 0.0, 0.0))
 
 
 def published_parameters(name: str, law: str = "m6") -> ParameterFile:
-    """Published parameters of a servo family, without the mounting offset: that belongs to the bench of
-    those who published them.
+    """Published parameters of a servo family, with the mounting offset of its bench set to zero.
 
-    :raises ConfigError: for a servo that has none.
+    :raises ConfigError: for a servo without published parameters.
     """
     if name not in actuator_names() or law not in (actuator := load_actuator(name)).published:
-        known = [n for n in actuator_names() if law in load_actuator(n).published]
+        published = [n for n in actuator_names() if law in load_actuator(n).published]
         raise ConfigError(
-            f"no {law} parameters were published for {name}: give a parameter file; published for {', '.join(known)}"
+            f"no {law} parameters were published for {name}: give a parameter file; published for {', '.join(published)}"
         )
     values = {**actuator.published[law], "q_offset": 0.0}
     return ParameterFile(actuator, law_named(law), values)
 
 
 class EmulatedJoint:
-    """A joint in time: its true state, and what its electrics do.
+    """A joint over time: its true state and its electrics. It begins at rest, hanging.
 
     :param parameters: motor, friction law and their values.
     :param pendulum: the load.
     :param supply_resistance: of supply and cables [ohm].
     :param dt: time step [s].
-    :raises ConfigError: for a servo that does not switch its supply onto the motor by a drive/brake bridge.
-
-    It begins at rest, hanging.
+    :raises ConfigError: for a servo without a drive/brake bridge.
     """
 
     def __init__(
@@ -97,7 +94,7 @@ class EmulatedJoint:
         self._adopt(OFF)
 
     def _adopt(self, firmware: Firmware) -> None:
-        """Take over what does not change from step to step."""
+        """Prepare what stays the same from step to step."""
         before, self._firmware = self._firmware, firmware
         gains = firmware.gains
         self._law_of_control = replace(self._control.with_used_terms(gains), goal_speed=firmware.goal_speed)
@@ -110,10 +107,10 @@ class EmulatedJoint:
             self.state = self.state._replace(control=ControlState(self.state.position, 0.0))
 
     def step(self, firmware: Firmware, push: float, open_voltage: float) -> None:
-        """Go on by one time step.
+        """Advance by one time step.
 
-        :param push: outside torque beside gravity [N m].
-        :param open_voltage: of the supply, without load [V].
+        :param push: outside torque besides gravity [N m].
+        :param open_voltage: open-circuit supply [V].
         """
         if firmware is not self._firmware:
             self._adopt(firmware)

@@ -18,7 +18,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import FrictionLaw, law_named
 from stribeck.errors import ConfigError, ParameterFileError
-from stribeck.estimates.estimate import Estimate, Status, at_bound, estimates_to_json, fixed
+from stribeck.estimates.estimate import Estimate, Side, Status, at_bound, estimates_to_json, fixed
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.schema import Positive, Schema, check_keys, convert, read_json
@@ -194,7 +194,8 @@ def _estimate(name: str, value: float, told: Provenance) -> Estimate:
     if name in told.fixed:
         return fixed(value, unit)
     if name in told.at_bounds:
-        return at_bound(value, unit, "lower" if told.at_bounds[name] == "lower" else "upper")
+        side: Side = "lower" if told.at_bounds[name] == "lower" else "upper"
+        return at_bound(value, unit, side, told.bounds.get(name))
     if name in told.not_determined:
         reason = told.not_determined[name]
         status: Status = "loosely determined" if reason.startswith("loosely") else "not determined"
