@@ -24,7 +24,7 @@ from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
-from stribeck.session.timing import SYSTEM_CLOCK, SteadyClock, PeriodicLoop
+from stribeck.session.timing import SYSTEM_CLOCK, PeriodicLoop, SteadyClock
 
 
 @dataclass(frozen=True)
