@@ -1,4 +1,4 @@
-"""``stribeck posterior --config``: mechanical parameters of an arm, from no measurement, inertias or torques."""
+"""``stribeck posterior --config``: mechanical parameters of an arm, from a prior alone, measured inertias, or recorded torques."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ from stribeck.report.style import save_all
 SCHEMA = 1
 PRIOR_DRAWS = 2000
 POSES = 30
-"""Random poses whose inertias are told without measured ones."""
+"""Number of random poses whose inertias are predicted if none were measured."""
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
-    """What the options name: an arm, what is known of it, and measurements."""
+class ArmStudy:
+    """An arm with its prior and its measurements, as the options name them."""
 
     options: PosteriorOptions
     robot: RobotConfig
@@ -65,7 +65,7 @@ class Study:
 
     @cached_property
     def config(self) -> IdentificationConfig:
-        """How its recordings are read."""
+        """How recordings of the arm are read."""
         return identification_config(self.robot)
 
     @cached_property
@@ -75,7 +75,7 @@ class Study:
 
     @cached_property
     def base(self) -> BaseParameters:
-        """What inertias of the axes depend on."""
+        """Base parameters of the inertias of the axes."""
         return inertia_base(self.arm)
 
     def runs(self, paths: Sequence[Path]) -> list[ArmRecording]:
@@ -83,7 +83,7 @@ class Study:
         return read_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
 
     def motions(self, paths: Sequence[Path]) -> list[ProcessedMotion]:
-        """Recordings as the protocol makes them."""
+        """Recordings, filtered as the identification protocol says."""
         return [motion_of(run, self.config.protocol) for run in self.runs(paths)]
 
     def torques(self, *, discrepancy: bool) -> TorquePosterior:
@@ -101,7 +101,7 @@ class Study:
         )
 
     def inertias(self) -> tuple[InertiaPosterior, Array | None]:
-        """The posterior of inertias, and the measured ones if there are any."""
+        """The posterior of inertias, and measured inertias if there are any."""
         frames, path = link_frames(self.arm), self.options.inertias
         if path is None:
             rng = np.random.default_rng(self.options.seed)
@@ -130,8 +130,8 @@ class Study:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """Draws before and after measurements, and what all samples counted as independent would say."""
+class PosteriorDraws:
+    """Draws of the prior, of the posterior, and of the posterior with all samples counted as independent."""
 
     before: ArmDraws
     after: ArmDraws | None
@@ -140,7 +140,7 @@ class Known:
 
     @property
     def last(self) -> ArmDraws:
-        """What is known now."""
+        """Draws of the posterior, or of the prior without measurements."""
         return self.before if self.after is None else self.after
 
 
@@ -164,7 +164,7 @@ def run_arm(options: PosteriorOptions, config: str) -> int:
     return 0
 
 
-def _study(options: PosteriorOptions, config: str) -> Study:
+def _study(options: PosteriorOptions, config: str) -> ArmStudy:
     robot = read_robot(config)
     arm = _arm(options, robot)
     rotors = None if options.rotors is None else np.array(options.rotors)
@@ -175,7 +175,7 @@ def _study(options: PosteriorOptions, config: str) -> Study:
         np.full(len(arm), 1.0) if rotors is None else rotors,
     )
     table = read_table(options.table) if options.prior == "empirical" else None
-    return Study(options, robot, arm, prior_named(options.prior, arm, sheet, table), rotors)
+    return ArmStudy(options, robot, arm, prior_named(options.prior, arm, sheet, table), rotors)
 
 
 def _arm(options: PosteriorOptions, robot: RobotConfig) -> ArmModel:
@@ -199,7 +199,7 @@ def _check(options: PosteriorOptions, arm: ArmModel, rotors: Array | None) -> No
         )
 
 
-def _known(study: Study) -> Known:
+def _known(study: ArmStudy) -> PosteriorDraws:
     options, measured, beside = study.options, None, None
     posterior: Posterior
     if options.data:
@@ -210,11 +210,11 @@ def _known(study: Study) -> Known:
         posterior, measured = study.inertias()
     before = zero_shot(posterior, PRIOR_DRAWS, options.seed)
     after = study.infer(posterior, measured) if options.data or measured is not None else None
-    return Known(before, after, beside, measured)
+    return PosteriorDraws(before, after, beside, measured)
 
 
-def _by_seconds(study: Study, lengths: Sequence[float]) -> int:
-    """What the first seconds of a recording are worth, beside least squares."""
+def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
+    """Compare posterior and least squares, both learnt from the first seconds of a recording."""
     options = study.options
 
     def done(length: float) -> None:
@@ -269,7 +269,7 @@ def read_inertias(path: Path, joints: int) -> tuple[Array, Any, Array]:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an empty file is told below
+            warnings.simplefilter("ignore", UserWarning)  # an empty file is reported below
             rows = np.loadtxt(path, delimiter=",", ndmin=2)
     except (OSError, ValueError) as error:
         raise RecordingError(f"{path}: cannot read inertias: {error}") from None
@@ -287,7 +287,7 @@ def read_inertias(path: Path, joints: int) -> tuple[Array, Any, Array]:
     return rows[:, :joints], axes, measured
 
 
-def _content(study: Study, known: Known, summary: Summary) -> dict[str, Any]:
+def _content(study: ArmStudy, known: PosteriorDraws, summary: Summary) -> dict[str, Any]:
     """The object of ``--json``."""
     options, joints = study.options, study.arm.joints
     names, prior = known.before.named(joints)
@@ -332,7 +332,7 @@ WORDS = {
 
 
 def _tell(content: dict[str, Any]) -> None:
-    """The seed's measures as a table."""
+    """Print the measures as a table."""
     found = content["measures"]
     rows = [[WORDS[key], *(f"{own[key]:.4g}" for own in found.values())] for key in found["prior"]]
     if rows:
@@ -340,7 +340,7 @@ def _tell(content: dict[str, Any]) -> None:
         print_table(["of the means", *found], rows)
 
 
-def _write(study: Study, known: Known, content: dict[str, Any]) -> None:
+def _write(study: ArmStudy, known: PosteriorDraws, content: dict[str, Any]) -> None:
     options = study.options
     names, prior = known.before.named(study.arm.joints)
     if options.json is not None:
@@ -353,7 +353,7 @@ def _write(study: Study, known: Known, content: dict[str, Any]) -> None:
         print(*save_all(_figures(study, known), options.plots), sep="\n")
 
 
-def _figures(study: Study, known: Known) -> dict[str, Figure]:
+def _figures(study: ArmStudy, known: PosteriorDraws) -> dict[str, Figure]:
     joints, before, after = study.arm.joints, known.before, known.after
     names, prior = before.named(joints)
     last = [k for k, name in enumerate(names) if name.endswith(f"_{joints[-1]}")]
@@ -392,7 +392,7 @@ def _figures(study: Study, known: Known) -> dict[str, Figure]:
 
 
 def _parts(
-    study: Study, before: ArmDraws, after: ArmDraws | None
+    study: ArmStudy, before: ArmDraws, after: ArmDraws | None
 ) -> dict[str, tuple[Array, Array | None, Array | None]]:
     """Draws of masses, centres of mass, inertias and rotors, and the URDF's, for :func:`draw_links`."""
     labels = (
