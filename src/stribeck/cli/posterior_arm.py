@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from stribeck.bayes.arm import ArmDraws, Posterior, infer, zero_shot
 from stribeck.bayes.arm_measures import measures, nominal_of, torques_of
 from stribeck.bayes.diagnostics import Summary, summarise, write_netcdf
 from stribeck.bayes.few_data import few_data
+from stribeck.bayes.inertia_file import read_inertias
 from stribeck.bayes.knowledge import Datasheet, prior_named, reach_of, read_table, total_mass
 from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior, torque_posterior
 from stribeck.bayes.measures import total_variation
@@ -34,7 +34,7 @@ from stribeck.dynamics.motion import ProcessedMotion, motion_of
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.scores import scores
-from stribeck.errors import ConfigError, RecordingError
+from stribeck.errors import ConfigError
 from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
 from stribeck.io.robot_config import RobotConfig, read_robot
@@ -260,31 +260,6 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
             *save_all({"error_by_seconds": draw_error_by_seconds(*columns.values())}, options.plots), sep="\n"
         )
     return 0
-
-
-def read_inertias(path: Path, joints: int) -> tuple[Array, Any, Array]:
-    """Poses (N, n) [rad], axes (N,) from 0, and inertias (N,) [kg m^2] of a CSV file.
-
-    :raises RecordingError: for a file that is not such a table.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an empty file is reported below
-            rows = np.loadtxt(path, delimiter=",", ndmin=2)
-    except (OSError, ValueError) as error:
-        raise RecordingError(f"{path}: cannot read inertias: {error}") from None
-    if rows.shape[1:] != (joints + 2,) or len(rows) == 0 or not np.all(np.isfinite(rows)):
-        raise RecordingError(
-            f"{path}: expected rows of {joints} joint positions, the axis and its inertia, all finite; found {len(rows)} rows of {rows.shape[-1]}"
-        )
-    axes, measured = rows[:, joints].astype(int) - 1, rows[:, joints + 1]
-    if (
-        np.any(axes != rows[:, joints] - 1)
-        or np.any((axes < 0) | (axes >= joints))
-        or np.any(measured <= 0.0)
-    ):
-        raise RecordingError(f"{path}: axes must be 1 to {joints} and inertias positive")
-    return rows[:, :joints], axes, measured
 
 
 def _content(study: ArmStudy, known: PosteriorDraws, summary: Summary) -> dict[str, Any]:
