@@ -118,7 +118,7 @@ def test_parameters_that_a_motion_leaves_open_are_named(machine):
     motion = motion_of(replace(run, position=0 * position + 0.2 * position, velocity=0.2 * velocity), RULES)
     slow = protocol(moving=0.001)
     same = replace(motion, states=replace(motion.states, acceleration=0.0 * motion.states.acceleration))
-    with pytest.raises(RecordingError, match=r"too little motion, the rows leave open: .*Ia_"):
+    with pytest.raises(RecordingError, match=r"too little motion to determine .*Ia_"):
         fit_linear(machine, [same], slow)
 
 

@@ -189,7 +189,7 @@ def test_what_a_fit_adds_to_its_file_comes_back_and_is_checked(tmp_path, logs):
         ("correlation", {"names": ["kt"], "matrix": [[2.0]]}, "between -1 and 1"),
         ("minima", [{"error": 1.0}], "values missing"),
         ("minima", {}, "expected a list"),
-        ("convergence", [[1.0, 2.0, 3.0]], "expected 2 numbers"),
+        ("convergence", [[1.0, 2.0, 3.0]], "expected 2 values"),
     ):
         data = json.loads(path.read_text())
         data["stribeck"][key] = value

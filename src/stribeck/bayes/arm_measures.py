@@ -1,4 +1,4 @@
-"""How near draws of an arm are to a nominal model and to measurements, by the seed's measures (seed 003, table II)."""
+"""Comparison of draws of an arm with a nominal model and with measurements (Reiners et al. 2025, table II)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from stribeck.errors import ConfigError
 Array = npt.NDArray[np.float64]
 
 MOST = 400
-"""Draws that torques are predicted with, at most."""
+"""Largest number of draws that predict torques."""
 
 
 @dataclass(frozen=True, eq=False)
 class Nominal:
-    """What a URDF says: mechanical parameters of the links, and standard parameters with motor inertias (11 n,)."""
+    """Parameters of a URDF: mechanical, and standard inertial ones with motor inertias (11 n,)."""
 
     links: Mechanical
     standard: Array
 
 
 def nominal_of(arm: ArmModel, rotors: Array | None) -> Nominal | None:
-    """The URDF as a model to compare with; ``None`` if it has no possible links, or rotors are not known."""
+    """The URDF as a model to compare with; ``None`` without ``rotors`` or if its inertias are not physically consistent."""
     if rotors is None or not np.all(consistency(arm.inertials.reshape(-1, INERTIALS)) > 0.0):
         return None
     return Nominal(mechanical_of(arm, rotors), np.concatenate([arm.inertials, rotors]))
@@ -42,8 +42,8 @@ def nominal_of(arm: ArmModel, rotors: Array | None) -> Nominal | None:
 def measures(
     draws: ArmDraws, base: BaseParameters, nominal: Nominal | None, measured: Array | None
 ) -> dict[str, float]:
-    """MAE [%] and cosine similarity of the means of mechanical and base parameters against a nominal model, RMSE [%] of the
-    mean inertias of the axes against measured ones (N,); what cannot be compared is left out.
+    """MAE [%] and cosine similarity of mean mechanical and base parameters with the nominal ones, and RMSE [%] of mean
+    inertias of the axes relative to measured ones (N,), as far as there are any.
     """
     found: dict[str, float] = {}
     if nominal is not None:
@@ -62,7 +62,7 @@ def measures(
 
 
 def torques_of(draws: ArmDraws, machine: Machine, motion: ProcessedMotion, rest: float) -> Array:
-    """Torques of a motion, of at most :data:`MOST` draws (K, M, n) [N m]; without friction where the draws know none.
+    """Torques of a motion for at most :data:`MOST` draws (K, M, n) [N m], with friction if the draws have it.
 
     :raises ConfigError: for a machine without a URDF.
     """

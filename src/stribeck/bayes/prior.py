@@ -1,14 +1,13 @@
-r"""Prior knowledge of the mechanical parameters of an arm, on coordinates that a sampler moves freely.
+r"""Priors of the mechanical parameters of an arm on unconstrained coordinates (Reiners et al. 2025, §II-C).
 
-The density is the seed's product of densities of single parameters, restricted to possible bodies. Possible they are by
-construction: masses and motor inertias are made positive, and the inertia of a link from second moments of mass
-:math:`\Sigma = s\,T T^T`, T lower triangular with a positive diagonal, which covers exactly the inertias that are positive
+The density is a product of densities of single parameters, restricted to physically consistent bodies. These follow from the
+coordinates: masses and motor inertias are positive, and the inertia of a link comes from second moments of mass
+:math:`\Sigma = s\,T T^T`, T lower triangular with a positive diagonal, which are exactly the inertias that are positive
 definite and obey the triangle inequality. With the determinant of this change of coordinates,
 
 .. math:: \log p(x) = \log p(\delta(x)) + \log|\partial\delta/\partial x|,
 
-no step has to be refused for what it would mean. Inertias of the axes are then positive by themselves.
-Source: Reiners, Trinh et al. (seed 003), §II-C. What differs, and why, is said at each prior in :mod:`stribeck.bayes.knowledge`.
+every step of a sampler is a consistent body. Differences from the paper are listed in :mod:`stribeck.bayes.knowledge`.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from stribeck.bayes.network import Mechanical, exchanged, inertia_of, square
 Array = npt.NDArray[np.float64]
 
 MOST_TRIES = 4000
-"""Batches of draws before a prior whose parts exclude each other is given up."""
+"""Largest number of batches of draws, for priors with parts that exclude each other."""
 
 _LOWER = np.tril_indices(3)
 _DIAGONAL = (0, 2, 5)
 _POWERS = np.array([4.0, 3.0, 2.0])
-"""Of the diagonal of T in the determinant, the exponentials that make it positive included."""
+"""Powers of the diagonal of T in the determinant, including its exponential."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +42,9 @@ class SphericalCom:
 
     :param radius: density of its length (n,) [m].
     :param lowest: smallest cosine of the polar angle: -1 for all directions, 0 for those within 90°.
-    :param spread: standard deviation of the polar angle θ per solid angle, :math:`e^{-\theta^2/2 s^2}` [rad]; ``None`` for none.
+    :param spread: s of the density :math:`e^{-\theta^2/2 s^2}` of the polar angle θ per solid angle [rad]; ``None`` for uniform.
 
-    The azimuth is that of a point of a plane with a normal density, which has no seam to cross.
+    The azimuth is that of a normally distributed point of a plane, which avoids the discontinuity of an angle.
     """
 
     radius: Density
@@ -68,7 +67,7 @@ class SphericalCom:
         return jnp.concatenate([flat, (radius * cosine)[..., None]], axis=-1)
 
     def log_density(self, x: Any) -> Any:
-        """Log density of the coordinates, summed up."""
+        """Log density of the coordinates of all links (…,)."""
         radius, cosine = self.radius.value(x[..., 0]), self._cosine.value(x[..., 1])
         found = jnp.sum(self.radius.log_density(radius) + self.radius.log_jacobian(x[..., 0]), axis=-1)
         found = found + jnp.sum(self._cosine.log_jacobian(x[..., 1]), axis=-1)
@@ -91,7 +90,7 @@ class SphericalCom:
 
 @dataclass(frozen=True, eq=False)
 class CartesianCom:
-    """Centre of mass near a known one, (n, 3) [m]."""
+    """Normal centre of mass in Cartesian coordinates, (n, 3) [m]."""
 
     centre: Normal
 
@@ -102,7 +101,7 @@ class CartesianCom:
         return self.centre.value(x)
 
     def log_density(self, x: Any) -> Any:
-        """Log density of the coordinates, summed up."""
+        """Log density of the coordinates of all links (…,)."""
         return jnp.sum(self.centre.log_density(self.value(x)), axis=(-2, -1))
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
@@ -112,10 +111,9 @@ class CartesianCom:
 
 @dataclass(frozen=True, eq=False)
 class TotalMass:
-    r"""Masses of base and links come close to the total: :math:`\sum m + m_0 \sim N(M, \sigma)`, :math:`m_0` uniform on [0, M].
+    r"""Soft constraint on the masses of links and base, :math:`\sum m + m_0 \sim N(M, \sigma)`, :math:`m_0` uniform on [0, M].
 
-    The base is integrated out, :math:`\Phi((M - S)/\sigma)` with :math:`S = \sum m` (that :math:`m_0 \le M` adds
-    :math:`-\Phi(-S/\sigma)`, nothing).
+    Integrated over the base: :math:`\Phi((M - S)/\sigma)` with :math:`S = \sum m`; the bound :math:`m_0 \le M` is negligible.
     """
 
     total: float
@@ -134,9 +132,9 @@ class ArmPrior:
     :param mass, motor: densities (n,).
     :param com: density of the centres of mass.
     :param diagonal, off: densities of the moments and the products of inertia (n, 3).
-    :param scale: second moments of mass of the size to expect (n,) [kg m^2]: units of the coordinates only.
+    :param scale: typical second moments of mass (n,) [kg m²], units of the coordinates.
     :param total: soft constraint on the sum of masses.
-    :param alignment: standard deviation of :math:`I_{ij}/\sqrt{I_{ii} I_{jj}}`, where principal axes are held for aligned.
+    :param alignment: standard deviation of :math:`I_{ij}/\sqrt{I_{ii} I_{jj}}`, a soft constraint on principal axes.
     """
 
     name: str
@@ -175,7 +173,7 @@ class ArmPrior:
         return Mechanical(self.mass.value(mass), self.com.value(com), inertia, self.motor.value(motor))
 
     def log_density(self, x: Any) -> Any:
-        """Log density of coordinates (d,), but for a constant."""
+        """Log density of coordinates (d,) up to a constant."""
         mass, com, body, motor = self._split(x)
         links = self.mechanical(x)
         found = jnp.sum(self.mass.log_density(links.mass) + self.mass.log_jacobian(mass), axis=-1)
@@ -194,7 +192,7 @@ class ArmPrior:
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of draws (count, d).
 
-        :raises RuntimeError: if the densities of single parameters leave no possible body.
+        :raises RuntimeError: if the densities of single parameters exclude consistent bodies.
         """
         mass, motor = self._masses(rng, count), self.motor.draw(rng, count)
         parts = (
@@ -216,7 +214,7 @@ class ArmPrior:
         return found[:count]
 
     def _bodies(self, rng: np.random.Generator, count: int) -> Array:
-        """Coordinates of possible inertias (count, n, 6): draws of the single densities, impossible ones left out."""
+        """Coordinates of consistent inertias (count, n, 6), by rejection."""
         found: list[list[Array]] = [[] for _ in range(len(self))]
         for _ in range(MOST_TRIES):
             missing = [count - sum(map(len, kept)) for kept in found]
@@ -233,7 +231,7 @@ class ArmPrior:
             for k, kept in enumerate(found):
                 if missing[k] > 0:
                     kept.append(body_coordinates(second[possible[:, k], k]))
-        raise RuntimeError(f"the prior {self.name} leaves no possible inertia of some link")
+        raise RuntimeError(f"the prior {self.name} excludes every consistent inertia of some link")
 
     def coordinates(self, links: Mechanical) -> Array:
         """Coordinates (d,) of mechanical parameters, for a prior with Cartesian centres of mass."""
@@ -249,14 +247,14 @@ class ArmPrior:
 
 
 def body_coordinates(second: Array) -> Array:
-    """Coordinates (…, 6) of second moments of mass (…, 3, 3) over the scale."""
+    """Coordinates (…, 6) of scaled second moments of mass (…, 3, 3)."""
     triangle = np.linalg.cholesky(second)[(..., *_LOWER)]
     triangle[..., _DIAGONAL] = np.log(triangle[..., _DIAGONAL])
     return np.asarray(triangle)
 
 
 def _second(body: Any) -> Any:
-    """T Tᵀ (…, 6) of coordinates (…, 6), T by rows with its diagonal as logarithms."""
+    """T Tᵀ (…, 6) from coordinates (…, 6): rows of T, with logarithms of its diagonal."""
     a, c, f = (jnp.exp(body[..., k]) for k in _DIAGONAL)
     b, d, e = body[..., 1], body[..., 3], body[..., 4]
     six = (a * a, b * b + c * c, d * d + e * e + f * f, a * b, a * d, b * d + c * e)

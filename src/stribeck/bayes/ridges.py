@@ -1,4 +1,4 @@
-"""Ridges of a posterior: what data tell only together, in numbers and in words."""
+"""Ridges of a posterior: parameters that the data determine only together, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from stribeck.core.log import Log
 Array = npt.NDArray[np.float64]
 
 STRONG = 0.6
-"""Correlations from here on make a ridge."""
+"""Smallest absolute correlation of a ridge."""
 
 
 @dataclass(frozen=True)
 class Ridge:
-    """Two parameters that the data tell only together.
+    """Two parameters that the data determine only together.
 
     :param correlation: of their draws.
     :param width: standard deviations of both.
@@ -54,7 +54,7 @@ def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:
 
 
 def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[tuple[str, str]]:
-    """Pairs worth a picture: ridges, and constant beside load-dependent friction where all runs carry one load."""
+    """Pairs to plot: ridges, and constant against load-dependent friction if all runs carry one load."""
     found = [(ridge.first, ridge.second) for ridge in ridges(names, draws)]
     pair = _constant_and_load(names)
     if _one_load(logs) and pair is not None and pair not in found:
@@ -63,7 +63,7 @@ def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> li
 
 
 def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[str]:
-    """What the draws (S, P) say is not known, in words."""
+    """What the draws (S, P) leave undetermined, in words."""
     found = [ridge.words for ridge in ridges(names, draws)]
     if _one_load(logs) and not set(LOAD_TERMS).isdisjoint(names):
         found.append(
@@ -74,7 +74,7 @@ def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[
 
 
 def _division(names: Sequence[str], draws: Array) -> str:
-    """The ridge of constant and load-dependent friction in numbers, where a law has both."""
+    """Correlation of constant and load-dependent friction in words, if a law has both."""
     pair = _constant_and_load(names)
     if pair is None:
         return ""

@@ -130,7 +130,12 @@ def _summary(robot: RobotConfig, work: Identification, found: Mapping[str, Score
         "fits": {},
     }
     for name, scored in found.items():
-        entry: dict[str, Any] = {"parameters": scored.parameters, "sigma": scored.sigma, **scored.errors}
+        entry: dict[str, Any] = {
+            "status": scored.fit.status.value,
+            "parameters": scored.parameters,
+            "sigma": scored.sigma,
+            **scored.errors,
+        }
         if isinstance(scored.fit, FullFit):
             entry |= _details(work, scored, scored.fit)
         elif isinstance(scored.fit, LinearFit):

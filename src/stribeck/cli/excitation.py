@@ -161,6 +161,7 @@ def _summary(design: Design) -> dict[str, Any]:
                 "start_log_det": climb.start_log_det,
                 "iterations": climb.iterations,
                 "finished": climb.finished,
+                "status": climb.status.value,
             }
             for climb in design.found.climbs
         ],

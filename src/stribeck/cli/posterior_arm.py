@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from stribeck.bayes.arm import ArmDraws, Posterior, infer, zero_shot
+from stribeck.bayes.arm import ArmDraws, Posterior, infer, unit_of, zero_shot
 from stribeck.bayes.arm_measures import measures, nominal_of, torques_of
 from stribeck.bayes.diagnostics import Summary, summarise, write_netcdf
 from stribeck.bayes.few_data import few_data
@@ -35,6 +35,7 @@ from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError
+from stribeck.estimates.estimate import Estimate, estimates_to_json
 from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
 from stribeck.io.robot_config import RobotConfig, read_robot
@@ -138,6 +139,12 @@ class PosteriorDraws:
     beside: ArmDraws | None
     measured: Array | None
 
+    def estimates(self, joints: Sequence[str]) -> dict[str, Estimate]:
+        """All parameters with their status; without measurements none is determined."""
+        names, prior = self.before.named(joints)
+        summary = summarise(*self.last.named(joints))
+        return summary.estimates([unit_of(name) for name in names], _flat(prior))
+
     @property
     def last(self) -> ArmDraws:
         """Draws of the posterior, or of the prior without measurements."""
@@ -159,7 +166,7 @@ def run_arm(options: PosteriorOptions, config: str) -> int:
     after = known.after
     mode = "zero-shot: the prior's prediction" if after is None else f"{after.divergences} divergences"
     print(f"{study.robot.title}, prior {options.prior}: {mode}")
-    print_summary(summary, seconds)
+    print_summary(summary, known.estimates(study.arm.joints), seconds)
     _tell(content)
     return 0
 
@@ -276,6 +283,7 @@ def _content(study: ArmStudy, known: PosteriorDraws, summary: Summary) -> dict[s
         "mode": "zero-shot" if known.after is None else "inference",
         "converged": summary.converged,
         "parameters": summary.json,
+        "estimates": estimates_to_json(known.estimates(joints)),
         "base_parameters": lambdas.json,
         "measures": {"prior": measures(known.before, study.base, nominal, known.measured)},
     }
@@ -339,7 +347,7 @@ def _figures(study: ArmStudy, known: PosteriorDraws) -> dict[str, Figure]:
     def inertias(draws: ArmDraws | None, rows: Array) -> Array | None:
         return None if draws is None else _flat(draws.inertias(rows))
 
-    titles = [f"{names[k]} [{_unit(names[k])}]" for k in last]
+    titles = [f"{names[k]} [{unit_of(names[k])}]" for k in last]
     rows = study.base.projection
     figures = {
         "posterior": draw_densities(titles, _flat(prior)[:, last], picked(after), picked(known.beside)),
@@ -387,17 +395,6 @@ def _parts(
         assert draws[0] is not None  # noqa: S101
         found[label] = (draws[0], draws[1], urdf)
     return found
-
-
-def _unit(name: str) -> str:
-    first = name[0]
-    return {
-        "m": "kg",
-        "r": "m",
-        "I": "kg m²",
-        "J": "kg m²",
-        "F": "N m s/rad" if name[1] == "v" else "N m",
-    }.get(first, "N m")
 
 
 def _flat(draws: Array) -> Array:

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.model import ArmModel
-
-Array = npt.NDArray[np.float64]
 
 TOLERANCE = 1e-7
 """Columns whose part that is new is smaller than this share of the largest one add nothing."""

@@ -11,12 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.namespace import array_namespace
 from stribeck.dynamics.model import INERTIALS
-
-Array = npt.NDArray[np.float64]
 
 SMALLEST_SHARE = 1e-6
 """Second moments of mass are kept above this share of the largest."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.inertia import cholesky_root, log_cholesky
 from stribeck.dynamics.model import INERTIALS
-
-Array = npt.NDArray[np.float64]
 
 
 class LogCholesky:

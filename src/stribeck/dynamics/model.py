@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 from stribeck.io.urdf import robot_element
-
-Array = npt.NDArray[np.float64]
 
 INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Inertial parameters of one link, in the order of the regressor [kg, kg m, kg m^2]."""

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.signals import ZeroPhase, derivative, resample
 from stribeck.errors import ConfigError, TooShortError
 from stribeck.io.identification_config import FilterSettings, Protocol
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 OVERSAMPLING = 8.0
 """Predictions are made at so many times the cut-off frequency of torques, or faster."""

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.base_parameters import BaseParameters, base_parameters
 from stribeck.dynamics.model import ArmModel
 from stribeck.dynamics.motion import States
 from stribeck.dynamics.signals import direction
 
-Array = npt.NDArray[np.float64]
 Friction = Literal["symmetric", "asymmetric"]
 
 

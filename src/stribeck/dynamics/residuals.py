@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, signal
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.scores import relative_error
 from stribeck.dynamics.signals import derivative
-
-Array = npt.NDArray[np.float64]
 
 BLOCKS = 5
 HARMONICS = 3
@@ -53,7 +51,7 @@ def _joint(
     velocity: Array,
     torque: Array,
     predicted: Array,
-    moving: npt.NDArray[np.bool_],
+    moving: Mask,
     dt: float,
 ) -> dict[str, float | None]:
     rows = np.flatnonzero(moving)

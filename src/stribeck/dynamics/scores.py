@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.motion import ProcessedMotion
-
-Array = npt.NDArray[np.float64]
 
 
 def relative_error(measured: Array, predicted: Array) -> float:

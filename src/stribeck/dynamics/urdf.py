@@ -5,13 +5,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
+from stribeck.core.arrays import Array
 from stribeck.dynamics.inertia import about_com
 from stribeck.dynamics.model import INERTIALS
-
-Array = npt.NDArray[np.float64]
 
 
 def urdf_with_inertials(path: Path, joints: tuple[str, ...], inertials: Array) -> str:

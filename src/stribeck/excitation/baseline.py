@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ConfigError
 from stribeck.excitation.criterion import POSITIONS, TORQUE_SHARE, Criterion
 from stribeck.excitation.task import ExcitationTask
-
-Array = npt.NDArray[np.float64]
 
 BATCH = 128
 """Trajectories that are made at once."""
@@ -161,7 +159,7 @@ def _shrink_to_clear(criterion: Criterion, z: Array) -> Array:
     return shrunk(task, z, good)[good > SMALLEST]
 
 
-def _clear(criterion: Criterion, z: Array) -> npt.NDArray[np.bool_]:
+def _clear(criterion: Criterion, z: Array) -> Mask:
     """Whether each of several trajectories keeps all bodies apart."""
     task = criterion.task
     position = z.reshape(-1, *task.shape) @ task.basis(POSITIONS // BATCH).position.T

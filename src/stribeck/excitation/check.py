@@ -12,14 +12,12 @@ from dataclasses import dataclass
 
 import coal
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
+from stribeck.core.arrays import Array
 from stribeck.core.fourier import FourierTrajectory
 from stribeck.excitation.shapes import Shape
 from stribeck.excitation.task import ExcitationTask
-
-Array = npt.NDArray[np.float64]
 
 RATE = 1000.0
 """[Hz]."""

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Indices
 from stribeck.excitation.jax_chain import JaxChain
 from stribeck.excitation.shapes import Capsule
-
-Array = npt.NDArray[np.float64]
 
 TINY = 1e-12
 
@@ -32,13 +30,13 @@ class Bodies:
     :param pairs: which two must not touch, (P, 2).
     """
 
-    joints: npt.NDArray[np.int64]
+    joints: Indices
     ends: Array
     radii: Array
-    pairs: npt.NDArray[np.int64]
+    pairs: Indices
 
     @property
-    def moving(self) -> npt.NDArray[np.int64]:
+    def moving(self) -> Indices:
         """Indices of capsules that joints move."""
         return np.flatnonzero(self.joints >= 0)
 

@@ -18,12 +18,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.model import INERTIALS, ArmModel
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,12 @@ from typing import Any
 
 import coal
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 from scipy import optimize
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.model import ArmModel
 from stribeck.errors import ConfigError
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

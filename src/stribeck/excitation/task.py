@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.fourier import Basis, FourierTrajectory, basis, grid_factor, rest_basis
 from stribeck.dynamics.base_parameters import BaseParameters, structural_base_parameters
 from stribeck.dynamics.model import ArmModel
@@ -17,8 +17,6 @@ from stribeck.excitation.jax_chain import JaxChain, chain_of
 from stribeck.excitation.shapes import Shape, enclosing_capsules, shapes_of
 from stribeck.io.excitation_section import ExcitationSection
 from stribeck.io.robot_config import RobotConfig
-
-Array = npt.NDArray[np.float64]
 
 SAMPLES_PER_HARMONIC = 40
 """Samples in a period of the highest harmonic, for the information and for the limits."""

@@ -1,4 +1,4 @@
-"""Minima as good as the best one, and what they disagree about."""
+"""Minima as good as the best one, and the parameters about which they disagree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DISTINCT = 1e-3
 """Points of the unit cube that are closer than this along every axis are one."""
 
 MOST_MINIMA = 12
-"""So many are kept."""
+"""Largest number of minima kept."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Minimum:
 def equally_good(parameters: ParameterSet, best: FloatArray, incumbent: Incumbent) -> tuple[Minimum, ...]:
     """The best point (n,) of the unit cube, then the minima that fit as well, the better first.
 
-    Searches of few evaluations end nowhere; without an end of theirs there is the best point alone.
+    Searches that ran out of evaluations have no minima: then there is only the best point.
     """
     kept = [best]
     losses = [incumbent.loss]

@@ -201,7 +201,7 @@ def _estimates(
         elif np.isfinite(half):
             interval = (value - half, value + half)
         if name in at_bounds:
-            estimates[name] = at_bound(value, parameter.unit, at_bounds[name])
+            estimates[name] = at_bound(value, parameter.unit, at_bounds[name], bounds)
         else:
             estimates[name] = estimate_of(
                 value, parameter.unit, interval, bounds=bounds, confidence=confidence, reason=reason

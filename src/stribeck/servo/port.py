@@ -293,8 +293,10 @@ def set_low_latency(port: serial.Serial) -> bool:
 
 def _reason(problem: object) -> str:
     """The text of a system error, which pyserial wraps in numbers and brackets."""
-    cause = problem.__context__ if isinstance(problem, BaseException) else None
-    for error in (problem, cause):
+    errors = [problem]
+    if isinstance(problem, BaseException) and not problem.__suppress_context__:
+        errors.append(problem.__context__)
+    for error in errors:
         if isinstance(error, BaseException) and error.args and isinstance(error.args[0], int):
             return os.strerror(error.args[0])
     return str(problem)

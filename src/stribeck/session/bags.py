@@ -1,4 +1,4 @@
-"""The bags of a session: what its events mean for recordings, their names, and what ``/bench`` says."""
+"""Recordings of a session: one bag per run, their names, and the content of ``/bench``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stribeck.session.limits import Play
 
 @dataclass(frozen=True)
 class BenchJoint:
-    """What a recording says of a joint, beside what was played.
+    """What a recording says about a joint besides the play.
 
     :param name: of the joint.
     :param actuator: family in ``config/actuators``, or a YAML file.
@@ -57,7 +57,7 @@ class Outcome:
 
 
 class SessionBags:
-    """Follows a session and makes a bag of every run.
+    """Follows a session and records every run in a bag.
 
     :param folder: where they go.
     :param joints: who takes part.
