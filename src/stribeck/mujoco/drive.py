@@ -19,7 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stribeck.core.actuator import Command, ControlState, control_output, initial_control_state, output_torque
+from stribeck.core.actuator import (
+    ControlState,
+    ServoCommand,
+    control_output,
+    initial_control_state,
+    output_torque,
+)
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 from stribeck.core.friction import friction_budget
 from stribeck.core.namespace import array_namespace
@@ -135,7 +141,7 @@ class Drive:
             )
             output, control = found if self.every == 1 else _chosen(due, found, (output, control))
         motor = output_torque(
-            self.actuator, self.motor, output, Command(goal, torque_enable, supply), velocity
+            self.actuator, self.motor, output, ServoCommand(goal, torque_enable, supply), velocity
         )
         if self.servo.supply_resistance:
             current = motor_current(self.motor, motor)

@@ -20,8 +20,8 @@ from xml.etree import ElementTree
 import mujoco
 
 from stribeck.core.actuator import (
-    Command,
     CurrentControl,
+    ServoCommand,
     VoltageControl,
     initial_control_state,
     motor_torque,
@@ -308,7 +308,7 @@ def _torque(servo: Servo, error: float, velocity: float) -> float:
     """Motor torque at a position error and a velocity [N m]."""
     actuator = servo.parameters.actuator.with_used_terms(servo.gains)
     values = dict(servo.parameters.values)
-    command = Command(error, 1.0, servo.voltage)
+    command = ServoCommand(error, 1.0, servo.voltage)
     state = initial_control_state(actuator, error)
     torque, _ = motor_torque(actuator, values, servo.gains, state, command, 0.0, velocity, 0.0)
     return float(torque)
