@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from bags import raw_pwm
 from helpers import XL330, bam_recording, needs_xl330, refusal, with_entries, write_json
 from stribeck.core.actuator import PwmRegister
 from stribeck.io.actuators import load_actuator
-from stribeck.io.bam_json import raw_pwm, read_bam_json
+from stribeck.io.bam_json import read_bam_json
 
 REGISTER = PwmRegister(full_scale=885, bits=16)
 

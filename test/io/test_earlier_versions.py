@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stribeck.core.actuator import Command, Gains, initial_control_state, motor_torque
+from stribeck.core.actuator import Gains, ServoCommand, initial_control_state, motor_torque
 from stribeck.core.friction import friction_budget
 from stribeck.core.log import batch_of
 from stribeck.core.step import simulate
@@ -33,7 +33,7 @@ def test_torques_are_those_of_then(name):
     file = read_parameter_file(KEPT / f"{name}.json")
     at = {key: np.array(values) for key, values in EXPECTED["states"].items()}
     state = initial_control_state(file.actuator, at["goal"])
-    command = Command(at["goal"], 1.0, at["supply"])
+    command = ServoCommand(at["goal"], 1.0, at["supply"])
     gains = Gains(at["kp"], 0.0, 0.0)
     motor, _ = motor_torque(
         file.actuator, file.values, gains, state, command, at["position"], at["velocity"], 0.005

@@ -26,7 +26,7 @@ import numpy as np
 
 from stribeck.core.actuator import Gains
 from stribeck.core.bench import Pendulum
-from stribeck.core.step import State
+from stribeck.core.step import PlantState
 from stribeck.emulator.control_table import ControlTable
 from stribeck.emulator.joint import BARE, OFF, Drive, EmulatedJoint, Firmware, published_parameters
 from stribeck.emulator.protocol import ALERT, Error1, Error2
@@ -138,14 +138,9 @@ class EmulatedServo:
         return self.memory.numbers["id"]
 
     @property
-    def state(self) -> State:
+    def state(self) -> PlantState:
         """The true state."""
         return self.joint.state
-
-    @property
-    def motor_torque(self) -> float:
-        """The true motor torque of the last step [N m]."""
-        return self.joint.motor_torque
 
     @property
     def torque_enabled(self) -> bool:

@@ -9,11 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stribeck.core.actuator import Command, ControlState, Gains, VoltageControl, duty_cycle, voltage_torque
+from stribeck.core.actuator import (
+    ControlState,
+    Gains,
+    ServoCommand,
+    VoltageControl,
+    duty_cycle,
+    voltage_torque,
+)
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 from stribeck.core.friction import friction_budget, law_named
-from stribeck.core.step import Plant, State, Torques, advance
+from stribeck.core.step import Plant, PlantState, Torques, advance
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import ParameterFile
@@ -86,7 +93,7 @@ class EmulatedJoint:
         self.dt = dt
         self.supply_resistance = supply_resistance
         self.values = {name: float(value) for name, value in parameters.values.items()}
-        self.state = State(-self.values["q_offset"], 0.0, ControlState(0.0, 0.0))
+        self.state = PlantState(-self.values["q_offset"], 0.0, ControlState(0.0, 0.0))
         self.motor_torque = self.current = self.duty = self.voltage = 0.0
         self._actuator = parameters.actuator
         self._control = control
@@ -123,7 +130,7 @@ class EmulatedJoint:
         duty = 0.0
         if driven:
             duty, control = self._duty(firmware, state, voltage)
-        command = Command(firmware.goal, 1.0 if driven else 0.0, voltage)
+        command = ServoCommand(firmware.goal, 1.0 if driven else 0.0, voltage)
         motor = voltage_torque(self._law_of_control, p, duty, command, velocity)
         external = gravity_torque(self.pendulum, position, p["q_offset"]) + push
         budget = friction_budget(self.law, p, motor, external, velocity)
@@ -133,7 +140,7 @@ class EmulatedJoint:
         # The duty that reaches the motor, after the current limit.
         self.duty = duty_for_current(p, self.current, voltage, velocity) if driven else 0.0
 
-    def _duty(self, firmware: Firmware, state: State, voltage: float) -> tuple[float, ControlState]:
+    def _duty(self, firmware: Firmware, state: PlantState, voltage: float) -> tuple[float, ControlState]:
         position, velocity, control = state
         limit = firmware.duty_limit
         if firmware.drive == "position":

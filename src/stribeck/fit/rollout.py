@@ -18,12 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Actuator, Command, Gains, initial_control_state
+from stribeck.core.actuator import Actuator, Gains, ServoCommand, initial_control_state
 from stribeck.core.bench import Pendulum
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Batch
 from stribeck.core.parameters import ParameterSet
-from stribeck.core.step import Integrator, Plant, State, delayed, plant_of, step
+from stribeck.core.step import Integrator, Plant, PlantState, delayed, plant_of, step
 from stribeck.fit.objective import smooth_absolute, smooth_absolute_curvature, smooth_absolute_weight
 
 FloatArray = npt.NDArray[np.float64]
@@ -248,10 +248,10 @@ class Rollout:
             gains=Gains(*map(self._array, plant.gains)),
         )
 
-    def _command(self, values: dict[str, Any], now: Inputs) -> Command:
+    def _command(self, values: dict[str, Any], now: Inputs) -> ServoCommand:
         supply = now.get("supply_voltage", self._array(self.batch.nominal_supply))
         if "goal" in now:
-            return Command(now["goal"], now["torque_enable"], supply)
+            return ServoCommand(now["goal"], now["torque_enable"], supply)
         delay = values["command_delay"]
         goal, enable = (
             delayed(jnp.asarray(signal, dtype=self.dtype), now["index"], delay, self.batch.dt)
@@ -259,14 +259,14 @@ class Rollout:
         )
         if jnp.ndim(delay) == 0:
             goal, enable = goal[:, None], enable[:, None]
-        return Command(goal, enable, supply)
+        return ServoCommand(goal, enable, supply)
 
-    def _advance(self, unit: jax.Array) -> Callable[[State, Inputs], tuple[State, jax.Array]]:
+    def _advance(self, unit: jax.Array) -> Callable[[PlantState, Inputs], tuple[PlantState, jax.Array]]:
         """One step in the form of a scan: state and inputs to next state and residual."""
         plant, values = self._plant, self._values(unit)
 
-        def advance(state: State, now: Inputs) -> tuple[State, jax.Array]:
-            state = State(
+        def advance(state: PlantState, now: Inputs) -> tuple[PlantState, jax.Array]:
+            state = PlantState(
                 jnp.where(now["reset"], now["position"], state.position),
                 jnp.where(now["reset"], now["velocity"], state.velocity),
                 state.control,
@@ -276,16 +276,16 @@ class Rollout:
 
         return advance
 
-    def _initial(self, unit: jax.Array, inputs: Inputs) -> State:
+    def _initial(self, unit: jax.Array, inputs: Inputs) -> PlantState:
         """The first state, broadcast to the shapes that a step returns."""
         control = initial_control_state(self._plant.actuator, self._array(self.batch.goal[0]))
-        state = State(inputs["position"][0], inputs["velocity"][0], control)
+        state = PlantState(inputs["position"][0], inputs["velocity"][0], control)
         state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=self.dtype), state)
         first = jax.tree.map(lambda leaf: leaf[0], inputs)
         for _ in state:  # a step broadcasts its state with its inputs, at most once per part of the state
             shapes, _ = jax.eval_shape(self._advance(unit), state, first)
             state = jax.tree.map(lambda leaf, shape: jnp.broadcast_to(leaf, shape.shape), state, shapes)
-        return cast(State, state)
+        return cast(PlantState, state)
 
     def mean_squares(self, unit: jax.Array, measured: jax.Array | None = None) -> jax.Array:
         """Mean squared error of each run [rad^2], (R, C), of candidates (n, C): to be traced by a caller's own program.
@@ -302,7 +302,7 @@ class Rollout:
         """Weighted sums over time of a measure of the residual, (R, C)."""
         advance = self._advance(unit)
 
-        def body(carry: tuple[State, jax.Array], now: Inputs) -> tuple[Any, None]:
+        def body(carry: tuple[PlantState, jax.Array], now: Inputs) -> tuple[Any, None]:
             state, total = carry
             state, residual = advance(state, now)
             return (state, total + now["weight"] * measure(residual)), None
@@ -317,13 +317,13 @@ class Rollout:
             jnp.eye(self.dimension, dtype=self.dtype)[:, :, None], (self.dimension, *unit.shape)
         )
 
-        def stretch(carry: tuple[State, State], inputs: Inputs) -> tuple[Any, Any]:
+        def stretch(carry: tuple[PlantState, PlantState], inputs: Inputs) -> tuple[Any, Any]:
             state, tangents = carry
 
-            def rollout(state: State, point: jax.Array) -> tuple[State, jax.Array]:
+            def rollout(state: PlantState, point: jax.Array) -> tuple[PlantState, jax.Array]:
                 return jax.lax.scan(self._advance(point), state, inputs)
 
-            def along(tangent: State, direction: jax.Array) -> Any:
+            def along(tangent: PlantState, direction: jax.Array) -> Any:
                 return jax.jvp(rollout, (state, unit), (tangent, direction))
 
             (state, residual), (tangents, jacobian) = jax.vmap(along, out_axes=(None, 0))(
@@ -333,7 +333,7 @@ class Rollout:
 
         return stretch
 
-    def _initial_with_tangents(self, unit: jax.Array, inputs: Inputs) -> tuple[State, State]:
+    def _initial_with_tangents(self, unit: jax.Array, inputs: Inputs) -> tuple[PlantState, PlantState]:
         state = self._initial(unit, inputs)
         tangents = jax.tree.map(lambda leaf: jnp.zeros((self.dimension, *leaf.shape), leaf.dtype), state)
         return state, tangents

@@ -247,9 +247,3 @@ def _velocity_ratio(columns: Mapping[str, FloatArray]) -> float | None:
     if np.sqrt(np.mean(slope**2)) < 0.3:
         return None
     return float(np.sum(slope * measured) / np.sum(slope**2))
-
-
-def raw_pwm(duty: npt.ArrayLike, register: PwmRegister) -> npt.NDArray[np.int64]:
-    """The raw register of a duty in [-1, 1]: the exact inverse of reading it."""
-    signed = np.round(np.asarray(duty, dtype=np.float64) * register.full_scale).astype(np.int64)
-    return np.where(signed < 0, signed + (1 << register.bits), signed)

@@ -39,14 +39,14 @@ class Temperature(TypedDict):
     mean: NotRequired[float]
 
 
-class Correlation(TypedDict):
+class CorrelationEntry(TypedDict):
     """Names of n estimated parameters, and their correlation matrix (n, n)."""
 
     names: tuple[str, ...]
     matrix: tuple[tuple[float, ...], ...]
 
 
-class Minimum(TypedDict):
+class MinimumEntry(TypedDict):
     """A minimum of the search: its error [rad] and the values of the parameters."""
 
     error: float
@@ -125,8 +125,8 @@ class ProvenanceBlock(Provenance):
 
     schema: Literal[1]
     temperature: Temperature | None
-    correlation: Correlation | None = None
-    minima: tuple[Minimum, ...] | None = None
+    correlation: CorrelationEntry | None = None
+    minima: tuple[MinimumEntry, ...] | None = None
 
 
 class FileHead(Schema):

@@ -36,7 +36,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.core.actuator import Command, VoltageControl, voltage_torque
+from stribeck.core.actuator import ServoCommand, VoltageControl, voltage_torque
 from stribeck.multibody import complementarity, rotation
 from stribeck.multibody.kinematics import Layout, Pose
 from stribeck.multibody.mechanism import Mechanism, Physical, inertia_matrices
@@ -110,7 +110,7 @@ class MultibodyDynamics:
             constants = {"kt": physical.kt[k], "R": physical.resistance[k]}
 
             def torque(u: Any, speed: float, constants: Any = constants) -> Any:
-                return voltage_torque(BRIDGE, constants, 1.0, Command(0.0, 1.0, u), speed)
+                return voltage_torque(BRIDGE, constants, 1.0, ServoCommand(0.0, 1.0, u), speed)
 
             stall[motor.joint] = stall[motor.joint] + torque(voltage[k] + physical.voltage_offset[k], 0.0)
             damping[motor.joint] = damping[motor.joint] - torque(0.0, 1.0)
