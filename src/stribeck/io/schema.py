@@ -165,6 +165,16 @@ def _allows_infinity(info: inspect.Type) -> bool:
     return bool((extra or {}).get("infinite"))
 
 
+def mapping(value: Any, where: str, error: type[StribeckError] = ConfigError) -> dict[str, Any]:
+    """``value`` if it is a mapping with keys of text.
+
+    :raises StribeckError: of the given type, otherwise.
+    """
+    if not isinstance(value, dict) or not set(map(type, value)) <= {str}:
+        raise error(f"{where}: expected named values, found {kind_of(value)}")
+    return value
+
+
 def check_keys(
     content: Mapping[str, Any],
     required: Iterable[str],
