@@ -12,7 +12,7 @@ import pytest
 from helpers import published
 from stribeck.errors import ConfigError
 from stribeck.nodes.parameters import CompensationParameters
-from stribeck.nodes.sections import ParameterSection, check_sections
+from stribeck.nodes.sections import NodeSection, check_sections
 
 PATTERNS = {
     "/**": ("/compensation", "/left/compensation", "/left/arm/compensation"),
@@ -45,7 +45,7 @@ def everybodys(folder: Path) -> str:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_pattern_matches_the_nodes_that_it_matches_for_ros(pattern):
     """As seen on rclpy of Jazzy, which the next test asks."""
-    assert tuple(node for node in NODES if ParameterSection(pattern, {}).matches(node)) == PATTERNS[pattern]
+    assert tuple(node for node in NODES if NodeSection(pattern, {}).matches(node)) == PATTERNS[pattern]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

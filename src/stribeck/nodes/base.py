@@ -26,7 +26,7 @@ from rclpy.qos import QoSPolicyKind, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.signals import SignalHandlerOptions
 
-from stribeck.errors import ConfigError, StribeckError
+from stribeck.errors import ConfigError, NodeStateError, StribeckError
 from stribeck.nodes.declaration import NodeParameters, Spec
 from stribeck.nodes.hot_loop import HotLoop
 from stribeck.nodes.parameters import ALL_NAMES
@@ -66,7 +66,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
     :meth:`managed_publisher` are destroyed after ``_release``.
     """
 
-    parameter_class: type[P]
+    parameter_class: type[P] = NodeParameters  # type: ignore[assignment]
 
     exit_code: int | None = None
     """Set by a node whose work is done: the process then ends with it."""
@@ -218,19 +218,11 @@ class ServiceNode(LifecycleNode, Generic[P]):
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release all resources."""
-        self._end()
-        return TransitionCallbackReturn.SUCCESS
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop the work and release all resources, from any state."""
         self._end()
         return TransitionCallbackReturn.SUCCESS
 
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """After an exception in a transition: as after the start."""
-        self._end()
-        return TransitionCallbackReturn.SUCCESS
+    on_shutdown = on_error = on_cleanup
 
     def destroy_node(self) -> None:
         """End safely, whatever its state."""
@@ -314,7 +306,28 @@ class ServiceNode(LifecycleNode, Generic[P]):
         else:
             logger.info(text)
 
-    # -- publishers and subscriptions
+    # -- services, publishers and subscriptions
+
+    def answer(self, kind: Any, name: str, action: Callable[..., str]) -> None:
+        """A service of type Trigger or SetBool, whose answer is the text that ``action`` returns.
+
+        :param action: takes ``data`` of a SetBool; a :class:`StribeckError` is the answer of a failure.
+        """
+
+        def call(request: Any, response: Any) -> Any:
+            try:
+                response.message = action(*([request.data] if hasattr(request, "data") else []))
+                response.success = True
+            except StribeckError as error:
+                response.success, response.message = False, str(error)
+            return response
+
+        self.create_service(kind, name, call)
+
+    def require_active(self) -> None:
+        """:raises NodeStateError: if the node is not active."""
+        if not self._active:
+            raise NodeStateError("activate the node first")
 
     def managed_publisher(self, kind: Any, topic: str, qos: QoSProfile | int) -> Any:
         """A publisher that is destroyed when the node is cleaned up."""

@@ -234,7 +234,12 @@ class ControllerCommander(Commander):
     """Base for controllers of ros2_control: goals are published on ``joint_commands`` as well.
 
     :param sent: takes sent goals, as a serialised JointState.
+    :param controller: its name.
     """
+
+    controller_type = "joint_trajectory_controller"
+    _target: str
+    _goals: Any
 
     def __init__(
         self,
@@ -242,10 +247,27 @@ class ControllerCommander(Commander):
         joints: Sequence[SessionJoint],
         gains: GainSetter | None,
         sent: Callable[[bytes], None],
+        controller: str,
     ) -> None:
         super().__init__(node, joints, gains)
-        self._sent = sent
+        self._sent, self._controller = sent, controller
+        self._deceleration = np.array([joint.limits.acceleration for joint in joints])
         self._commands = self._publisher(JointState, "joint_commands")
+        self._connect()
+
+    def _connect(self) -> None:
+        raise NotImplementedError
+
+    def _is_ready(self) -> bool:
+        return self._goals.get_subscription_count() > 0  # type: ignore[no-any-return]
+
+    def prepare(self, waiting: Waiting) -> None:
+        """Wait for the controller."""
+        waiting.until(
+            self._is_ready,
+            lambda: f"{self._target} is not served: activate the {self.controller_type}, or set controller",
+        )
+        super().prepare(waiting)
 
     def _publish_commands(self, goals: list[float]) -> None:
         data = joint_state(self.stamp(), self.names, goals)
@@ -254,27 +276,13 @@ class ControllerCommander(Commander):
 
 
 class ForwardCommander(ControllerCommander):
-    """A forward_command_controller of positions.
+    """A forward_command_controller of positions."""
 
-    :param controller: its name.
-    """
+    controller_type = "forward_command_controller"
 
-    def __init__(
-        self, node: Node, joints: Sequence[SessionJoint], gains: Any, sent: Any, controller: str
-    ) -> None:
-        super().__init__(node, joints, gains, sent)
-        self._topic = f"{controller}/commands"
-        self._goals = self._publisher(Float64MultiArray, self._topic)
-
-    def prepare(self, waiting: Waiting) -> None:
-        """Wait for the controller."""
-        waiting.until(
-            lambda: self._goals.get_subscription_count() > 0,
-            lambda: (
-                f"{self._topic} has no subscriber: activate the forward_command_controller, or set controller"
-            ),
-        )
-        super().prepare(waiting)
+    def _connect(self) -> None:
+        self._target = f"{self._controller}/commands"
+        self._goals = self._publisher(Float64MultiArray, self._target)
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
         """Publish the goals; none are sent while the session waits for states."""
@@ -285,39 +293,17 @@ class ForwardCommander(ControllerCommander):
 
 
 class TrajectoryCommander(ControllerCommander):
-    """A joint_trajectory_controller by its topic. Each motion segment is sent as a whole, with its braking to rest.
-
-    :param controller: its name.
-    """
-
-    def __init__(
-        self, node: Node, joints: Sequence[SessionJoint], gains: Any, sent: Any, controller: str
-    ) -> None:
-        super().__init__(node, joints, gains, sent)
-        self.controller = controller
-        self._deceleration = np.array([joint.limits.acceleration for joint in joints])
-        self._segment = 0
-        self._rest = np.full(len(self.names), math.nan)
-        self._connect()
+    """A joint_trajectory_controller by its topic. Each motion segment is sent as a whole, with its braking to rest."""
 
     def _connect(self) -> None:
-        self._topic = f"{self.controller}/joint_trajectory"
-        self._trajectory = self._publisher(JointTrajectory, self._topic)
+        self._target = f"{self._controller}/joint_trajectory"
+        self._goals = self._publisher(JointTrajectory, self._target)
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the controller."""
         self._segment = 0
         self._rest = np.full(len(self.names), math.nan)
-        self._await_controller(waiting)
         super().prepare(waiting)
-
-    def _await_controller(self, waiting: Waiting) -> None:
-        waiting.until(
-            lambda: self._trajectory.get_subscription_count() > 0,
-            lambda: (
-                f"{self._topic} has no subscriber: activate the joint_trajectory_controller, or set controller"
-            ),
-        )
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
         """Send the motion segment if it is new."""
@@ -343,7 +329,7 @@ class TrajectoryCommander(ControllerCommander):
         self._send(trajectory_message(self.names, segment, self.stamp(segment.start)))
 
     def _send(self, message: JointTrajectory) -> None:
-        self._trajectory.publish(message)
+        self._goals.publish(message)
 
 
 class ActionCommander(TrajectoryCommander):
@@ -358,8 +344,8 @@ class ActionCommander(TrajectoryCommander):
         from control_msgs.action import FollowJointTrajectory
 
         self._type = FollowJointTrajectory
-        self._name = f"{self.controller}/follow_joint_trajectory"
-        self._client = ActionClient(self.node, FollowJointTrajectory, self._name)
+        self._target = f"{self._controller}/follow_joint_trajectory"
+        self._client = ActionClient(self.node, FollowJointTrajectory, self._target)
         # An action client may be used in the thread of the executor only.
         self._outbox: deque[JointTrajectory] = deque()
         self._wake = self.node.create_guard_condition(self._send_waiting)
@@ -369,13 +355,8 @@ class ActionCommander(TrajectoryCommander):
         ]
         self._goal = 0
 
-    def _await_controller(self, waiting: Waiting) -> None:
-        waiting.until(
-            self._client.server_is_ready,
-            lambda: (
-                f"the action {self._name} does not exist: activate the joint_trajectory_controller, or set controller"
-            ),
-        )
+    def _is_ready(self) -> bool:
+        return self._client.server_is_ready()  # type: ignore[no-any-return]
 
     def _send(self, message: JointTrajectory) -> None:
         self._outbox.append(message)
@@ -391,13 +372,15 @@ class ActionCommander(TrajectoryCommander):
         if handle.accepted:
             handle.get_result_async().add_done_callback(lambda future: self._on_result(goal, future.result()))
         elif goal == self._goal:
-            self.problem = f"{self._name} refuses the trajectory"
+            self.problem = f"{self._target} refuses the trajectory"
 
     def _on_result(self, goal: int, answer: Any) -> None:
         """The result of a goal counts unless a later one has replaced it."""
         if goal == self._goal and answer.status != SUCCEEDED:
             result = answer.result
-            self.problem = f"{self._name} aborted the trajectory: {result.error_string or result.error_code}"
+            self.problem = (
+                f"{self._target} aborted the trajectory: {result.error_string or result.error_code}"
+            )
 
 
 def trajectory_message(names: Sequence[str], plan: Plan, start: int) -> JointTrajectory:

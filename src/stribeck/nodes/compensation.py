@@ -18,7 +18,7 @@ from std_msgs.msg import Float64MultiArray, Int64
 from std_srvs.srv import SetBool, Trigger
 
 from stribeck.core.compensator import Compensator
-from stribeck.errors import StribeckError
+from stribeck.errors import NodeStateError, StribeckError
 from stribeck.io.cdr import JointStateReader, Stamp
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.command_output import DEPTH, REVOKED, CommandOutput
@@ -69,8 +69,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         self._goals: GoalReader | None = None
         self._memory: Memory | None = None
         self._newest: float | None = None
-        self.create_service(SetBool, "~/enable", self._on_enable)
-        self.create_service(Trigger, "~/forget", self._on_forget)
+        self.answer(SetBool, "~/enable", self._on_enable)
+        self.answer(Trigger, "~/forget", self._on_forget)
         self.steady_timer(SAVE_PERIOD, self._save)
 
     # -- life cycle
@@ -271,19 +271,16 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             if self._compensator is not None and self._enabling.disable(time.monotonic(), self._send_zero):
                 self._publish_sign()
 
-    def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        if request.data and not self._active:
-            response.success, response.message = False, "activate the node first"
-            return response
+    def _on_enable(self, on: bool) -> str:
+        if on:
+            self.require_active()
         if self._compensator is not None:
             self._enabling.returned = 0
-        if request.data:
+        if on:
             self._enable()
         else:
             self._disable()
-        response.success = True
-        response.message = "compensating" if request.data else "friction torque is zero"
-        return response
+        return "compensating" if on else "friction torque is zero"
 
     # -- what was learnt
 
@@ -312,20 +309,15 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                     f"what was learnt is not saved: {error}", throttle_duration_sec=600.0
                 )
 
-    def _on_forget(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    def _on_forget(self) -> str:
         with self._lock:
             if self._compensator is None:
-                response.success, response.message = False, "configure the node first"
-                return response
+                raise NodeStateError("configure the node first")
             self._compensator.recall(None)
             memory = self._memory
-        response.success, response.message = True, "friction is as it was identified"
         if memory is not None:
-            try:
-                memory.forget()
-            except StribeckError as error:
-                response.success, response.message = False, str(error)
-        return response
+            memory.forget()
+        return "friction is as it was identified"
 
     # -- telemetry and diagnostics
 
@@ -408,9 +400,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         return figures
 
 
-def main() -> int:
-    """Run the node until a signal ends it."""
-    return run(CompensationNode)
+main = partial(run, CompensationNode)
 
 
 if __name__ == "__main__":

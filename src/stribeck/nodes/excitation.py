@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from stribeck.errors import ServoError, StribeckError
+from stribeck.errors import NodeStateError, ServoError
 from stribeck.io.files import check_writable
 from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES, Topic
 from stribeck.nodes.base import ServiceNode, run
@@ -62,8 +62,8 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self._subscriber: TopicSubscriber | None = None
         super().__init__("excitation", **kwargs)
         self.steady_timer(OFFERS_PERIOD, self._follow_publishers)
-        self.create_service(Trigger, "~/start", self._on_start)
-        self.create_service(Trigger, "~/abort", self._on_abort)
+        self.answer(Trigger, "~/start", self._on_start)
+        self.answer(Trigger, "~/abort", self._on_abort)
 
     # -- life cycle
 
@@ -153,25 +153,17 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self.get_logger().info(text + (f", into {self._config.output}" if self._settings.record else ""))
         return text
 
-    def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        if not self._active:
-            response.message = "activate the node first"
-        elif self._player is not None and self._player.alive:
-            response.message = f"already playing; call {self.get_name()}/abort first"
-        else:
-            try:
-                response.success, response.message = True, self._begin()
-            except StribeckError as error:
-                response.success, response.message = False, str(error)
-        return response
+    def _on_start(self) -> str:
+        self.require_active()
+        if self._player is not None and self._player.alive:
+            raise NodeStateError(f"already playing; call {self.get_name()}/abort first")
+        return self._begin()
 
-    def _on_abort(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    def _on_abort(self) -> str:
         if self._player is None or not self._player.alive:
-            response.message = "nothing is played"
-        else:
-            self._player.abort()
-            response.success, response.message = True, "returning to rest; call again to end at once"
-        return response
+            raise NodeStateError("nothing is played")
+        self._player.abort()
+        return "returning to rest; call again to end at once"
 
     # -- callbacks of the player, in its thread
 
@@ -267,9 +259,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         return "ok", f"playing: {player.session.phase}", {"phase": player.session.phase}
 
 
-def main() -> int:
-    """Run the node until a signal ends it."""
-    return run(ExcitationNode)
+main = partial(run, ExcitationNode)
 
 
 if __name__ == "__main__":

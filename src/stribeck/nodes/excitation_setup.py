@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.schema import mapping
 from stribeck.nodes.parameters import ExcitationParameters
 from stribeck.servo.config import read_record_config
 from stribeck.session.config import SessionConfig, read_robot_session
-from stribeck.session.limits import SessionJoint, check_plays, extent, followed
+from stribeck.session.limits import check_plays, extent, followed
 
 
 def session_config(parameters: ExcitationParameters) -> SessionConfig:
@@ -61,17 +59,15 @@ def _check_gains(session: SessionConfig, commander: str, gain_node: str) -> None
         )
 
 
-def _followed(trajectory: Trajectory, joints: Sequence[SessionJoint]) -> list[Trajectory]:
-    """What joints follow: one trajectory for all, or one for each."""
-    if not trajectory.joint_goals:
-        return [trajectory]
-    return [followed(trajectory, joint)[0] for joint in joints]
-
-
 def _check_jumps(session: SessionConfig) -> None:
     """A trajectory controller interpolates, so it cannot follow a goal that jumps."""
     for trajectory in {play.trajectory.name: play.trajectory for play in session.plays}.values():
-        if any(math.isinf(extent(one).velocity) for one in _followed(trajectory, session.joints)):
+        each = (
+            [followed(trajectory, joint)[0] for joint in session.joints]
+            if trajectory.joint_goals
+            else [trajectory]
+        )
+        if any(math.isinf(extent(one).velocity) for one in each):
             raise ConfigError(
                 f"trajectory {trajectory.name!r} jumps, which a joint_trajectory_controller cannot: leave it out, or use "
                 "commander servo or forward"

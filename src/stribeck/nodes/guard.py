@@ -179,9 +179,7 @@ class GuardNode(ServiceNode[GuardParameters]):
         return "ok", "the compensation node is alive", {"in_charge": False}
 
 
-def main() -> int:
-    """Run the node until a signal ends it."""
-    return run(GuardNode)
+main = partial(run, GuardNode)
 
 
 if __name__ == "__main__":

@@ -7,19 +7,20 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from stribeck.errors import ConfigError, OutputError, StribeckError
+from stribeck.errors import ConfigError, NodeStateError, OutputError, StribeckError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, replace_keeping
 from stribeck.io.parameter_file import read_parameter_file
 from stribeck.io.recordings import BagFolder, bags_below
 from stribeck.nodes.base import ServiceNode, run
-from stribeck.nodes.fit_process import CANCELLED, FitProcess, FitRequest, check_options, find_interpreter
+from stribeck.nodes.fit_process import CANCELLED, FitProcess, check_options, find_interpreter, option_words
 from stribeck.nodes.parameters import IdentificationParameters
 from stribeck.nodes.qos import latched
 
@@ -41,8 +42,8 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         super().__init__("identification", **kwargs)
         self._fit: FitProcess | None = None
         self._timer: Any = None
-        self.create_service(Trigger, "~/identify", self._on_identify)
-        self.create_service(Trigger, "~/cancel", self._on_cancel)
+        self.answer(Trigger, "~/identify", self._on_identify)
+        self.answer(Trigger, "~/cancel", self._on_cancel)
 
     # -- life cycle
 
@@ -102,46 +103,34 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
     # -- fits
 
-    def _on_identify(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        if not self._active:
-            response.message = "activate the node first"
-        elif self._fit is not None:
-            response.message = f"already identifying; call {self.get_name()}/cancel first"
-        else:
-            response.success, response.message = self._start_fit()
-        return response
+    def _on_identify(self) -> str:
+        self.require_active()
+        if self._fit is not None:
+            raise NodeStateError(f"already identifying; call {self.get_name()}/cancel first")
+        return self._start_fit()
 
-    def _on_cancel(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    def _on_cancel(self) -> str:
         if self._fit is None:
-            response.message = "nothing is being identified"
-        else:
-            self._fit.cancel()
-            response.success, response.message = True, "cancelled; the previous result stays"
-        return response
+            raise NodeStateError("nothing is being identified")
+        self._fit.cancel()
+        return "cancelled; the previous result stays"
 
-    def _start_fit(self) -> tuple[bool, str]:
-        """Start a fit of the bags in the folder; returns success and message."""
+    def _start_fit(self) -> str:
+        """Start a fit of the bags in the folder; returns a description of it."""
         self._fitted = self._seen = self._look().finished
-        request = FitRequest(
-            python=self._python,
-            bags=self._watch,
-            output=self._output,
-            model=self._settings.model,
-            actuator=self._settings.actuator,
-            joint=self._settings.joint,
-            options=tuple(self._settings.fit_options),
-        )
+        given = self._settings
+        words = option_words(given.model, given.actuator, given.joint, given.fit_options)
         try:
-            self._fit = FitProcess(request)
+            self._fit = FitProcess(self._python, self._watch, self._output, words)
         except StribeckError as error:
             self._fail(str(error))
-            return False, str(error)
+            raise
         self._failure = ""
         self._last: Mapping[str, Any] = {}
         message = f"identifying from {len(self._fitted)} bags of {self._watch}"
         self.get_logger().info(message)
         self._publish_progress("fitting", bags=len(self._fitted))
-        return True, message
+        return message
 
     def _tick(self) -> None:
         if not self._active:
@@ -255,9 +244,7 @@ def _finished_at(bag: Path) -> float:
     return (metadata if metadata.is_file() else bag).stat().st_mtime
 
 
-def main() -> int:
-    """Run the node until a signal ends it."""
-    return run(IdentificationNode)
+main = partial(run, IdentificationNode)
 
 
 if __name__ == "__main__":

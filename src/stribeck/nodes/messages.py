@@ -117,29 +117,41 @@ def _goal_type(kind: str) -> Any:
     return JointTrajectoryControllerState
 
 
-class OutputMessage:
-    """A serialised message whose numbers are overwritten for every output.
+class _Template:
+    """A serialised message whose array of numbers can be overwritten."""
+
+    def __init__(self, message: Any, field: str, count: int) -> None:
+        self.type = type(message)
+        self._stamped = hasattr(message, "header")
+        numbers = array("d", (1e300 / (k + 3) for k in range(count)))
+        setattr(message, field, numbers)
+        self._data = bytearray(serialize_message(message))
+        self._begin = self._data.index(numbers.tobytes())
+        self._end = self._begin + 8 * count
+
+    def filled(self, values: FloatArray, stamp: Stamp | None = None) -> bytes:
+        """The message with ``values``, and with ``stamp`` if it has a header."""
+        self._data[self._begin : self._end] = values.tobytes()
+        if stamp is not None and self._stamped:
+            _STAMP.pack_into(self._data, BODY, *stamp)
+        return bytes(self._data)
+
+
+class OutputMessage(_Template):
+    """A message with one number per joint.
 
     :param kind: ``array`` or ``joint_state``.
     :param mode: output mode: the meaning of the numbers.
     """
 
     def __init__(self, kind: str, mode: str, names: Sequence[str]) -> None:
-        self.type = Float64MultiArray if kind == "array" else JointState
-        message = self.type()
-        if kind == "joint_state":
-            message.name = list(names)
-        self._stamped = kind == "joint_state"
+        message = Float64MultiArray() if kind == "array" else JointState(name=list(names))
         field = "data" if kind == "array" else "position" if mode == "goal_offset" else "effort"
-        self._template = _Template(message, field, len(names))
-
-    def filled(self, values: FloatArray, stamp: Stamp) -> bytes:
-        """The message with ``values``, and with ``stamp`` where it has a header."""
-        return self._template.filled(values, stamp if self._stamped else None)
+        super().__init__(message, field, len(names))
 
 
-class ScaleMessage:
-    """The serialised message of ``friction_scale``: a row of :data:`SCALES` for each joint.
+class ScaleMessage(_Template):
+    """The message of ``friction_scale``: a row of :data:`SCALES` for each joint, as values (n, 3).
 
     Labels of its dimensions: the names of the joints and of the columns, separated by commas.
     """
@@ -150,28 +162,7 @@ class ScaleMessage:
             MultiArrayDimension(label=",".join(names), size=len(names), stride=count),
             MultiArrayDimension(label=",".join(SCALES), size=len(SCALES), stride=len(SCALES)),
         ]
-        self._template = _Template(message, "data", count)
-
-    def filled(self, values: FloatArray) -> bytes:
-        """The message with values (n, 3)."""
-        return self._template.filled(np.ascontiguousarray(values))
-
-
-class _Template:
-    """A serialised message whose numbers can be overwritten."""
-
-    def __init__(self, message: Any, field: str, count: int) -> None:
-        numbers = array("d", (1e300 / (k + 3) for k in range(count)))
-        setattr(message, field, numbers)
-        self._data = bytearray(serialize_message(message))
-        self._begin = self._data.index(numbers.tobytes())
-        self._end = self._begin + 8 * count
-
-    def filled(self, values: FloatArray, stamp: Stamp | None = None) -> bytes:
-        self._data[self._begin : self._end] = values.tobytes()
-        if stamp is not None:
-            _STAMP.pack_into(self._data, BODY, *stamp)
-        return bytes(self._data)
+        super().__init__(message, "data", count)
 
 
 class TelemetryTopic(NamedTuple):

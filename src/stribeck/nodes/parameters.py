@@ -17,10 +17,7 @@ class TuningParameters(ParameterGroup):
     """Rest and reversals, for all joints and for each, in the joint's coordinates; a joint's own value takes precedence."""
 
     deadband: float = parameter(
-        0.0,
-        "position error that a joint at rest may keep [rad]; 0: automatic, from the servo's resolution",
-        0.0,
-        1.0,
+        0.0, "position error that a joint at rest may keep [rad]; 0: from the servo's resolution", 0.0, 1.0
     )
     error_width: float = parameter(
         0.0, "error beyond the dead-band for full torque [rad]; 0: automatic", 0.0, 1.0
@@ -29,16 +26,10 @@ class TuningParameters(ParameterGroup):
         0.0, "commanded velocity for full torque at rest [rad/s]; 0: automatic", 0.0, 100.0
     )
     moving_velocity: float = parameter(
-        0.0,
-        "measured velocity above which the direction is that of the motion [rad/s]; 0: automatic",
-        0.0,
-        100.0,
+        0.0, "velocity above which the direction is that of the motion [rad/s]; 0: automatic", 0.0, 100.0
     )
     away: float = parameter(
-        0.0,
-        "share of the torque that is left when a joint moves away from a resting goal; 0: automatic (0.3)",
-        0.0,
-        1.0,
+        0.0, "share of the torque while a joint moves away from a resting goal; 0: automatic (0.3)", 0.0, 1.0
     )
 
 
@@ -54,7 +45,7 @@ class CompensatedJointParameters(TuningParameters):
     offset: float = parameter(0.0, "position of the joint where the servo is at 0 [rad]", -1e3, 1e3)
     max_torque: float = parameter(
         0.0,
-        "limit of the friction torque, both ways [N m, at the servo]; 0: half the stall torque of the datasheet",
+        "limit of the friction torque [N m, at the servo]; 0: half the datasheet's stall torque",
         0.0,
         1e4,
     )
@@ -62,11 +53,11 @@ class CompensatedJointParameters(TuningParameters):
         0.0, "goal_offset: firmware gain, in firmware units; 0: from telemetry", 0.0, 1e6
     )
     supply_voltage: float = parameter(
-        0.0, "goal_offset: supply [V]; 0: from telemetry, until then the servo's nominal voltage", 0.0, 1e3
+        0.0, "goal_offset: supply [V]; 0: from telemetry, until then nominal", 0.0, 1e3
     )
     inertia: float = parameter(
         0.0,
-        "without urdf: inertia of the load of the joint, without the rotor [kg m^2]; 0: unknown, or the pendulum's",
+        "without urdf: inertia of the load, without rotor [kg m^2]; 0: unknown, or a pendulum's",
         0.0,
         1e6,
     )
@@ -76,10 +67,7 @@ class CompensatedJointParameters(TuningParameters):
     load_length: float = parameter(0.0, "length of that rod, from the shaft to the mass [m]", 0.0, 100.0)
     rod_mass: float = parameter(0.0, "mass of that rod, which is uniform [kg]", 0.0, 1e4)
     presliding: float = parameter(
-        0.0,
-        "motion after a reversal within which the friction changes its direction [rad]; 0: automatic",
-        0.0,
-        1.0,
+        0.0, "motion after a reversal in which the friction changes direction [rad]; 0: automatic", 0.0, 1.0
     )
 
 
@@ -104,7 +92,7 @@ class InterfaceParameters(NodeParameters):
     )
     command_type: str = parameter(
         "joint_state",
-        "type of the controller's commands: joint_state, or array (efforts for sum, goals else, in the order of joints)",
+        "controller's commands: joint_state, or array (efforts for sum, else goals)",
         choices=("joint_state", "array"),
     )
     effort_meaning: str = parameter(
@@ -115,19 +103,13 @@ class InterfaceParameters(NodeParameters):
     )
     command_timeout: float = parameter(0.1, "commands older than this are not passed on [s]", 0.005, 10.0)
     pause_limit: float = parameter(
-        0.04,
-        "a node that was suspended for this long stops compensating by itself [s]; shorter than lease",
-        0.02,
-        10.0,
+        0.04, "a node suspended for this long stops compensating [s]; shorter than lease", 0.02, 10.0
     )
     lease: float = parameter(
         0.05, "the guard takes over from a node that gives no sign of life for this long [s]", 0.03, 10.0
     )
     slew_limit: float = parameter(
-        0.0,
-        "largest change of the friction torque [N m/s], also while it is taken back; 0: 50 times the limit per second",
-        0.0,
-        1e6,
+        0.0, "largest change of the friction torque [N m/s]; 0: 50 times max_torque per second", 0.0, 1e6
     )
 
 
@@ -143,39 +125,32 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     gain: float = parameter(0.8, "share of the friction that is cancelled", 0.0, 2.0, live=True)
     friction_quantile: float = parameter(
         0.5,
-        "quantile of the parameter files' intervals that is used as friction; 0.5: their values, lower: cautious",
+        "quantile of the parameter files' intervals to use; 0.5: their values, lower: cautious",
         0.001,
         0.5,
     )
     state_timeout: float = parameter(0.04, "states older than this: zero torque [s]", 0.005, 10.0)
     ramp_time: float = parameter(0.5, "from zero to full torque after a start or a doubt [s]", 0.0, 60.0)
     other_joints: str = parameter(
-        "refuse",
-        "states with joints that are not listed: zero torque, or ignored",
-        choices=("refuse", "ignore"),
+        "refuse", "states with unlisted joints: zero torque, or ignored", choices=("refuse", "ignore")
     )
     control: Control = parameter(
         "tracking",
-        "what goals are for: tracking (what the friction law leaves is cancelled too), impedance (the joint may yield)",
+        "purpose of goals: tracking (cancels residual friction too), impedance (may yield)",
         choices=CONTROLS,
     )
     urdf: str = parameter(
-        "",
-        "URDF of the robot, from whose momentum the present friction is learnt; other joints are locked at 0; "
-        "empty: inertia or load of each joint",
+        "", "URDF of the robot, to learn friction; other joints are locked at 0; empty: see inertia"
     )
     gravity: list[float] = parameter(
-        [],
-        "urdf: acceleration of free fall in the frame of its root link, three numbers [m/s^2]; empty: it stands upright",
-        0,
-        3,
+        [], "acceleration of gravity in the frame of the root link [m/s^2]; empty: upright", 0, 3
     )
     adapt: bool = parameter(
         True, "learn how much friction there is now; needs urdf, or inertia or load of the joints"
     )
     sure: float = parameter(
         0.25,
-        "share of the identified friction that is there for sure; without goals no more is cancelled at first",
+        "certain share of the identified friction; without goals no more is cancelled at first",
         0.0,
         1.0,
     )
@@ -192,8 +167,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
         "", "file that keeps what was learnt between runs (JSON); empty: it is not kept"
     )
     goal_topic: str = parameter(
-        "",
-        "sum, friction_only: topic of the goals that the controller follows; empty: those in its commands, if any",
+        "", "sum, friction_only: topic of the controller's goals; empty: those in its commands"
     )
     goal_type: str = parameter(
         "joint_state",
@@ -208,10 +182,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
         False, "a guard runs beside this node: it passes commands on while this node is not enabled"
     )
     automatic_returns: int = parameter(
-        0,
-        "how many times the node resumes by itself after the guard took over, until it is enabled by hand; 0: never",
-        0,
-        1000,
+        0, "how often the node resumes by itself after the guard took over, until it is enabled", 0, 1000
     )
     latency_samples: int = parameter(2000, "cycles that the figures in diagnostics cover", 100, 1000000)
     enabled: bool = parameter(True, "compensate as soon as the node is active; else wait for ~/enable")
@@ -224,8 +195,7 @@ class IdentificationParameters(NodeParameters):
     watch: str = parameter("", "folder with the bags to identify from")
     min_bags: int = parameter(
         0,
-        "a fit starts by itself when the folder holds this many finished bags, and again when more have come; "
-        "0: only on ~/identify",
+        "start by itself at this many finished bags, and when more come; 0: on ~/identify",
         0,
         1000000,
         live=True,
@@ -252,11 +222,7 @@ class ServoParameters(NodeParameters):
     port: str = parameter("", "serial port; empty: the file's")
     rate: float = parameter(0.0, "cycles per second [Hz]; 0: the file's", 0.0, 2000.0)
     p_gain: list[float] = parameter(
-        [],
-        "position gain in firmware units, one for all joints or one for each; empty: the file's",
-        0,
-        254,
-        live=True,
+        [], "firmware gain, one for all joints or one for each; empty: the file's", 0, 254, live=True
     )
     enabled: bool = parameter(True, "obey goals as soon as the node is active; else wait for ~/enable")
 
@@ -279,13 +245,10 @@ class ExcitationParameters(NodeParameters):
         "its topic or its action",
         choices=COMMANDERS,
     )
-    controller: str = parameter(
-        "", "name of the controller; empty: forward_position_controller or joint_trajectory_controller"
-    )
+    controller: str = parameter("", "name; empty: forward_position_controller or joint_trajectory_controller")
     servo_node: str = parameter("servo", "name of the servo node")
     gain_node: str = parameter(
-        "",
-        "node whose parameter sets the firmware gain; empty: the servo node with commander servo, else none",
+        "", "node whose parameter sets the gain; empty: the servo node with commander servo"
     )
     gain_parameter: str = parameter("p_gain", "that parameter: a list of floats, one for all joints")
     output: str = parameter("", "folder for the bags; empty: the file's")

@@ -6,6 +6,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -203,9 +204,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
 
 
-def main() -> int:
-    """Run the node until a signal ends it."""
-    return run(RecorderNode)
+main = partial(run, RecorderNode)
 
 
 if __name__ == "__main__":

@@ -78,8 +78,8 @@ def replay(
         name, stamp = message.topic.name, header_stamp(message.data)
         if source is not None and name == goals:
             goal = decode(path, message, bag.typestore)
-            told = stamp.seconds if hasattr(goal, "header") else 0.0
-            source.take(goal, told or 1e-9 * message.log_time + (offset or 0.0), told or None)
+            stamped = stamp.seconds if hasattr(goal, "header") else 0.0
+            source.take(goal, stamped or 1e-9 * message.log_time + (offset or 0.0), stamped or None)
         if name == JOINT_STATES.name:
             state = decode(path, message, bag.typestore)
             now = stamp.seconds
@@ -87,10 +87,10 @@ def replay(
             foreign = compensator.merger.foreign
             if source is not None:
                 source.before_state(now, now, state.name, state.position)
-            found = compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
+            output = compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
             if compensator.merger.foreign != foreign:
                 continue
-            torque.append(found)
+            torque.append(output)
             stamps.append(stamp.nanoseconds)
             doubts.append(compensator.doubt)
         elif name == JOINT_COMMANDS.name:
@@ -134,9 +134,9 @@ def _command(compensator: Compensator, command: Any, stamp: float, logged: float
 def _telemetry(
     compensator: Compensator, joints: Sequence[CompensatedJoint], message: Any, stamp: float
 ) -> None:
-    told: dict[str, dict[str, float]] = defaultdict(dict)
+    values: dict[str, dict[str, float]] = defaultdict(dict)
     for interface in ("p_gain", "voltage", "temperature"):
         for name, value in interface_samples(message, interface):
-            told[name][interface] = value
+            values[name][interface] = value
     for joint in joints:
-        apply_telemetry(compensator, joint, told[joint.model.name], stamp)
+        apply_telemetry(compensator, joint, values[joint.model.name], stamp)

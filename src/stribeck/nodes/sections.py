@@ -20,7 +20,7 @@ from stribeck.io.schema import check_keys, mapping
 PARAMETERS = "ros__parameters"
 
 
-class ParameterSection(NamedTuple):
+class NodeSection(NamedTuple):
     """Parameters of the nodes that a pattern matches.
 
     :param pattern: from the root on, as ``/**/compensation``.
@@ -42,7 +42,7 @@ class ParameterSection(NamedTuple):
         return re.fullmatch("".join(parts), node) is not None
 
 
-def read_sections(path: Path) -> list[ParameterSection]:
+def read_sections(path: Path) -> list[NodeSection]:
     """The sections of a file, in their order.
 
     :raises ConfigError: for a file that is not a parameter file.
@@ -51,7 +51,7 @@ def read_sections(path: Path) -> list[ParameterSection]:
     return list(_below("", mapping(content, str(path), ConfigError), path))
 
 
-def _below(prefix: str, group: Mapping[str, Any], path: Path) -> Iterator[ParameterSection]:
+def _below(prefix: str, group: Mapping[str, Any], path: Path) -> Iterator[NodeSection]:
     for key, value in group.items():
         pattern = f"{prefix}/{str(key).strip('/')}"
         where = f"{path}: {pattern.lstrip('/') if prefix else key}"
@@ -60,10 +60,10 @@ def _below(prefix: str, group: Mapping[str, Any], path: Path) -> Iterator[Parame
             yield from _below(pattern, inner, path)
         else:
             check_keys(inner, (PARAMETERS,), (), where, ConfigError)
-            yield ParameterSection(pattern, mapping(inner[PARAMETERS], where, ConfigError))
+            yield NodeSection(pattern, mapping(inner[PARAMETERS], where, ConfigError))
 
 
-def sections_of(path: Path, node: str) -> list[ParameterSection]:
+def sections_of(path: Path, node: str) -> list[NodeSection]:
     """The sections that apply to a node, given by its name alone or by its fully qualified name.
 
     :raises ConfigError: for a file without any, or with sections of several nodes of that name.
@@ -113,5 +113,5 @@ def check_sections(paths: Iterable[Path], node: str, usual_name: str) -> None:
             )
 
 
-def _patterns(sections: Iterable[ParameterSection]) -> str:
+def _patterns(sections: Iterable[NodeSection]) -> str:
     return ", ".join(section.pattern for section in sections) or "nothing"

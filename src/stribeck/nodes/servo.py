@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
-from stribeck.errors import ConfigError, ServoError, StribeckError
+from stribeck.errors import ConfigError, ServoError
 from stribeck.io.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES, SERVO_STATUS, Topic
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
@@ -44,8 +45,8 @@ class ServoNode(ServiceNode[ServoParameters]):
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
         super().__init__("servo", **kwargs)
-        self.create_service(SetBool, "~/enable", self._on_enable)
-        self.create_service(Trigger, "~/clear", self._on_clear)
+        self.answer(SetBool, "~/enable", self._on_enable)
+        self.answer(Trigger, "~/clear", self._on_clear)
 
     # -- life cycle
 
@@ -153,32 +154,24 @@ class ServoNode(ServiceNode[ServoParameters]):
                 throttle_duration_sec=5.0,
             )
 
-    def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        try:
-            driver = self._connected()
-            if not request.data:
-                driver.disable("by ~/enable")
-                response.success, response.message = driver.state == "off", driver.reason or "torque is off"
-                return response
-            if not self._active:
-                raise ServoError("activate the node first")
-            if driver.state != "on":
-                self._goals.forget()
-                driver.enable()
-            self._trouble = ""
-            response.success, response.message = True, "goals are obeyed"
-        except StribeckError as error:
-            response.success, response.message = False, str(error)
-        return response
+    def _on_enable(self, on: bool) -> str:
+        driver = self._connected()
+        if not on:
+            driver.disable("by ~/enable")
+            if driver.state != "off":
+                raise ServoError(driver.reason)
+            return driver.reason or "torque is off"
+        self.require_active()
+        if driver.state != "on":
+            self._goals.forget()
+            driver.enable()
+        self._trouble = ""
+        return "goals are obeyed"
 
-    def _on_clear(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
-            self._connected().clear()
-            self._trouble = ""
-            response.success, response.message = True, "no fault; torque is off until ~/enable"
-        except StribeckError as error:
-            response.success, response.message = False, str(error)
-        return response
+    def _on_clear(self) -> str:
+        self._connected().clear()
+        self._trouble = ""
+        return "no fault; torque is off until ~/enable"
 
     # -- diagnostics
 
@@ -291,9 +284,7 @@ def gains_of(value: Sequence[float], config: DriverConfig) -> list[float]:
     return list(value) * count if len(value) == 1 else list(value)
 
 
-def main() -> int:
-    """Run the node until a signal ends it."""
-    return run(ServoNode)
+main = partial(run, ServoNode)
 
 
 if __name__ == "__main__":
