@@ -24,7 +24,7 @@ from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
-from stribeck.session.timing import SYSTEM_CLOCK, Clock, PeriodicLoop
+from stribeck.session.timing import SYSTEM_CLOCK, PeriodicLoop, SteadyClock
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Player:
         topics: Sequence[Topic] | None,
         patience: float,
         allow_overvoltage: bool,
-        clock: Clock = SYSTEM_CLOCK,
+        clock: SteadyClock = SYSTEM_CLOCK,
     ) -> None:
         self.config, self.commander, self.listener = config, commander, listener
         self.session = Session(
