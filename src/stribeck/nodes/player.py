@@ -84,7 +84,7 @@ class Player:
         self._patience, self._allow_overvoltage, self._clock = patience, allow_overvoltage, clock
         self._aborts = 0
         self._stopping = ""
-        self._called_off = threading.Event()
+        self._cancelled = threading.Event()
         self._thread = threading.Thread(target=self._run, name="excitation", daemon=True)
 
     # -- called by the node
@@ -101,12 +101,12 @@ class Player:
     def abort(self) -> None:
         """Return softly to rest; stop at once when called again."""
         self._aborts += 1
-        self._called_off.set()
+        self._cancelled.set()
 
     def stop(self, reason: str) -> None:
         """Stop at once, and wait until everything is finished."""
         self._stopping = self._stopping or reason
-        self._called_off.set()
+        self._cancelled.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -127,14 +127,14 @@ class Player:
         try:
             outcome = self._play()
         except StribeckError as error:
-            outcome = Outcome((), "interrupted" if self._called_off.is_set() else "failed", str(error))
+            outcome = Outcome((), "interrupted" if self._cancelled.is_set() else "failed", str(error))
         except Exception as error:
             # A bug: the joints have been released, and the node still learns of the end.
             outcome = Outcome((), "failed", f"{type(error).__name__}: {error}")
         self.listener.done(outcome)
 
     def _play(self) -> Outcome:
-        waiting = Waiting(self._clock.now() + self._patience, self._called_off)
+        waiting = Waiting(self._clock.now() + self._patience, self._cancelled)
         try:
             self.commander.prepare(waiting)
             self._await_states(waiting)
@@ -144,7 +144,7 @@ class Player:
         finally:
             self.commander.finish()
             self._bags.close()
-        return self._bags.outcome(user=self._called_off.is_set())
+        return self._bags.outcome(user=self._cancelled.is_set())
 
     def _await_states(self, waiting: Waiting) -> None:
         """Wait for states of all joints, and store their supply voltage at rest."""
@@ -228,5 +228,5 @@ class Player:
 
 
 def _missing(names: Sequence[str], values: npt.NDArray[np.float64]) -> str:
-    """The joints without a value."""
+    """Names of the joints without a value."""
     return ", ".join(name for name, value in zip(names, values, strict=True) if not math.isfinite(value))
