@@ -24,7 +24,7 @@ from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
-from stribeck.session.timing import SYSTEM_CLOCK, Clock, PeriodicLoop
+from stribeck.session.timing import PeriodicLoop
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,6 @@ class Player:
     :param topics: of the bags, or ``None`` to record nothing.
     :param patience: how long to wait for commander and states [s].
     :param allow_overvoltage: record although the supply is above the rating.
-    :param clock: paces the session.
     :ivar states: the last states of the joints, written by the subscriptions of the node.
     """
 
@@ -65,7 +64,6 @@ class Player:
         topics: Sequence[Topic] | None,
         patience: float,
         allow_overvoltage: bool,
-        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.config, self.commander, self.listener = config, commander, listener
         self.session = Session(
@@ -81,7 +79,7 @@ class Player:
         )
         self._bags.first = self._first_messages
         self._telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
-        self._patience, self._allow_overvoltage, self._clock = patience, allow_overvoltage, clock
+        self._patience, self._allow_overvoltage = patience, allow_overvoltage
         self._aborts = 0
         self._stopping = ""
         self._cancelled = threading.Event()
@@ -134,7 +132,7 @@ class Player:
         self.listener.done(outcome)
 
     def _play(self) -> Outcome:
-        waiting = Waiting(self._clock.now() + self._patience, self._cancelled)
+        waiting = Waiting(time.monotonic() + self._patience, self._cancelled)
         try:
             self.commander.prepare(waiting)
             self._await_states(waiting)
@@ -190,10 +188,10 @@ class Player:
                 self.listener.say("warning", text)
 
     def _loop(self) -> None:
-        session, loop = self.session, PeriodicLoop(1.0 / self.config.rate, self._clock)
+        session, loop = self.session, PeriodicLoop(1.0 / self.config.rate)
         kp, until = math.nan, math.inf
         while True:
-            now = self._clock.now()
+            now = time.monotonic()
             self._intervene()
             directive = session.update(now, **self.states.arguments(now))
             self._bags.follow(directive, time.time_ns())
@@ -210,8 +208,8 @@ class Player:
 
     def _rest_of_motion(self, now: float) -> float:
         """When the last motion of a finished session ends [s]: joints with torque still have to come to rest."""
-        piece = self.session.plan(1.0)
-        return now if piece is None else piece.start + float(piece.time[-1])
+        segment = self.session.plan(1.0)
+        return now if segment is None else segment.start + float(segment.time[-1])
 
     def _intervene(self) -> None:
         """Stop or abort for reasons outside the session."""
