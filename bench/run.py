@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -52,19 +53,26 @@ def main() -> None:
     for part in options.part or PARTS:
         print(f"\n== {part}: {PARTS[part]}", flush=True)
         found[part] = in_own_process(part)
-        print(f"({found[part]['seconds']:.0f} s)", flush=True)
+        print(f"({found[part]['seconds']:.0f} s, {found[part]['cpu_seconds']:.0f} s of CPU)", flush=True)
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"\n{options.json}, {time.perf_counter() - begin:.0f} s in all")
 
 
 def in_own_process(part: str) -> dict[str, object]:
-    """Figures of a part and the seconds that it took; an ended process is an error of the benchmark."""
-    begin = time.perf_counter()
+    """Figures of a part and the time that it took [s]."""
+    begin, spent = time.perf_counter(), cpu_seconds()
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
         command = [sys.executable, __file__, "--here", "--part", part, "--json", str(figures)]
         subprocess.run(command, check=True, cwd=ROOT)
-        return {**json.loads(figures.read_text(encoding="utf-8")), "seconds": time.perf_counter() - begin}
+        times = {"seconds": time.perf_counter() - begin, "cpu_seconds": cpu_seconds() - spent}
+        return {**json.loads(figures.read_text(encoding="utf-8")), **times}
+
+
+def cpu_seconds() -> float:
+    """CPU time of all ended child processes [s]."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from itertools import islice, product
 
+import paths  # noqa: F401
 import numpy as np
 
 from stribeck.core import Log, Setup, law_named, trajectory_named

@@ -1,4 +1,4 @@
-r"""How far predicted torques are from measured ones: :math:`rel = \|y - \hat y\| / \|y\|`."""
+r"""Relative error of predicted torques: :math:`rel = \|y - \hat y\| / \|y\|`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stribeck.dynamics.motion import ProcessedMotion
 
 
 def relative_error(measured: Array, predicted: Array) -> float:
-    r""":math:`\|y - \hat y\|/\|y\|`; not a number where nothing was measured."""
+    r""":math:`\|y - \hat y\|/\|y\|`; NaN if all measurements are zero."""
     norm = float(np.linalg.norm(measured))
     return float(np.linalg.norm(measured - predicted)) / norm if norm > 0.0 else float("nan")
 

@@ -143,11 +143,6 @@ class EmulatedServo:
         return self.joint.state
 
     @property
-    def motor_torque(self) -> float:
-        """The true motor torque of the last step [N m]."""
-        return self.joint.motor_torque
-
-    @property
     def torque_enabled(self) -> bool:
         """Whether the motor is driven."""
         return self._firmware.drive != "off"

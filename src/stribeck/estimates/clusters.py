@@ -34,7 +34,7 @@ TAKES_PART = 0.1
 
 
 @dataclass(frozen=True)
-class Correlation:
+class CorrelationMatrix:
     """Correlation of n estimated parameters, (n, n)."""
 
     names: tuple[str, ...]
@@ -59,7 +59,7 @@ class ClusterCovariance:
         width = student_quantile(self.freedom, confidence) * np.sqrt(np.diag(self.matrix))
         return np.where(self.rankless, np.inf, width)
 
-    def correlation(self, names: Sequence[str]) -> Correlation | None:
+    def correlation(self, names: Sequence[str]) -> CorrelationMatrix | None:
         """Correlation of the parameters (n,) that have a variance; ``None`` for fewer than two."""
         variance = np.diag(self.matrix)
         kept = np.flatnonzero((variance > 0.0) & ~self.rankless)
@@ -67,7 +67,7 @@ class ClusterCovariance:
             return None
         deviation = np.sqrt(variance[kept])
         matrix = np.clip(self.matrix[np.ix_(kept, kept)] / np.outer(deviation, deviation), -1.0, 1.0)
-        return Correlation(
+        return CorrelationMatrix(
             tuple(names[k] for k in kept.tolist()), tuple(tuple(row) for row in np.round(matrix, 4).tolist())
         )
 

@@ -406,11 +406,12 @@ def _keys(info: inspect.Type, above: str) -> list[Key]:
 
 
 def _documented(kind: type[Any]) -> dict[str, str]:
-    """What ``:param`` says in the docstring of a class, by name."""
+    """What ``:param`` says in the docstrings of a class and its bases, by name."""
     pattern = r":param ([\w, ]+):\s*(.+?)(?=\n\s*:\w|\n\s*\n|\Z)"
     return {
         name.strip(): " ".join(text.split())
-        for names, text in re.findall(pattern, kind.__doc__ or "", re.DOTALL)
+        for base in reversed(kind.__mro__)
+        for names, text in re.findall(pattern, base.__doc__ or "", re.DOTALL)
         for name in names.split(",")
     }
 

@@ -17,7 +17,7 @@ import serial
 from dynamixel_sdk import PortHandler
 
 from stribeck.errors import ServoError
-from stribeck.session.timing import SYSTEM_CLOCK, Clock
+from stribeck.session.timing import SYSTEM_CLOCK, SteadyClock
 
 BITS_PER_BYTE = 10
 """Start bit, eight bits, stop bit."""
@@ -115,7 +115,7 @@ class Port(PortHandler):  # type: ignore[misc]
         name: str,
         baud_rate: int,
         open_line: Callable[[str, int], Line] = _SerialLine,
-        clock: Clock = SYSTEM_CLOCK,
+        clock: SteadyClock = SYSTEM_CLOCK,
     ) -> None:
         super().__init__(name)
         self.clock = clock

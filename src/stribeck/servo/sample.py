@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -87,11 +87,6 @@ class DriverSample(JointReading):
     state: DriverState
     reason: str
     events: tuple[Event, ...]
-
-    @property
-    def telemetry(self) -> Mapping[str, FloatArray]:
-        """The signals named in :data:`TELEMETRY`."""
-        return {name: getattr(self, name) for name in TELEMETRY}
 
 
 def reading_of_joints(joints: Sequence[JointConfig], reading: Reading | None, now: float) -> JointReading:
