@@ -189,9 +189,9 @@ def test_files_to_include_beside_defaults_of_the_model(place):
 def test_names_of_joints_are_given_once(tmp_path):
     """A file with two actuators of one name would be refused by MuJoCo only."""
     for joints in (["a", "a"], [""]):
-        with pytest.raises(ConfigError, match="names of joints, each once"):
+        with pytest.raises(ConfigError, match="expected distinct names of joints"):
             snippet(SERVO, joints)
-        with pytest.raises(ConfigError, match="names of joints, each once"):
+        with pytest.raises(ConfigError, match="expected distinct names of joints"):
             export_onto(tmp_path / "in.xml", SERVO, joints)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.cli.inputs import check_distinct, warn
+from stribeck.cli.inputs import check_outputs, warn, write_json
 from stribeck.cli.options import Positive, group, option
 from stribeck.cli.table import print_table
 from stribeck.core.compensation import EFFORT_MEANINGS
 from stribeck.core.compensator import OUTPUT_MODES, Compensator
 from stribeck.errors import ConfigError
 from stribeck.io.bag import decode
-from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.files import write_atomically
 from stribeck.io.messages import JOINT_STATES
 from stribeck.io.storage import BagContent, read_messages
 from stribeck.nodes.parameters import CompensationParameters
@@ -72,11 +71,7 @@ class CompensateOptions:
 
 def run(options: CompensateOptions) -> int:
     """Replay the recording through the compensator, and write the torques."""
-    outputs = [options.output, options.json]
-    check_distinct(outputs, [options.config, *options.params], options.states)
-    for output in outputs:
-        if output is not None:
-            check_writable(output)
+    check_outputs([options.output, options.json], [options.config, *options.params], options.states)
     if (options.config is None) == (not options.params):
         raise ConfigError(
             "say what the joints are: either --params with their parameter files, or --config with a node's YAML"
@@ -97,8 +92,7 @@ def run(options: CompensateOptions) -> int:
     if options.output is not None:
         write_atomically(options.output, _csv(result, compensator.names))
         print(options.output)
-    if options.json is not None:
-        write_atomically(options.json, json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    write_json(options.json, summary, allow_nan=False)
     return 0
 
 

@@ -1,11 +1,10 @@
-"""``stribeck posterior --config``: mechanical parameters of an arm, from no measurement, inertias or torques."""
+"""``stribeck posterior --config``: mechanical parameters of an arm, from a prior alone, measured inertias, or recorded torques."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from stribeck.bayes.arm import ArmDraws, Posterior, infer, unit_of, zero_shot
 from stribeck.bayes.arm_measures import measures, nominal_of, torques_of
 from stribeck.bayes.diagnostics import Summary, summarise, write_netcdf
 from stribeck.bayes.few_data import few_data
+from stribeck.bayes.inertia_file import read_inertias
 from stribeck.bayes.knowledge import Datasheet, prior_named, reach_of, read_table, total_mass
 from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior, torque_posterior
 from stribeck.bayes.measures import total_variation
@@ -34,7 +34,7 @@ from stribeck.dynamics.motion import ProcessedMotion, motion_of
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.scores import scores
-from stribeck.errors import ConfigError, RecordingError
+from stribeck.errors import ConfigError
 from stribeck.estimates.estimate import Estimate, estimates_to_json
 from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
@@ -51,12 +51,12 @@ from stribeck.report.style import save_all
 SCHEMA = 1
 PRIOR_DRAWS = 2000
 POSES = 30
-"""Random poses whose inertias are told without measured ones."""
+"""Number of random poses whose inertias are predicted if none were measured."""
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
-    """What the options name: an arm, what is known of it, and measurements."""
+class ArmStudy:
+    """An arm with its prior and its measurements, as the options name them."""
 
     options: PosteriorOptions
     robot: RobotConfig
@@ -66,7 +66,7 @@ class Study:
 
     @cached_property
     def config(self) -> IdentificationConfig:
-        """How its recordings are read."""
+        """How recordings of the arm are read."""
         return identification_config(self.robot)
 
     @cached_property
@@ -76,7 +76,7 @@ class Study:
 
     @cached_property
     def base(self) -> BaseParameters:
-        """What inertias of the axes depend on."""
+        """Base parameters of the inertias of the axes."""
         return inertia_base(self.arm)
 
     def runs(self, paths: Sequence[Path]) -> list[ArmRecording]:
@@ -84,7 +84,7 @@ class Study:
         return read_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
 
     def motions(self, paths: Sequence[Path]) -> list[ProcessedMotion]:
-        """Recordings as the protocol makes them."""
+        """Recordings, filtered as the identification protocol says."""
         return [motion_of(run, self.config.protocol) for run in self.runs(paths)]
 
     def torques(self, *, discrepancy: bool) -> TorquePosterior:
@@ -102,7 +102,7 @@ class Study:
         )
 
     def inertias(self) -> tuple[InertiaPosterior, Array | None]:
-        """The posterior of inertias, and the measured ones if there are any."""
+        """The posterior of inertias, and measured inertias if there are any."""
         frames, path = link_frames(self.arm), self.options.inertias
         if path is None:
             rng = np.random.default_rng(self.options.seed)
@@ -131,8 +131,8 @@ class Study:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """Draws before and after measurements, and what all samples counted as independent would say."""
+class PosteriorDraws:
+    """Draws of the prior, of the posterior, and of the posterior with all samples counted as independent."""
 
     before: ArmDraws
     after: ArmDraws | None
@@ -147,7 +147,7 @@ class Known:
 
     @property
     def last(self) -> ArmDraws:
-        """What is known now."""
+        """Draws of the posterior, or of the prior without measurements."""
         return self.before if self.after is None else self.after
 
 
@@ -171,7 +171,7 @@ def run_arm(options: PosteriorOptions, config: str) -> int:
     return 0
 
 
-def _study(options: PosteriorOptions, config: str) -> Study:
+def _study(options: PosteriorOptions, config: str) -> ArmStudy:
     robot = read_robot(config)
     arm = _arm(options, robot)
     rotors = None if options.rotors is None else np.array(options.rotors)
@@ -182,7 +182,7 @@ def _study(options: PosteriorOptions, config: str) -> Study:
         np.full(len(arm), 1.0) if rotors is None else rotors,
     )
     table = read_table(options.table) if options.prior == "empirical" else None
-    return Study(options, robot, arm, prior_named(options.prior, arm, sheet, table), rotors)
+    return ArmStudy(options, robot, arm, prior_named(options.prior, arm, sheet, table), rotors)
 
 
 def _arm(options: PosteriorOptions, robot: RobotConfig) -> ArmModel:
@@ -206,7 +206,7 @@ def _check(options: PosteriorOptions, arm: ArmModel, rotors: Array | None) -> No
         )
 
 
-def _known(study: Study) -> Known:
+def _known(study: ArmStudy) -> PosteriorDraws:
     options, measured, beside = study.options, None, None
     posterior: Posterior
     if options.data:
@@ -217,11 +217,11 @@ def _known(study: Study) -> Known:
         posterior, measured = study.inertias()
     before = zero_shot(posterior, PRIOR_DRAWS, options.seed)
     after = study.infer(posterior, measured) if options.data or measured is not None else None
-    return Known(before, after, beside, measured)
+    return PosteriorDraws(before, after, beside, measured)
 
 
-def _by_seconds(study: Study, lengths: Sequence[float]) -> int:
-    """What the first seconds of a recording are worth, beside least squares."""
+def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
+    """Compare posterior and least squares, both learnt from the first seconds of a recording."""
     options = study.options
 
     def done(length: float) -> None:
@@ -269,32 +269,7 @@ def _by_seconds(study: Study, lengths: Sequence[float]) -> int:
     return 0
 
 
-def read_inertias(path: Path, joints: int) -> tuple[Array, Any, Array]:
-    """Poses (N, n) [rad], axes (N,) from 0, and inertias (N,) [kg m^2] of a CSV file.
-
-    :raises RecordingError: for a file that is not such a table.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an empty file is told below
-            rows = np.loadtxt(path, delimiter=",", ndmin=2)
-    except (OSError, ValueError) as error:
-        raise RecordingError(f"{path}: cannot read inertias: {error}") from None
-    if rows.shape[1:] != (joints + 2,) or len(rows) == 0 or not np.all(np.isfinite(rows)):
-        raise RecordingError(
-            f"{path}: expected rows of {joints} joint positions, the axis and its inertia, all finite; found {len(rows)} rows of {rows.shape[-1]}"
-        )
-    axes, measured = rows[:, joints].astype(int) - 1, rows[:, joints + 1]
-    if (
-        np.any(axes != rows[:, joints] - 1)
-        or np.any((axes < 0) | (axes >= joints))
-        or np.any(measured <= 0.0)
-    ):
-        raise RecordingError(f"{path}: axes must be 1 to {joints} and inertias positive")
-    return rows[:, :joints], axes, measured
-
-
-def _content(study: Study, known: Known, summary: Summary) -> dict[str, Any]:
+def _content(study: ArmStudy, known: PosteriorDraws, summary: Summary) -> dict[str, Any]:
     """The object of ``--json``."""
     options, joints = study.options, study.arm.joints
     names, prior = known.before.named(joints)
@@ -340,7 +315,7 @@ WORDS = {
 
 
 def _tell(content: dict[str, Any]) -> None:
-    """The seed's measures as a table."""
+    """Print the measures as a table."""
     found = content["measures"]
     rows = [[WORDS[key], *(f"{own[key]:.4g}" for own in found.values())] for key in found["prior"]]
     if rows:
@@ -348,7 +323,7 @@ def _tell(content: dict[str, Any]) -> None:
         print_table(["of the means", *found], rows)
 
 
-def _write(study: Study, known: Known, content: dict[str, Any]) -> None:
+def _write(study: ArmStudy, known: PosteriorDraws, content: dict[str, Any]) -> None:
     options = study.options
     names, prior = known.before.named(study.arm.joints)
     if options.json is not None:
@@ -361,7 +336,7 @@ def _write(study: Study, known: Known, content: dict[str, Any]) -> None:
         print(*save_all(_figures(study, known), options.plots), sep="\n")
 
 
-def _figures(study: Study, known: Known) -> dict[str, Figure]:
+def _figures(study: ArmStudy, known: PosteriorDraws) -> dict[str, Figure]:
     joints, before, after = study.arm.joints, known.before, known.after
     names, prior = before.named(joints)
     last = [k for k, name in enumerate(names) if name.endswith(f"_{joints[-1]}")]
@@ -400,7 +375,7 @@ def _figures(study: Study, known: Known) -> dict[str, Figure]:
 
 
 def _parts(
-    study: Study, before: ArmDraws, after: ArmDraws | None
+    study: ArmStudy, before: ArmDraws, after: ArmDraws | None
 ) -> dict[str, tuple[Array, Array | None, Array | None]]:
     """Draws of masses, centres of mass, inertias and rotors, and the URDF's, for :func:`draw_links`."""
     labels = (

@@ -37,7 +37,7 @@ from stribeck.report.style import save_all
 
 THIN = 40
 SHORTEST = 20
-"""Draws of each chain at least: there are as many chains as a population has members."""
+"""Least draws of each chain; there is one chain for each member of the population."""
 
 WARNING = "far too sure where the law is not quite true"
 

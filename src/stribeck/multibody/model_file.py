@@ -394,12 +394,12 @@ def _joint(name: str, section: JointSection, bodies: list[str], where: str) -> M
 def _brakes(data: DataSection | None, joints: list[str], path: Path) -> tuple[int, ...]:
     """Joints that some recording clamps."""
     clamped = {} if data is None else data.clamped
-    found = {
+    indices = {
         _index(joint, joints, f"{path}: data: clamped: {stem}")
         for stem, brakes in clamped.items()
         for joint in brakes
     }
-    return tuple(sorted(found))
+    return tuple(sorted(indices))
 
 
 def _format(data: DataSection, mechanism: Mechanism, where: str) -> DataFormat:
