@@ -34,6 +34,10 @@ PARTS = {
 """Modules of this folder, each with a function ``measure`` that prints a table and returns its figures."""
 
 
+QUICK = {"multibody": {"shooting": False}}
+"""Arguments that keep parts short: single shooting takes minutes, ``python bench/multibody.py`` measures it."""
+
+
 def main() -> None:
     """Run the chosen parts one after another; figures of the others stay in the file."""
     parser = argparse.ArgumentParser(
@@ -44,7 +48,7 @@ def main() -> None:
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
-        figures = importlib.import_module(options.part[0]).measure()
+        figures = importlib.import_module(options.part[0]).measure(**QUICK.get(options.part[0], {}))
         options.json.write_text(json.dumps(figures), encoding="utf-8")
         return
     found = json.loads(options.json.read_text(encoding="utf-8")) if options.json.is_file() else {}
