@@ -381,7 +381,7 @@ def test_stamps_are_when_the_servo_was_read(model: str) -> None:
         errors = []
         for _ in range(200):
             reading = bus.read(time.monotonic() + 0.5)
-            errors.append(reading.time[0] - moments[-1])
+            errors.append(reading.times[0] - moments[-1])
         bus.close()
     # Steps of the emulated physics, 1 ms, are part of this.
     assert abs(np.median(errors)) < 1.5e-3

@@ -14,7 +14,8 @@ from stribeck.core.bench import Pendulum
 from stribeck.emulator.faults import Fault
 from stribeck.errors import ServoError
 from stribeck.io.actuators import load_actuator
-from stribeck.servo.config import driver_config, read_driver_config
+from stribeck.io.schema import convert
+from stribeck.servo.config import BusFile, driver_of, read_driver_config
 from stribeck.servo.driver import Driver
 from stribeck.servo.sample import TELEMETRY
 from virtual_bus import VirtualBus
@@ -418,7 +419,7 @@ def test_configurations_that_make_no_sense_are_refused(
     """Each message says what was found and what is valid, before any port is opened."""
     joints = {"a": {"id": 1, "model": "xl330", "position_limits": [-1, 1]}}
     data = {"port": "nowhere", "baud_rate": 1_000_000, "joints": joints, **change}
-    refusal(lambda: Driver(driver_config(data, "driver.yaml")), *parts)
+    refusal(lambda: Driver(driver_of(convert(data, BusFile, "driver.yaml"), "driver.yaml")), *parts)
 
 
 def test_an_own_loop_of_cycles_needs_no_clock() -> None:

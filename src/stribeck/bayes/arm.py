@@ -46,8 +46,8 @@ class ArmDraws:
         """Mechanical parameters, (C, S, n, …) each."""
         prior = self.posterior.prior
         with jax.enable_x64():
-            found = prior.mechanical(self.x[..., : prior.dimension])
-        return Mechanical(*(np.asarray(part) for part in found))
+            parts = prior.mechanical(self.x[..., : prior.dimension])
+        return Mechanical(*(np.asarray(part) for part in parts))
 
     @property
     def mean(self) -> Mechanical:

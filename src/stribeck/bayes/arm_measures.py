@@ -45,10 +45,10 @@ def measures(
     """MAE [%] and cosine similarity of mean mechanical and base parameters with the nominal ones, and RMSE [%] of mean
     inertias of the axes relative to measured ones (N,), as far as there are any.
     """
-    found: dict[str, float] = {}
+    compared: dict[str, float] = {}
     if nominal is not None:
         means = base.projection @ draws.standard.mean(axis=(0, 1)), base.projection @ nominal.standard
-        found |= {
+        compared |= {
             "mechanical_mae": mechanical_mae(draws.mean, nominal.links)["all"],
             "mechanical_cosine": mechanical_cosine(draws.mean, nominal.links),
             "base_mae": mae(*means),
@@ -57,8 +57,8 @@ def measures(
     if measured is not None:
         if isinstance(draws.posterior, TorquePosterior):
             raise ConfigError("a posterior of torques has no measured inertias")
-        found["inertia_rmse"] = rmse(draws.inertias(draws.posterior.regressor).mean(axis=(0, 1)), measured)
-    return found
+        compared["inertia_rmse"] = rmse(draws.inertias(draws.posterior.regressor).mean(axis=(0, 1)), measured)
+    return compared
 
 
 def torques_of(draws: ArmDraws, machine: Machine, motion: ProcessedMotion, rest: float) -> Array:
@@ -70,9 +70,9 @@ def torques_of(draws: ArmDraws, machine: Machine, motion: ProcessedMotion, rest:
         return draws.torques(motion, rest, MOST)
     if machine.arm is None:
         raise ConfigError("torques of links need a URDF")
-    found = design(machine, motion.states, rest)
+    designed = design(machine, motion.states, rest)
     names = (*machine.arm.parameter_names, *(f"{machine.inertia_name}_{joint}" for joint in machine.joints))
-    columns = found.columns[..., [found.names.index(name) for name in names]]
+    columns = designed.columns[..., [designed.names.index(name) for name in names]]
     flat = draws.standard.reshape(-1, draws.standard.shape[-1])
     picked = flat[:: max(1, len(flat) // MOST)]
     return np.asarray(np.einsum("mjp,sp->smj", columns, picked))

@@ -81,8 +81,8 @@ class Uniform:
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         lower, upper = np.broadcast_arrays(self.lower, self.upper)
-        found = rng.uniform(lower, upper, (count, *lower.shape))
-        return found + EDGE * (upper - lower) * rng.logistic(size=found.shape) if self.soft else found
+        drawn = rng.uniform(lower, upper, (count, *lower.shape))
+        return drawn + EDGE * (upper - lower) * rng.logistic(size=drawn.shape) if self.soft else drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +155,8 @@ class TruncatedNormal:
         return standard(x)
 
     def value(self, x: Any) -> Any:
-        found = self.mean + self.deviation * self._standard(x)
-        return jnp.clip(found, self.lower + NEAREST * self.deviation, self.upper - NEAREST * self.deviation)
+        values = self.mean + self.deviation * self._standard(x)
+        return jnp.clip(values, self.lower + NEAREST * self.deviation, self.upper - NEAREST * self.deviation)
 
     def coordinate(self, value: Array) -> Array:
         below, above, inside = self._tails
@@ -175,8 +175,8 @@ class TruncatedNormal:
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         low, high = self._ends
         shape = np.broadcast_shapes(np.shape(low), np.shape(high))
-        found = stats.truncnorm.rvs(low, high, size=(count, *shape), random_state=rng)
-        return np.asarray(self.mean + self.deviation * found)
+        drawn = stats.truncnorm.rvs(low, high, size=(count, *shape), random_state=rng)
+        return np.asarray(self.mean + self.deviation * drawn)
 
 
 @dataclass(frozen=True, eq=False)

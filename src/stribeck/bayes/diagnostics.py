@@ -120,10 +120,10 @@ def write_netcdf(
     check_writable(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # different numbers of draws in the groups
-        found = arviz.from_dict(posterior=dict(posterior), prior=None if prior is None else dict(prior))
+        content = arviz.from_dict(posterior=dict(posterior), prior=None if prior is None else dict(prior))
     beside = path.with_name(f".{path.name}.part")
     try:
-        found.to_netcdf(str(beside), engine="h5netcdf")
+        content.to_netcdf(str(beside), engine="h5netcdf")
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

@@ -22,10 +22,10 @@ def effective_samples(residual: Array) -> float:
     """Effective samples of one series (N,), at least 2, by :mod:`stribeck.estimates.autoregressive`."""
     count = len(residual)
     seen = np.array([residual[k:] @ residual[: count - k] / count for k in range(1 + highest_order(count))])
-    found = autoregressive_covariance(seen, count, count)
-    if not found[0] > 0.0:
+    covariance = autoregressive_covariance(seen, count, count)
+    if not covariance[0] > 0.0:
         return float(max(count, 2))
-    total = 1.0 + 2.0 * float(np.sum(found[1:]) / found[0])
+    total = 1.0 + 2.0 * float(np.sum(covariance[1:]) / covariance[0])
     return float(np.clip(count / max(total, 1.0), 2.0, count))
 
 

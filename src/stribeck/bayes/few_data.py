@@ -61,7 +61,7 @@ def few_data(
     """
     if machine.arm is None:
         raise ConfigError("a posterior of links needs a URDF")
-    found = []
+    results = []
     for length in seconds:
         cut = int(np.searchsorted(run.time, run.time[0] + length))
         if not 0 < cut < len(run.time):
@@ -83,9 +83,9 @@ def few_data(
         known = infer(posterior, None, draws, seed)
         mean = known.torques(test, protocol.rest).mean(axis=0)
         least, plain = weighted_least_squares(machine, train, test, protocol)
-        found.append(FewData(length, _error(test, mean), _error(test, least), plain, known))
+        results.append(FewData(length, _error(test, mean), _error(test, least), plain, known))
         done(length)
-    return found
+    return results
 
 
 def weighted_least_squares(

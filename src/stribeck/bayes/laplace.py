@@ -40,11 +40,11 @@ def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array,
 def modes(target: Target, x: Array) -> tuple[Array, Array]:
     """Modes (D, d) and the curvature of the negative log density there (D, d, d)."""
 
-    def cost(point: Any, own: Any) -> Any:
-        return -target.log_density(point, own)
+    def cost(point: Any, data: Any) -> Any:
+        return -target.log_density(point, data)
 
-    def around(point: Any, own: Any) -> Any:
-        return cost(point, own), jax.grad(cost)(point, own), jax.hessian(cost)(point, own)
+    def around(point: Any, data: Any) -> Any:
+        return cost(point, data), jax.grad(cost)(point, data), jax.hessian(cost)(point, data)
 
     local = jax.jit(lambda x: jax.lax.map(lambda pair: around(*pair), (x, target.data)))
     values = jax.jit(jax.vmap(cost))

@@ -141,12 +141,12 @@ class TorquePosterior:
     @property
     def _widths(self) -> Array:
         """Standard deviations of friction: a third of the typical torque at the highest velocity (F,)."""
-        found = []
+        widths = []
         for k, (torque, speed) in enumerate(zip(self.scale, self.speed, strict=True)):
             joint = k < len(self.machine.joints)
             coulomb, viscous = torque / 3.0, torque / (3.0 * speed)
-            found += [viscous, coulomb, coulomb] if joint else [0.01 * torque, viscous, coulomb]
-        return np.array(found)
+            widths += [viscous, coulomb, coulomb] if joint else [0.01 * torque, viscous, coulomb]
+        return np.array(widths)
 
     @property
     def _signed(self) -> npt.NDArray[np.bool_]:
@@ -245,7 +245,7 @@ def torque_posterior(
         moved = np.concatenate([np.abs(m.states.acceleration) for m in motions]).mean(axis=0)
         width = torque.mean(axis=0) / (3.0 * np.maximum(moved, 1e-3))
         prior = replace(prior, motor=TruncatedNormal(np.zeros_like(width), width, np.zeros_like(width)))
-    found = TorquePosterior(
+    counted = TorquePosterior(
         prior,
         frames,
         machine,
@@ -254,7 +254,7 @@ def torque_posterior(
         np.maximum(np.abs(machine.weights) @ torque.mean(axis=0), 1e-6),
         np.maximum(speed.max(axis=0), 1e-3),
     )
-    return _counted(found) if discrepancy else found
+    return _counted(counted) if discrepancy else counted
 
 
 def _counted(posterior: TorquePosterior) -> TorquePosterior:

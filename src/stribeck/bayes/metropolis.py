@@ -67,8 +67,8 @@ def batched(target: Target, chains: int) -> Batched:
 
     def likelihood(x: Any) -> Any:
         lanes = x.reshape(target.posteriors, chains, -1)
-        found = jax.vmap(jax.vmap(target.log_likelihood, (0, None)))(lanes, target.data)
-        return found.ravel()
+        values = jax.vmap(jax.vmap(target.log_likelihood, (0, None)))(lanes, target.data)
+        return values.ravel()
 
     return Batched(target.dimension, target.posteriors, jax.vmap(target.log_prior), likelihood)
 
@@ -183,8 +183,8 @@ def _run(
         point = path[:, :, -1]
         paths.append(path)
         rates.append(np.asarray(rate))
-    found = np.concatenate(paths, axis=2)
-    return found, tuning._replace(step=np.asarray(size)), np.mean(rates, axis=0)
+    whole = np.concatenate(paths, axis=2)
+    return whole, tuning._replace(step=np.asarray(size)), np.mean(rates, axis=0)
 
 
 @lru_cache(maxsize=8)

@@ -50,22 +50,22 @@ class Mechanical(NamedTuple):
 
 def translations(arm: ArmModel) -> Array:
     """From each joint to the next one, in the joint's axes (n, 3) [m]; zero for the last link."""
-    found = np.zeros((len(arm), 3))
+    vectors = np.zeros((len(arm), 3))
     ids = [arm.model.getJointId(joint) for joint in arm.joints]
     for child in ids:
         parent = int(arm.model.parents[child])
         if parent in ids:
-            found[ids.index(parent)] = arm.model.jointPlacements[child].translation
-    return found
+            vectors[ids.index(parent)] = arm.model.jointPlacements[child].translation
+    return vectors
 
 
 def link_frames(arm: ArmModel) -> Array:
     """Rotations (n, 3, 3) from axes along each link to those of its joint; links without translation lie along the joint's axis."""
-    found, axes = np.empty((len(arm), 3, 3)), joint_axes(arm)
+    frames, axes = np.empty((len(arm), 3, 3)), joint_axes(arm)
     for k, along in enumerate(translations(arm)):
         length = np.linalg.norm(along)
-        found[k] = _rotation_onto(along / length if length > 1e-6 else axes[k])
-    return found
+        frames[k] = _rotation_onto(along / length if length > 1e-6 else axes[k])
+    return frames
 
 
 def exchanged(moments: Any) -> Any:
@@ -110,15 +110,15 @@ def to_standard(frames: Array) -> Array:
     :param frames: axes along the links in those of the joints (n, 3, 3).
     """
     n = len(frames)
-    found = np.eye((INERTIALS + 1) * n)
+    matrix = np.eye((INERTIALS + 1) * n)
     for k, rotation in enumerate(frames):
         pseudo = np.zeros((INERTIALS, 4, 4))
         pseudo[0, 3, 3] = 1.0
         pseudo[1:4, :3, 3] = pseudo[1:4, 3, :3] = rotation.T
         pseudo[4:, :3, :3] = rotation @ square(np.eye(6)) @ rotation.T
         link = slice(INERTIALS * k, INERTIALS * (k + 1))
-        found[link, link] = inertials_of(pseudo).T
-    return found
+        matrix[link, link] = inertials_of(pseudo).T
+    return matrix
 
 
 def mechanical_of(arm: ArmModel, motor: Array, inertials: Array | None = None) -> Mechanical:
@@ -143,12 +143,12 @@ def inertia_regressor(arm: ArmModel, position: Array) -> Array:
     n, count = len(arm), len(position)
     still = np.zeros_like(position)
     gravity = arm.regressor(position, still, still)
-    found = np.zeros((count, n, (INERTIALS + 1) * n))
+    rows = np.zeros((count, n, (INERTIALS + 1) * n))
     for j in range(n):
         moved = arm.regressor(position, still, still + np.eye(n)[j])
-        found[:, j, : INERTIALS * n] = moved[:, j] - gravity[:, j]
-        found[:, j, INERTIALS * n + j] = 1.0
-    return found
+        rows[:, j, : INERTIALS * n] = moved[:, j] - gravity[:, j]
+        rows[:, j, INERTIALS * n + j] = 1.0
+    return rows
 
 
 def inertia_base(arm: ArmModel, seed: int = 0) -> BaseParameters:
@@ -162,9 +162,9 @@ def inertia_base(arm: ArmModel, seed: int = 0) -> BaseParameters:
 def joint_axes(arm: ArmModel) -> Array:
     """Axis of each joint in its own frame (n, 3)."""
     chain = chain_of(arm)
-    found = np.empty((len(arm), 3))
-    found[list(chain.order)] = chain.angular + chain.linear
-    return found
+    axes = np.empty((len(arm), 3))
+    axes[list(chain.order)] = chain.angular + chain.linear
+    return axes
 
 
 def _rotation_onto(direction: Array) -> Array:

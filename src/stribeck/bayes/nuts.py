@@ -71,8 +71,8 @@ def sample(
         length = thin * max(BLOCK, PERIOD // thin // BLOCK * BLOCK)
 
         def advance(x: Array, number: int) -> tuple[Array, Array, Any]:
-            own = seed + 1 + 104729 * number
-            path, _, rate, divergent = _run(target, tuning, x, length, own, deepest, adapt=False)
+            block_seed = seed + 1 + 104729 * number
+            path, _, rate, divergent = _run(target, tuning, x, length, block_seed, deepest, adapt=False)
             return path, rate, divergent
 
         return collect(advance, x, draws, thin, progress, enough)
@@ -102,9 +102,9 @@ def _run(
     log = np.log(tuning.step)
     z, averaging = to_white(tuning, x), (log, log, np.zeros_like(log), np.zeros(()), log)
     paths, rates, lost = [], [], []
-    for own in keys:
+    for block in keys:
         z, averaging, path, rate, divergent = _program(target, deepest)(
-            own, z, averaging, tuning, adapt, target.data
+            block, z, averaging, tuning, adapt, target.data
         )
         paths.append(np.asarray(path))
         rates.append(np.asarray(rate))
@@ -133,18 +133,18 @@ def _block(
     kernel = blackjax.nuts.build_kernel()
     unit = jnp.ones(target.dimension)
 
-    def density(point: Any, centre: Any, root: Any, own: Any) -> Any:
+    def density(point: Any, centre: Any, root: Any, data: Any) -> Any:
         # Not root @ point: XLA multiplies many small matrices far more slowly than it sums.
-        return target.log_density(centre + jnp.sum(root * point, axis=-1), own)
+        return target.log_density(centre + jnp.sum(root * point, axis=-1), data)
 
-    def move(key: Any, state: Any, step: Any, centre: Any, root: Any, own: Any) -> Any:
+    def move(key: Any, state: Any, step: Any, centre: Any, root: Any, data: Any) -> Any:
         def whole(point: Any) -> Any:
-            return density(point, centre, root, own)
+            return density(point, centre, root, data)
 
         return kernel(key, state, whole, step, unit, max_num_doublings=deepest)
 
-    def first(point: Any, centre: Any, root: Any, own: Any) -> Any:
-        value, slope = jax.value_and_grad(density)(point, centre, root, own)
+    def first(point: Any, centre: Any, root: Any, data: Any) -> Any:
+        value, slope = jax.value_and_grad(density)(point, centre, root, data)
         return blackjax.mcmc.hmc.HMCState(point, value, slope)
 
     every = jax.vmap(jax.vmap(move, (0, 0, None, None, None, None)))

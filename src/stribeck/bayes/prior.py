@@ -69,12 +69,12 @@ class SphericalCom:
     def log_density(self, x: Any) -> Any:
         """Log density of the coordinates of all links (…,)."""
         radius, cosine = self.radius.value(x[..., 0]), self._cosine.value(x[..., 1])
-        found = jnp.sum(self.radius.log_density(radius) + self.radius.log_jacobian(x[..., 0]), axis=-1)
-        found = found + jnp.sum(self._cosine.log_jacobian(x[..., 1]), axis=-1)
+        total = jnp.sum(self.radius.log_density(radius) + self.radius.log_jacobian(x[..., 0]), axis=-1)
+        total = total + jnp.sum(self._cosine.log_jacobian(x[..., 1]), axis=-1)
         if self.spread is not None:
             angle = jnp.arccos(jnp.clip(cosine, -1.0 + 1e-12, 1.0 - 1e-12))
-            found = found - 0.5 * jnp.sum((angle / self.spread) ** 2, axis=-1)
-        return found - 0.5 * jnp.sum(x[..., 2:] ** 2, axis=(-2, -1))
+            total = total - 0.5 * jnp.sum((angle / self.spread) ** 2, axis=-1)
+        return total - 0.5 * jnp.sum(x[..., 2:] ** 2, axis=(-2, -1))
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates (count, n, 4)."""
@@ -176,18 +176,18 @@ class ArmPrior:
         """Log density of coordinates (d,) up to a constant."""
         mass, com, body, motor = self._split(x)
         links = self.mechanical(x)
-        found = jnp.sum(self.mass.log_density(links.mass) + self.mass.log_jacobian(mass), axis=-1)
-        found = found + jnp.sum(self.motor.log_density(links.motor) + self.motor.log_jacobian(motor), axis=-1)
-        found = found + self.com.log_density(com) + self._inertia_density(links.inertia)
-        found = found + jnp.sum(body[..., _DIAGONAL] * _POWERS, axis=(-2, -1))
-        return found if self.total is None else found + self.total.log_density(links.mass)
+        total = jnp.sum(self.mass.log_density(links.mass) + self.mass.log_jacobian(mass), axis=-1)
+        total = total + jnp.sum(self.motor.log_density(links.motor) + self.motor.log_jacobian(motor), axis=-1)
+        total = total + self.com.log_density(com) + self._inertia_density(links.inertia)
+        total = total + jnp.sum(body[..., _DIAGONAL] * _POWERS, axis=(-2, -1))
+        return total if self.total is None else total + self.total.log_density(links.mass)
 
     def _inertia_density(self, inertia: Any) -> Any:
         diagonal, off = inertia[..., :3], inertia[..., 3:]
-        found = self.diagonal.log_density(diagonal) + self.off.log_density(off)
+        total = self.diagonal.log_density(diagonal) + self.off.log_density(off)
         if self.alignment is not None:
-            found = found - 0.5 * (_correlations(diagonal, off) / self.alignment) ** 2
-        return jnp.sum(found, axis=(-2, -1))
+            total = total - 0.5 * (_correlations(diagonal, off) / self.alignment) ** 2
+        return jnp.sum(total, axis=(-2, -1))
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of draws (count, d).
@@ -206,20 +206,20 @@ class ArmPrior:
     def _masses(self, rng: np.random.Generator, count: int) -> Array:
         if self.total is None:
             return self.mass.draw(rng, count)
-        found = np.empty((0, len(self)))
-        while len(found) < count:
+        kept = np.empty((0, len(self)))
+        while len(kept) < count:
             tried = self.mass.draw(rng, 4096)
             keep = np.log(rng.uniform(size=len(tried))) < np.asarray(self.total.log_density(tried))
-            found = np.concatenate([found, tried[keep]])
-        return found[:count]
+            kept = np.concatenate([kept, tried[keep]])
+        return kept[:count]
 
     def _bodies(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of consistent inertias (count, n, 6), by rejection."""
-        found: list[list[Array]] = [[] for _ in range(len(self))]
+        bodies: list[list[Array]] = [[] for _ in range(len(self))]
         for _ in range(MOST_TRIES):
-            missing = [count - sum(map(len, kept)) for kept in found]
+            missing = [count - sum(map(len, kept)) for kept in bodies]
             if max(missing) <= 0:
-                return np.stack([np.concatenate(kept)[:count] for kept in found], axis=1)
+                return np.stack([np.concatenate(kept)[:count] for kept in bodies], axis=1)
             inertia = np.concatenate([self.diagonal.draw(rng, 8192), self.off.draw(rng, 8192)], axis=-1)
             second = square(np.asarray(exchanged(inertia)) / self.scale[:, None])
             possible = np.linalg.eigvalsh(second)[..., 0] > 0.0
@@ -228,7 +228,7 @@ class ArmPrior:
                     off = _correlations(inertia[..., :3], inertia[..., 3:]) / self.alignment
                 chance = np.exp(-0.5 * np.sum(np.nan_to_num(off, nan=np.inf) ** 2, axis=-1))
                 possible &= rng.uniform(size=chance.shape) < chance
-            for k, kept in enumerate(found):
+            for k, kept in enumerate(bodies):
                 if missing[k] > 0:
                     kept.append(body_coordinates(second[possible[:, k], k]))
         raise RuntimeError(f"the prior {self.name} excludes every consistent inertia of some link")

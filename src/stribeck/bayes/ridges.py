@@ -44,33 +44,33 @@ def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:
     """Pairs of parameters with strongly correlated draws (S, P), the strongest first."""
     correlation = np.atleast_2d(np.corrcoef(draws.T))
     deviation = draws.std(axis=0)
-    found = [
+    pairs = [
         Ridge(names[i], names[j], float(correlation[i, j]), (float(deviation[i]), float(deviation[j])))
         for i in range(len(names))
         for j in range(i + 1, len(names))
         if abs(correlation[i, j]) > STRONG
     ]
-    return sorted(found, key=lambda ridge: -abs(ridge.correlation))
+    return sorted(pairs, key=lambda ridge: -abs(ridge.correlation))
 
 
 def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[tuple[str, str]]:
     """Pairs to plot: ridges, and constant against load-dependent friction if all runs carry one load."""
-    found = [(ridge.first, ridge.second) for ridge in ridges(names, draws)]
+    pairs = [(ridge.first, ridge.second) for ridge in ridges(names, draws)]
     pair = _constant_and_load(names)
-    if _one_load(logs) and pair is not None and pair not in found:
-        found.insert(0, pair)
-    return found[:6]
+    if _one_load(logs) and pair is not None and pair not in pairs:
+        pairs.insert(0, pair)
+    return pairs[:6]
 
 
 def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[str]:
     """What the draws (S, P) leave undetermined, in words."""
-    found = [ridge.words for ridge in ridges(names, draws)]
+    sentences = [ridge.words for ridge in ridges(names, draws)]
     if _one_load(logs) and not set(LOAD_TERMS).isdisjoint(names):
-        found.append(
+        sentences.append(
             f"All runs carry one load ({logs[0].setup.load:.4g} kg m): how friction divides into constant and load-dependent parts "
             f"follows from the prior as much as from the data{_division(names, draws)}. Record a second mass or rod length."
         )
-    return found
+    return sentences
 
 
 def _division(names: Sequence[str], draws: Array) -> str:
@@ -89,9 +89,9 @@ def held_correlation(draws: Array) -> Array:
     """
     inverse = np.linalg.inv(np.corrcoef(draws.T))
     size = np.sqrt(np.diag(inverse))
-    found = -inverse / np.outer(size, size)
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
+    correlation = -inverse / np.outer(size, size)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
 
 
 def _constant_and_load(names: Sequence[str]) -> tuple[str, str] | None:

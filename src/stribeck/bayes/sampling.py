@@ -122,10 +122,10 @@ def collect(
         parts.append(path[:, :, thin - 1 :: thin])
         rates.append(rate)
         divergences = divergences + divergent
-        found = np.concatenate(parts, axis=2)[:, :, :draws]
-        progress("draws", found.shape[2], draws, found)
-        if found.shape[2] == draws or (enough is not None and enough(found)):
-            return Draws(found, np.mean(rates, axis=0), divergences)
+        drawn = np.concatenate(parts, axis=2)[:, :, :draws]
+        progress("draws", drawn.shape[2], draws, drawn)
+        if drawn.shape[2] == draws or (enough is not None and enough(drawn)):
+            return Draws(drawn, np.mean(rates, axis=0), divergences)
 
 
 def to_natural(tuning: SamplerTuning, z: Any) -> Any:

@@ -78,12 +78,12 @@ class ServoPrior:
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of draws (count, d)."""
-        found = np.empty((0, len(self.densities)))
-        while len(found) < count:
+        accepted = np.empty((0, len(self.densities)))
+        while len(accepted) < count:
             values = np.stack([density.draw(rng, 4 * count) for density in self.densities.values()], axis=-1)
             keep = np.log(rng.uniform(size=len(values))) < self._likeness(values)
-            found = np.concatenate([found, values[keep]])
-        columns = zip(self.densities.values(), found[:count].T, strict=True)
+            accepted = np.concatenate([accepted, values[keep]])
+        columns = zip(self.densities.values(), accepted[:count].T, strict=True)
         return np.stack([density.coordinate(column) for density, column in columns], axis=-1)
 
 

@@ -125,7 +125,10 @@ def _summary(
         "estimates": estimates_to_json(estimation.estimates),
         "intervals": {name: list(ends) for name, ends in known.intervals.items()},
         "identifiable": list(known.identifiable),
-        "motors": {name: estimates_to_json(own) for name, own in drives(estimation).items()},
+        "motors": {
+            name: {key: {"interval": None, **one.to_json()} for key, one in quantities.items()}
+            for name, quantities in drives(estimation).items()
+        },
         "not_told": list(known.directions),
         "at_bounds": dict(known.at_bounds),
         "correlation_seconds": known.correlation_steps * model.settings.step,
@@ -161,6 +164,7 @@ def _shooting(
         "errors": [{"run": one.name, "from_first_sample": simulator.errors(one, shot.chi)} for one in fitted],
         "parameters": dict(zip(names, shot.chi.tolist(), strict=True)),
         "cost": shot.cost,
+        "status": shot.status.value,
         "evaluations": shot.evaluations,
         "compile_seconds": shot.compile_seconds,
         "search_seconds": shot.seconds,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -133,13 +132,6 @@ def parse_fault(text: str) -> Fault:
     )
 
 
-class _Begun(NamedTuple):
-    """How often a scheduled fault has begun, and when last [s]."""
-
-    times: int
-    at: float
-
-
 class _Course:
     """A fault over time: whether it is active, how often it has begun, and when it ends [s]."""
 
@@ -171,9 +163,9 @@ class Faults:
     def add(self, fault: Fault, clock: float = -math.inf) -> None:
         """Add a fault at ``clock`` [s]; occurrences of its schedule that are over by then are left out."""
         course = _Course(fault)
-        begun = self._begun(course, clock)
-        if begun is not None and clock >= begun.at + fault.duration:
-            course.times = begun.times
+        begun = self._begun(fault, clock)
+        if begun is not None and clock >= begun[1] + fault.duration:
+            course.times = begun[0]
         self._courses.append(course)
 
     def hit(self, kind: str, servo: int, clock: float) -> Fault | None:
@@ -183,7 +175,7 @@ class Faults:
         """
         for course in self._courses:
             fault = course.fault
-            if fault.kind != kind or not fault.concerns(servo) or not self._within(course, clock):
+            if fault.kind != kind or not fault.concerns(servo) or not self._within(fault, clock):
                 continue
             if fault.p is None or self.rng.random() < fault.p:
                 return fault
@@ -213,11 +205,10 @@ class Faults:
                 return False
             course.end = clock + fault.duration
             return True
-        begun = self._begun(course, clock)
-        if begun is None or begun.times <= course.times:
+        begun = self._begun(fault, clock)
+        if begun is None or begun[0] <= course.times:
             return False
-        course.times = begun.times
-        course.end = begun.at + fault.duration
+        course.times, course.end = begun[0], begun[1] + fault.duration
         return True
 
     def _elapsed(self, fault: Fault, clock: float) -> float | None:
@@ -228,18 +219,16 @@ class Faults:
         elapsed = clock - origin - (fault.after or fault.at or 0.0)
         return elapsed if elapsed >= 0.0 else None
 
-    def _begun(self, course: _Course, clock: float) -> _Begun | None:
-        """The last time by ``clock`` that a schedule started a fault."""
-        fault = course.fault
+    def _begun(self, fault: Fault, clock: float) -> tuple[int, float] | None:
+        """How often by ``clock`` a schedule has started a fault, and when last [s]."""
         elapsed = self._elapsed(fault, clock)
         if elapsed is None:
             return None
         count = 1 if fault.every is None else int(elapsed / fault.every) + 1
-        return _Begun(count, clock - elapsed + (count - 1) * (fault.every or 0.0))
+        return count, clock - elapsed + (count - 1) * (fault.every or 0.0)
 
-    def _within(self, course: _Course, clock: float) -> bool:
+    def _within(self, fault: Fault, clock: float) -> bool:
         """Whether a packet fault is active by its schedule."""
-        fault = course.fault
         if not fault.scheduled:
             return True
         elapsed = self._elapsed(fault, clock)

@@ -151,12 +151,12 @@ class EstimationProblem:
 
     def _noise(self) -> float:
         r""":math:`\sigma_0`: the smallest deviation of a position sensor, as an angle."""
-        found = [
+        deviations = [
             s.deviation / (1.0 if self.mechanism.joints[s.joint].kind == "revolute" else self.length)
             for s in self.mechanism.sensors
             if s.quantity == "position"
         ]
-        return min(found, default=1.0)
+        return min(deviations, default=1.0)
 
     @property
     def length(self) -> float:
@@ -176,9 +176,9 @@ class EstimationProblem:
         # Regularised because constraints may be redundant.
         across = mobility[:m, :m] + 1e-10 * np.diag(np.diag(mobility)[:m])
         free = np.diag(mobility[m:, m:] - mobility[m:, :m] @ np.linalg.solve(across, mobility[:m, m:]))
-        found = np.zeros(len(self.mechanism.joints))
-        found[self.movable] = 1.0 / np.maximum(free, 1e-9 * np.diag(mobility)[m:])
-        return found
+        inertia = np.zeros(len(self.mechanism.joints))
+        inertia[self.movable] = 1.0 / np.maximum(free, 1e-9 * np.diag(mobility)[m:])
+        return inertia
 
     def _inertia_slope(self, chi: Array) -> Array:
         """Derivatives of the inertias of the movable joints (e, p), by central differences."""
@@ -221,8 +221,8 @@ class EstimationProblem:
     def signals(self, point: Point, samples: GridSamples) -> Array:
         """Predicted minus measured signals (N, ns), angles to the nearest turn; 0 where nothing was measured."""
         signals = self.functions.signals(*self._flat(point), samples.place)[..., 0]
-        found = np.where(samples.count > 0, signals - samples.value, 0.0)
-        return np.asarray(found - TURN * np.round(found / TURN) * self.angles)
+        misfit = np.where(samples.count > 0, signals - samples.value, 0.0)
+        return np.asarray(misfit - TURN * np.round(misfit / TURN) * self.angles)
 
     def residuals(self, point: Point, samples: GridSamples, ratio: float) -> Residuals:
         """Residuals at a point."""

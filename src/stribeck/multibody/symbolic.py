@@ -36,13 +36,13 @@ class SparseFunction:
             buffer, evaluate = self.many[count]
             # Our rows are CasADi's columns, with the same memory layout.
             columns = [np.ascontiguousarray(a, np.float64) for a in arguments]
-            found = np.empty((count, len(self.rows)))
+            values = np.empty((count, len(self.rows)))
             for k, argument in enumerate(columns):
                 if argument.size:
                     buffer.set_arg(k, argument.reshape(-1).data)
-            buffer.set_res(0, found.reshape(-1).data)
+            buffer.set_res(0, values.reshape(-1).data)
             evaluate()
-            result[:, self.rows, self.columns] = found
+            result[:, self.rows, self.columns] = values
         return result
 
 
@@ -136,7 +136,7 @@ class StepFunctions:
         poses = [layout.pose(physical, state.q) for state in (here, there)]
         coordinates = [layout.coordinates(pose) for pose in poses]
         rates = [layout.rates(pose, state.v)[1] for pose, state in zip(poses, (here, there), strict=True)]
-        found = []
+        predicted = []
         for k, sensor in enumerate(self.mechanism.sensors):
             j, lag = sensor.joint, physical.lag[k]
             if sensor.quantity == "position":
@@ -146,8 +146,8 @@ class StepFunctions:
                 value = coordinates[0][j] + (place[k] - lag / self.step) * moved
             else:
                 value = rates[0][j] + (place[k] + 0.5 - lag / self.step) * (rates[1][j] - rates[0][j])
-            found.append(sensor.sign * value + physical.offset[k])
-        return found
+            predicted.append(sensor.sign * value + physical.offset[k])
+        return predicted
 
 
 def _rows(values: Any, width: int) -> list[list[Any]]:

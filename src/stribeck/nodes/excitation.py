@@ -246,10 +246,10 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self._read_at = now
         for name, values in decode_telemetry(topic, data):
             if name in self._index:
-                known = {
-                    key: values[interface] for key, interface in TELEMETRY.items() if interface in values
-                }
-                player.states.tell(self._index[name], **known)
+                player.states.tell(
+                    self._index[name],
+                    **{key: values[interface] for key, interface in TELEMETRY.items() if interface in values},
+                )
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
         player = self._playing()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -15,6 +16,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from stribeck.errors import ConfigError, NodeStateError, OutputError, StribeckError
+from stribeck.io import strict
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, replace_keeping
 from stribeck.io.parameter_file import read_parameter_file
@@ -150,7 +152,8 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         settled = time.monotonic() - self._came >= self._settings.settle_time
         new = bags.finished - self._fitted
         if new and settled and len(bags.finished) >= self._settings.min_bags:
-            self._start_fit()
+            with contextlib.suppress(StribeckError):  # it is in the log, the progress and the status
+                self._start_fit()
 
     def _look(self) -> BagFolder:
         try:
@@ -211,11 +214,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
     def _publish_result(self) -> None:
         self._check(self._output)
-        try:
-            content = self._output.read_text(encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"cannot read {self._output}: {error.strerror}") from error
-        self._content.publish(String(data=content))
+        self._content.publish(String(data=strict.read_text(self._output, OutputError)))
         self._path.publish(String(data=str(self._output)))
         self._result = f"parameters in {self._output}"
 
@@ -227,12 +226,12 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         if self._fit is not None:
             progress = self._fit.progress
             figures |= progress
-            text = (
+            count = (
                 f"{progress['evaluations']} of at most {progress.get('trials')} evaluations"
                 if progress
                 else "starting"
             )
-            return "ok", f"identifying: {text}", figures
+            return "ok", f"identifying: {count}", figures
         if self._failure:
             return "error", f"identification failed: {self._failure}; {self._result}", figures
         return "ok", self._result, figures

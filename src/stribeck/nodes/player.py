@@ -24,7 +24,7 @@ from stribeck.session.config import SessionConfig
 from stribeck.session.directive import Directive
 from stribeck.session.joint_state_buffer import JointStateBuffer
 from stribeck.session.session import Session
-from stribeck.session.timing import SYSTEM_CLOCK, PeriodicLoop, SteadyClock
+from stribeck.session.timing import PeriodicLoop
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,6 @@ class Player:
     :param topics: of the bags, or ``None`` to record nothing.
     :param patience: how long to wait for commander and states [s].
     :param allow_overvoltage: record although the supply is above the rating.
-    :param clock: paces the session.
     :ivar states: the last states of the joints, written by the subscriptions of the node.
     """
 
@@ -65,7 +64,6 @@ class Player:
         topics: Sequence[Topic] | None,
         patience: float,
         allow_overvoltage: bool,
-        clock: SteadyClock = SYSTEM_CLOCK,
     ) -> None:
         self.config, self.commander, self.listener = config, commander, listener
         self.session = Session(
@@ -81,10 +79,10 @@ class Player:
         )
         self._bags.first = self._first_messages
         self._telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
-        self._patience, self._allow_overvoltage, self._clock = patience, allow_overvoltage, clock
+        self._patience, self._allow_overvoltage = patience, allow_overvoltage
         self._aborts = 0
         self._stopping = ""
-        self._called_off = threading.Event()
+        self._cancelled = threading.Event()
         self._thread = threading.Thread(target=self._run, name="excitation", daemon=True)
 
     # -- called by the node
@@ -101,12 +99,12 @@ class Player:
     def abort(self) -> None:
         """Return softly to rest; stop at once when called again."""
         self._aborts += 1
-        self._called_off.set()
+        self._cancelled.set()
 
     def stop(self, reason: str) -> None:
         """Stop at once, and wait until everything is finished."""
         self._stopping = self._stopping or reason
-        self._called_off.set()
+        self._cancelled.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -127,14 +125,14 @@ class Player:
         try:
             outcome = self._play()
         except StribeckError as error:
-            outcome = Outcome((), "interrupted" if self._called_off.is_set() else "failed", str(error))
+            outcome = Outcome((), "interrupted" if self._cancelled.is_set() else "failed", str(error))
         except Exception as error:
             # A bug: the joints have been released, and the node still learns of the end.
             outcome = Outcome((), "failed", f"{type(error).__name__}: {error}")
         self.listener.done(outcome)
 
     def _play(self) -> Outcome:
-        waiting = Waiting(self._clock.now() + self._patience, self._called_off)
+        waiting = Waiting(time.monotonic() + self._patience, self._cancelled)
         try:
             self.commander.prepare(waiting)
             self._await_states(waiting)
@@ -144,7 +142,7 @@ class Player:
         finally:
             self.commander.finish()
             self._bags.close()
-        return self._bags.outcome(user=self._called_off.is_set())
+        return self._bags.outcome(user=self._cancelled.is_set())
 
     def _await_states(self, waiting: Waiting) -> None:
         """Wait for states of all joints, and store their supply voltage at rest."""
@@ -190,10 +188,10 @@ class Player:
                 self.listener.say("warning", text)
 
     def _loop(self) -> None:
-        session, loop = self.session, PeriodicLoop(1.0 / self.config.rate, self._clock)
+        session, loop = self.session, PeriodicLoop(1.0 / self.config.rate)
         kp, until = math.nan, math.inf
         while True:
-            now = self._clock.now()
+            now = time.monotonic()
             self._intervene()
             directive = session.update(now, **self.states.arguments(now))
             self._bags.follow(directive, time.time_ns())
@@ -210,8 +208,8 @@ class Player:
 
     def _rest_of_motion(self, now: float) -> float:
         """When the last motion of a finished session ends [s]: joints with torque still have to come to rest."""
-        piece = self.session.plan(1.0)
-        return now if piece is None else piece.start + float(piece.time[-1])
+        segment = self.session.plan(1.0)
+        return now if segment is None else segment.start + float(segment.time[-1])
 
     def _intervene(self) -> None:
         """Stop or abort for reasons outside the session."""
@@ -228,5 +226,5 @@ class Player:
 
 
 def _missing(names: Sequence[str], values: npt.NDArray[np.float64]) -> str:
-    """The joints without a value."""
+    """Names of the joints without a value."""
     return ", ".join(name for name, value in zip(names, values, strict=True) if not math.isfinite(value))

@@ -16,7 +16,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
-from stribeck.errors import ConfigError, ServoError
+from stribeck.errors import ConfigError, NodeStateError, ServoError
 from stribeck.io.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES, SERVO_STATUS, Topic
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
@@ -108,7 +108,7 @@ class ServoNode(ServiceNode[ServoParameters]):
 
     def _connected(self) -> Driver:
         if self._driver is None:
-            raise ServoError("not connected: configure the node first")
+            raise NodeStateError("not connected: configure the node first")
         return self._driver
 
     # -- the bus

@@ -54,7 +54,7 @@ class Reading:
     """One cycle's samples in servo coordinates, one entry per servo; NaN where there is none.
 
     :param valid: which servos answered.
-    :param time: when each servo read its registers, steady clock [s] (see :mod:`stribeck.servo.link`).
+    :param times: when each servo read its registers, steady clock [s] (see :mod:`stribeck.servo.link`).
     :param position: [rad], 0 at the model's center.
     :param velocity: [rad/s].
     :param current: [A].
@@ -65,7 +65,7 @@ class Reading:
     """
 
     valid: BoolArray
-    time: FloatArray
+    times: FloatArray
     position: FloatArray
     velocity: FloatArray
     current: FloatArray
