@@ -19,7 +19,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Encoder:
-    """Resolution and delay of the motion that a servo reports.
+    """Resolution and noise of the motion that a servo reports.
 
     :param resolution: smallest step of the position [rad]; 0 for none.
     :param noise: standard deviation of white noise before rounding [rad].

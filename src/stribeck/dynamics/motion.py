@@ -75,7 +75,8 @@ def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> Proc
     """
     run = _rows(run, protocol)
     grid, rate = _grid(run, protocol)
-    torque = _filtered(_on(run, run.effort, grid), protocol.effort_filter, rate)
+    torque, effort = _on(run, run.effort, grid), _zero_phase(protocol.effort_filter)
+    torque = torque if effort is None else effort(torque, rate)
     states = _states(run, grid, rate, _zero_phase(protocol.position_filter), protocol.edge_order)
     step = _fine_step(protocol, rate)
     wide = _wide(protocol, rate)
@@ -89,7 +90,6 @@ def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> Proc
     if end - first < 10 * protocol.every:
         raise TooShortError(f"{run.name}: {len(grid)} samples leave no rows to fit")
     kept = states.at(rows)
-    effort = _zero_phase(protocol.effort_filter)
     speed = np.abs(kept.velocity)
     return ProcessedMotion(
         name=run.name,
@@ -178,8 +178,3 @@ def _wide(protocol: Protocol, rate: float) -> ZeroPhase | None:
 
 def _zero_phase(settings: FilterSettings | None) -> ZeroPhase | None:
     return None if settings is None else ZeroPhase(settings.order, settings.cutoff, settings.padding)
-
-
-def _filtered(samples: Array, settings: FilterSettings | None, rate: float) -> Array:
-    low_pass = _zero_phase(settings)
-    return samples if low_pass is None else low_pass(samples, rate)

@@ -129,11 +129,11 @@ def _signal(table: Table, name: str, source: SignalSource, width: int) -> Array:
 def _from_bag(path: Path, joints: Sequence[str]) -> ArmRecording:
     """Joint states by their header stamps."""
     table = read_joint_states(path, (JOINT_STATES,))
-    known = list(dict.fromkeys(name.rpartition("/")[0] for name in table.names if "/" in name))
-    missing = [joint for joint in joints if joint not in known]
+    present = list(dict.fromkeys(name.rpartition("/")[0] for name in table.names if "/" in name))
+    missing = [joint for joint in joints if joint not in present]
     if missing:
         raise RecordingError(
-            f"{path}: no joint {', '.join(missing)} in joint_states, which has {', '.join(known)}"
+            f"{path}: no joint {', '.join(missing)} in joint_states, which has {', '.join(present)}"
         )
     rows = len(table.array("time"))
     position, velocity, effort = (

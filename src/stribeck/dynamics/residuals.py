@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg, signal
 
-from stribeck.core.arrays import Array, Mask
+from stribeck.core.arrays import Array
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.scores import relative_error
 from stribeck.dynamics.signals import derivative
@@ -33,39 +33,23 @@ def explain(motion: ProcessedMotion, predicted: Array) -> list[dict[str, float |
     ``noise``: upper bound of the share of white noise, from the highest frequencies; ``slow``: the rest.
     """
     dt = float(np.median(np.diff(motion.time)))
-    return [
-        _joint(
-            motion.states.position[:, j],
-            motion.states.velocity[:, j],
-            motion.torque[:, j],
-            predicted[:, j],
-            motion.moving[:, j],
-            dt,
-        )
-        for j in range(len(motion.joints))
-    ]
+    return [_joint(motion, j, predicted[:, j], dt) for j in range(len(motion.joints))]
 
 
-def _joint(
-    position: Array,
-    velocity: Array,
-    torque: Array,
-    predicted: Array,
-    moving: Mask,
-    dt: float,
-) -> dict[str, float | None]:
-    rows = np.flatnonzero(moving)
+def _joint(motion: ProcessedMotion, j: int, predicted: Array, dt: float) -> dict[str, float | None]:
+    torque, rows = motion.torque[:, j], np.flatnonzero(motion.moving[:, j])
+    position, velocity = motion.states.position[rows, j], motion.states.velocity[rows, j]
     if len(rows) < 20 * BLOCKS:
         return dict.fromkeys(("rel", "delay", "ripple", "ripple_period", "velocity", "noise", "slow"))
     residual = torque - predicted
     left = residual[rows] - residual[rows].mean()
     energy = float(left @ left)
     shift = derivative(predicted, dt)[rows, None]
-    period, ripple = _ripple(position[rows], left)
+    period, ripple = _ripple(position, left)
     shares = {
         "delay": _explained([shift], left),
         "ripple": ripple,
-        "velocity": _explained([_hats(velocity[rows])], left),
+        "velocity": _explained([_hats(velocity)], left),
         "noise": min(_floor(residual, dt) * len(left) / energy, 1.0),
     }
     rest = max(0.0, 1.0 - shares["noise"] - max(shares["delay"], 0.0) - ripple - shares["velocity"])

@@ -92,6 +92,30 @@ def leave_one_out(
     return ClusterCovariance(whitening.back(matrix), freedom, whitening.rankless)
 
 
+def leave_one_out_of_few(
+    jacobians: FloatArray, residuals: FloatArray, weights: FloatArray, ridge: FloatArray
+) -> FloatArray:
+    r"""CR3, not scaled, of weighted least squares on clusters of few rows: covariance (n, n).
+
+    With :math:`H = \sum_g w_g J_g^T J_g + \Lambda`, the step of cluster g is
+    :math:`d_g = (H - w_g J_g^T J_g)^{-1} w_g J_g^T r_g`, by Woodbury's identity
+    :math:`H^{-1} w_g J_g^T (1 - J_g H^{-1} w_g J_g^T)^{-1} r_g` with matrices of m rows.
+
+    :param jacobians: J (G, m, n).
+    :param residuals: r (G, m).
+    :param weights: w (G,).
+    :param ridge: diagonal of :math:`\Lambda` (n,).
+    """
+    weighted = jacobians * weights[:, None, None]
+    normal = np.tensordot(weighted, jacobians, axes=([0, 1], [0, 1])) + np.diag(ridge)
+    size = np.sqrt(np.diag(normal))
+    weighted, jacobians, normal = weighted / size, jacobians / size, normal / np.outer(size, size)
+    gain = np.linalg.inv(normal) @ weighted.transpose(0, 2, 1)
+    inner = np.eye(residuals.shape[1]) - jacobians @ gain
+    steps = (gain @ np.linalg.solve(inner, residuals[:, :, None]))[:, :, 0]
+    return np.asarray(steps.T @ steps / np.outer(size, size))
+
+
 def bias_reduced(scores: FloatArray, curvatures: FloatArray) -> ClusterCovariance:
     """CR2 with the degrees of freedom of Bell and McCaffrey.
 

@@ -120,13 +120,18 @@ def search(
     :param tell: called now and then with the present phase and the best log determinant so far.
     :raises ConfigError: if no random trajectory keeps its limits.
     """
+
+    def drawn(done: int) -> bool:
+        tell(f"random trajectories {done}/{random}", None)
+        return clock.runs(BASELINE_SHARE)
+
     with (
         warnings.catch_warnings(),
         ThreadPoolExecutor(os.cpu_count() or 1) as pool,
         ThreadPoolExecutor(1) as waiter,
     ):
         warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's line search warns of infinite values
-        baseline = _patiently(waiter.submit(_baseline, criterion, clock, random, seed, pool, tell), clock)
+        baseline = _patiently(waiter.submit(random_baseline, criterion, random, seed, pool, drawn), clock)
         best = [float(baseline.log_det[0])]
         futures = [
             pool.submit(_climb, criterion, clock, baseline, rank, best, tell)
@@ -144,21 +149,6 @@ def _patiently(future: Future[Result], clock: Clock) -> Result:
             return future.result()
         except KeyboardInterrupt:
             clock.called_off.set()
-
-
-def _baseline(
-    criterion: Criterion,
-    clock: Clock,
-    count: int,
-    seed: int,
-    pool: ThreadPoolExecutor,
-    tell: Callable[[str, float | None], None],
-) -> Baseline:
-    def go_on(done: int) -> bool:
-        tell(f"random trajectories {done}/{count}", None)
-        return clock.runs(BASELINE_SHARE)
-
-    return random_baseline(criterion, count, seed, pool, go_on)
 
 
 def _climb(

@@ -187,11 +187,11 @@ def limits_of(config: RobotConfig, section: ExcitationSection, arm: ArmModel) ->
 
 
 def _limit(config: RobotConfig, name: str, of_urdf: Array) -> Array:
-    given = config.limit(name, len(of_urdf))
-    found = of_urdf if given is None else np.array(given)
-    if not (found > 0.0).all():
+    of_file = config.limit(name, len(of_urdf))
+    limit = of_urdf if of_file is None else np.array(of_file)
+    if not (limit > 0.0).all():
         also = "" if name == "acceleration" else " and the URDF gives none"
         raise ConfigError(
             f"{config.path}: limits: {name} missing{also}: give a positive number for each joint"
         )
-    return found
+    return limit

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, get_type_hints
 
 from stribeck.errors import ConfigError
-from stribeck.io import schema, strict
+from stribeck.io import schema
 from stribeck.nodes.sections import sections_of
 
 Value = bool | int | float | str | list[float] | list[str]
@@ -145,7 +145,7 @@ class NodeParameters(ParameterGroup):
         :raises ConfigError: for unknown names or invalid values; it begins with ``where``.
         """
         specs = {spec.name: spec for spec in cls.all_specs(values.get("joints"))}
-        strict.check_keys(values, (), specs, where, ConfigError)
+        schema.check_keys(values, (), specs, where, ConfigError)
         return cls.of(
             {
                 name: spec.check(values[name], f"{where}: {name}") if name in values else spec.default

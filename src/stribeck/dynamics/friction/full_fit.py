@@ -314,7 +314,20 @@ def fit_full(
         end = minimise(problem.equations, point, lower, upper, units, iterations=60)
         point = end.point
         problem.noise = _noise(problem, point)
-    return _result(problem, _with_budgets(problem, point), end.status)
+    point, size = _with_budgets(problem, point), problem.start.size
+    sigma = standard_deviations(problem.covariance(point))
+    return FullFit(
+        machine=machine,
+        choice=choice,
+        inertials=problem.bodies.at(point[:size])[0],
+        laws=problem.laws,
+        parameters=tuple(point[section] for section in problem.sections),
+        inertial_sigma=sigma[:size].reshape(-1, 10),
+        sigma=tuple(sigma[section] for section in problem.sections),
+        noise=problem.noise,
+        rest=rest,
+        status=end.status,
+    )
 
 
 def _with_budgets(problem: FullProblem, point: Array) -> Array:
@@ -329,24 +342,6 @@ def _with_budgets(problem: FullProblem, point: Array) -> Array:
             k = section.start + names.index("friction_stribeck")
             point[k] = max(point[k], -min(bases))
     return point
-
-
-def _result(problem: FullProblem, point: Array, status: SolverStatus) -> FullFit:
-    size = problem.start.size
-    sigma = standard_deviations(problem.covariance(point))
-    inertials = problem.bodies.at(point[:size])[0]
-    return FullFit(
-        machine=problem.machine,
-        choice=problem.choice,
-        inertials=inertials,
-        laws=problem.laws,
-        parameters=tuple(point[section] for section in problem.sections),
-        inertial_sigma=sigma[:size].reshape(-1, 10),
-        sigma=tuple(sigma[section] for section in problem.sections),
-        noise=problem.noise,
-        rest=problem.rest,
-        status=status,
-    )
 
 
 def _first(problem: FullProblem, terms: Mapping[str, Array]) -> Array:

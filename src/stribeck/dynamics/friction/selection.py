@@ -159,17 +159,20 @@ class FrictionSelection:
         choice = replace(choice, correlated=self._correlation(choice))
         best = start = self.error(choice)
         steps: dict[str, float] = {}
-        for name, others in (
+        for name, candidates in (
             ("prior", self._priors),
-            ("asymmetric", self._asymmetric),
+            ("asymmetric", lambda c: [replace(c, law=c.law.with_terms(asymmetric=True))]),
             ("delay", self._delays),
-            ("presliding", self._presliding),
-            ("stribeck", self._stribeck),
-            ("load", self._load),
+            ("presliding", lambda c: [replace(c, presliding=length) for length in PRESLIDING]),
+            (
+                "stribeck",
+                lambda c: [replace(c, law=_like("m2", c.law), stribeck=share) for share in STRIBECK],
+            ),
+            ("load", lambda c: [replace(c, law=_like("m4" if c.law.stribeck else "m3", c.law))]),
             ("delay again", self._delays),
             ("prior again", self._priors),
         ):
-            errors = {other: self.error(other) for other in others(choice)}
+            errors = {other: self.error(other) for other in candidates(choice)}
             candidate = min(errors, key=lambda other: errors[other], default=choice)
             before = best
             if errors and errors[candidate] < best * (1.0 - WORTHWHILE):
@@ -225,20 +228,6 @@ class FrictionSelection:
                 stride //= 2
             centre = best
         return [replace(choice, delay=centre * step)]
-
-    def _presliding(self, choice: ModelChoice) -> list[ModelChoice]:
-        return [replace(choice, presliding=length) for length in PRESLIDING]
-
-    def _stribeck(self, choice: ModelChoice) -> list[ModelChoice]:
-        law = _terms_of(LAWS["m2"], choice.law)
-        return [replace(choice, law=law, stribeck=share) for share in STRIBECK]
-
-    def _load(self, choice: ModelChoice) -> list[ModelChoice]:
-        law = LAWS["m4" if choice.law.stribeck else "m3"]
-        return [replace(choice, law=_terms_of(law, choice.law))]
-
-    def _asymmetric(self, choice: ModelChoice) -> list[ModelChoice]:
-        return [replace(choice, law=choice.law.with_terms(asymmetric=True))]
 
     # -- linear algebra
 
@@ -344,9 +333,9 @@ class FrictionSelection:
         return float(np.median(times))
 
 
-def _terms_of(law: FrictionLaw, other: FrictionLaw) -> FrictionLaw:
-    """A law with the asymmetry and the offset of another."""
-    return law.with_terms(asymmetric=other.asymmetric, offset=other.offset)
+def _like(name: str, law: FrictionLaw) -> FrictionLaw:
+    """The law of that name with the asymmetry and the offset of another."""
+    return LAWS[name].with_terms(asymmetric=law.asymmetric, offset=law.offset)
 
 
 def sum_of(parts: Iterable[Array]) -> Array:
