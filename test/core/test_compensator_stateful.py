@@ -10,9 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from compensating import model
 from stribeck.core.compensation import EFFORT_MEANINGS
-from stribeck.core.compensator import LONGEST_STEP, OUTPUT_MODES, Compensator, Settings
+from stribeck.core.compensator import LONGEST_STEP, Compensator
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap
+from stribeck.core.settings import OUTPUT_MODES, Settings
 from stribeck.errors import ConfigError
 
 NAMES = ("a", "b")
