@@ -176,6 +176,7 @@ class FeedForward:
     def _compile(self, compiler: Compiler) -> None:
         compiled = partial(compiled_by, compiler)
         self._moving, self._measured = compiled(_moving), compiled(_measured)
+        self._error_share = compiled(_error_share)
         self._free, self._free_at = compiled(_free), compiled(_free_at)
         self._unled_of, self._threshold, self._behind = (
             compiled(_unled),
@@ -238,7 +239,10 @@ class FeedForward:
         travel.update(state.position, speed, tuning.deadband, dt)
         motion = self._measured(speed, travel.velocity, travel.step, moving)
         behind = self._behind(wish.goal, state.position, tuning.deadband)
-        path.update(wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity)
+        error = self._error_share(wish.goal, state.position, tuning.deadband)
+        path.update(
+            wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
+        )
         self.turning.update(state.position, motion, tuning.presliding)
         leads = known & path.leads
         if observing and self._dynamics is not None and acting is not None:
@@ -464,6 +468,13 @@ def _behind(goal: Any, position: Any, deadband: Any) -> Any:
     xp = array_namespace(goal, position)
     error = xp.where(xp.isfinite(goal), goal - position, 0.0)
     return error - xp.minimum(xp.maximum(error, -deadband), deadband)
+
+
+def _error_share(goal: Any, position: Any, deadband: Any) -> Any:
+    """Error per dead-band, between -1 and 1, 0 without a goal."""
+    xp = array_namespace(goal, position)
+    error = xp.where(xp.isfinite(goal), goal - position, 0.0)
+    return xp.minimum(xp.maximum(error / xp.maximum(deadband, 1e-9), -1.0), 1.0)
 
 
 def _free(motion: Any, turned: Any) -> Any:
