@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.admission import LONGEST_STEP, StateAdmission
 from stribeck.core.compensation import (
-    SLOPE_TIME,
     FrictionModel,
     JointModel,
     check_delay,
@@ -28,15 +28,7 @@ from stribeck.core.doubt import BridgedError, DoubtError, finite
 from stribeck.core.dynamics import Dynamics
 from stribeck.core.feedforward import FeedForward, State, Wish
 from stribeck.core.formulas import Compiler, as_written, compiled_by
-from stribeck.core.incoming import (
-    Command,
-    ControllerWishes,
-    JointOrder,
-    Numbers,
-    Order,
-    StreamClock,
-    picked,
-)
+from stribeck.core.incoming import Command, ControllerWishes, Numbers, picked
 from stribeck.core.joint_map import JointMap
 from stribeck.core.loads import LoadEstimate
 from stribeck.core.merging import State as MeasuredState
@@ -49,9 +41,6 @@ from stribeck.core.settings import Settings
 from stribeck.errors import ConfigError
 
 FloatArray = npt.NDArray[np.float64]
-
-LONGEST_STEP = 0.05
-"""Longest time that the law sees pass between two states [s]."""
 
 TIMES_TO_FULL_TORQUE = 50.0
 """Default slew limit: the torque limit this many times per second."""
@@ -151,24 +140,19 @@ class Compensator:
         self.torque: FloatArray = np.zeros(len(names))
         slew = np.full(len(names), settings.slew)
         self._slew = np.where(slew > 0.0, slew, TIMES_TO_FULL_TORQUE * self.model.limit)
-        self._order = JointOrder(self.names)
+        step = np.array([joint.actuator.resolution for joint in joints]) / self.map.ratio
+        moving = self.feed_forward.tuning.moving_velocity / self.map.ratio
+        self._admission = StateAdmission(names, settings, Plausibility(names, step, moving))
         self.servos = ServoStates(joints)
         self.feed_forward.warmth = self.servos.warmth
         self.wishes = ControllerWishes(len(names), settings.command_timeout)
-        self._clock = StreamClock()
-        step = np.array([joint.actuator.resolution for joint in joints]) / self.map.ratio
-        moving = self.feed_forward.tuning.moving_velocity / self.map.ratio
-        self._plausibility = Plausibility(names, step, moving)
-        self._bridged: str | None = None
         observes = dynamics is not None and settings.adapt
         self._loads = LoadEstimate(self.model, self.map, settings, self.servos, observes)
         self.merger = StateMerger(self.names, settings.state_timeout, settings.other_joints)
         self._state_arrival = -math.inf
-        self._stamp: float | None = None
         self._ramp = 0.0
         self._zero: FloatArray = np.zeros(len(names))
-        self._applied = self._slope = self._zero
-        self._last_position: FloatArray | None = None
+        self._applied = self._zero
         self._needs_gain = settings.mode == "goal_offset"
 
     @property
@@ -216,9 +200,7 @@ class Compensator:
         """Start, with the ramp."""
         self.enabled = True
         self.servos.advance(math.inf)
-        self._stamp = None
-        self._clock.restart()
-        self._plausibility.restart()
+        self._admission.restart()
         self._fall_to_zero("no valid states yet")
 
     def disable(self, reason: str = "not enabled") -> None:
@@ -271,8 +253,10 @@ class Compensator:
         :param now: the time by the clock of the stamps, as :meth:`on_state` has it.
         """
         command = self._command(names, position, velocity, effort)
-        if command is not None and self.wishes.command(arrival, stamp, command, self._clock.offset, now):
-            self._loads.commanded(stamp if stamp is not None else self._stamp, command.effort)
+        if command is not None and self.wishes.command(
+            arrival, stamp, command, self._admission.clock.offset, now
+        ):
+            self._loads.commanded(stamp if stamp is not None else self._admission.stamp, command.effort)
 
     def on_goal(
         self,
@@ -291,12 +275,12 @@ class Compensator:
         """
         goal = self._command(names, position, velocity, ())
         if goal is not None:
-            self.wishes.goal(arrival, stamp, goal, self._clock.offset, now)
+            self.wishes.goal(arrival, stamp, goal, self._admission.clock.offset, now)
 
     def _command(
         self, names: Sequence[str] | None, position: Numbers, velocity: Numbers, effort: Numbers
     ) -> Command | None:
-        order, _ = self._order.of(self.names if names is None else tuple(names), strict=False)
+        order, _ = self._admission.order.of(self.names if names is None else tuple(names), strict=False)
         if order is None:
             return None
         return Command(*(picked(values, order) for values in (position, velocity, effort)))
@@ -339,19 +323,14 @@ class Compensator:
     def _judged(self, arrival: float, now: float, state: MeasuredState) -> FloatArray:
         """:meth:`on_state` of an enabled compensator, with what follows from a doubt."""
         try:
-            self._check_lag(now, state.stamp)
-            return self._follow(arrival, *state)
+            return self._follow(arrival, now, state)
         except BridgedError as lost:
-            self._bridged = str(lost)
+            self._admission.bridged(str(lost))
             if self.doubt is None and arrival - self._state_arrival <= self.settings.state_timeout:
                 return self.torque
-            return self._fall_to_zero(self._bridged)
+            return self._fall_to_zero(str(lost))
         except DoubtError as doubt:
-            if (
-                math.isfinite(state.stamp) and state.stamp != self._stamp
-            ):  # its time has passed: the ramp begins after it
-                self._stamp = state.stamp
-                self._plausibility.restart()
+            self._admission.doubted(state.stamp)
             return self._fall_to_zero(str(doubt))
 
     def expire(self, now: float) -> bool:
@@ -395,68 +374,27 @@ class Compensator:
 
     # -- inside
 
-    def _check_lag(self, now: float, stamp: float) -> None:
-        """Refuse a state that came later than others.
-
-        :raises BridgedError: for it.
-        """
-        if not math.isfinite(stamp):
-            return
-        if self._stamp is not None and stamp < self._stamp - self.settings.state_timeout:
-            self._clock.restart()  # time jumped back
-        lag = self._clock.lag(now, stamp)
-        if lag > self.settings.state_lag:
-            raise BridgedError(f"states arrive {lag:.2f} s late")
-
-    def _follow(
-        self,
-        arrival: float,
-        stamp: float,
-        names: Sequence[str],
-        position: Numbers,
-        velocity: Numbers,
-        effort: Numbers,
-        merged: bool,
-    ) -> FloatArray:
+    def _follow(self, arrival: float, now: float, measured: MeasuredState) -> FloatArray:
         """:meth:`on_state` of an enabled compensator.
 
-        :param merged: whether joints were measured at different times: then nothing tells a jump from an old value.
         :raises DoubtError: if the state says nothing that can be trusted.
         :raises BridgedError: if it alone says nothing.
         """
-        order, before, gap = self._placed(tuple(names), stamp)
-        if gap is not None:
-            self._fall_to_zero(gap)
-        elapsed = 0.0 if before is None else stamp - before
-        dt = min(elapsed, LONGEST_STEP)
-        at, speed, load = picked(position, order), picked(velocity, order), picked(effort, order)
-        told = len(velocity) > 0
-        sound = (
-            math.isfinite(at.dot(speed)) if told else finite(at)
-        )  # a product that is finite has finite factors
-        if not (sound or (told and finite(at) and finite(speed))):
-            raise DoubtError("position or velocity is not a number")
-        if merged:
-            self._plausibility.restart()
-        elif before is not None and (jump := self._plausibility.jump(at, speed, elapsed)) is not None:
-            raise BridgedError(jump)
-        self._stamp, self._bridged = stamp, None
+        place = self._admission.place(now, measured)
+        if place.gap is not None:
+            self._fall_to_zero(place.gap)
+        at, speed, load, dt = self._admission.measured(measured, place)
+        stamp = measured.stamp
         self.servos.advance(stamp)
         if self._needs_gain and not (self.servos.kp > 0.0).all():
             raise DoubtError("the firmware gain is not known: no telemetry yet, and no p_gain is set")
-        if not told:
-            speed = self._slope_of(at, dt)
-        if not merged and (dt > 0.0 or before is None):
-            frozen = self._plausibility.frozen(at, speed, dt)
-            if frozen is not None and told:
-                raise DoubtError(frozen)
         state = State(stamp, at, speed, at, speed)
         if not self._straight:
             state = State(stamp, at, speed, self.map.servo_position(at), self.map.servo_velocity(speed))
         wanted = self._wanted(state, load, arrival, dt)
         if not finite(wanted):
             raise DoubtError("position, velocity or effort is out of all proportion")
-        self._state_arrival, self.doubt = arrival, gap
+        self._state_arrival, self.doubt = arrival, place.gap
         self._ramp = min(1.0, self._ramp + dt / self.settings.ramp_time) if self.settings.ramp_time else 1.0
         if self._ramp < 1.0:
             wanted = self._ramp * wanted
@@ -464,33 +402,6 @@ class Compensator:
         self.torque = self._applied if self._straight else self.map.torque(self._applied)
         self._loads.sent(stamp, self.torque)
         return self.torque
-
-    def _placed(self, names: tuple[str, ...], stamp: float) -> tuple[Order, float | None, str | None]:
-        """Order of the joints in a state, stamp of the state before it, and why it is a first one again.
-
-        :raises DoubtError: if the joints are not ours, or the stamp is none.
-        :raises BridgedError: if time stands still, or a state comes after a later one.
-        """
-        order, problem = self._order.of(names, strict=self.settings.other_joints == "refuse")
-        if order is None:
-            raise DoubtError(problem)
-        if not math.isfinite(stamp):
-            raise DoubtError("a stamp is not a number")
-        before, timeout = self._stamp, self.settings.state_timeout
-        if before is None:
-            return order, None, None
-        if stamp == before:
-            raise BridgedError("time stands still: a state came twice")
-        if before - timeout < stamp < before:
-            raise BridgedError("a state came after a later one")
-        if stamp < before:
-            self._plausibility.restart()
-            return order, None, "time jumped back"
-        if stamp - before > timeout:
-            gap = self._bridged or f"no states for {1e3 * (stamp - before):.0f} ms"
-            self._plausibility.restart()
-            return order, None, gap
-        return order, before, None
 
     def _fall_to_zero(self, reason: str) -> FloatArray:
         self.doubt = reason
@@ -501,17 +412,10 @@ class Compensator:
     def _restart(self) -> None:
         """Forget everything that a doubt or a gap makes worthless; the ramp begins anew."""
         self._ramp = 0.0
-        self._applied = self._slope = self._zero
-        self._last_position = None
+        self._applied = self._zero
+        self._admission.forget_slope()
         self._loads.restart()
         self.feed_forward.restart()
-
-    def _slope_of(self, at: FloatArray, dt: float) -> FloatArray:
-        if self._last_position is not None and dt > 0.0:
-            share = min(1.0, dt / SLOPE_TIME)
-            self._slope = self._slope + share * ((at - self._last_position) / dt - self._slope)
-        self._last_position = at
-        return self._slope
 
     def _wanted(self, state: State, effort: FloatArray, arrival: float, dt: float) -> FloatArray:
         """Feed-forward torque of the law, (n,), before ramp and slew limit.
