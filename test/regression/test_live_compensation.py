@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import published
-from stribeck.core.compensation import JointModel, Tuning
+from stribeck.core.compensation import JointModel
 from stribeck.core.compensator import Compensator
+from stribeck.core.direction import Tuning
 from stribeck.core.friction import LAWS, FrictionLaw, friction_budget
 from stribeck.core.joint_map import JointMap
 from stribeck.core.settings import Settings

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.compensation import SLOPE_TIME
+from stribeck.core.direction import SLOPE_TIME
 from stribeck.core.doubt import BridgedError, DoubtError, finite
 from stribeck.core.incoming import JointOrder, Order, StreamClock, picked
 from stribeck.core.merging import State

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stribeck.core.bench import Pendulum
-from stribeck.core.compensation import JointModel, Tuning
+from stribeck.core.compensation import JointModel
 from stribeck.core.compensator import Compensator
+from stribeck.core.direction import Tuning
 from stribeck.core.dynamics import Dynamics, PendulumModel
 from stribeck.core.joint_map import JointMap
 from stribeck.core.rigid_body import GRAVITY
