@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.servo.config import driver_config
+from stribeck.io.schema import convert
+from stribeck.servo.config import BusFile, driver_of
 from stribeck.servo.driver import Driver
 
 CASES = ((1, 200), (1, 500), (6, 200))
@@ -45,9 +46,8 @@ def drive(port: str, servos: int, rate: int) -> dict[str, float]:
     """Run the driver's cycle, and time it."""
     limits = {"position_limits": [-3.0, 3.0], "model": "xl330"}
     joints = {f"joint_{k}": {"id": k, **limits} for k in range(1, servos + 1)}
-    driver = Driver(
-        driver_config({"port": port, "baud_rate": BAUD_RATE, "rate": rate, "joints": joints}, "bench")
-    )
+    keys = {"port": port, "baud_rate": BAUD_RATE, "rate": rate, "joints": joints}
+    driver = Driver(driver_of(convert(keys, BusFile, "bench"), "bench"))
     driver.connect()
     driver.enable()
     durations, starts, valid, count = [], [], 0, round(SECONDS * rate)

@@ -23,7 +23,7 @@ CASES = (("tx40", "joint limits"), ("tx40", "floor and bodies"), ("panda", "floo
 
 def measure(seeds: Sequence[int] = (0,)) -> dict[str, object]:
     """Run all cases with all seeds; the summaries with the wall time of the command."""
-    print("\nexcitation: log det of the information, whole commands")
+    print("excitation: log det of the information, whole commands")
     print(
         f"{'arm':>6} {'limits':>17} {'seed':>4} {'best':>8} {'random':>8} {'gain':>7} {'sigma':>6} {'wall [s]':>9}"
     )

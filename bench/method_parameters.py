@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from stribeck.multibody.estimation import MechanismEstimate, MechanismEstimator, Simulator
 from stribeck.multibody.model_file import MechanismModel, read_model
 from stribeck.multibody.recordings import on_grid, read_recordings
-from stribeck.report.estimate_figures import draw_method_parameters
+from stribeck.report.style import drawing, save
 
 SHOWN = {"ratio": "weight ratio", "regularization": "compliance and slip", "step": "time step"}
 
@@ -55,6 +56,29 @@ def row(label: str, found: MechanismEstimate, errors: dict[str, float], began: f
     print(f"{label:30s} {values}  {missed}  {ended}, {time.perf_counter() - began:.0f} s", flush=True)
 
 
+def draw_method_parameters(
+    names: Sequence[str],
+    values: Mapping[str, Mapping[str, np.ndarray]],
+    reference: np.ndarray,
+    half_widths: np.ndarray,
+) -> Figure:
+    """How estimates move with the method parameters, in half-widths of their intervals.
+
+    :param values: for each method parameter the estimates (p,) by the words for its setting.
+    """
+    with drawing(4.0 * len(values), 0.4 * len(names) + 2.2) as figure:
+        panels = figure.subplots(1, len(values), sharey=True, squeeze=False)[0]
+        for panel, (method, estimates) in zip(panels, values.items(), strict=True):
+            panel.axvspan(-1, 1, color="0.9")
+            for k, (setting, estimate) in enumerate(estimates.items()):
+                shift = (estimate - reference) / half_widths
+                panel.plot(shift, np.arange(len(names)), "o<>sD"[k % 5], label=setting)
+            panel.set(title=method, xlabel="shift / half-width of the interval")
+            panel.set_yticks(np.arange(len(names)), names)
+            panel.legend(fontsize=8)
+    return figure
+
+
 def main() -> None:
     """Table and picture; shifts in half-widths of the intervals of the unchanged estimation."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -86,7 +110,7 @@ def main() -> None:
         values = found.solution.point.chi[told]
         print("   shift / half-width", np.array2string((values - center) / half, precision=2), flush=True)
         drawn.setdefault(SHOWN[method], {})[word] = values
-        draw_method_parameters(arguments.output, [names[k] for k in told], drawn, center, half)
+        save(draw_method_parameters([names[k] for k in told], drawn, center, half), arguments.output)
 
 
 if __name__ == "__main__":

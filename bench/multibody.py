@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+import paths  # noqa: F401
 
 from furuta_made import STEP, displaced, furuta, run
 from stribeck.multibody.estimation import MechanismEstimator

@@ -1,14 +1,13 @@
-"""Benchmarks: a table on the terminal and build/bench.json.
+"""All benchmarks: tables on the terminal, and build/bench.json.
 
-Every ratio stands beside its two figures, measured in the same run. "numpy loop" is this project's own
-time step in numpy, all runs in one array, one candidate at a time: how the method's published program
-works. That program's own figures on two cores are 48 ms (16 runs) and 64 ms (240 runs).
+Each part runs in a process of its own. ``python bench/run.py --part fit --part bus`` runs some of them.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -16,192 +15,64 @@ import tempfile
 import time
 from pathlib import Path
 
-import jax
-import numpy as np
-
-import arena
-import arm
-import bus
-import compensation
-import excitation
-import fleet
-import guard
-import joints_in_mujoco
-import multibody
-import throughput
-from runs import LAW, SERVO, simulated
-from stribeck.core import Batch, Log, batch_of, simulate
-from stribeck.fit.identify import search
-from stribeck.fit.objective import split_runs
-from stribeck.fit.result import FitSettings
-from stribeck.fit.rollout import Rollout
-from stribeck.fit.task import task_for
-from stribeck.io.bag import write_bag
-from stribeck.io.recordings import read_recordings
-
 ROOT = Path(__file__).resolve().parents[1]
-RECORDINGS = Path(os.environ.get("STRIBECK_DATA", ROOT.parent / "shared" / "data")) / "xl330"
-RUNS = (12, 16, 96, 240)
-CANDIDATES = 128
-REPEATS = 15
-PROGRAM_MS = {16: 48.0, 240: 64.0}
-TRIALS = 20_000
+TARGET = ROOT / "build" / "bench.json"
+
+PARTS = {
+    "compensation": "compensation node: time in the node, round trip, CPU",
+    "guard": "share of a core of the guard",
+    "bus": "cycles of the servo bus",
+    "joints_in_mujoco": "controllers in MuJoCo",
+    "arena": "closed loops against plants with other friction, quick form",
+    "fits": "evaluations, searches and whole commands of stribeck fit",
+    "throughput": "evaluations per second on two cores and on a GPU",
+    "fleet": "48 fits by stribeck fit-all",
+    "arm": "regressor and identification of arms",
+    "excitation": "designed trajectories of arms",
+    "multibody": "joint estimation of a simulated Furuta pendulum",
+}
+"""Modules of this folder, each with a function ``measure`` that prints a table and returns its figures."""
 
 
 def main() -> None:
-    """Run all benchmarks."""
-    # Before JAX has its threads: these are about microseconds, or fork.
-    nodes = {
-        "compensation": compensation.measure(),
-        "guard": guard.measure(),
-        "bus": bus.measure(),
-        "mujoco": joints_in_mujoco.measure(),
-        "arena": arena.measure(),
-    }
-    print(f"\nJAX on {jax.devices()[0].device_kind}, {os.cpu_count()} cores")
-    logs = recordings()
-    fit: dict[str, object] = {"device": jax.devices()[0].device_kind}
-    fit |= evaluation_times()
-    fit |= overhead(logs)
-    fit |= cold_fits(logs)
-    devices = throughput.measure()
-    print("\nArms: regressor of 45 000 samples of six joints, then whole programs from files to errors")
-    arms = {**arm.measure(), "excitation": excitation.measure()}
-    print(
-        "\nMechanisms: joint estimation of a simulated Furuta pendulum, 13 parameters off by up to 50 %, 10 and 20 s [s]"
+    """Run the chosen parts one after another; figures of the others stay in the file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    mechanisms = multibody.measure()
-    target = ROOT / "build" / "bench.json"
-    target.parent.mkdir(exist_ok=True)
-    found = {
-        "fit": fit,
-        "devices": devices,
-        "fleet": fleet.measure(),
-        "arm": arms,
-        "multibody": mechanisms,
-        **nodes,
-    }
-    target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(f"\n{target.relative_to(ROOT)}")
-
-
-def recordings() -> list[Log]:
-    """Twelve real recordings where they are at hand, twelve bundled simulated ones elsewhere."""
-    if RECORDINGS.is_dir():
-        print("fits on the 12 recordings of a real XL330")
-        return read_recordings(RECORDINGS, arm_mass=0.0)
-    print("fits on 12 bundled simulated runs (no real recordings at hand)")
-    return read_recordings(ROOT / "bags" / "xl330_simulated")[:12]
-
-
-def evaluation_times() -> dict[str, object]:
-    """One evaluation of all runs [ms], amortised over a population, beside the numpy loop."""
-    print(f"\nlaw M6, {CANDIDATES} candidates, 1201 steps: one evaluation of all runs")
-    print(
-        f"{'runs':>5} {'ours [ms]':>10} {'numpy loop [ms]':>16} {'ratio':>7} {'program [ms]':>13} {'ratio':>7}"
-    )
-    found: dict[str, dict[str, float]] = {"eval_ms": {}, "numpy_ms": {}}
-    for runs in RUNS:
-        ours, loop = evaluation_time(batch_of([log.resample(0.005) for log in simulated(runs)]))
-        program = PROGRAM_MS.get(runs)
-        beside = f"{program:13.0f} {program / ours:7.0f}" if program else ""
-        print(f"{runs:5d} {ours:10.3f} {loop:16.0f} {loop / ours:7.0f} {beside}")
-        found["eval_ms"][str(runs)] = ours
-        found["numpy_ms"][str(runs)] = loop
-    return dict(found)
-
-
-def evaluation_time(batch: Batch) -> tuple[float, float]:
-    """One evaluation of all runs of a batch [ms]: ours, and the numpy loop's."""
-    rollout = Rollout(batch, SERVO, LAW, SERVO.parameters(LAW))
-    points = np.random.default_rng(1).random((CANDIDATES, rollout.dimension))
-    rollout.losses(points)
-    ours = np.median([elapsed(lambda: rollout.losses(points)) for _ in range(REPEATS)]) / CANDIDATES
-    loop = np.median([elapsed(lambda: simulate(batch, SERVO, LAW, SERVO.published["m6"])) for _ in range(3)])
-    return 1e3 * float(ours), 1e3 * float(loop)
-
-
-def overhead(logs: list[Log]) -> dict[str, object]:
-    """What a search costs beside its simulations."""
-    settings = FitSettings(trials=TRIALS)
-    task = task_for(split_runs(logs), SERVO, LAW, settings)
-    rollout = task.rollout()
+    parser.add_argument("--part", action="append", choices=PARTS, help="one of them, may be repeated")
+    parser.add_argument("--json", type=Path, default=TARGET, help="figures (default: build/bench.json)")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.here:
+        figures = importlib.import_module(options.part[0]).measure()
+        options.json.write_text(json.dumps(figures), encoding="utf-8")
+        return
+    found = json.loads(options.json.read_text(encoding="utf-8")) if options.json.is_file() else {}
+    options.json.parent.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
-    incumbent = search(task, rollout, 0, TRIALS, lambda incumbent: None)
-    meter = rollout.meter
-    seconds = time.perf_counter() - begin - meter.compile_seconds
-    beside = seconds - meter.simulation_seconds
-    trials = incumbent.evaluations()
-    print(
-        f"\noverhead of a hybrid search beside its simulations: {1e6 * beside / trials:.1f} us per trial, "
-        f"{100 * beside / seconds:.1f} % of {seconds:.2f} s ({trials} evaluations)"
-    )
-    return {"overhead_us_per_trial": 1e6 * beside / trials, "overhead_share": beside / seconds}
+    for part in options.part or PARTS:
+        print(f"\n== {part}: {PARTS[part]}", flush=True)
+        found[part] = in_own_process(part)
+        print(f"({found[part]['seconds']:.0f} s, {found[part]['cpu_seconds']:.0f} s of CPU)", flush=True)
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(f"\n{options.json}, {time.perf_counter() - begin:.0f} s in all")
 
 
-def cold_fits(logs: list[Log]) -> dict[str, object]:
-    """Whole commands from a cold start, reading bags included."""
+def in_own_process(part: str) -> dict[str, object]:
+    """Figures of a part and the time that it took [s]."""
+    begin, spent = time.perf_counter(), cpu_seconds()
     with tempfile.TemporaryDirectory() as folder:
-        bags = Path(folder) / "bags"
-        for log in logs:
-            write_bag(bags / log.name, [log])
-        print("\nwhole commands, cold start, 12 runs, law M6:")
-        hybrid = command(bags, Path(folder) / "hybrid.json", "--trials", str(TRIALS))
-        cmaes = command(bags, Path(folder) / "cmaes.json", "--method", "cmaes", "--trials", str(TRIALS))
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024.0
-    batch = batch_of([log.resample(0.005) for log in logs])
-    values = SERVO.published["m6"]
-    loop = float(np.median([elapsed(lambda: simulate(batch, SERVO, LAW, values)) for _ in range(5)]))
-    per_trial = cmaes["search_seconds"] / cmaes["evaluations"]
-    print(
-        f"cmaes: {1e3 * per_trial:.3f} ms per evaluation, numpy loop beside it {1e3 * loop:.0f} ms: {loop / per_trial:.0f} times"
-    )
-    print(f"peak memory of a fit: {peak:.0f} MB")
-    return {
-        "m6_search_seconds": hybrid["search_seconds"],
-        "m6_wall_seconds": hybrid["total_seconds"],
-        "m6_train_mae": hybrid["train_mae"],
-        "cmaes_ms_per_evaluation": 1e3 * per_trial,
-        "cmaes_numpy_ms": 1e3 * loop,
-        "peak_mb": peak,
-    }
+        figures = Path(folder) / "figures.json"
+        command = [sys.executable, __file__, "--here", "--part", part, "--json", str(figures)]
+        subprocess.run(command, check=True, cwd=ROOT)
+        times = {"seconds": time.perf_counter() - begin, "cpu_seconds": cpu_seconds() - spent}
+        return {**json.loads(figures.read_text(encoding="utf-8")), **times}
 
 
-def command(bags: Path, summary: Path, *options: str) -> dict[str, float]:
-    """Run ``stribeck fit`` in a fresh process; its summary with the time that it took in all."""
-    arguments = [
-        "fit",
-        "--actuator",
-        "xl330",
-        "--model",
-        "m6",
-        "--logdir",
-        str(bags),
-        "--json",
-        str(summary),
-        "--quiet",
-    ]
-    begin = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "stribeck", *arguments, *options],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    seconds = time.perf_counter() - begin
-    found = json.loads(summary.read_text())
-    print(
-        f"{found['method']:>7}: {1e3 * found['train_mae']:.2f} mrad, {found['evaluations']} evaluations, "
-        f"search {found['search_seconds']:.2f} s, compilation {found['compile_seconds']:.2f} s, in all {seconds:.2f} s"
-    )
-    return {**found, "total_seconds": seconds}
-
-
-def elapsed(call: object) -> float:
-    """Seconds that a call takes."""
-    begin = time.perf_counter()
-    call()  # type: ignore[operator]
-    return time.perf_counter() - begin
+def cpu_seconds() -> float:
+    """CPU time of all ended child processes [s]."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""Simulated runs that benchmarks share."""
+"""Simulated runs and a stop watch that benchmarks share."""
 
+import time
+from collections.abc import Callable
 from itertools import islice, product
 
+import paths  # noqa: F401
 import numpy as np
 
 from stribeck.core import Log, Setup, law_named, trajectory_named
@@ -10,6 +13,8 @@ from virtual import Encoder, record
 
 LAW = law_named("m6")
 SERVO = load_actuator("xl330")
+CANDIDATES = 128
+"""Points evaluated at a time."""
 
 
 def simulated(runs: int) -> list[Log]:
@@ -25,3 +30,10 @@ def simulated(runs: int) -> list[Log]:
     ]
     rng = np.random.default_rng(0)
     return record(SERVO, LAW, SERVO.published["m6"], plays, Encoder(SERVO.resolution), rng)
+
+
+def elapsed(call: Callable[[], object]) -> float:
+    """Seconds that a call takes."""
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin

@@ -23,7 +23,8 @@ METHOD = "cmaes"
 
 def measure() -> list[dict[str, object]]:
     """Time and error of one worker and of two, for some seeds."""
-    sys.path.insert(0, str(ROOT / "test"))
+    import paths  # noqa: F401
+
     from databases import postgres, postgres_binaries
 
     binaries = postgres_binaries()

@@ -1,8 +1,8 @@
 """Evaluations per second of the batched simulation on two CPU cores and, where JAX finds one, on a GPU.
 
 One evaluation simulates all runs of 1201 steps with one candidate of law M6. Each device is measured in a
-process of its own, told by ``JAX_PLATFORMS``; the one for the CPU is held to two cores, so that the ratio
-means the same on every machine. ``python bench/throughput.py`` runs it alone.
+process of its own, chosen by ``JAX_PLATFORMS``; the one for the CPU is held to two cores, so that the ratio
+means the same on every machine.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ def _rates(platform: str) -> dict[str, Any]:
     import jax
     import numpy as np
 
-    from run import CANDIDATES, elapsed
-    from runs import LAW, SERVO, simulated
+    from runs import CANDIDATES, LAW, SERVO, elapsed, simulated
     from stribeck.core import batch_of
     from stribeck.fit.rollout import Rollout
 

@@ -4,6 +4,7 @@ Run it with ``python examples/simulate_bags.py FOLDER``; the same seed gives the
 """
 
 import argparse
+import sys
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import numpy as np
 from stribeck.core import Setup, law_named, trajectory_named
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import write_bag
+
+sys.path.append(str(Path(__file__).parent / "two_links"))
 from virtual import Encoder, record
 
 SERVO, LAW = "xl330", "m6"

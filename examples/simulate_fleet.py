@@ -12,6 +12,7 @@ recordings; ``--damage`` adds a ninth servo with a bag that is cut off, and cuts
 
 import argparse
 import json
+import sys
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,8 @@ from stribeck.core.friction import friction_budget
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import write_bag
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
+
+sys.path.append(str(Path(__file__).parent / "two_links"))
 from virtual import Encoder, record
 
 TRAJECTORIES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")

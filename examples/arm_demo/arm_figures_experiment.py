@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib.style
 import numpy as np
 import numpy.typing as npt
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, ScalarFormatter
 
 from stribeck.errors import ConfigError
-from stribeck.report.figures import COLOURS, DASHES, STYLE
+from stribeck.report.style import COLOURS, DASHES, drawing
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -44,9 +42,7 @@ def draw_costs(curves: Mapping[str, CostCurve], title: str) -> Figure:
     bad = [name for name, curve in curves.items() if not (np.all(curve.costs > 0.0) and len(curve.costs))]
     if bad:
         raise ConfigError(f"costs of {', '.join(bad)} are not all positive: nothing for a logarithmic axis")
-    with matplotlib.style.context(["default", STYLE]):
-        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-        FigureCanvasAgg(figure)
+    with drawing(6.4, 3.8) as figure:
         panel = figure.subplots()
         for k, (name, curve) in enumerate(curves.items()):
             label = f"{name}: {curve.costs[0]:.3g} to {curve.costs[-1]:.4g}, floor {curve.floor:.4g}"

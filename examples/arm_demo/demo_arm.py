@@ -29,7 +29,7 @@ from stribeck.dynamics.urdf import urdf_with_inertials
 from stribeck.io.excitation_file import read_excitation_file
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.robot_config import RobotConfig, read_robot
-from stribeck.report.figures import save
+from stribeck.report.style import save
 
 ROBOT = "panda"
 HARMONICS = 5

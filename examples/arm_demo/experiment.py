@@ -1,7 +1,7 @@
-r"""The simulated experiment: links whose inertias are wrong, identified from a motion, tried on another one.
+r"""The simulated experiment: wrong inertias of some links, identified from one motion and validated on another.
 
 The true arm is simulated under inverse-dynamics control on a training and a validation trajectory, with noise on its
-torques. The estimator starts from an arm of which some links are wrong, and solves the physically consistent problem.
+torques. The estimator starts from an arm with wrong links and solves the physically consistent problem.
 Over its iterations the cost
 
 .. math::
@@ -9,9 +9,9 @@ Over its iterations the cost
     L = \frac1T\sum_t \|\tau_t - f(q_t, \dot q_t, \ddot q_t)\|^2_{\Sigma^{-1}}
 
 falls from that of the wrong arm to the noise floor, on both trajectories. :math:`\Sigma` is the covariance of the noise
-that the protocol leaves of the sensors', so the floor is the number of joints.
+of the sensors after the protocol's filters, so the floor is the number of joints.
 
-Source: the Maestro system (seed 004), "Experiment Design" and "Results".
+Source: Maestro 2025, "Experiment Design" and "Results".
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Array = npt.NDArray[np.float64]
 
 WRONG_LINKS = 4
 WRONG_BY = 0.3
-"""How many links the estimator is wrong about, and by what share."""
+"""Number of wrong links, and their relative error."""
 
 PROTOCOL = Protocol(
     rows={},
@@ -57,7 +57,7 @@ PROTOCOL = Protocol(
     rest=1e-4,
     fit="moving",
 )
-"""Every tenth of 1000 samples in a second, as they are."""
+"""Every tenth sample at 1000 Hz, unfiltered."""
 
 NEIGHBOURHOOD = Neighbourhood(mass=0.9, com=0.2, inertia=5.0)
 
@@ -77,12 +77,12 @@ class Costs:
 
     @property
     def wrong(self) -> float:
-        """Of the wrong arm, with the rotors and the friction that go best with it."""
+        """Cost of the wrong arm, with the rotor inertias and friction that fit it best."""
         return float(self.iterations[0])
 
     @property
     def excess(self) -> float:
-        """By what share the result is above the noise floor."""
+        """Relative excess of the result over the noise floor."""
         return self.result / self.floor - 1.0
 
 
@@ -103,7 +103,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What came out.
+    """The result of the experiment.
 
     :param start: the wrong arm.
     :param wrong: joints whose links it is wrong about.
@@ -118,7 +118,7 @@ class Experiment:
 
 
 def wrong_arm(arm: ArmModel, seed: int, links: int = WRONG_LINKS, by: float = WRONG_BY) -> ArmModel:
-    """An arm that is wrong about some of its links.
+    """An arm with wrong inertials of some links.
 
     Mass, lever of the centre of mass, and inertia about it are each multiplied by 1 + ``by`` or 1 - ``by``, so that
     the link stays a possible one.
@@ -141,7 +141,7 @@ def wrong_arm(arm: ArmModel, seed: int, links: int = WRONG_LINKS, by: float = WR
 
 
 def differing(one: ArmModel, other: ArmModel) -> tuple[str, ...]:
-    """Joints whose links differ in their inertials."""
+    """Joints whose links have different inertials in two arms."""
     alike = np.isclose(one.inertials, other.inertials, rtol=1e-9, atol=0.0)
     differ = np.flatnonzero(~np.all(alike.reshape(-1, INERTIALS), axis=1))
     return tuple(one.joints[k] for k in differ)
@@ -180,7 +180,7 @@ def run_experiment(
     protocol: Protocol = PROTOCOL,
     near: Neighbourhood = NEIGHBOURHOOD,
 ) -> Experiment:
-    """Simulate, identify from the training trajectory, try on the validation trajectory.
+    """Simulate, identify from the training trajectory, validate on the other.
 
     :param training, validation: desired motions.
     :param duration: of each [s].
@@ -243,7 +243,7 @@ class _Trial:
 
 
 class _Board:
-    """Notes the cost of one trajectory over the iterations."""
+    """Records the cost of one trajectory over the iterations."""
 
     def __init__(self, machine: Machine, trial: _Trial, sigma: Array, protocol: Protocol) -> None:
         self._columns = design(machine, trial.motion.states, protocol.rest).columns
@@ -252,7 +252,7 @@ class _Board:
         self._noted: list[float] = []
 
     def note(self, iteration: int, parameters: Array) -> None:
-        """Another iterate; the first of a round wipes the board."""
+        """Record an iterate; the first one of a round deletes those before."""
         if iteration == 0:
             self._noted.clear()
         self._noted.append(self._cost(self._torque - self._columns @ parameters))

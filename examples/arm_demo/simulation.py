@@ -1,4 +1,4 @@
-r"""A simulated arm under inverse-dynamics control: what an identification can be tried on, because its truth is known.
+r"""A simulated arm under inverse-dynamics control, with known parameters to test identification against.
 
 .. math::
 
@@ -18,7 +18,7 @@ which is semi-implicit Euler with its velocities taken for what they are, those 
 differences of the simulated positions are therefore the accelerations that the torques of the same row made, to
 second order: identification sees no delay of half a step.
 
-Source: the Maestro system (seed 004), "Simulated Robot", with the feedback inside of the inertia matrix as there;
+Source: Maestro 2025, "Simulated Robot", with the feedback inside of the inertia matrix as there;
 Duclusaud et al., Algorithm 1, for the friction within a step, here for coupled joints.
 """
 
@@ -42,16 +42,16 @@ Desired = Callable[[Array], tuple[Array, Array, Array]]
 """Positions, velocities and accelerations (N, n) at times (N,) [s]."""
 
 SWEEPS = 200
-"""Most passes over the joints that solve for the friction of coupled joints."""
+"""Largest number of passes over the joints that solve for the friction of coupled joints."""
 
 TOLERANCE = 1e-12
-"""Friction torques are found to this share of the largest budget."""
+"""Tolerance of friction torques, as a share of the largest budget."""
 
 LOAD_ROUNDS = 20
-"""Most rounds between the load of the transmission and a budget that depends on it."""
+"""Largest number of iterations between the load of the transmission and a budget that depends on it."""
 
 LOAD_TOLERANCE = 1e-8
-"""They end where accelerations change by less than this share."""
+"""Relative change of accelerations that ends these iterations."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class SensorNoise:
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """What the simulated arm did, without noise, each (N, n) but the time.
+    """Simulated motion without noise, each (N, n) but the time.
 
     :param time: (N,) [s].
     :param torque: of the motors [N m].
@@ -175,7 +175,7 @@ def simulate_tracking(
     rate: float = 1000.0,
     control: Control | None = None,
 ) -> SimulatedRun:
-    """The arm follows a desired motion, from a start upon it.
+    """Simulate the arm following a desired motion, starting on it.
 
     :param duration: [s].
     :param rate: steps in a second; torques are computed and held at it [Hz].
@@ -268,7 +268,7 @@ class _Rigid:
 
 
 class _Body:
-    """Steps of a simulated arm; remembers how far friction was developed, to begin the next step with."""
+    """Steps of a simulated arm; each starts from the friction of the step before."""
 
     def __init__(self, plant: SimulatedArm) -> None:
         self.plant, self.rigid = plant, _Rigid(plant.arm, plant.rotors)

@@ -52,11 +52,11 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Actuator, Command, Gains, initial_control_state, motor_torque
+from stribeck.core.actuator import Actuator, Gains, ServoCommand, initial_control_state, motor_torque
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.friction import FrictionLaw, Values, friction_budget, friction_torque, stopping_torque
 from stribeck.core.namespace import array_namespace
-from stribeck.core.step import State, Torques
+from stribeck.core.step import PlantState, Torques
 from stribeck.errors import ConfigError
 
 Array = npt.NDArray[np.float64]
@@ -102,7 +102,7 @@ class TwoLinkArm:
     servos: tuple[Servo, Servo]
 
 
-Joints = tuple[State, State]
+Joints = tuple[PlantState, PlantState]
 """State of both joints."""
 
 
@@ -192,7 +192,9 @@ def coupled_friction(
     return (found[0][0], found[1][0]), (found[0][1], found[1][1])
 
 
-def step(arm: TwoLinkArm, state: Joints, commands: tuple[Command, Command], dt: float) -> tuple[Joints, Pair]:
+def step(
+    arm: TwoLinkArm, state: Joints, commands: tuple[ServoCommand, ServoCommand], dt: float
+) -> tuple[Joints, Pair]:
     """The state one step of semi-implicit Euler later, and the friction torques of the step [N m].
 
     :param commands: what the firmware of each servo acts on.
@@ -215,11 +217,15 @@ def step(arm: TwoLinkArm, state: Joints, commands: tuple[Command, Command], dt: 
         velocity[1] + mobility[1] * net[0] + mobility[2] * net[1],
     )
     after, friction = coupled_friction(free, mobility, (acting[0][0].budget, acting[1][0].budget), dt)
-    moved = [State(q + v * dt, v, acting[j][1]) for j, (q, v) in enumerate(zip(position, after, strict=True))]
+    moved = [
+        PlantState(q + v * dt, v, acting[j][1]) for j, (q, v) in enumerate(zip(position, after, strict=True))
+    ]
     return (moved[0], moved[1]), friction
 
 
-def _torques(servo: Servo, state: State, command: Command, external: Any, dt: float) -> tuple[Torques, Any]:
+def _torques(
+    servo: Servo, state: PlantState, command: ServoCommand, external: Any, dt: float
+) -> tuple[Torques, Any]:
     """Torques on one joint, and the firmware's next state."""
     motor, control = motor_torque(
         servo.actuator, servo.values, servo.gains, state.control, command, state.position, state.velocity, dt
@@ -266,7 +272,7 @@ def _rollout(arm: TwoLinkArm, dt: float, substeps: int) -> Any:
     supply = [servo.actuator.supply.nominal for servo in arm.servos]
 
     def sample(state: Joints, goal: Any) -> tuple[Joints, Any]:
-        commands = (Command(goal[0], 1.0, supply[0]), Command(goal[1], 1.0, supply[1]))
+        commands = (ServoCommand(goal[0], 1.0, supply[0]), ServoCommand(goal[1], 1.0, supply[1]))
         now = jnp.stack([s.position for s in state]), jnp.stack([s.velocity for s in state])
         after = jax.lax.fori_loop(0, substeps, lambda _, s: step(arm, s, commands, dt)[0], state)
         return after, now
@@ -276,7 +282,9 @@ def _rollout(arm: TwoLinkArm, dt: float, substeps: int) -> Any:
         state = tuple(
             jax.tree.map(
                 partial(jnp.asarray, dtype=jnp.float64),
-                State(position[j], velocity[j], initial_control_state(arm.servos[j].actuator, goals[0, j])),
+                PlantState(
+                    position[j], velocity[j], initial_control_state(arm.servos[j].actuator, goals[0, j])
+                ),
             )
             for j in (0, 1)
         )

@@ -1,4 +1,4 @@
-"""The two benches of Duclusaud et al.: pendulums for the laws (§V, table I) and arms of two links to try them on (§VI-B).
+"""The two benches of Duclusaud et al. 2024: pendulums to fit laws (§V, table I), arms of two links to test them (§VI-B).
 
 The paper gives the loads, lengths and gains of the pendulums, the servos of the arms and the shapes of the paths. What it
 leaves out of the arms is as in their authors' published model and programs (Rhoban/bam, folders ``2R`` and ``bam``,
@@ -27,7 +27,7 @@ PENDULUM_TRAJECTORIES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_
 
 @dataclass(frozen=True)
 class Path:
-    """What the end point is asked to follow.
+    """A path for the end point.
 
     :param title: in words.
     :param duration: [s].

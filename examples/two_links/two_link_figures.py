@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import matplotlib.style
 import numpy as np
 import numpy.typing as npt
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from stribeck.errors import ConfigError
-from stribeck.report.figures import COLOURS, DASHES, GOAL, MEASURED, STYLE
+from stribeck.report.style import COLOURS, DASHES, GOAL, MEASURED, drawing
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,10 +52,7 @@ def draw_law_errors(panels: Sequence[LawErrors], title: str) -> Figure:
     """
     if not panels:
         raise ConfigError("no errors to draw: give at least one gain")
-    with matplotlib.style.context(["default", STYLE]):
-        figure = Figure(figsize=(9.0, 0.7 + 2.5 * len(panels)), layout="constrained")
-        FigureCanvasAgg(figure)
-        figure.suptitle(title, fontsize=11)
+    with drawing(9.0, 0.7 + 2.5 * len(panels), title) as figure:
         for axes, panel in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
             at = np.arange(len(panel.paths))
             width = 0.84 / len(panel.errors)
@@ -85,10 +80,7 @@ def draw_followed_paths(panels: Sequence[PathDrawing], columns: int, title: str)
     if not panels:
         raise ConfigError("no paths to draw: give at least one")
     rows = -(-len(panels) // columns)
-    with matplotlib.style.context(["default", STYLE]):
-        figure = Figure(figsize=(max(6.4, 0.4 + 2.9 * columns), 0.9 + 2.7 * rows), layout="constrained")
-        FigureCanvasAgg(figure)
-        figure.suptitle(title, fontsize=11)
+    with drawing(max(6.4, 0.4 + 2.9 * columns), 0.9 + 2.7 * rows, title) as figure:
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes, panel in zip(grid.flat, panels, strict=False):
             axes.plot(*panel.desired.T, **{**GOAL, "label": "desired"})

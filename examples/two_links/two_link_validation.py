@@ -1,4 +1,4 @@
-r"""Laws identified on pendulums, tried on an arm of two links: what a friction law is worth beyond its own bench.
+r"""Friction laws identified on pendulums and tested on an arm of two links.
 
 1. Pendulums of both servos are simulated with a known law, M6 with published parameters, in fine steps, and recorded
    as a servo would.
@@ -12,7 +12,7 @@ r"""Laws identified on pendulums, tried on an arm of two links: what a friction 
 
 over the samples of the path, the mean of both joints: the measure of the paper's program.
 
-Source: Duclusaud et al., §V and §VI-B, fig. 7, with a simulated truth in place of their machines.
+Source: Duclusaud et al. 2024, §V and §VI-B, fig. 7, with simulation in place of their machines.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class PathTests:
 
 @dataclass(frozen=True)
 class PathErrors:
-    """How far an arm is from the true one on one path.
+    """Distance of an arm from the true one on one path.
 
     :param joints: mean absolute error of each joint [rad].
     :param end_point: mean distance of the end points [m].
@@ -170,7 +170,7 @@ def path_errors(tests: PathTests, truth: Motion, motion: Motion) -> dict[tuple[s
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """What came out.
+    """The result of the validation.
 
     :param truth: motion of the true arm on the paths.
     :param motions: of the arms with fitted laws, by law.
@@ -193,7 +193,7 @@ def validate(
     laws: Mapping[str, tuple[ParameterFile, ParameterFile]],
     paths: Sequence[str],
 ) -> Validation:
-    """Try laws on the arm.
+    """Test laws on the arm.
 
     :param truth: what the servos of joints 1 and 2 truly are.
     :param laws: what was identified of them, by law.

@@ -1,4 +1,4 @@
-"""Laws fitted on simulated pendulums, tried on a simulated arm of two links (docs/validation_2r.md).
+"""Fit friction laws on simulated pendulums and test them on a simulated arm of two links (docs/validation_2r.md).
 
 python examples/two_links/validate_2r.py --servos mx --output mx/
 """
@@ -31,7 +31,7 @@ from stribeck.fit.task import task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
-from stribeck.report.figures import save
+from stribeck.report.style import save
 from two_link import end_point
 from two_link_benches import BENCHES, Bench, bench_named
 from two_link_figures import LawErrors, PathDrawing, draw_followed_paths, draw_law_errors
@@ -96,7 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Simulate pendulums, fit, read the parameter files back, and try them on the arm."""
+    """Simulate pendulums, fit, read the parameter files back, and test them on the arm."""
     bench = bench_named(arguments.servos)
     _check_outputs(arguments, bench)
     if arguments.params is None:
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_outputs(arguments: argparse.Namespace, bench: Bench) -> None:
-    """Know before the fits whether their results can be written, and that they replace nothing else."""
+    """Check before the fits that their results can be written and replace no other file."""
     if not arguments.models:
         raise ConfigError("--models is empty: name at least one friction law")
     folder = arguments.params or arguments.output

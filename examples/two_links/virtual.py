@@ -1,4 +1,4 @@
-"""Recordings of a servo that is not there: the same step, an encoder, and a bench."""
+"""Recordings of a simulated servo with an encoder on a bench."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Encoder:
-    """What a servo reports of its motion.
+    """Resolution and noise of the motion that a servo reports.
 
     :param resolution: smallest step of the position [rad]; 0 for none.
     :param noise: standard deviation of white noise before rounding [rad].

@@ -36,6 +36,10 @@ class ServoError(StribeckError):
     """A servo or its bus does not answer, is not what was expected, or reports an error."""
 
 
+class NodeStateError(StribeckError):
+    """A node cannot do what was asked in its present state."""
+
+
 class OutputError(StribeckError):
     """A result cannot be written where it was asked for."""
 

@@ -79,12 +79,12 @@ def test_interrupted_the_best_so_far_is_saved(
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
-    def tell(bar: excitation.Bar, phase: str, best: float | None) -> None:
+    def tell(bar: excitation.SearchBar, phase: str, best: float | None) -> None:
         if phase.startswith("start") and not called:
             called.append(phase)
             _thread.interrupt_main()
 
-    monkeypatch.setattr(excitation.Bar, "tell", tell)
+    monkeypatch.setattr(excitation.SearchBar, "tell", tell)
     assert designed(tmp_path, "--json", str(tmp_path / "summary.json")) == 130
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["interrupted"]

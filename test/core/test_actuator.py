@@ -9,10 +9,10 @@ import pytest
 from helpers import driven, setup_for
 from stribeck.core.actuator import (
     Actuator,
-    Command,
     ControlState,
     CurrentControl,
     Gains,
+    ServoCommand,
     Supply,
     TorqueControl,
     VoltageControl,
@@ -29,7 +29,7 @@ from stribeck.io.actuators import load_actuator
 DT = 0.005
 MOTOR = {"kt": 2.0, "R": 4.0, "armature": 0.01}
 FRESH = ControlState(0.0, 0.0)
-ON = Command(goal=0.0, torque_enable=1.0, supply_voltage=10.0)
+ON = ServoCommand(goal=0.0, torque_enable=1.0, supply_voltage=10.0)
 
 
 def servo(control) -> Actuator:
@@ -39,7 +39,7 @@ def servo(control) -> Actuator:
 
 def torque_of(control, goal, position, velocity, *, p=MOTOR, kp=10.0, enable=1.0, ki=0.0, kd=0.0):
     """Motor torque at 10 V for a fresh firmware."""
-    command = Command(goal, enable, 10.0)
+    command = ServoCommand(goal, enable, 10.0)
     actuator = servo(control)
     state = initial_control_state(actuator, goal)
     return motor_torque(actuator, p, Gains(kp, ki, kd), state, command, position, velocity, DT)[0]
@@ -139,7 +139,7 @@ def test_the_heat_limit_wins_where_the_current_interval_is_empty(velocity, curre
 
 def test_torque_off_is_zero_current_and_no_open_circuit_for_a_servo_driven_by_current():
     """I* = 0, which a back-EMF above the supply still overcomes."""
-    off = Command(0.0, 0.0, 10.0)
+    off = ServoCommand(0.0, 0.0, 10.0)
     assert current_torque(CURRENT, {"kt": 4.0, "R": 4.0}, 2.0, off, 1.0) == 0.0
     assert current_torque(CURRENT, {"kt": 4.0, "R": 4.0}, 2.0, off, 3.0) == pytest.approx(
         4.0 * -0.5, rel=1e-14

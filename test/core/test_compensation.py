@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from helpers import PUBLISHED, published, refusal
-from stribeck.core.actuator import Command, ControlState, Gains, VoltageControl, motor_torque
+from stribeck.core.actuator import ControlState, Gains, ServoCommand, VoltageControl, motor_torque
 from stribeck.core.compensation import (
     FrictionModel,
     JointModel,
@@ -108,7 +108,7 @@ def test_a_goal_offset_makes_the_firmware_add_its_torque(name: str, torque: floa
     gains, supply = Gains(40.0, 0.0, 0.0), servo.supply.nominal
 
     def motor(goal: float) -> float:
-        command = Command(goal, 1.0, supply)
+        command = ServoCommand(goal, 1.0, supply)
         return float(motor_torque(servo, values, gains, ControlState(goal, 0.0), command, 0.21, 0.3, 0.0)[0])
 
     offset = goal_offset(servo, values, gains.kp, supply, torque)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from compensating import M1, NAN, STEP, XL330, Driven, model
-from stribeck.core.actuator import Command as FirmwareCommand
 from stribeck.core.actuator import ControlState, Gains, motor_torque
+from stribeck.core.actuator import ServoCommand as FirmwareCommand
 from stribeck.core.compensation import goal_offset
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap

@@ -8,8 +8,8 @@ import pytest
 
 from compensating import M1, NAN, STEP, XL330, Driven, model
 from helpers import refusal
-from stribeck.core.actuator import Command as FirmwareCommand
 from stribeck.core.actuator import ControlState, Gains, motor_torque
+from stribeck.core.actuator import ServoCommand as FirmwareCommand
 from stribeck.core.compensation import JointModel, goal_offset
 from stribeck.core.compensator import Compensator
 from stribeck.core.friction import LAWS

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stribeck.core.actuator import Command, VoltageControl, voltage_torque
+from stribeck.core.actuator import ServoCommand, VoltageControl, voltage_torque
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 
 MOTOR = {"kt": 0.4, "R": 3.0}
@@ -27,7 +27,7 @@ def test_electrics_by_hand():
 def test_the_duty_for_a_current_drives_that_current(current, velocity, supply):
     """The motor equation with that duty gives the current back, where the supply suffices."""
     duty = duty_for_current(MOTOR, current, supply, velocity)
-    torque = voltage_torque(BRIDGE, MOTOR, duty, Command(0.0, 1.0, supply), velocity)
+    torque = voltage_torque(BRIDGE, MOTOR, duty, ServoCommand(0.0, 1.0, supply), velocity)
     if abs(duty) < 1.0:
         assert motor_current(MOTOR, torque) == pytest.approx(current, abs=1e-12)
     else:

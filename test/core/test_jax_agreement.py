@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from helpers import PUBLISHED, SETUP, published, setup_for
-from stribeck.core.actuator import Command, ControlState, Gains, initial_control_state
+from stribeck.core.actuator import ControlState, Gains, ServoCommand, initial_control_state
 from stribeck.core.bench import Pendulum
 from stribeck.core.friction import LAWS, friction_budget, stribeck_weight
-from stribeck.core.step import INTEGRATORS, Plant, State, delayed, step
+from stribeck.core.step import INTEGRATORS, Plant, PlantState, delayed, step
 from stribeck.io.actuators import actuator_names, load_actuator
 
 jax = pytest.importorskip("jax")
@@ -62,10 +62,12 @@ def assert_step_agrees(plant, values, control, supply):
     velocity = rng.normal(size=COUNT) * 10.0 ** rng.uniform(-4, 1, COUNT)
     velocity[::5] = 0.0
     enable = (rng.uniform(size=COUNT) < 0.7).astype(np.float64)
-    here = step(plant, values, State(position, velocity, control), Command(goal, enable, supply), DT)
+    here = step(
+        plant, values, PlantState(position, velocity, control), ServoCommand(goal, enable, supply), DT
+    )
     there = jax.jit(lambda state, command: step(plant, values, state, command, DT))(
-        State(*map(jnp.asarray, (position, velocity)), jax.tree.map(jnp.asarray, control)),
-        Command(jnp.asarray(goal), jnp.asarray(enable), supply),
+        PlantState(*map(jnp.asarray, (position, velocity)), jax.tree.map(jnp.asarray, control)),
+        ServoCommand(jnp.asarray(goal), jnp.asarray(enable), supply),
     )
     np.testing.assert_allclose(there.position, here.position, **AGREEMENT)
     np.testing.assert_allclose(there.velocity, here.velocity, **AGREEMENT)
@@ -147,8 +149,8 @@ def test_derivatives_of_a_step_are_finite_at_rest_and_are_differences_in_motion(
 
     def velocity_after(vector, velocity):
         given = dict(zip(names, vector, strict=True))
-        state = State(0.3, velocity, ControlState(0.0, 0.0))
-        return step(plant, given, state, Command(0.6, 1.0, 5.0), DT).velocity
+        state = PlantState(0.3, velocity, ControlState(0.0, 0.0))
+        return step(plant, given, state, ServoCommand(0.6, 1.0, 5.0), DT).velocity
 
     point = np.array(list(values.values()))
     derivatives = jax.jit(jax.jacfwd(velocity_after))

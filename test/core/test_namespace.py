@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import published
-from stribeck.core.actuator import Command, ControlState, Gains
+from stribeck.core.actuator import ControlState, Gains, ServoCommand
 from stribeck.core.bench import Pendulum
 from stribeck.core.friction import LAWS, friction_budget
 from stribeck.core.namespace import array_namespace
-from stribeck.core.step import Plant, State, step
+from stribeck.core.step import Plant, PlantState, step
 from stribeck.io.actuators import load_actuator
 
 LIBRARY = SimpleNamespace(name="another array library")
@@ -82,15 +82,15 @@ def test_a_step_of_single_numbers_equals_a_step_of_arrays(law):
         one = step(
             plant,
             values,
-            State(float(position), float(velocity), ControlState(0.0, 0.0)),
-            Command(float(goal), 1.0, 5.0),
+            PlantState(float(position), float(velocity), ControlState(0.0, 0.0)),
+            ServoCommand(float(goal), 1.0, 5.0),
             0.001,
         )
         other = step(
             plant,
             values,
-            State(np.array(position), np.array(velocity), ControlState(0.0, 0.0)),
-            Command(np.array(goal), 1.0, 5.0),
+            PlantState(np.array(position), np.array(velocity), ControlState(0.0, 0.0)),
+            ServoCommand(np.array(goal), 1.0, 5.0),
             0.001,
         )
         np.testing.assert_allclose(one[:2], other[:2], rtol=1e-13)
@@ -119,8 +119,8 @@ def test_formulas_run_on_arrays_that_know_no_namespace(law):
 
     def results(array):
         budget, _ = friction_budget(LAWS[law], values, array(position), array(goal), array(velocity))
-        state = State(array(position), array(velocity), ControlState(0.0, 0.0))
-        after = step(plant, values, state, Command(array(goal), 1.0, 5.0), 0.005)
+        state = PlantState(array(position), array(velocity), ControlState(0.0, 0.0))
+        after = step(plant, values, state, ServoCommand(array(goal), 1.0, 5.0), 0.005)
         return [np.asarray(found) for found in (budget, after.position, after.velocity)]
 
     for one, other in zip(results(old), results(np.asarray), strict=True):

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import FRICTIONLESS, SETUP, driven, free_swings, published, refusal
-from stribeck.core.actuator import Command, ControlState, Gains
+from stribeck.core.actuator import ControlState, Gains, ServoCommand
 from stribeck.core.bench import STANDARD_GRAVITY, Pendulum, gravity_torque, inertia
 from stribeck.core.friction import FRICTION_PARAMETERS, LAWS
-from stribeck.core.step import INTEGRATORS, Plant, State, delayed, plant_of, simulate, step, torques
+from stribeck.core.step import INTEGRATORS, Plant, PlantState, delayed, plant_of, simulate, step, torques
 from stribeck.io.actuators import load_actuator
 
 NO_MEMORY = ControlState(0.0, 0.0)
 DT = 0.005
 XL330 = load_actuator("xl330")
-OFF = Command(goal=0.0, torque_enable=0.0, supply_voltage=5.0)
+OFF = ServoCommand(goal=0.0, torque_enable=0.0, supply_voltage=5.0)
 
 
 def plant(law: str = "m1", integrator="semi-implicit", load: Pendulum | None = None, **terms: bool) -> Plant:
@@ -49,7 +49,7 @@ def test_inertia_and_gravity_are_what_the_equations_give_by_hand():
 )
 def test_each_integrator_steps_as_its_equation_says(integrator, advance):
     """One step from 30 degrees at 1 rad/s, by hand."""
-    state = State(math.pi / 6, 1.0, NO_MEMORY)
+    state = PlantState(math.pi / 6, 1.0, NO_MEMORY)
     after = step(plant(integrator=integrator), FRICTIONLESS, state, OFF, DT)
     assert after.velocity == pytest.approx(1.0 - 0.24516625, rel=1e-13)
     assert after.position - math.pi / 6 == pytest.approx(advance, rel=1e-12)
@@ -59,7 +59,7 @@ def test_friction_brakes_by_its_budget_when_it_cannot_stop():
     """At 0 rad and 1 rad/s: budget 0.02 + 0.01 changes the velocity by -0.03 / 0.005 * dt."""
     values = {**FRICTIONLESS, "friction_base": 0.02, "friction_viscous": 0.01}
     for direction in (1.0, -1.0):
-        after = step(plant(), values, State(0.0, direction, NO_MEMORY), OFF, DT)
+        after = step(plant(), values, PlantState(0.0, direction, NO_MEMORY), OFF, DT)
         assert after.velocity == pytest.approx(direction * (1.0 - 0.03), rel=1e-13)
 
 
@@ -68,7 +68,7 @@ def test_a_stop_is_exact(law):
     """What friction can stop within a step has velocity 0.0 afterwards, not 1e-17, and no -0.0 either way."""
     values = {**published("xl330", law), "friction_base": 0.1}
     velocity = np.linspace(-0.05, 0.05, 101)
-    state = State(np.zeros(101) - values["q_offset"], velocity, NO_MEMORY)
+    state = PlantState(np.zeros(101) - values["q_offset"], velocity, NO_MEMORY)
     after = step(plant(law), values, state, OFF, DT)
     assert np.all(after.velocity == 0.0)
 
@@ -76,7 +76,7 @@ def test_a_stop_is_exact(law):
 def test_a_joint_at_rest_holds_as_long_as_friction_carries_the_load():
     """At rest a load just below the budget moves nothing, one just above it does, downwards."""
     load = 0.5 * STANDARD_GRAVITY * 0.1 * math.sin(0.2)
-    state = State(0.2, 0.0, NO_MEMORY)
+    state = PlantState(0.2, 0.0, NO_MEMORY)
     held = step(plant(), {**FRICTIONLESS, "friction_base": 1.000001 * load}, state, OFF, DT)
     assert (held.position, held.velocity) == (0.2, 0.0)
     fallen = step(plant(), {**FRICTIONLESS, "friction_base": 0.999999 * load}, state, OFF, DT)
@@ -107,9 +107,9 @@ def test_friction_never_reverses_or_speeds_up_a_motion(data):
     joint = plant(data.draw(st.sampled_from(list(LAWS))), load=load, **terms)
     slow = st.floats(-1e-3, 1e-3)
     velocity = data.draw(st.one_of(st.just(0.0), slow, st.floats(-20.0, 20.0)), label="velocity")
-    state = State(data.draw(st.floats(-4.0, 4.0), label="position"), velocity, NO_MEMORY)
+    state = PlantState(data.draw(st.floats(-4.0, 4.0), label="position"), velocity, NO_MEMORY)
     goal = data.draw(st.floats(-4.0, 4.0), label="goal")
-    command = Command(goal, data.draw(st.sampled_from([0.0, 1.0])), 5.0)
+    command = ServoCommand(goal, data.draw(st.sampled_from([0.0, 1.0])), 5.0)
 
     acting, _ = torques(joint, values, state, command, DT)
     net = acting.motor + acting.external + (values["torque_offset"] if terms["offset"] else 0.0)
@@ -134,9 +134,11 @@ def test_a_step_seen_in_a_mirror_is_the_mirrored_step(data):
     values = drawn_parameters(data)
     joint = plant(data.draw(st.sampled_from(list(LAWS))), offset=True)
     position, velocity, goal = (data.draw(st.floats(-3.0, 3.0)) for _ in range(3))
-    after = step(joint, values, State(position, velocity, NO_MEMORY), Command(goal, 1.0, 5.0), DT)
+    after = step(joint, values, PlantState(position, velocity, NO_MEMORY), ServoCommand(goal, 1.0, 5.0), DT)
     mirrored = {**values, "q_offset": -values["q_offset"], "torque_offset": -values["torque_offset"]}
-    other = step(joint, mirrored, State(-position, -velocity, NO_MEMORY), Command(-goal, 1.0, 5.0), DT)
+    other = step(
+        joint, mirrored, PlantState(-position, -velocity, NO_MEMORY), ServoCommand(-goal, 1.0, 5.0), DT
+    )
     assert (other.position, other.velocity) == (-after.position, -after.velocity)
 
 
@@ -149,8 +151,8 @@ def test_asymmetric_friction_brakes_each_direction_by_its_own_budget():
         "friction_viscous_negative": 0.0,
     }
     joint = plant(asymmetric=True)
-    forward = step(joint, values, State(0.0, 2.0, NO_MEMORY), OFF, DT).velocity
-    backward = step(joint, values, State(0.0, -2.0, NO_MEMORY), OFF, DT).velocity
+    forward = step(joint, values, PlantState(0.0, 2.0, NO_MEMORY), OFF, DT).velocity
+    backward = step(joint, values, PlantState(0.0, -2.0, NO_MEMORY), OFF, DT).velocity
     # Torque over J = 0.005 times dt = 0.005 is the change of velocity itself.
     assert forward == pytest.approx(2.0 - 0.02, rel=1e-13)
     assert backward == pytest.approx(-2.0 + 0.05, rel=1e-13)
@@ -165,8 +167,8 @@ def test_asymmetric_friction_looks_at_the_coming_motion():
         "friction_viscous_negative": 0.0,
     }
     joint = plant(asymmetric=True)
-    assert step(joint, values, State(0.1, 0.0, NO_MEMORY), OFF, DT).velocity < 0.0
-    assert step(joint, values, State(-0.1, 0.0, NO_MEMORY), OFF, DT).velocity == 0.0
+    assert step(joint, values, PlantState(0.1, 0.0, NO_MEMORY), OFF, DT).velocity < 0.0
+    assert step(joint, values, PlantState(-0.1, 0.0, NO_MEMORY), OFF, DT).velocity == 0.0
 
 
 def test_an_unknown_integrator_is_refused_with_the_valid_names():
@@ -228,7 +230,9 @@ def test_a_simulation_starts_at_the_first_sample_as_it_was_measured():
     motion = simulate(batch, XL330, LAWS["m1"], values)
     assert (motion.position[0, 0], motion.velocity[0, 0]) == (0.3, -0.3)
     joint = plant_of(batch, XL330, LAWS["m1"])
-    after = step(joint, values, State(first[0], -first[0], NO_MEMORY), Command(first[0], 1.0, 5.0), batch.dt)
+    after = step(
+        joint, values, PlantState(first[0], -first[0], NO_MEMORY), ServoCommand(first[0], 1.0, 5.0), batch.dt
+    )
     assert (motion.position[1, 0], motion.velocity[1, 0]) == (after.position[0], after.velocity[0])
 
 

@@ -52,7 +52,10 @@ def write_csv(path, columns, head="", delimiter=","):
     return path
 
 
-@pytest.mark.parametrize(("head", "delimiter"), [("", ","), ("t,a,b", ","), ("", " "), ("t;a", ";")])
+@pytest.mark.parametrize(
+    ("head", "delimiter"),
+    [("", ","), (",".join("abcdefghij"), ","), ("", " "), (";".join("abcdefghij"), ";")],
+)
 def test_text_in_any_of_its_forms(tmp_path, run, head, delimiter):
     """With or without a line of names, separated by commas, semicolons or blanks."""
     path = write_csv(tmp_path / "run.csv", table(run), head, delimiter)
@@ -122,7 +125,7 @@ def test_mat_files(tmp_path, run):
     (found,) = read_recordings([tmp_path / "run.mat"], form_of(tmp_path, text), JOINTS, "rotary")
     assert np.allclose(found.effort, run.effort)
     wrong = text.replace("variable: u", "variable: w")
-    with pytest.raises(RecordingError, match="no variable 'w'; it has t, q, u, g"):
+    with pytest.raises(RecordingError, match="no column 'w' of numbers; it has t, q, u, g"):
         read_recordings([tmp_path / "run.mat"], form_of(tmp_path, wrong), JOINTS, "rotary")
     (tmp_path / "run.mat").write_bytes(b"no MAT file")
     with pytest.raises(RecordingError, match="not a MAT file"):
@@ -167,9 +170,9 @@ def test_bags_without_torque_are_refused(tmp_path, run):
         (lambda r: replace(r, effort=np.zeros_like(r.effort)), "all torques are zero"),
         (
             lambda r: replace(r, effort=np.where(r.effort == r.effort.max(), np.nan, r.effort)),
-            "effort is not a number in row",
+            "effort is missing or not finite in row",
         ),
-        (lambda r: replace(r, time=r.time[::-1]), "time does not grow from row 0 to 1"),
+        (lambda r: replace(r, time=r.time[::-1]), "time does not increase from row 0 to 1"),
         (lambda r: replace(r, position=1e3 * r.position), "degrees"),
     ],
 )
@@ -183,7 +186,11 @@ def test_mistakes_that_can_be_noticed(tmp_path, run, spoil, said):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("", "is empty"), ("a,b\n1,x\n", "not a table of numbers"), ("1,2,3\n4,5,6\n", "the file has 3")],
+    [
+        ("", "is empty"),
+        ("a,b\n1,x\n", "has 2 columns, expected columns 1 to 3"),
+        ("1,2,3\n4,5,6\n", "has 3 columns, expected"),
+    ],
 )
 def test_text_that_is_no_recording(tmp_path, content, said):
     path = tmp_path / "run.csv"
@@ -197,10 +204,10 @@ def test_files_that_are_not_there(tmp_path):
     with pytest.raises(RecordingError, match="no such file"):
         read_recordings([tmp_path / "run.csv"], form, JOINTS, "rotary")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RecordingError, match=r"expected \*\.csv, \*\.txt"):
+    with pytest.raises(RecordingError, match=r"expected \.csv or \.txt"):
         read_recordings([tmp_path / "empty"], form, JOINTS, "rotary")
     (tmp_path / "run.zip").touch()
-    with pytest.raises(RecordingError, match="ends with"):
+    with pytest.raises(RecordingError, match=r"run\.zip: expected \.csv or \.txt"):
         read_recordings([tmp_path / "run.zip"], form, JOINTS, "rotary")
 
 

@@ -5,9 +5,7 @@ import pytest
 
 from stribeck.dynamics.signals import (
     ZeroPhase,
-    autocovariance,
     convolution,
-    decimate,
     derivative,
     direction,
     presliding,
@@ -88,12 +86,6 @@ def test_jitter_is_resampled():
     assert np.abs(found - np.sin(2.0 * grid)).max() < 2.0**2 * 0.016**2 / 8
 
 
-def test_decimation_below_nyquist_is_refused():
-    assert len(decimate(TIME, 4, RATE, 100.0)) == 1000
-    with pytest.raises(ConfigError, match="filter below 50 Hz"):
-        decimate(TIME, 10, RATE, 100.0)
-
-
 def test_rest_has_no_direction():
     assert direction(np.array([-1.0, -1e-5, 0.0, 1e-5, 1.0]), 1e-4).tolist() == [-1, 0, 0, 0, 1]
 
@@ -106,10 +98,3 @@ def test_presliding_turns_within_twice_its_length_and_keeps_at_rest():
     assert state[10:151].tolist() == [1.0] * 141
     turned = np.flatnonzero(state <= -1.0 + 1e-9)[0]
     assert position[turned, 0] == pytest.approx(1.0 - 0.04, abs=2e-3)
-
-
-def test_autocovariance_of_a_moving_average():
-    """Three equal taps give 3, 2, 1 and nothing further."""
-    noise = np.random.default_rng(2).normal(size=200_000)
-    found = autocovariance(np.convolve(noise, np.ones(3), mode="valid"))
-    assert found[:3] == pytest.approx([3.0, 2.0, 1.0], abs=0.05)

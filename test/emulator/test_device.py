@@ -73,7 +73,10 @@ def test_the_motion_is_that_of_core(model, kp, load, law):
     device.begin(0.0)
     count = 2000
     time = 1e-3 * np.arange(count)
-    scale, center = device.model.registers["goal_position"].scale, device.model.center
+    scale, center = (
+        device.model.registers["goal_position"].scale,
+        device.model.registers["goal_position"].zero,
+    )
     counts = np.round(0.8 * np.sin(6.0 * time) / scale)
     enable = (time < 1.5).astype(float)
     setup = Setup(load.mass, load.length, load.arm_mass, device.model.nominal_voltage, float(kp))
@@ -131,7 +134,7 @@ def test_current_mode_holds_the_current_and_with_it_the_torque():
     current = round(1e3 * torque / FRICTIONLESS["kt"])
     put(device, operating_mode=0, goal_current=current, torque_enable=1)
     device.advance_to(0.001)
-    assert device.motor_torque == pytest.approx(FRICTIONLESS["kt"] * current / 1e3, rel=1e-12)
+    assert device.joint.motor_torque == pytest.approx(FRICTIONLESS["kt"] * current / 1e3, rel=1e-12)
     assert read(device, "present_current") == current
     assert read(device, "present_pwm") == round(885 * FRICTIONLESS["R"] * current / 1e3 / 5.0)
 
@@ -163,7 +166,7 @@ def test_torque_off_is_an_open_circuit():
     assert device.state.velocity > 1.0
     put(device, torque_enable=0)
     device.advance_to(0.101)
-    assert device.motor_torque == 0.0
+    assert device.joint.motor_torque == 0.0
     assert read(device, "present_pwm") == read(device, "present_current") == 0
 
 
@@ -496,7 +499,7 @@ def test_servos_that_cannot_be_are_refused():
 def test_every_servo_with_published_parameters_moves(model):
     """Torque on and a goal: the joint goes there."""
     device = servo(model)
-    goal = MODELS[model].center + 100
+    goal = MODELS[model].registers["goal_position"].zero + 100
     put(device, torque_enable=1, goal_position=goal)
     device.advance_to(1.0)
     assert abs(read(device, "present_position") - goal) < 60

@@ -19,42 +19,64 @@ from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.protocol import ALERT, Error2, Instruction, Packet, PacketParser, encode
-
-pytestmark = pytest.mark.real_time
+from stribeck.session.timing import SYSTEM_CLOCK
+from virtual_bus import VirtualBus, VirtualLine
 
 LOAD = Pendulum(0.1, 0.1, 0.0)
 ENOUGH = 5.0
 """Longest wait for what should happen at once [s]."""
 
 
-class Client:
-    """A program at the other end: sends packets, collects answers."""
+class TerminalLine:
+    """A pseudo-terminal as another program opens it."""
 
-    def __init__(self, path, protocol=2.0, rate=termios.B1000000):
+    def __init__(self, path, rate=1_000_000):
         self.port = os.open(path, os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self.port)
         settings = termios.tcgetattr(self.port)
-        settings[4] = settings[5] = rate
+        settings[4] = settings[5] = {1_000_000: termios.B1000000, 57_600: termios.B57600}[rate]
         termios.tcsetattr(self.port, termios.TCSANOW, settings)
-        self.protocol = protocol
+
+    def write(self, data):
+        os.write(self.port, data)
+
+    def read(self, wait):
+        return os.read(self.port, 4096) if select.select([self.port], [], [], wait)[0] else b""
+
+    def close(self):
+        os.close(self.port)
+
+
+class Client:
+    """A program at the other end of a line: sends packets, collects answers."""
+
+    def __init__(self, line, protocol=2.0, clock=SYSTEM_CLOCK):
+        self.line, self.protocol, self.clock = line, protocol, clock
         self.parser = PacketParser(protocol)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        os.close(self.port)
+        self.line.close()
 
     def send(self, *packets):
         for packet in packets:
-            os.write(self.port, encode(self.protocol, packet))
+            self.line.write(encode(self.protocol, packet))
 
     def answers(self, count=1, wait=ENOUGH):
         """As many packets as asked, or those that came in time."""
-        found, end = [], time.monotonic() + wait
-        while len(found) < count and time.monotonic() < end:
-            if select.select([self.port], [], [], 0.02)[0]:
-                found += self.parser.feed(os.read(self.port, 4096))
+        found, end = [], self.clock.now() + wait
+        while len(found) < count and self.clock.now() < end:
+            found += self.parser.feed(self.line.read(min(0.02, end - self.clock.now())))
+        return found
+
+    def until(self, condition, what, wait=ENOUGH):
+        """Wait for a condition."""
+        end = self.clock.now() + wait
+        while not (found := condition()):
+            assert self.clock.now() < end, f"{what}: not within {wait:g} s"
+            self.clock.sleep(0.002)
         return found
 
     def ask(self, instruction, servo=1, parameters=b"", count=1):
@@ -83,13 +105,11 @@ class Client:
         return self.answers(1, wait) == []
 
 
-def until(condition, what, wait=ENOUGH):
-    """Wait for a condition."""
-    end = time.monotonic() + wait
-    while not (found := condition()):
-        assert time.monotonic() < end, f"{what}: not within {wait:g} s"
-        time.sleep(0.002)
-    return found
+def client_of(bus, protocol=2.0, rate=1_000_000):
+    """A program on a bus in virtual time, or on a terminal by its path."""
+    if isinstance(bus, VirtualBus):
+        return Client(VirtualLine(bus, rate), protocol, bus.clock)
+    return Client(TerminalLine(bus, rate), protocol)
 
 
 def servos(*ids, model="xl330", **options):
@@ -98,8 +118,8 @@ def servos(*ids, model="xl330", **options):
 
 @contextlib.contextmanager
 def bus_and_client(*made, protocol=2.0, faults=()):
-    running = EmulatedBus(made or servos(1), [parse_fault(text) for text in faults])
-    with running as bus, Client(bus.path, protocol) as client:
+    bus = VirtualBus(made or servos(1), [parse_fault(text) for text in faults])
+    with bus, client_of(bus, protocol) as client:
         yield bus, client
 
 
@@ -109,7 +129,7 @@ def bus_and_client(*made, protocol=2.0, faults=()):
 def test_servos_of_both_protocols_share_a_bus():
     """Each answers in its own language and takes the other for noise."""
     made = [*servos(1, 2), *servos(7, model="mx106")]
-    with EmulatedBus(made) as bus, Client(bus.path) as two, Client(bus.path, 1.0) as one:
+    with VirtualBus(made) as bus, client_of(bus) as two, client_of(bus, 1.0) as one:
         assert two.ask(Instruction.PING, 2) == [Packet(2, 0x55, b"\x00\xb0\x04\x2d")]
         assert one.ask(Instruction.PING, 7) == [Packet(7, 0)]
         assert one.read(0, 2, servo=7) == (320, 0)
@@ -193,7 +213,7 @@ def test_a_damaged_instruction_is_answered_with_a_crc_error():
         with bus_and_client(*servos(1, model=model), protocol=protocol) as (_, client):
             wire = bytearray(encode(protocol, Packet(1, Instruction.PING)))
             wire[-1] ^= 0x55
-            os.write(client.port, wire)
+            client.line.write(wire)
             answer = client.answers()[0]
             assert answer.parameters == wanted
             assert protocol == 2.0 or answer.instruction == 0x10
@@ -202,7 +222,7 @@ def test_a_damaged_instruction_is_answered_with_a_crc_error():
 def test_half_a_packet_is_forgotten():
     """What stays unfinished does not swallow the next packet."""
     with bus_and_client() as (_, client):
-        os.write(client.port, encode(2.0, Packet(1, Instruction.WRITE, bytes(100)))[:30])
+        client.line.write(encode(2.0, Packet(1, Instruction.WRITE, bytes(100)))[:30])
         client.send(Packet(1, Instruction.PING))
         assert client.answers()[0].id == 1
 
@@ -213,7 +233,9 @@ def test_a_reboot_is_answered_and_then_the_servo_is_deaf_for_a_while():
         assert client.write(65, 1, 1) == 0
         assert client.ask(Instruction.REBOOT)[0].parameters == b"\x00"
         assert client.says_nothing(Packet(1, Instruction.PING), 0.1)
-        until(lambda: not client.says_nothing(Packet(1, Instruction.PING), 0.1), "the servo comes back")
+        client.until(
+            lambda: not client.says_nothing(Packet(1, Instruction.PING), 0.1), "the servo comes back"
+        )
         assert client.read(65, 1) == (0, 0)
 
 
@@ -225,41 +247,41 @@ def test_time_goes_on_without_packets():
     with bus_and_client() as (bus, client):
         assert client.write(64, 1, 1) == 0
         assert client.write(116, 4, 2500) == 0
-        until(lambda: bus.servos[0].state.position > 0.6, "the servo moves")
-        assert bus.servos[0].clock == pytest.approx(time.monotonic(), abs=1.0)
+        client.until(lambda: bus.servos[0].state.position > 0.6, "the servo moves")
+        assert bus.servos[0].clock == pytest.approx(bus.clock.now(), abs=1.0)
 
 
 def test_an_answer_takes_its_time_on_the_wire():
     """At 57600 bit/s a ping of 10 bytes and its answer of 14 take 4.2 ms; the return delay comes on top."""
-    for rate, bits, delay in ((termios.B57600, 57600, 250), (termios.B1000000, 1e6, 100)):
+    for rate, bits, delay in ((57_600, 57_600, 250), (1_000_000, 1e6, 100)):
         made = servos(1, registers={"return_delay_time": delay})
-        with EmulatedBus(made) as bus, Client(bus.path, rate=rate) as client:
-            start = time.monotonic()
+        with VirtualBus(made) as bus, client_of(bus, rate=rate) as client:
+            start = bus.clock.now()
             client.ask(Instruction.PING)
-            assert time.monotonic() - start >= 240 / bits + delay * 2e-6
+            assert bus.clock.now() - start == pytest.approx(240 / bits + delay * 2e-6, rel=1e-6)
 
 
 def test_a_servo_hears_only_its_own_rate_when_told():
     """At 57600 bit/s it is deaf for 1 Mbit/s; a new rate counts from its writing on."""
-    with EmulatedBus(servos(1, baud=57600)) as bus:
-        with Client(bus.path) as fast:
+    with VirtualBus(servos(1, baud=57600)) as bus:
+        with client_of(bus) as fast:
             assert fast.says_nothing(Packet(1, Instruction.PING))
-        with Client(bus.path, rate=termios.B57600) as slow:
+        with client_of(bus, rate=57_600) as slow:
             assert slow.write(8, 1, 3) == 0
             assert slow.says_nothing(Packet(1, Instruction.PING))
-        with Client(bus.path) as fast:
+        with client_of(bus) as fast:
             fast.ask(Instruction.PING)
 
 
-def test_the_watchdog_runs_in_real_time():
+def test_the_watchdog_runs_without_packets():
     """Nobody speaks for longer than 100 ms: the servo stands, the register says so."""
     with bus_and_client() as (bus, client):
         assert client.write(98, 1, 5) == 0
         assert client.write(64, 1, 1) == 0
         assert client.write(116, 4, 4000) == 0
         numbers = bus.servos[0].memory.numbers
-        until(lambda: numbers["bus_watchdog"] == -1, "the watchdog runs out")
-        until(lambda: bus.servos[0].state.velocity == 0.0, "the servo stands")
+        client.until(lambda: numbers["bus_watchdog"] == -1, "the watchdog runs out")
+        client.until(lambda: bus.servos[0].state.velocity == 0.0, "the servo stands")
         assert client.read(98, 1) == (255, 0)
         assert client.write(116, 4, 2048) == Error2.DATA_RANGE
 
@@ -306,14 +328,14 @@ def test_in_a_silence_nothing_is_heard_or_said():
     with bus_and_client() as (bus, client):
         bus.silence(0.2)
         assert client.says_nothing(Packet(1, Instruction.WRITE, bytes.fromhex("4100 01")), 0.1)
-        until(lambda: not client.says_nothing(Packet(1, Instruction.PING), 0.05), "the silence ends")
+        client.until(lambda: not client.says_nothing(Packet(1, Instruction.PING), 0.05), "the silence ends")
         assert client.read(65, 1) == (0, 0)
 
 
 def test_a_scheduled_silence_ends_by_itself():
     """From the start on, for 0.1 s."""
     with bus_and_client(faults=["silence:at=0,for=0.1"]) as (bus, client):
-        until(lambda: not client.says_nothing(Packet(1, Instruction.PING), 0.03), "the silence ends")
+        client.until(lambda: not client.says_nothing(Packet(1, Instruction.PING), 0.03), "the silence ends")
         assert bus.counts["silence"] == 1
 
 
@@ -321,7 +343,7 @@ def test_an_overload_on_schedule_shuts_down_in_mid_motion():
     """0.1 s after torque came on: torque off, alert in every answer, the bit in the register."""
     with bus_and_client(faults=["overload:after=0.1"]) as (bus, client):
         assert client.write(64, 1, 1) == 0
-        until(lambda: not bus.servos[0].torque_enabled, "the shutdown")
+        client.until(lambda: not bus.servos[0].torque_enabled, "the shutdown")
         assert client.read(70, 1) == (0x20, ALERT)
         assert client.read(64, 1) == (0, ALERT)
 
@@ -330,56 +352,58 @@ def test_a_brown_out_is_reported_and_passes():
     """For 0.5 s the supply is at 3.2 V; the servo says so, and stays off until it is rebooted."""
     with bus_and_client(faults=["brownout:after=0.05,for=0.5,to=3.2"]) as (bus, client):
         assert client.write(64, 1, 1) == 0
-        until(lambda: client.read(144, 2)[0] == 32, "the supply falls")
+        client.until(lambda: client.read(144, 2)[0] == 32, "the supply falls")
         assert client.read(70, 1) == (0x01, ALERT)
-        until(lambda: client.read(144, 2)[0] == 50, "the supply comes back")
+        client.until(lambda: client.read(144, 2)[0] == 50, "the supply comes back")
         assert not bus.servos[0].torque_enabled
 
 
 def test_a_push_moves_the_servo():
     """By call and by schedule; without torque the pendulum swings away."""
-    with bus_and_client(*servos(1, 2), faults=["push:at=0.05,for=0.1,torque=0.08,id=2"]) as (bus, _):
+    with bus_and_client(*servos(1, 2), faults=["push:at=0.05,for=0.1,torque=0.08,id=2"]) as (bus, client):
         bus.push(1, -0.08, 0.1)
-        until(lambda: bus.servo(1).state.position < -0.1, "the first servo swings")
-        until(lambda: bus.servo(2).state.position > 0.1, "the second servo swings")
+        client.until(lambda: bus.servo(1).state.position < -0.1, "the first servo swings")
+        client.until(lambda: bus.servo(2).state.position > 0.1, "the second servo swings")
 
 
+@pytest.mark.real_time
 def test_unplugged_the_port_is_gone_and_the_servo_goes_on():
     """The program gets an error; plugged in again, the servo is where it would be, by the same path."""
     made = servos(1)
     with EmulatedBus(made, link=None) as bus:
-        with Client(bus.path) as client:
+        with client_of(bus.path) as client:
             assert client.write(64, 1, 1) == 0
             assert client.write(116, 4, 2300) == 0
             bus.unplug()
             with pytest.raises(OSError, match="Input/output error"):
-                os.write(client.port, b"x")
+                os.write(client.line.port, b"x")
             refusal(lambda: bus.path, "plugged in")
-        until(lambda: made[0].state.position > 0.2, "the servo goes on")
+        Client(None).until(lambda: made[0].state.position > 0.2, "the servo goes on")
         bus.plug()
-        with Client(bus.path) as client:
+        with client_of(bus.path) as client:
             assert client.read(64, 1) == (1, 0)
 
 
+@pytest.mark.real_time
 def test_unplugged_by_schedule_the_link_goes_and_comes_back(tmp_path):
     """As a device file does with its adapter."""
     link = tmp_path / "port"
     with EmulatedBus(servos(1), [parse_fault("unplug:at=0.3,for=0.3")], link):
         assert link.exists()
-        until(lambda: not link.is_symlink(), "the link goes")
-        until(link.exists, "the link comes back")
-        with Client(link) as client:
+        Client(None).until(lambda: not link.is_symlink(), "the link goes")
+        Client(None).until(link.exists, "the link comes back")
+        with client_of(link) as client:
             client.ask(Instruction.PING)
 
 
 def test_faults_and_servos_that_do_not_go_together_are_refused():
     """Errors that a servo does not know, servos that are not there, IDs given twice."""
-    refusal(lambda: EmulatedBus(servos(1, 1)), "different IDs", "[1, 1]")
-    refusal(lambda: EmulatedBus([]), "different IDs")
-    refusal(lambda: EmulatedBus(servos(1), [parse_fault("lost:p=0.1,id=2")]), "no servo 2", "[1]")
+    refusal(lambda: VirtualBus(servos(1, 1)), "different IDs", "[1, 1]")
+    refusal(lambda: VirtualBus([]), "different IDs")
+    refusal(lambda: VirtualBus(servos(1), [parse_fault("lost:p=0.1,id=2")]), "no servo 2", "[1]")
     mx = servos(1, model="mx106")
-    refusal(lambda: EmulatedBus(mx, [parse_fault("encoder:at=1")]), "encoder", "overload")
-    with EmulatedBus(servos(1)) as bus:
+    refusal(lambda: VirtualBus(mx, [parse_fault("encoder:at=1")]), "encoder", "overload")
+    with VirtualBus(servos(1)) as bus:
         refusal(lambda: bus.push(2, 0.1, 0.1), "no servo 2")
         refusal(lambda: bus.fail(1, "hunger"), "hunger", "overload")
 
@@ -387,6 +411,7 @@ def test_faults_and_servos_that_do_not_go_together_are_refused():
 # The port.
 
 
+@pytest.mark.real_time
 def test_the_link_is_made_and_taken_away(tmp_path):
     """It points to the terminal while the bus is there."""
     link = tmp_path / "port"
@@ -396,6 +421,7 @@ def test_the_link_is_made_and_taken_away(tmp_path):
     assert not link.is_symlink()
 
 
+@pytest.mark.real_time
 def test_what_is_no_link_is_left_alone(tmp_path):
     """A file or a folder in the link's place is refused; a link that points nowhere is replaced."""
     file = tmp_path / "file"
@@ -406,16 +432,17 @@ def test_what_is_no_link_is_left_alone(tmp_path):
     refusal(EmulatedBus(servos(1), link=tmp_path / "nowhere" / "port").start, "cannot make")
     dangling = tmp_path / "dangling"
     dangling.symlink_to(tmp_path / "gone")
-    with EmulatedBus(servos(1), link=dangling), Client(dangling) as client:
+    with EmulatedBus(servos(1), link=dangling), client_of(dangling) as client:
         client.ask(Instruction.PING)
 
 
+@pytest.mark.real_time
 def test_a_link_in_use_is_left_to_its_owner(tmp_path):
     """A second bus is refused and says what to do; the first one ends without taking away what is not its own."""
     link, other = tmp_path / "port", tmp_path / "other"
     with EmulatedBus(servos(1), link=link):
         refusal(EmulatedBus(servos(2), link=link).start, "another emulator may be running")
-        with Client(link) as client:
+        with client_of(link) as client:
             client.ask(Instruction.PING, 1)
         with EmulatedBus(servos(2), link=other):
             link.unlink()
@@ -423,18 +450,19 @@ def test_a_link_in_use_is_left_to_its_owner(tmp_path):
     assert link.is_symlink()
 
 
+@pytest.mark.real_time
 def test_a_program_that_does_not_read_loses_answers_and_nothing_stands():
     """The terminal's buffer fills; the servos go on."""
-    with bus_and_client() as (bus, client):
+    with EmulatedBus(servos(1)) as bus, client_of(bus.path) as client:
         asks = encode(2.0, Packet(1, Instruction.READ, bytes.fromhex("0000 8000"))) * 20
         end = time.monotonic() + ENOUGH
         while not bus.counts["overrun"] and time.monotonic() < end:
-            if select.select([], [client.port], [], 0.01)[1]:
-                os.write(client.port, asks)
+            if select.select([], [client.line.port], [], 0.01)[1]:
+                os.write(client.line.port, asks)
         assert bus.counts["overrun"] > 0
         clock = bus.servos[0].clock
         assert clock < time.monotonic() + 0.1, "a flood of packets does not hurry time on"
-        until(lambda: bus.servos[0].clock > clock + 0.05, "time goes on")
+        Client(None).until(lambda: bus.servos[0].clock > clock + 0.05, "time goes on")
 
 
 # The program.
@@ -449,6 +477,7 @@ def emulate(*options):
     )
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_program_ends_with_0_when_told_and_cleans_up(tmp_path, number):
     """It says where the servos are, and takes the link away at the end."""
@@ -468,7 +497,7 @@ def test_the_program_ends_with_0_when_told_and_cleans_up(tmp_path, number):
     with emulate(*options, "--fault", "lost:p=0") as program:
         assert "XL330-M288, ID 1" in program.stdout.readline()
         assert f"MX-106, ID 2, protocol 1: {link}" in program.stdout.readline()
-        with Client(link) as client:
+        with client_of(link) as client:
             client.ask(Instruction.PING)
         program.send_signal(number)
         assert program.wait(ENOUGH) == 0
@@ -476,6 +505,7 @@ def test_the_program_ends_with_0_when_told_and_cleans_up(tmp_path, number):
     assert not link.is_symlink()
 
 
+@pytest.mark.real_time
 def test_a_killed_program_leaves_a_link_that_the_next_one_replaces(tmp_path):
     """SIGKILL leaves no time to clean up."""
     link = tmp_path / "port"
@@ -485,7 +515,7 @@ def test_a_killed_program_leaves_a_link_that_the_next_one_replaces(tmp_path):
     assert link.is_symlink()
     with emulate("--link", link) as program:
         program.stdout.readline()
-        with Client(link) as client:
+        with client_of(link) as client:
             client.ask(Instruction.PING)
         program.terminate()
         assert program.wait(ENOUGH) == 0

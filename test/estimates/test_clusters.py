@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stribeck.estimates.clusters import ClusterCovariance, bias_reduced, leave_one_out
+from stribeck.estimates.clusters import ClusterCovariance, bias_reduced, leave_one_out, leave_one_out_of_few
 
 
 def regression(groups=30, size=3, seed=0):
@@ -104,3 +104,15 @@ def test_intervals_of_clustered_data_cover_the_truth(covariance):
         estimate = np.linalg.lstsq(np.vstack(designs), np.concatenate(targets), rcond=None)[0]
         hits.append(np.abs(estimate - 1.0) <= covariance(scores, curvatures).half_widths())
     assert 0.92 <= np.mean(hits) <= 0.98
+
+
+def test_clusters_of_few_rows_give_the_same_jackknife():
+    """By matrices of the size of a cluster, up to the factor (G - 1)/G."""
+    rng = np.random.default_rng(3)
+    groups, jacobians, weights = 20, rng.standard_normal((20, 2, 4)), rng.uniform(0.2, 1.0, 20)
+    residuals, ridge = rng.standard_normal((20, 2)), np.array([0.0, 0.5, 0.0, 1.0])
+    scores = np.einsum("g,gmn,gm->gn", weights, jacobians, residuals)
+    curvatures = np.einsum("g,gmi,gmj->gij", weights, jacobians, jacobians)
+    expected = leave_one_out(scores, curvatures, np.diag(ridge)).matrix * groups / (groups - 1)
+    found = leave_one_out_of_few(jacobians, residuals, weights, ridge)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -75,6 +75,11 @@ def test_without_an_interval_nothing_is_determined():
     assert around(1.0, float("nan")).status == "not determined"
 
 
+def test_the_reason_names_the_bound_not_the_value_beside_it():
+    assert at_bound(1e-5, "N m", "lower", (0.0, 1.0)).reason == "at its lower search bound 0 N m"
+    assert at_bound(0.9999, "1", "upper", (0.0, 1.0)).reason == "at its upper search bound 1"
+
+
 def test_a_doubted_estimate_keeps_its_interval():
     found = around(1.0, 0.01).doubted("another minimum is as good")
     assert (found.status, found.interval) == ("not determined", (0.99, 1.01))

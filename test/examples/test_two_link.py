@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from helpers import log_of, published
 from simulation import _gauss_seidel
 from stribeck.core import LAWS
-from stribeck.core.actuator import Command, Gains, initial_control_state
+from stribeck.core.actuator import Gains, ServoCommand, initial_control_state
 from stribeck.core.log import Setup, batch_of
-from stribeck.core.step import State
+from stribeck.core.step import PlantState
 from stribeck.core.step import simulate as simulate_pendulum
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import load_actuator
@@ -51,14 +51,14 @@ def loose(**changes):
 def rest(arm, position, velocity=(0.0, 0.0)):
     """State of one arm."""
     return tuple(
-        State(np.full(1, q), np.full(1, v), initial_control_state(s.actuator, np.full(1, q)))
+        PlantState(np.full(1, q), np.full(1, v), initial_control_state(s.actuator, np.full(1, q)))
         for q, v, s in zip(position, velocity, arm.servos, strict=True)
     )
 
 
 def with_torque_off(arm, position, velocity, steps, dt):
     """Positions and velocities of an arm let go, (steps, 2) each, in numpy."""
-    state, command = rest(arm, position, velocity), Command(0.0, 0.0, 15.0)
+    state, command = rest(arm, position, velocity), ServoCommand(0.0, 0.0, 15.0)
     found = np.empty((2, steps, 2))
     for k in range(steps):
         found[:, k] = [[s.position[0] for s in state], [s.velocity[0] for s in state]]
@@ -173,7 +173,7 @@ def test_coupled_friction_stops_or_is_used_up(seed):
 def test_friction_never_turns_a_motion_round():
     """An arm let go: in no step and joint does friction work with the motion that the step ends with."""
     arm = TwoLinkArm(LINKS, (servo(), servo("mx64")))
-    state, command = rest(arm, (0.4, 0.9), (2.0, -3.0)), Command(0.0, 0.0, 15.0)
+    state, command = rest(arm, (0.4, 0.9), (2.0, -3.0)), ServoCommand(0.0, 0.0, 15.0)
     for _ in range(400):
         state, friction = step(arm, state, (command, command), DT)
         for joint, torque in zip(state, friction, strict=True):
@@ -191,7 +191,7 @@ def test_compiled_and_numpy_steps_agree():
     plain = TwoLinkArm(LINKS, arm.servos)
     for k in range(len(time)):
         np.testing.assert_allclose([s.position[0] for s in state], compiled.position[k, :, 0], atol=1e-10)
-        commands = tuple(Command(goals[k, j], 1.0, 15.0) for j in (0, 1))
+        commands = tuple(ServoCommand(goals[k, j], 1.0, 15.0) for j in (0, 1))
         state, _ = step(plain, state, commands, DT)
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from designing import small_task
 from stribeck.errors import ConfigError
-from stribeck.excitation.barrier import descend
+from stribeck.estimates.solver_status import SolverStatus
 from stribeck.excitation.baseline import Baseline, random_baseline, shrunk
 from stribeck.excitation.check import check
 from stribeck.excitation.criterion import Criterion
-from stribeck.excitation.search import Clock, search
+from stribeck.excitation.search import Clock, descend, search
 
 pytestmark = pytest.mark.slow  # most of it compiles; the command's tests design a trajectory too
 
@@ -63,12 +63,9 @@ def test_outside_the_limits_the_barrier_is_infinite(criterion: Criterion, baseli
     assert criterion.barrier(shrunk(criterion.task, baseline.z[0], 2.0), 0.1)[0] == np.inf
 
 
-def test_curvature_and_reach_are_those_of_the_joints_limits(criterion: Criterion, baseline: Baseline) -> None:
-    """Along a step the first joint limit is where ``reach`` says."""
+def test_curvature_of_the_joint_limits_is_positive(criterion: Criterion, baseline: Baseline) -> None:
+    """As a first guess of a Hessian must be."""
     z = shrunk(criterion.task, baseline.z[0], 0.5)
-    step = shrunk(criterion.task, baseline.z[0], 1.0) - z
-    share = criterion.reach(z, step)
-    assert criterion.score(z + 0.999 * share * step).slack < 1e-2
     assert np.linalg.eigvalsh(criterion.curvature(z, 1.0)).min() > 0.0
 
 
@@ -111,6 +108,7 @@ def test_no_room_between_the_bodies_is_said(criterion: Criterion, pool: ThreadPo
         random_baseline(buried, 10, 0, pool)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_descent_finds_the_corner_of_a_constrained_quadratic() -> None:
     """Minimum of (x - 2)^2 + (y - 1)^2 for x < 1 on a barrier: at x = 1, y = 1 as its weight vanishes."""
 
@@ -122,12 +120,6 @@ def test_descent_finds_the_corner_of_a_constrained_quadratic() -> None:
 
     x = np.array([-3.0, 4.0])
     for weight in (1.0, 0.1, 1e-2, 1e-4):
-        x = descend(
-            lambda x, weight=weight: value(x, weight),
-            lambda x, step: (1.0 - x[0]) / max(step[0], 1e-300),
-            x,
-            np.eye(2),
-            iterations=50,
-            tolerance=1e-12,
-        )
+        x, status = descend(lambda x, weight=weight: value(x, weight), x, np.eye(2), tolerance=1e-12)
+        assert status is SolverStatus.CONVERGED
     np.testing.assert_allclose(x, [1.0, 1.0], atol=1e-3)

@@ -14,9 +14,9 @@ import pytest
 from driving import config_for, drive, emulated, emulator_process, events, valid_samples, wait_for
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
+from stribeck.emulator.faults import parse_fault
 from stribeck.servo.driver import Driver, DriverSample
-
-pytestmark = pytest.mark.real_time
+from virtual_bus import VirtualBus
 
 RATE = 200.0
 NOISE = {
@@ -49,13 +49,11 @@ def swing(t: float) -> float:
 
 
 @contextmanager
-def moving(
-    model: str = "xl330", link: Path | None = None, before: float = 0.4
-) -> Iterator[tuple[EmulatedBus, EmulatedServo, Driver]]:
+def moving(model: str = "xl330", before: float = 0.4) -> Iterator[tuple[VirtualBus, EmulatedServo, Driver]]:
     """A servo in motion that does not protect itself: letting go is up to the driver."""
     servo = emulated(model, registers={"shutdown": 0})[0]
-    with EmulatedBus([servo], link=link) as bus:
-        driver = Driver(config_for(bus.path, model))
+    with VirtualBus([servo]) as bus:
+        driver = bus.driver(config_for(bus.path, model))
         driver.connect()
         driver.enable()
         assert drive(driver, before, swing)[-1].state == "on"
@@ -67,11 +65,11 @@ def drive_until_limp(
     driver: Driver, strike: Callable[[], None], let_go: Callable[[DriverSample], bool]
 ) -> tuple[float, list[DriverSample]]:
     """Strike in mid-motion; the time [s] until the servo was let go, and the samples since."""
-    start = time.monotonic()
+    start = driver.clock.now()
     strike()
     samples = drive(driver, 1.0, swing, until=let_go)
     assert let_go(samples[-1]), "the servo was not let go within 1 s"
-    return time.monotonic() - start, samples
+    return driver.clock.now() - start, samples
 
 
 def assert_said_once_and_recovers(driver: Driver, samples: list[DriverSample], *parts: str) -> None:
@@ -91,11 +89,10 @@ def assert_said_once_and_recovers(driver: Driver, samples: list[DriverSample], *
 @pytest.mark.parametrize("model", ["xl330", "mx106"])
 @pytest.mark.parametrize("noise", ALONE)
 @pytest.mark.parametrize("duration", [2.5, pytest.param(10.0, marks=pytest.mark.slow)])
-def test_a_noisy_bus_runs_on(noise: str, model: str, duration: float, tmp_path: Path) -> None:
+def test_a_noisy_bus_runs_on(noise: str, model: str, duration: float) -> None:
     """5 % lost packets, 1 % corrupt bytes, a foreign servo: 90 % of the samples, and nothing stops."""
-    options = [part for text in NOISE[noise] for part in ("--fault", text)]
-    with emulator_process(tmp_path / "servo", "--servo", model, *options) as path:
-        driver = Driver(config_for(path, model, rate=RATE))
+    with VirtualBus(emulated(model), [parse_fault(text) for text in NOISE[noise]]) as bus:
+        driver = bus.driver(config_for(bus.path, model, rate=RATE))
         driver.connect()
         driver.enable()
         samples = drive(driver, duration, swing)
@@ -108,6 +105,19 @@ def test_a_noisy_bus_runs_on(noise: str, model: str, duration: float, tmp_path: 
     assert getattr(counters, causes[noise]) > 0
 
 
+def test_six_servos_fit_on_one_bus_at_200_hz() -> None:
+    """Six XL330 at 1 Mbit/s are all read and commanded 200 times in a second of the wire's time."""
+    with VirtualBus(emulated(*["xl330"] * 6)) as bus:
+        driver = bus.driver(config_for(bus.path, *["xl330"] * 6, rate=RATE))
+        driver.connect()
+        driver.enable()
+        samples = drive(driver, 2.5, lambda t: [swing(t + k) for k in range(6)])
+        driver.close()
+    assert events(samples) == []
+    assert valid_samples(samples) >= 0.99 * RATE * 2.5
+
+
+@pytest.mark.real_time
 def test_six_servos_on_one_bus_at_200_hz(tmp_path: Path) -> None:
     """Six XL330 at 1 Mbit/s are all read and commanded 200 times in a second."""
     models = ["xl330"] * 6
@@ -123,11 +133,11 @@ def test_six_servos_on_one_bus_at_200_hz(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("duration", [3.0, pytest.param(10.0, marks=pytest.mark.slow)])
-def test_stalls_of_50_ms_are_survived_and_flagged(duration: float, tmp_path: Path) -> None:
+def test_stalls_of_50_ms_are_survived_and_flagged(duration: float) -> None:
     """The bus stalls for 50 ms twice a second: torque stays on, every stall is a gap in a sample."""
-    stalls = ("--fault", "silence:after=0.5,every=0.5,for=0.05")
-    with emulator_process(tmp_path / "servo", "--servo", "xl330", *stalls) as path:
-        driver = Driver(config_for(path, "xl330"))
+    stalls = parse_fault("silence:after=0.5,every=0.5,for=0.05")
+    with VirtualBus(emulated("xl330"), [stalls]) as bus:
+        driver = bus.driver(config_for(bus.path, "xl330"))
         driver.connect()
         driver.enable()
         samples = drive(driver, duration, swing)
@@ -165,16 +175,16 @@ def test_a_brown_out_switches_torque_off_within_100_ms(before: float) -> None:
 
 
 @pytest.mark.parametrize("before", BEFORE)
-def test_unplugging_gives_the_bus_up_to_the_watchdog_within_100_ms(tmp_path: Path, before: float) -> None:
+def test_unplugging_gives_the_bus_up_to_the_watchdog_within_100_ms(before: float) -> None:
     """The port disappears in mid-motion: that is said at once, the watchdog stops the servo, and it recovers."""
-    with moving(link=tmp_path / "servo", before=before) as (bus, servo, driver):
-        unplugged = time.monotonic()
+    with moving(before=before) as (bus, servo, driver):
+        unplugged = bus.clock.now()
         took, samples = drive_until_limp(driver, bus.unplug, lambda sample: sample.state == "fault")
         assert took < 0.1
         assert "watchdog stops servo 1 within 100 ms" in samples[-1].reason
-        wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.5)
-        assert time.monotonic() - unplugged < 0.2
-        wait_for(lambda: abs(servo.state.velocity) < 0.02, "the servo stands")
+        bus.wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.5)
+        assert bus.clock.now() - unplugged < 0.2
+        bus.wait_for(lambda: abs(servo.state.velocity) < 0.02, "the servo stands")
         bus.plug()
         assert_said_once_and_recovers(driver, samples, "is lost")
 
@@ -184,10 +194,11 @@ def test_a_bus_that_falls_silent_is_given_up_within_100_ms() -> None:
     with moving() as (bus, servo, driver):
         took, _ = drive_until_limp(driver, lambda: bus.silence(0.6), lambda sample: sample.state == "fault")
         assert took < 0.11  # 75 ms of silence, a cycle or two, and 8 ms of asking for a confirmation
-        wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.3)
-        wait_for(lambda: not servo.torque_enabled or drive(driver, 0.1) == [], "torque is off", 2.0)
+        bus.wait_for(lambda: servo.memory.numbers["bus_watchdog"] == -1, "the watchdog runs out", 0.3)
+        bus.wait_for(lambda: not servo.torque_enabled or drive(driver, 0.1) == [], "torque is off", 2.0)
 
 
+@pytest.mark.real_time
 def test_a_killed_program_leaves_the_servo_to_its_watchdog() -> None:
     """kill -9 of the driving process in mid-motion: the watchdog stops the servo within 200 ms."""
     servo = emulated("xl330")[0]

@@ -27,7 +27,7 @@ from recording_nodes import (
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.io.recordings import read_recordings
 from stribeck.io.storage import read_messages
-from stribeck.nodes.messages import decoded, telemetry_topics
+from stribeck.nodes.messages import decode_telemetry, telemetry_topics
 
 pytestmark = pytest.mark.real_time
 
@@ -214,7 +214,7 @@ def gaps_in(bag: Path) -> list[float]:
     for message in read_messages(bag).messages:
         topic = topics.get(message.topic.name)
         if topic is not None:
-            for told in decoded(topic, message.data):
-                gap = dict(told.values).get("gap", math.nan)
+            for _, values in decode_telemetry(topic, message.data):
+                gap = values.get("gap", math.nan)
                 found += [gap] if gap > 0.0 else []
     return found

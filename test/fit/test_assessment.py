@@ -167,7 +167,7 @@ def test_minima_as_good_as_the_best_take_back_narrow_intervals():
     incumbent = Incumbent(1000, lambda: 1, loss=0.01, unit=best)
     incumbent.settle([best, elsewhere, worse], [0.01, 0.01005, 0.0102])
     minima = equally_good(parameters, best, incumbent)
-    assert [list(minimum.values.values()) for minimum in minima] == [
+    assert [list(minimum["values"].values()) for minimum in minima] == [
         pytest.approx(list(parameters.from_unit(point))) for point in (best, elsewhere)
     ]
     name = parameters.free_names[0]
@@ -189,7 +189,7 @@ def test_what_a_fit_adds_to_its_file_comes_back_and_is_checked(tmp_path, logs):
         ("correlation", {"names": ["kt"], "matrix": [[2.0]]}, "between -1 and 1"),
         ("minima", [{"error": 1.0}], "values missing"),
         ("minima", {}, "expected a list"),
-        ("convergence", [[1.0, 2.0, 3.0]], "expected 2 numbers"),
+        ("convergence", [[1.0, 2.0, 3.0]], "expected 2 values"),
     ):
         data = json.loads(path.read_text())
         data["stribeck"][key] = value

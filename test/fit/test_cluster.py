@@ -95,7 +95,7 @@ def test_a_lost_scheduler_is_one_line(client, tmp_path):
     """The connection breaks while a job waits."""
     with cluster_at(client.scheduler.address) as second:
         jobs = [Job("waits", "unruly:wait_for", (tmp_path / "started", tmp_path / "go on", 1))]
-        refusal(lambda: run(second, jobs, stop=second.close), "scheduler is gone")
+        refusal(lambda: run(second, jobs, stop=second.close), "lost the Dask scheduler")
     (tmp_path / "go on").touch()
 
 

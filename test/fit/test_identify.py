@@ -1,5 +1,6 @@
 """From recordings to a law: recovery, statements, splits and refusals."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,8 @@ from helpers import XL330, needs_xl330
 from recovery import MX106, Bench, truth_of, virtual_logs
 from stribeck.core import Series, law_named
 from stribeck.errors import ConfigError, RecordingError
+from stribeck.estimates.estimate import from_json
+from stribeck.estimates.solver_status import SolverStatus
 from stribeck.fit.acceptance import check_freed
 from stribeck.fit.identify import errors_of, identify, snapshot
 from stribeck.fit.objective import split_runs
@@ -73,6 +76,15 @@ def test_a_parameter_file_says_all_that_the_result_knows(logs, servo, tmp_path):
     assert block.data["fingerprint"].startswith("sha256:")
     assert block.intervals == result.uncertainty.intervals
     assert block.supply_voltage == {"nominal": 15.0}
+    assert block.estimates == result.estimates
+    assert file.estimates.keys() == file.values.keys()
+    assert block.search["status"] == result.status
+    summary = json.loads(json.dumps(result.summary(), allow_nan=False))
+    told = {name: from_json(content) for name, content in summary["estimates"].items()}
+    assert told == result.estimates
+    assert SolverStatus(summary["status"]) is result.status
+    lists = {name: list(pair) for name, pair in block.intervals.items()}
+    assert summary["intervals"] == lists, "keys that scripts use stay"
     train = [log for log in logs if log.setup.kp != 32]
     again = errors_of(train, file.actuator, file.law, file.values)
     assert again.mean == pytest.approx(result.train.mean, rel=1e-12)

@@ -332,7 +332,7 @@ def test_names_goals_and_settings_are_checked():
         Controller(model, {"elbow": Servo(M1, 400.0)})
     with pytest.raises(ConfigError, match="no servos"):
         Controller(model, {})
-    with pytest.raises(ConfigError, match=r"period of 0.003 s is no whole number of time steps of 0.002 s"):
+    with pytest.raises(ConfigError, match=r"period of 0.003 s is not a multiple of the time step of 0.002 s"):
         Controller(model, {"joint": Servo(M1, 400.0, period=0.003)})
     controller, data = Controller(model, {"joint": Servo(M1, 400.0)}), mujoco.MjData(model)
     for goals in ([], [math.nan], [0.0, 0.0]):

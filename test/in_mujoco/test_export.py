@@ -12,7 +12,7 @@ from pendulums import SETUPS, bench_of, mujoco, parameters_of, xml_of
 from helpers import REPOSITORY
 from stribeck.cli.main import main
 from stribeck.core import LAWS, Setup, law_named
-from stribeck.core.actuator import Command, Gains, initial_control_state, motor_torque
+from stribeck.core.actuator import Gains, ServoCommand, initial_control_state, motor_torque
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import load_actuator
@@ -55,7 +55,7 @@ def test_the_numbers_are_the_control_law(name, kp, kd, fastest):
     ours = np.clip(inside, -plain.force, plain.force) - plain.damping * speeds
     actuator = servo.parameters.actuator
     state = initial_control_state(actuator, errors)
-    command = Command(errors, 1.0, servo.voltage)
+    command = ServoCommand(errors, 1.0, servo.voltage)
     theirs, _ = motor_torque(actuator, p, Gains(kp, 0.0, kd), state, command, np.zeros(500), speeds, 0.0)
     np.testing.assert_allclose(
         ours, theirs - p["friction_viscous"] * speeds, rtol=1e-7, atol=1e-7 * plain.force
@@ -189,9 +189,9 @@ def test_files_to_include_beside_defaults_of_the_model(place):
 def test_names_of_joints_are_given_once(tmp_path):
     """A file with two actuators of one name would be refused by MuJoCo only."""
     for joints in (["a", "a"], [""]):
-        with pytest.raises(ConfigError, match="names of joints, each once"):
+        with pytest.raises(ConfigError, match="expected distinct names of joints"):
             snippet(SERVO, joints)
-        with pytest.raises(ConfigError, match="names of joints, each once"):
+        with pytest.raises(ConfigError, match="expected distinct names of joints"):
             export_onto(tmp_path / "in.xml", SERVO, joints)
 
 

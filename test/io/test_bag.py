@@ -13,6 +13,7 @@ from rosbags.highlevel import AnyReader
 from rosbags.interfaces import QosDurability
 from rosbags.typesys import Stores, get_typestore
 
+from bags import raw_pwm
 from helpers import (
     STS3250,
     XL330,
@@ -28,7 +29,7 @@ from helpers import (
 from stribeck.core.log import Log
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import read_bag, write_bag
-from stribeck.io.bam_json import raw_pwm, read_bam_json
+from stribeck.io.bam_json import read_bam_json
 from stribeck.io.recordings import fingerprint
 
 STORAGES = ("mcap", "sqlite3")

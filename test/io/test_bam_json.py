@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from bags import raw_pwm
 from helpers import XL330, bam_recording, needs_xl330, refusal, with_entries, write_json
 from stribeck.core.actuator import PwmRegister
 from stribeck.io.actuators import load_actuator
-from stribeck.io.bam_json import raw_pwm, read_bam_json
+from stribeck.io.bam_json import read_bam_json
 
 REGISTER = PwmRegister(full_scale=885, bits=16)
 
@@ -145,9 +146,9 @@ def test_every_key_of_the_head_is_needed(tmp_path, key):
 def test_every_needed_key_of_an_entry_is_needed(tmp_path, key):
     """In the first entry, and in all others."""
     path = write_json(tmp_path / "run.json", with_entries(without(key)))
-    refusal(lambda: read_bam_json(path), path, "entry 0", key, "missing")
+    refusal(lambda: read_bam_json(path), path, "entries[0]", key, "missing")
     later = with_entries(lambda k, entry: without(key)(k, entry) if k == 70 else entry)
-    refusal(lambda: read_bam_json(write_json(path, later)), path, "entry 70", key)
+    refusal(lambda: read_bam_json(write_json(path, later)), path, "entries[70]", key)
 
 
 @needs_xl330

@@ -14,7 +14,7 @@ from helpers import REPOSITORY, published
 from launching import Launched, needs_launch, run
 from stribeck.io.parameter_file import read_parameter_file
 from stribeck.io.recordings import read_recordings
-from stribeck.nodes.identification import LATCHED
+from stribeck.nodes.qos import latched
 
 pytestmark = [needs_launch, pytest.mark.real_time]
 
@@ -107,7 +107,7 @@ def test_identification_reaches_active_and_ends(launch, tmp_path):
     topic = "/left/friction_parameters"
     with Graph() as graph, launch("identify", friction_parameters=topic, **given) as running:
         running.reaches(graph, "identification")
-        found = graph.collect(String, topic, LATCHED)
+        found = graph.collect(String, topic, latched())
         wait_for(lambda: found, "the latched result")
         assert json.loads(found[0].data) == M6
         assert running.interrupt() == 0

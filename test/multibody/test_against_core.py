@@ -9,7 +9,7 @@ from stribeck.core.actuator import Gains, initial_control_state
 from stribeck.core.bench import Pendulum
 from stribeck.core.friction import law_named
 from stribeck.core.step import Plant, Torques, advance
-from stribeck.core.step import State as CoreState
+from stribeck.core.step import PlantState as CoreState
 from stribeck.io.actuators import load_actuator
 from stribeck.multibody.dynamics import MultibodyDynamics
 from stribeck.multibody.model_file import read_model

@@ -5,11 +5,13 @@ import pytest
 
 from furuta_made import STEP, furuta, recorded, run
 from mechanisms import BLOCK, changed, mechanism
+from stribeck.estimates.solver_status import SolverStatus
 from stribeck.multibody import rotation
 from stribeck.multibody.dynamics import BodyState
 from stribeck.multibody.estimation import MechanismEstimator
 from stribeck.multibody.problem import EstimationProblem
 from stribeck.multibody.recordings import MechanismRecording, on_grid
+from stribeck.multibody.solver import _Step
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,26 @@ def test_true_states_need_no_impulse(estimator, solution):
     assert 0.9 < np.sqrt(np.mean(seen**2)) < 1.1
 
 
+def test_the_search_says_how_it_ended(estimator, solution, monkeypatch):
+    """Converged; out of iterations; without finite cost; at a kink that promises much or next to nothing."""
+    solver, chi = estimator.solver, furuta().parameters.vector()
+    assert solution.status == SolverStatus.CONVERGED
+    assert solver.solve(1.2 * chi, 100.0, most=1).status == SolverStatus.LIMIT
+    for promised, status in ((0.01, SolverStatus.CONVERGED), (1.0, SolverStatus.KINK)):
+        monkeypatch.setattr(
+            solver,
+            "_descend",
+            lambda point, ratio, cost, damping, promised=promised: _Step(
+                point, cost, damping, promised * solver.cost_deviation(cost), kink=True
+            ),
+        )
+        found = solver.solve(chi, 100.0)
+        assert found.kink
+        assert found.status == status
+    monkeypatch.setattr(solver, "cost", lambda point, ratio: np.inf)
+    assert solver.solve(chi, 100.0).status == SolverStatus.DIVERGED
+
+
 def test_every_estimated_state_is_the_steppers(estimator, solution):
     """(3.1): simulated again from the first state with the estimated impulses it is the same trajectory."""
     point = solution.point
@@ -88,7 +110,7 @@ def test_every_estimated_state_is_the_steppers(estimator, solution):
 def test_first_states_obey_the_constraints(estimator, solution):
     """(3.14), (3.15): neither deviation nor velocity across the constraints."""
     point = solution.point
-    found = estimator.problem.violation(*estimator.problem._first(point, estimator.starts))
+    found = estimator.problem.functions.violation(*estimator.problem._first(point, estimator.starts))
     assert np.abs(found).max() < 1e-9
 
 

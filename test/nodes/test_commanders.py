@@ -118,7 +118,7 @@ class Playing:
     def _on_state(self, data: bytes) -> None:
         self.player.record(JOINT_STATES, data)
         message = deserialize_message(data, JointState)
-        self.player.known.move(slice(None), time.monotonic(), message.position, message.velocity)
+        self.player.states.move(slice(None), time.monotonic(), message.position, message.velocity)
 
     def reaches(self, phase: str) -> None:
         """Wait for a phase."""

@@ -188,7 +188,7 @@ def test_a_guard_that_is_not_there_is_missed(parameters):
         rig = Rig(graph, {**parameters, "guarded": True})
         rig.run()
         level, message = rig.diagnosis()
-        assert (level, "no guard listens" in message) == (DiagnosticStatus.WARN, True), message
+        assert (level, "no guard is running" in message) == (DiagnosticStatus.WARN, True), message
 
 
 def test_bytes_that_are_no_state_end_nothing(rig):

@@ -1,4 +1,4 @@
-"""The YAML files of the nodes say what the tables say, and the nodes take them as they are."""
+"""The YAML files of the nodes match the parameter classes, and the nodes take them as they are."""
 
 from pathlib import Path
 
@@ -6,23 +6,10 @@ import pytest
 import yaml
 
 from helpers import REPOSITORY
-from stribeck.nodes import parameters
-from stribeck.nodes.parameters import COMPENSATED_JOINT, Table, joint_table, read_yaml
-
-TABLES: dict[str, tuple[Table, Table]] = {
-    "compensation": (parameters.COMPENSATION, COMPENSATED_JOINT),
-    "guard": (parameters.GUARD, COMPENSATED_JOINT),
-    "identification": (parameters.IDENTIFICATION, ()),
-    "servo": (parameters.SERVO, ()),
-    "excitation": (parameters.EXCITATION, ()),
-    "recorder": (parameters.RECORDER, ()),
-}
-"""Parameters of each node, and of each of its joints."""
+from stribeck.nodes.parameters import NODES
 
 MODULES = {"recorder": "recording"}
 """Where a node's module has another name."""
-
-TYPES = {"bool": bool, "int": int, "float": float, "text": str, "floats": list, "texts": list}
 
 
 def nodes_of(path: Path) -> list[str]:
@@ -41,32 +28,27 @@ FILES = [
     for folder in ("config", "examples")
     for path in sorted((REPOSITORY / folder).rglob("*.yaml"))
     for node in nodes_of(path)
-    if node in TABLES
+    if node in NODES
 ]
 
 
 @pytest.mark.parametrize(("path", "node"), FILES)
-def test_a_file_holds_what_the_table_describes(path, node):
+def test_a_file_holds_what_the_class_declares(path, node):
     """No unknown names, types as ROS wants them (1.0, not 1), values in range."""
-    table, per_joint = TABLES[node]
-    values = read_yaml(path, node, table, per_joint)
     raw = raw_values(path, node)
-    specs = {spec.name: spec for joint in values.get("joints", []) for spec in joint_table(per_joint, joint)}
-    specs |= {spec.name: spec for spec in table}
+    NODES[node].read(path, node)
+    specs = {spec.name: spec for spec in NODES[node].all_specs(raw.get("joints"))}
     for name, value in raw.items():
-        assert type(value) is TYPES[specs[name].kind], f"{name}: {value!r} is not of kind {specs[name].kind}"
+        kind = list if specs[name].is_list else specs[name].type
+        assert type(value) is kind, f"{name}: {value!r} is not of type {kind}"
 
 
-@pytest.mark.parametrize("node", sorted(TABLES))
+@pytest.mark.parametrize("node", sorted(NODES))
 def test_the_file_of_a_node_says_everything(node):
     """config/<node>.yaml shows every parameter, so that nobody has to look for one."""
     path = REPOSITORY / "config" / ("compensation.yaml" if node == "guard" else f"{node}.yaml")
-    table, per_joint = TABLES[node]
-    joints = [str(name) for name in raw_values(path, node).get("joints", [])]
-    names = {spec.name for spec in table} | {
-        s.name for joint in joints for s in joint_table(per_joint, joint)
-    }
-    assert set(raw_values(path, node)) >= names
+    raw = raw_values(path, node)
+    assert set(raw) >= {spec.name for spec in NODES[node].all_specs(raw.get("joints"))}
 
 
 @pytest.mark.real_time
@@ -85,16 +67,12 @@ def test_the_node_takes_the_file(path, node, namespace):
         for found in vars(module).values()
         if isinstance(found, type) and issubclass(found, ServiceNode) and found is not ServiceNode
     )
-    table, per_joint = TABLES[node]
     with ros_graph.Graph() as graph:
         made = graph.add(make, {}, cli_args=["--ros-args", "--params-file", str(path)], namespace=namespace)
-        for joint in raw_values(path, node).get("joints", []):
-            made.declare(joint_table(per_joint, joint))
-        own = {spec.name for spec in (*table, *made.table)}
-        found = made.values()
+        found = made.parameters().flat()
         for name, value in raw_values(path, node).items():
             assert found[name] == value, name
-        assert own == {spec.name for spec in table}, "the table of the node is this one"
+        assert made.parameter_class is NODES[node]
 
 
 def raw_values(path: Path, node: str) -> dict[str, object]:

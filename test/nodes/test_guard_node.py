@@ -13,8 +13,10 @@ from std_msgs.msg import Int64
 from std_srvs.srv import SetBool
 
 from helpers import published
-from stribeck.nodes.compensation import REVOKED, REVOKED_QOS, CompensationNode
+from stribeck.nodes.command_output import REVOKED
+from stribeck.nodes.compensation import CompensationNode
 from stribeck.nodes.guard import GuardNode
+from stribeck.nodes.qos import latched
 
 pytestmark = pytest.mark.real_time
 
@@ -51,40 +53,17 @@ def test_a_pause_limit_that_is_not_below_the_lease_is_refused(graph, parameters,
         assert part in node._failure_of_transition
 
 
-def test_a_longer_lease_is_waited_for(graph, parameters):
-    """The guard takes over after it, not after the usual one."""
-    guard = start(graph.add(GuardNode, {**parameters, "pause_limit": 0.3, "lease": 0.4}))
-    alive = graph.publisher(Int64, "compensation_alive", 1)
-    wait_for(lambda: alive.publish(Int64(data=7)) or not guard._in_charge, "the node's turn")
-    last = guard._alive_at
-    wait_for(lambda: guard._in_charge, "the guard's turn")
-    assert guard._last - last >= 0.4
-
-
-def test_a_guard_that_stood_still_itself_takes_nobody_for_dead(graph, parameters):
-    """Its own pause does not count for the lease."""
-    guard = start(graph.add(GuardNode, parameters))
-    alive = graph.publisher(Int64, "compensation_alive", 1)
-    wait_for(lambda: alive.publish(Int64(data=7)) or not guard._in_charge, "the node's turn")
-    with guard._lock:  # as if its process had been stopped for a second since the last sign
-        guard._ticked -= 1.0
-        guard._alive_at -= 1.0
-    ticked = guard._ticked
-    wait_for(lambda: guard._ticked > ticked, "its next tick")
-    assert not guard._in_charge
-
-
 def test_automatic_returns_are_bounded_and_said(graph, parameters, capfd):
     """Two of them, each in the log and in diagnostics; then only the service, which allows them anew."""
     node = start(graph.add(CompensationNode, {**parameters, "automatic_returns": 2}))
     wait_for(lambda: node._compensator.enabled, "compensation is enabled")
     states = graph.publisher(JointState, "joint_states")
-    revoked = graph.publisher(Int64, REVOKED, REVOKED_QOS)
+    revoked = graph.publisher(Int64, REVOKED, latched())
     wait_for(lambda: states.publish(JointState(name=["hinge"])) or node._count, "a state")
 
     def trip() -> None:
-        revoked.publish(Int64(data=node._since))
-        wait_for(lambda: node._tripped, "the guard's word is heard")
+        revoked.publish(Int64(data=node._enabling.spell))
+        wait_for(lambda: node._enabling.tripped, "the guard's word is heard")
         assert not node._compensator.enabled
 
     for count in (1, 2):
@@ -94,25 +73,8 @@ def test_automatic_returns_are_bounded_and_said(graph, parameters, capfd):
         assert f"automatic return {count} of 2" in text
         wait_for(lambda: node._compensator.enabled, "it returns by itself")
     trip()
-    calm = node._calm_since
-    assert not node._enable_when_calm
     assert node._status()[1].endswith("enable again")
     graph.call(SetBool, "/compensation/enable", SetBool.Request(data=True))
     assert node._status()[2]["automatic returns"] == "0 of 2"
-    assert node._calm_since >= calm
     said = capfd.readouterr().err
     assert [said.count(f"automatic return {count} of 2") for count in (1, 2)] == [1, 1]
-
-
-def test_without_being_asked_for_it_nobody_returns(graph, parameters):
-    """The default."""
-    node = start(graph.add(CompensationNode, parameters))
-    wait_for(lambda: node._compensator.enabled, "compensation is enabled")
-    states, revoked = (
-        graph.publisher(JointState, "joint_states"),
-        graph.publisher(Int64, REVOKED, REVOKED_QOS),
-    )
-    wait_for(lambda: states.publish(JointState(name=["hinge"])) or node._count, "a state")
-    revoked.publish(Int64(data=node._since))
-    wait_for(lambda: node._tripped, "the guard's word is heard")
-    assert not node._enable_when_calm

@@ -21,7 +21,8 @@ from stribeck.errors import ConfigError
 from stribeck.io.messages import JOINT_STATES
 from stribeck.io.recorder import BagRecorder
 from stribeck.nodes.fit_process import environment_for, find_interpreter, progress_of
-from stribeck.nodes.identification import LATCHED, IdentificationNode
+from stribeck.nodes.identification import IdentificationNode
+from stribeck.nodes.qos import latched
 
 pytestmark = pytest.mark.real_time
 
@@ -170,8 +171,8 @@ def test_a_call_gives_progress_and_a_latched_result(parameters, fit, tmp_path):
         assert done["evaluations"] == 100
         assert done["error"] == 0.02
         assert done["parameter_file"] == parameters["output"]
-        content = graph.collect(String, "/friction_parameters", LATCHED)
-        named = graph.collect(String, "/identification/parameter_file", LATCHED)
+        content = graph.collect(String, "/friction_parameters", latched())
+        named = graph.collect(String, "/identification/parameter_file", latched())
         wait_for(lambda: content and named, "the latched result")
         assert json.loads(content[0].data) == RESULT
         assert named[0].data == parameters["output"]
@@ -206,13 +207,13 @@ def test_new_finished_bags_start_a_fit(parameters, fit, tmp_path):
         activate(node)
         make_bag(folder, "one")
         with BagRecorder(folder / "two", [JOINT_STATES]):
-            wait_for(lambda: node._known == {folder / "one"}, "one bag is seen")
+            wait_for(lambda: node._seen == {folder / "one"}, "one bag is seen")
             make_bag(folder, "three")
-            wait_for(lambda: len(node._known) == 2, "two bags are seen")
+            wait_for(lambda: len(node._seen) == 2, "two bags are seen")
             assert not fit.calls, "one is still being recorded"
         wait_for(lambda: fit.calls, "the fit")
         wait_for(lambda: node._fit is None, "its end")
-        wait_for(lambda: len(node._known) == 3, "another look")
+        wait_for(lambda: len(node._seen) == 3, "another look")
         assert len(fit.calls) == 1, "nothing new, no fit"
         make_bag(folder, "four")
         wait_for(lambda: len(fit.calls) == 2, "a fit of what is new")
@@ -229,7 +230,7 @@ def test_an_earlier_result_is_taken_up(parameters, fit, tmp_path):
     with Graph() as graph:
         node = graph.add(IdentificationNode, {**parameters, "min_bags": 1})
         activate(node)
-        content = graph.collect(String, "/friction_parameters", LATCHED)
+        content = graph.collect(String, "/friction_parameters", latched())
         wait_for(lambda: content, "the result")
         looked = node._looked
         wait_for(lambda: node._looked > looked, "a look into the folder")
@@ -263,7 +264,7 @@ def test_a_failed_fit_leaves_the_result_before(parameters, fit, behaviour, said)
         assert said in status.message
         assert "\n" not in status.message
         assert Path(parameters["output"]).read_text() == before
-        content = graph.collect(String, "/friction_parameters", LATCHED)
+        content = graph.collect(String, "/friction_parameters", latched())
         wait_for(lambda: content, "the result before")
         assert json.loads(content[0].data) == RESULT
         fit.does(json.dumps(RESULT))

@@ -291,7 +291,7 @@ def test_a_tank_that_empties_and_clocks_that_differ_are_warned_of(parameters):
         assert (status.level, "commands are stamped" in status.message) == (DiagnosticStatus.WARN, True)
         compensator.feed_forward.tank.content = np.zeros(1)
         status = robot.diagnosis()
-        assert (status.level, "fades to what is surely there" in status.message) == (
+        assert (status.level, "fades to its certain share" in status.message) == (
             DiagnosticStatus.WARN,
             True,
         )

@@ -19,7 +19,7 @@ from stribeck.io.messages import Topic
 from stribeck.io.recorder import BagRecorder
 from stribeck.io.storage import RawMessage, read_messages
 from stribeck.nodes.compensation import CompensationNode
-from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, complete, joint_table
+from stribeck.nodes.parameters import CompensationParameters
 from stribeck.nodes.replay import replay
 from stribeck.nodes.setup import compensated_joints, compensator_of
 
@@ -90,8 +90,7 @@ def play(
 def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag, rate):
     """At rate 1, at rate 2 with /clock, and in the second loop, to 1e-9 N m."""
     given = parameters(tmp_path)
-    table = (*COMPENSATION, *joint_table(COMPENSATED_JOINT, "hinge"))
-    values = complete(table, given, "test")
+    values = CompensationParameters.complete(given, "test")
     joints = compensated_joints(values)
     offline = replay(bag, read_messages(bag), compensator_of(values, joints), joints)
     wanted = dict(zip((int(s) for s in offline.stamps), offline.torque[:, 0], strict=True))

@@ -72,7 +72,9 @@ class Setup:
 
     def told(self, joint: str = "j1") -> dict[str, float]:
         """What telemetry said last of a joint."""
-        return dict(next(t.values for t in self.telemetry_topic.read(self.telemetry[-1]) if t.joint == joint))
+        return dict(
+            next(values for name, values in self.telemetry_topic.read(self.telemetry[-1]) if name == joint)
+        )
 
     def said(self, level: bytes, *parts: str) -> bool:
         """Whether diagnostics of the node said so."""
@@ -286,7 +288,7 @@ def test_a_gap_is_in_diagnostics_and_telemetry(tmp_path):
         s.telemetry.clear()
         s.bus.silence(0.06)
         wait_for(lambda: s.said(WARN, "'j1' was silent for"), "a warning")
-        gaps = [value.values["gap"] for m in s.telemetry for value in s.telemetry_topic.read(m)]
+        gaps = [values["gap"] for m in s.telemetry for _, values in s.telemetry_topic.read(m)]
         assert max(gaps) > 0.05
         assert s.bus.servos[0].torque_enabled
 

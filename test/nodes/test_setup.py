@@ -10,7 +10,7 @@ from stribeck.core.bench import Pendulum, inertia
 from stribeck.core.direction import Tuning
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import load_actuator
-from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, complete, joint_table
+from stribeck.nodes.parameters import CompensationParameters
 from stribeck.nodes.setup import compensated_joints, compensator_of, learning_of
 
 XL330 = load_actuator("xl330")
@@ -38,12 +38,13 @@ def set_up(tmp_path: Path):
     """Values of the node's parameters, and its joints."""
     write_json(tmp_path / "m1.json", {**XL330.published["m1"], "model": "m1", "actuator": "xl330"})
     (tmp_path / "arm.urdf").write_text(URDF)
-    table = [*COMPENSATION, *(spec for name in NAMES for spec in joint_table(COMPENSATED_JOINT, name))]
 
     def make(**given):
         files = {f"{name}.parameter_file": "m1.json" for name in NAMES}
         own = {name.replace("__", "."): value for name, value in given.items()}
-        values = complete(table, {"joints": NAMES, "effort_meaning": "motor", **files, **own}, "test")
+        values = CompensationParameters.complete(
+            {"joints": NAMES, "effort_meaning": "motor", **files, **own}, "test"
+        )
         joints = compensated_joints(values, tmp_path)
         return values, joints, learning_of(values, joints, tmp_path)
 

@@ -13,16 +13,16 @@ from stribeck.io.cdr import Stamp
 from stribeck.io.learned_file import Identified
 from stribeck.io.parameter_file import read_parameter_file
 from stribeck.nodes.setup import CompensatedJoint
-from stribeck.nodes.telemetry import Gate, hand_over
+from stribeck.nodes.telemetry import RateLimiter, apply_telemetry
 
 
-def test_the_gate_lets_one_message_in_200_ms_through() -> None:
+def test_one_message_in_200_ms_passes() -> None:
     """The first of each period by stamps, at any rate of arrival; also after a jump back."""
-    gate = Gate()
-    read = [k for k in range(0, 1000, 5) if gate.passes(Stamp(7, k * 1_000_000))]
+    limiter = RateLimiter()
+    read = [k for k in range(0, 1000, 5) if limiter.passes(Stamp(7, k * 1_000_000))]
     assert read == [0, 200, 400, 600, 800]
-    assert gate.passes(Stamp(6, 0))
-    assert not gate.passes(Stamp(6, 199_999_999))
+    assert limiter.passes(Stamp(6, 0))
+    assert not limiter.passes(Stamp(6, 199_999_999))
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,6 @@ def test_what_parameters_say_telemetry_does_not_change(tmp_path, p_gain, supply,
     )
     compensator = Compensator([joint.model], [joint.map], Settings("goal_offset", "none"))
     compensator.on_telemetry("a", kp=200.0, supply_voltage=5.0)
-    hand_over(compensator, joint, {"p_gain": 300.0, "voltage": 4.8, "pwm": math.nan}, 1.0)
-    hand_over(compensator, joint, {"temperature": 30.0}, 1.1)
+    apply_telemetry(compensator, joint, {"p_gain": 300.0, "voltage": 4.8, "pwm": math.nan}, 1.0)
+    apply_telemetry(compensator, joint, {"temperature": 30.0}, 1.1)
     assert (compensator.kp[0], compensator.supply[0]) == (kp, voltage)

@@ -11,8 +11,8 @@ import pytest
 
 from helpers import published
 from stribeck.errors import ConfigError
-from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, read_yaml
-from stribeck.nodes.sections import Section, check_sections
+from stribeck.nodes.parameters import CompensationParameters
+from stribeck.nodes.sections import NodeSection, check_sections
 
 PATTERNS = {
     "/**": ("/compensation", "/left/compensation", "/left/arm/compensation"),
@@ -45,7 +45,7 @@ def everybodys(folder: Path) -> str:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_pattern_matches_the_nodes_that_it_matches_for_ros(pattern):
     """As seen on rclpy of Jazzy, which the next test asks."""
-    assert tuple(node for node in NODES if Section(pattern, {}).matches(node)) == PATTERNS[pattern]
+    assert tuple(node for node in NODES if NodeSection(pattern, {}).matches(node)) == PATTERNS[pattern]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -151,7 +151,7 @@ def test_the_command_line_reads_every_form(tmp_path, pattern):
     """`stribeck compensate --config`, with the same values."""
     path = tmp_path / "file.yaml"
     path.write_text(own(pattern))
-    values = read_yaml(path, "compensation", COMPENSATION, COMPENSATED_JOINT)
+    values = CompensationParameters.read(path, "compensation").flat()
     assert (values["gain"], values["other_joints"]) == (0.4, "ignore")
 
 
@@ -160,7 +160,7 @@ def test_the_last_section_that_gives_a_parameter_counts(tmp_path):
     path = tmp_path / "file.yaml"
     for first, last in (("compensation", "/**"), ("/**", "/**/compensation")):
         path.write_text(own(first, 0.3) + own(last, 0.6))
-        assert read_yaml(path, "compensation", COMPENSATION)["gain"] == 0.6
+        assert CompensationParameters.read(path, "compensation").gain == 0.6
 
 
 def test_two_nodes_of_a_name_are_told_apart_by_the_full_one(tmp_path):
@@ -168,5 +168,5 @@ def test_two_nodes_of_a_name_are_told_apart_by_the_full_one(tmp_path):
     path = tmp_path / "file.yaml"
     path.write_text(own("/left/compensation", 0.3) + own("/right/compensation", 0.6))
     with pytest.raises(ConfigError, match=r"several nodes 'compensation': /left/compensation, /right"):
-        read_yaml(path, "compensation", COMPENSATION)
-    assert read_yaml(path, "/right/compensation", COMPENSATION)["gain"] == 0.6
+        CompensationParameters.read(path, "compensation")
+    assert CompensationParameters.read(path, "/right/compensation").gain == 0.6

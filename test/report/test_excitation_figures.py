@@ -3,7 +3,7 @@
 import numpy as np
 
 from stribeck.report.excitation_figures import Row, draw_excitation, draw_sigmas
-from stribeck.report.figures import render
+from stribeck.report.style import render
 
 
 def test_every_joint_has_a_panel_for_each_quantity_with_both_limits():

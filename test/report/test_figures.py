@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,9 @@ from matplotlib.transforms import Bbox
 from stribeck.core.diagram import DiagramCurve, diagram_curve
 from stribeck.core.friction import law_named
 from stribeck.errors import ConfigError, OutputError
-from stribeck.report.figures import (
-    DPI,
-    FORMATS,
-    LARGEST_PICTURE,
-    RunDrawing,
-    draw_diagram,
-    draw_overview,
-    draw_run,
-    render,
-    save,
-)
+from stribeck.report.figures import RunDrawing, draw_diagram, draw_overview
+from stribeck.report.figures import draw_run as run_figure
+from stribeck.report.style import DPI, FORMATS, LARGEST_PICTURE, render, save
 
 TIME = np.linspace(0.0, 6.0, 601)
 COULOMB = {"friction_base": 0.02, "friction_viscous": 0.01}
@@ -48,18 +41,6 @@ def drawing(title: str = "run", labels: tuple[str, ...] = ("m1.json", "m6.json")
         simulated={label: measured + 0.01 * (k + 1) for k, label in enumerate(labels)},
         title=title,
         errors={label: 0.01 * (k + 1) for k, label in enumerate(labels)},
-    )
-
-
-def run_figure(run: RunDrawing) -> Figure:
-    return draw_run(
-        run.time,
-        run.measured,
-        run.goal,
-        run.torque_enable,
-        run.simulated,
-        title=run.title,
-        errors=run.errors,
     )
 
 
@@ -131,8 +112,7 @@ def test_time_without_torque_is_shaded() -> None:
 
 def test_torque_off_until_the_end_is_shaded_until_the_end() -> None:
     """A lift-and-drop run ends without torque."""
-    run = drawing()
-    figure = draw_run(TIME, run.measured, run.goal, np.zeros_like(TIME), {}, title="drop", errors={})
+    figure = run_figure(replace(drawing(labels=()), torque_enable=np.zeros_like(TIME)))
     np.testing.assert_allclose(shaded(figure.axes[0]), [(0.0, 6.0)], atol=1e-9)
 
 

@@ -14,8 +14,10 @@ from stribeck.core.bench import Pendulum
 from stribeck.emulator.faults import Fault
 from stribeck.errors import ServoError
 from stribeck.io.actuators import load_actuator
-from stribeck.servo.config import driver_config, read_driver_config
+from stribeck.io.schema import convert
+from stribeck.servo.config import BusFile, driver_of, read_driver_config
 from stribeck.servo.driver import Driver
+from stribeck.servo.sample import TELEMETRY
 from virtual_bus import VirtualBus
 
 PATIENT = {"command_timeout": 2.0, "silence_timeout": 0.5, "watchdog": 2.0}
@@ -64,7 +66,7 @@ def test_a_joint_follows_its_goal_and_reports_everything() -> None:
     assert valid_samples(samples) > 0.8 * len(samples)
     assert last.position[0] == pytest.approx(last.goal[0], abs=0.25)
     assert last.effort[0] == pytest.approx(0.52 / 1.47 * last.current[0], rel=1e-3)
-    assert last.telemetry.keys() >= {
+    assert {name for name in TELEMETRY if getattr(last, name).shape == (1,)} >= {
         "pwm", "voltage", "temperature", "current", "torque_enable", "p_gain", "gap"
     }  # fmt: skip
     assert (last.voltage[0], last.torque_enable[0], last.p_gain[0]) == (
@@ -417,7 +419,7 @@ def test_configurations_that_make_no_sense_are_refused(
     """Each message says what was found and what is valid, before any port is opened."""
     joints = {"a": {"id": 1, "model": "xl330", "position_limits": [-1, 1]}}
     data = {"port": "nowhere", "baud_rate": 1_000_000, "joints": joints, **change}
-    refusal(lambda: Driver(driver_config(data, "driver.yaml")), *parts)
+    refusal(lambda: Driver(driver_of(convert(data, BusFile, "driver.yaml"), "driver.yaml")), *parts)
 
 
 def test_an_own_loop_of_cycles_needs_no_clock() -> None:

@@ -64,9 +64,9 @@ def test_every_servo_has_the_common_registers_and_modes_that_it_can_hold(model):
 def test_the_center_is_zero_and_a_quarter_turn_is_a_quarter_of_the_counts(model):
     """Positions are 0 rad at the center and grow with the counts."""
     register = model.register("present_position")
-    assert register.quantity(model.center) == 0.0
+    assert register.quantity(register.zero) == 0.0
     quarter = model.register("goal_position").counts(math.pi / 4, 0, 4095)
-    assert quarter - model.center == round(model.resolution / 8)
+    assert quarter - register.zero == round(model.resolution / 8)
     assert register.quantity(quarter) == pytest.approx(math.pi / 4, abs=math.pi / model.resolution)
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from helpers import SETUP, published, refusal
 from sessions import DROP, DT, SHORT, TROUBLES, WIDE, Follower, drive, session_of
-from stribeck.core.actuator import Command, Gains, initial_control_state
+from stribeck.core.actuator import Gains, ServoCommand, initial_control_state
 from stribeck.core.bench import Pendulum
 from stribeck.core.friction import LAWS
-from stribeck.core.step import Plant, State, step
+from stribeck.core.step import Plant, PlantState, step
 from stribeck.core.trajectories import trajectory_named
 from stribeck.io.actuators import load_actuator
 from stribeck.session.directive import Aborted, Finished, RunEnded, RunStarted, SessionOptions
@@ -361,14 +361,14 @@ class SimulatedServo:
         pendulum = Pendulum(SETUP.mass * 0.3, SETUP.length, SETUP.arm_mass * 0.4)
         self.plant = Plant(self.actuator, LAWS["m6"], pendulum, Gains(kp, 0.0, 0.0))
         self.values = published("xl330", "m6")
-        self.state = State(np.float64(0.1), np.float64(0.0), initial_control_state(self.actuator, 0.0))
+        self.state = PlantState(np.float64(0.1), np.float64(0.0), initial_control_state(self.actuator, 0.0))
         self.position = np.array([0.1])
         self.trace = []
 
     def advance(self, goals, dt):
         """One cycle, in steps of 1 ms at most."""
         on = bool(np.isfinite(goals[0]))
-        command = Command(float(goals[0]) if on else 0.0, float(on), 5.0)
+        command = ServoCommand(float(goals[0]) if on else 0.0, float(on), 5.0)
         count = max(1, math.ceil(dt / 0.001))
         for _ in range(count):
             self.state = step(self.plant, self.values, self.state, command, dt / count)

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from stribeck.core.actuator import PwmRegister
 
 BENCH = {
     "run_id": "first",
@@ -191,3 +194,9 @@ def one_run(**options: Any) -> Bag:
     bag = Bag()
     bag.run(0.0, 1.5, **options)
     return bag
+
+
+def raw_pwm(duty: npt.ArrayLike, register: PwmRegister) -> npt.NDArray[np.int64]:
+    """The raw register of a duty in [-1, 1]: the exact inverse of reading it."""
+    signed = np.round(np.asarray(duty, dtype=np.float64) * register.full_scale).astype(np.int64)
+    return np.where(signed < 0, signed + (1 << register.bits), signed)

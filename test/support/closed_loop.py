@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stribeck.core.actuator import Actuator, Command, ControlState, Gains, motor_torque
+from stribeck.core.actuator import Actuator, ControlState, Gains, ServoCommand, motor_torque
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.compensation import JointModel, goal_offset
 from stribeck.core.compensator import Compensator
 from stribeck.core.friction import LAWS, FrictionLaw, friction_budget
 from stribeck.core.joint_map import JointMap
 from stribeck.core.settings import Settings
-from stribeck.core.step import Plant, State, Torques, advance, torques
+from stribeck.core.step import Plant, PlantState, Torques, advance, torques
 from stribeck.io.actuators import load_actuator
 
 COUNT = 2.0 * math.pi / 4096.0
@@ -111,7 +111,7 @@ def follow(
     """
     rng = np.random.default_rng(seed)
     plant = Plant(joint.actuator, joint.law, joint.pendulum, joint.gains)
-    state, goal = State(0.0, 0.0, ControlState(0.0, 0.0)), 0.0
+    state, goal = PlantState(0.0, 0.0, ControlState(0.0, 0.0)), 0.0
     on_the_way: deque[tuple[int, float]] = deque()
     seen: deque[float] = deque(maxlen=5)
     position, measured, added = [], [], []
@@ -126,7 +126,7 @@ def follow(
             added.append(friction)
         while on_the_way and on_the_way[0][0] <= k:
             goal = on_the_way.popleft()[1]
-        acting, control = torques(plant, joint.values, state, Command(goal, 1.0, joint.supply), DT)
+        acting, control = torques(plant, joint.values, state, ServoCommand(goal, 1.0, joint.supply), DT)
         if push is not None:
             acting = loaded(joint, state, acting.motor, acting.external + push.at(k * DT))
         if frictionless:
@@ -136,7 +136,7 @@ def follow(
     return Run(np.array(position), np.array(measured), np.array(added))
 
 
-def loaded(joint: Joint, state: State, motor: float, external: float) -> Torques:
+def loaded(joint: Joint, state: PlantState, motor: float, external: float) -> Torques:
     """Given torques with the friction that they make."""
     return Torques(motor, external, friction_budget(joint.law, joint.values, motor, external, state.velocity))
 
@@ -168,7 +168,7 @@ def naive(joint: Joint, gain: float) -> Compensation:
     """What is tempting: the friction of the law times the sign of the velocity."""
 
     def torque(cycle: Cycle) -> float:
-        command = Command(cycle.goal + joint.offset(cycle.gravity), 1.0, joint.supply)
+        command = ServoCommand(cycle.goal + joint.offset(cycle.gravity), 1.0, joint.supply)
         rest = ControlState(0.0, 0.0)
         motor, _ = motor_torque(
             joint.actuator, joint.values, joint.gains, rest, command, cycle.position, cycle.velocity, DT
@@ -248,7 +248,7 @@ def torque_controlled(
     The compensator hears goals if ``commands``, and its torque is added as it is.
     """
     plant = Plant(joint.actuator, joint.law, joint.pendulum, joint.gains)
-    state, still, motor = State(0.0, 0.0, ControlState(0.0, 0.0)), ControlState(0.0, 0.0), 0.0
+    state, still, motor = PlantState(0.0, 0.0, ControlState(0.0, 0.0)), ControlState(0.0, 0.0), 0.0
     told: deque[float] = deque(
         [0.0] * (round(delay / (CYCLE * DT)) + 1), maxlen=round(delay / (CYCLE * DT)) + 1
     )

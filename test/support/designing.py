@@ -1,4 +1,4 @@
-"""What tests of the design of trajectories share: the small arm as a task."""
+"""The small arm as a task of trajectory design."""
 
 from pathlib import Path
 from typing import Any

@@ -14,8 +14,9 @@ import numpy as np
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.joint import published_parameters
 from stribeck.io.actuators import actuator_names
+from stribeck.io.schema import convert
 from stribeck.servo.bus import Bus
-from stribeck.servo.config import DriverConfig, driver_config
+from stribeck.servo.config import BusFile, DriverConfig, driver_of
 from stribeck.servo.driver import Driver, DriverSample, Event
 from stribeck.servo.port import Port
 from stribeck.servo.remote import ServoSpec
@@ -71,7 +72,8 @@ def config_for(
         f"j{index + 1}": {"id": index + 1, "model": model, "position_limits": [-2.0, 2.0], **(joint or {})}
         for index, model in enumerate(models)
     }
-    return driver_config({"port": path, "baud_rate": BAUD, "rate": rate, "joints": joints, **options}, "test")
+    keys = {"port": path, "baud_rate": BAUD, "rate": rate, "joints": joints, **options}
+    return driver_of(convert(keys, BusFile, "test"), "test")
 
 
 def drive(

@@ -1,6 +1,6 @@
-"""Six-joint arms of the MABI Max 100's kind: 1050 kg, widths of the priors by table I of seed 003.
+"""Six-joint arms of the MABI Max 100's kind: 1050 kg, widths of the priors by table I of Reiners et al. 2025.
 
-The seed gives no geometry; this one is that of a welding robot of that mass.
+The paper gives no geometry; this one is that of a welding robot of that mass.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from stribeck.dynamics.model import ArmModel
 
 TOTAL_MASS, REACH = 1050.0, 1.0
 ROTORS = np.array([217.160, 635.076, 86.192, 29.752, 14.580, 6.362])
-"""Seed 003, table I; σ = 63.620 of axis 6 read as 6.362."""
+"""Reiners et al. 2025, table I; σ = 63.620 of axis 6 read as 6.362."""
 
 SHEET = Datasheet(TOTAL_MASS, REACH, ROTORS)
 TABLE = LinkTable(
@@ -34,7 +34,6 @@ TABLE = LinkTable(
     off=np.array([32.968, 18.388, 0.3628, 0.0660, 0.0101, 0.0041]),
     total_mass=TOTAL_MASS,
     reach=REACH,
-    source="seed 003, table I",
 )
 
 _AXES = ("z", "y", "y", "x", "y", "x")

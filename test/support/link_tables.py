@@ -62,10 +62,10 @@ ROBOTS = (
 """Six-axis arms, or seven-axis ones with the redundant joint locked, of example-robot-data."""
 
 
-def table_of(arms: Sequence[ArmModel], source: str) -> LinkTable:
+def table_of(arms: Sequence[ArmModel]) -> LinkTable:
     """Means and standard deviations over robots, each scaled to a total mass of 1 kg and a reach of 1 m.
 
-    The seed scales masses alone, by total mass; its robots are of one size. Here lengths are scaled by the reach, and
+    Reiners et al. 2025 scale masses alone, by total mass, for robots of one size. Here lengths are scaled by the reach, and
     inertias by both. The total mass is that of the URDF, base included.
     """
     mass, radius, diagonal, off = (np.full((len(arms), 6, *more), np.nan) for more in ((), (), (3,), (3,)))
@@ -86,7 +86,6 @@ def table_of(arms: Sequence[ArmModel], source: str) -> LinkTable:
         np.sqrt(np.nanmean(off**2, axis=(0, 2))),
         1.0,
         1.0,
-        source,
     )
 
 
@@ -106,7 +105,6 @@ def as_yaml(table: LinkTable, robots: Sequence[Robot]) -> Mapping[str, object]:
         for k in range(len(table.mass))
     ]
     return {
-        "source": table.source,
         "robots": [robot.title for robot in robots],
         "total_mass": 1.0,
         "reach": 1.0,

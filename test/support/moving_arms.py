@@ -1,4 +1,4 @@
-"""Arms that are not there: a URDF of three joints, and recordings of motion whose torques are known."""
+"""A URDF of three joints, and simulated recordings with known torques."""
 
 from pathlib import Path
 

@@ -16,7 +16,6 @@ from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State
 from rcl_interfaces.msg import Log
 from rclpy.lifecycle import TransitionCallbackReturn
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
@@ -27,9 +26,9 @@ from servo_node_child import note_stamps
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.io.messages import JOINT_STATES, contract_types
 from stribeck.io.storage import read_messages
+from stribeck.nodes.qos import latched
 from stribeck.nodes.servo import ServoNode
 
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 PROMPT = {"rate": 200, "command_timeout": 0.1, "silence_timeout": 0.075, "watchdog": 0.1}
 """The driver's own timing, as a user has it; elsewhere it is patient with a busy machine."""
 
@@ -110,8 +109,8 @@ class Excitation:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self.progress = graph.collect(String, "/excitation/progress", LATCHED)
-        self.results = graph.collect(String, "/excitation/result", LATCHED)
+        self.progress = graph.collect(String, "/excitation/progress", latched())
+        self.results = graph.collect(String, "/excitation/result", latched())
 
     def start(self) -> None:
         """Start a session, as soon as it lets us."""

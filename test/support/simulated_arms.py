@@ -1,4 +1,4 @@
-"""Arms whose true geometry is known, and poses of them as a laser tracker would measure them."""
+"""Arms of known geometry, and their poses as a laser tracker measures them."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -28,7 +28,7 @@ def irb120():
 
 @dataclass(frozen=True)
 class TrueArm:
-    """An arm that differs from nominal in what poses can tell."""
+    """An arm that differs from nominal in identifiable parameters."""
 
     model: KinematicModel
     values: np.ndarray

@@ -1,4 +1,4 @@
-"""Arms with three joints or seven, and motions for them to follow."""
+"""Arms of three and seven joints, and motions within their limits."""
 
 from functools import cache
 

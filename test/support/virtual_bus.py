@@ -4,9 +4,11 @@ import errno
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from driving import BAUD, expected
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.faults import Fault
 from stribeck.emulator.line import TICK, EmulatedLine
+from stribeck.servo.bus import Bus
 from stribeck.servo.config import DriverConfig
 from stribeck.servo.driver import Driver
 from stribeck.servo.port import Port
@@ -45,6 +47,10 @@ class VirtualBus(EmulatedLine):
     def port(self, baud_rate: int) -> Port:
         """A port on this line, on its clock."""
         return Port(NAME, baud_rate, lambda name, rate: VirtualLine(self, rate), self.clock)
+
+    def bus(self, *models: str, mode: str = "position", baud: int = BAUD) -> Bus:
+        """A bus of servos of :func:`driving.emulated` on this line, not yet connected."""
+        return Bus(self.port(baud), expected(*models, mode=mode))
 
     def driver(self, config: DriverConfig) -> Driver:
         """A driver on this line."""

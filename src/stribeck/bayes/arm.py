@@ -1,8 +1,8 @@
-"""From a prior and none, few or many measurements to draws of an arm: the seed's two modes (seed 003, §II-D)."""
+"""Draws of an arm's parameters, from the prior (zero-shot) or the posterior (Reiners et al. 2025, §II-D)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from stribeck.bayes import metropolis, nuts
 from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior
 from stribeck.bayes.network import LINK_NAMES, Mechanical, moments, to_standard
-from stribeck.bayes.sampling import Draws, Progress, silent
+from stribeck.bayes.sampling import Enough, Progress, silent
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.errors import ConfigError
 
@@ -23,19 +23,18 @@ Posterior = InertiaPosterior | TorquePosterior
 SAMPLERS = ("nuts", "metropolis")
 
 GROUPS = 4
-"""Of draws from a prior."""
+"""Groups that draws from a prior are divided into, in place of chains."""
 
 CHAINS = 8
-"""Of the no-U-turn sampler; adaptive Metropolis has a population."""
+"""Chains of the no-U-turn sampler."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArmDraws:
-    """Draws of an arm's parameters, of its prior or its posterior.
+    """Draws of an arm's parameters from its prior or its posterior.
 
-    :param posterior: what was drawn from.
     :param x: coordinates (C, S, d).
-    :param divergences: steps that left all bounds.
+    :param divergences: number of divergent transitions.
     """
 
     posterior: Posterior
@@ -47,8 +46,8 @@ class ArmDraws:
         """Mechanical parameters, (C, S, n, …) each."""
         prior = self.posterior.prior
         with jax.enable_x64():
-            found = prior.mechanical(self.x[..., : prior.dimension])
-        return Mechanical(*(np.asarray(part) for part in found))
+            parts = prior.mechanical(self.x[..., : prior.dimension])
+        return Mechanical(*(np.asarray(part) for part in parts))
 
     @property
     def mean(self) -> Mechanical:
@@ -79,19 +78,19 @@ class ArmDraws:
         return self.standard @ regressor.T
 
     def torques(self, motion: ProcessedMotion, rest: float, most: int = 400) -> Array:
-        """Torques of a motion, of at most so many of the draws (K, M, n) [N m].
+        """Torques of a motion for at most ``most`` of the draws (K, M, n) [N m].
 
         :raises ConfigError: for draws without friction.
         """
         if not isinstance(self.posterior, TorquePosterior):
-            raise ConfigError("these draws know no friction: torques need the posterior of recorded torques")
+            raise ConfigError("these draws have no friction: torques need the posterior of recorded torques")
         flat = self.x.reshape(-1, self.x.shape[-1])
         picked = flat[:: max(1, len(flat) // most)]
         return self.posterior.predict(picked, motion, rest)
 
 
 def zero_shot(posterior: Posterior, count: int, seed: int) -> ArmDraws:
-    """What is known without a measurement: independent draws from the prior, in groups that stand for chains."""
+    """Independent draws from the prior, in :data:`GROUPS` groups."""
     with jax.enable_x64():
         x = posterior.draw(np.random.default_rng(seed), count)
     return ArmDraws(posterior, x.reshape(GROUPS, -1, x.shape[-1]))
@@ -106,11 +105,11 @@ def infer(
     sampler: str = "nuts",
     chains: int = CHAINS,
     progress: Progress = silent,
-    enough: Callable[[Array], bool] | None = None,
+    enough: Enough | None = None,
 ) -> ArmDraws:
     """Draws from the posterior.
 
-    :param measured: inertias (N,), ``None`` for torques, which the posterior holds.
+    :param measured: inertias (N,) [kg m²]; ``None`` for torques, which the posterior holds.
     :param draws: of each chain.
     :raises ConfigError: for a sampler that is not in :data:`SAMPLERS`.
     """
@@ -126,15 +125,16 @@ def infer(
     with jax.enable_x64():
         if sampler == "nuts":
             start = posterior.draw(rng, chains)[None]
-            found = nuts.sample(target, start, draws, seed, progress=progress, enough=enough)
-            return _first(posterior, found)
-        chains = max(chains, metropolis.POPULATION)
-        start = posterior.draw(rng, chains)[None]
-        found = metropolis.sample(
-            metropolis.batched(target, chains), start, draws, seed, progress=progress, enough=enough
-        )
-        return _first(posterior, found)
+            drawn = nuts.sample(target, start, draws, seed, progress=progress, enough=enough)
+        else:
+            chains = max(chains, metropolis.POPULATION)
+            start = posterior.draw(rng, chains)[None]
+            batched = metropolis.batched(target, chains)
+            drawn = metropolis.sample(batched, start, draws, seed, progress=progress, enough=enough)
+    return ArmDraws(posterior, drawn.x[0], int(drawn.divergences[0]))
 
 
-def _first(posterior: Posterior, found: Draws) -> ArmDraws:
-    return ArmDraws(posterior, found.x[0], int(found.divergences[0]))
+def unit_of(name: str) -> str:
+    """Unit of a parameter of :meth:`ArmDraws.named`."""
+    units = {"m": "kg", "r": "m", "I": "kg m²", "J": "kg m²", "c": "1"}
+    return "N m s/rad" if name.startswith("Fv") else units.get(name[0], "N m")

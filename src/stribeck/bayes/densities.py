@@ -1,7 +1,7 @@
-r"""Densities of one quantity, each with the coordinate in which a sampler moves it freely.
+r"""Univariate densities on unconstrained coordinates.
 
-A sampler's coordinate x is any real number; :meth:`Density.value` makes a quantity inside the density's support of it.
-Densities hold arrays and act elementwise; those of a prior differ from one by a constant, which no sampler sees.
+A sampler moves coordinates x, any real numbers; :meth:`Density.value` maps them into the support of the density. Densities
+hold arrays, act elementwise and are not normalised.
 """
 
 from __future__ import annotations
@@ -19,44 +19,43 @@ from scipy import special, stats
 Array = npt.NDArray[np.float64]
 
 EDGE = 0.02
-"""Width of the edges of a uniform density that is no coordinate of its own, as a share of its range: a sampler with
-derivatives runs against a wall, but down a slope."""
+"""Width of the soft edges of a uniform density, as a share of its range: samplers with derivatives need a slope."""
 
 WALL = 0.05
-"""Width of the wall at zero of a half-normal density, as a share of its standard deviation."""
+"""Width of the soft edge at zero of a half-normal density, as a share of its standard deviation."""
 
 FARTHEST = 37.0
-"""Largest coordinate of a truncated normal whose tail double precision still has."""
+"""Largest coordinate of a truncated normal whose tail probability is a positive double."""
 
 NEAREST = 1e-14
-"""Of a truncated normal to its ends, as a share of its standard deviation: what must be positive is not rounded to zero."""
+"""Smallest distance to the ends of a truncated normal, in standard deviations: positive values must not round to zero."""
 
 
 class Density(Protocol):
-    """What all densities can."""
+    """Interface of all densities."""
 
     def value(self, x: Any) -> Any:
-        """The quantity at coordinates, same shape."""
+        """Quantities at coordinates of the same shape."""
 
     def coordinate(self, value: Array) -> Array:
-        """:meth:`value` undone."""
+        """Inverse of :meth:`value`."""
 
     def log_jacobian(self, x: Any) -> Any:
-        """Logarithm of the slope of :meth:`value`."""
+        """Logarithm of the derivative of :meth:`value`."""
 
     def log_density(self, value: Any) -> Any:
-        """Logarithm of the density but for a constant, finite for all real values."""
+        """Logarithm of the density of a quantity up to a constant, finite for all real values."""
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """Quantities (count, …)."""
+        """Random quantities (count, …)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Uniform:
     r"""Uniform on [a, b]; :math:`v = a + (b - a)/(1 + e^{-x})`.
 
-    :meth:`log_density` and :meth:`draw` have soft edges, :math:`p(v) \propto \sigma((v-a)/w) - \sigma((v-b)/w)`: that of a
-    uniform plus a logistic quantity of width w = :data:`EDGE` (b - a), if ``soft``.
+    If ``soft``, the edges are those of a uniform plus a logistic quantity of width w = :data:`EDGE` (b - a),
+    :math:`p(v) \propto \sigma((v-a)/w) - \sigma((v-b)/w)`.
     """
 
     lower: Any
@@ -64,19 +63,15 @@ class Uniform:
     soft: bool = False
 
     def value(self, x: Any) -> Any:
-        """See :meth:`Density.value`."""
         return self.lower + (self.upper - self.lower) * jax.nn.sigmoid(x)
 
     def coordinate(self, value: Array) -> Array:
-        """See :meth:`Density.coordinate`."""
         return np.asarray(special.logit((value - self.lower) / (self.upper - self.lower)))
 
     def log_jacobian(self, x: Any) -> Any:
-        """See :meth:`Density.log_jacobian`."""
         return jnp.log(self.upper - self.lower) + jax.nn.log_sigmoid(x) + jax.nn.log_sigmoid(-x)
 
     def log_density(self, value: Any) -> Any:
-        """See :meth:`Density.log_density`."""
         if not self.soft:
             return jnp.zeros_like(value)
         width = EDGE * (self.upper - self.lower)
@@ -85,10 +80,9 @@ class Uniform:
         )
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """See :meth:`Density.draw`."""
         lower, upper = np.broadcast_arrays(self.lower, self.upper)
-        found = rng.uniform(lower, upper, (count, *lower.shape))
-        return found + EDGE * (upper - lower) * rng.logistic(size=found.shape) if self.soft else found
+        drawn = rng.uniform(lower, upper, (count, *lower.shape))
+        return drawn + EDGE * (upper - lower) * rng.logistic(size=drawn.shape) if self.soft else drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,34 +93,28 @@ class Normal:
     deviation: Any
 
     def value(self, x: Any) -> Any:
-        """See :meth:`Density.value`."""
         return self.mean + self.deviation * x
 
     def coordinate(self, value: Array) -> Array:
-        """See :meth:`Density.coordinate`."""
         return np.asarray((value - self.mean) / self.deviation)
 
     def log_jacobian(self, x: Any) -> Any:
-        """See :meth:`Density.log_jacobian`."""
         return jnp.log(self.deviation) + jnp.zeros_like(x)
 
     def log_density(self, value: Any) -> Any:
-        """See :meth:`Density.log_density`."""
         return -0.5 * ((value - self.mean) / self.deviation) ** 2
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """See :meth:`Density.draw`."""
         shape = np.broadcast_shapes(np.shape(self.mean), np.shape(self.deviation))
         return np.asarray(self.mean + self.deviation * rng.standard_normal((count, *shape)))
 
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal:
-    r"""Normal on [a, b]; :math:`v = \mu + \sigma z`, where the truncated normal has the probability below v that the
-    standard normal has below x.
+    r"""Normal on [a, b]; v is the quantile of the truncated normal at the probability of x in the standard normal.
 
-    Far from both ends x is z, and near them the density of x falls off like a normal one: no long tail for a sampler to
-    walk down, as a logarithm has, and narrow ridges between several quantities stay nearly straight.
+    Far from both ends :math:`v = \mu + \sigma x`. Unlike a logarithmic coordinate, x has no long tails, and narrow ridges between
+    several quantities stay nearly straight.
     """
 
     mean: Any
@@ -146,9 +134,9 @@ class TruncatedNormal:
         return below, above, special.ndtr(high) - below
 
     def _standard(self, x: Any) -> Any:
-        """Z at coordinates x, each half by its own tail: the other one's would round it off.
+        """(v - μ)/σ at coordinates x, each half from the tail that rounding affects less.
 
-        Its slope is written down: a compiler that derives those of the inverse error function twice takes minutes.
+        The derivative is explicit because the second derivative of the inverse error function takes minutes to compile.
         """
         below, above, inside = self._tails
         ndtr, ndtri = jax.scipy.special.ndtr, jax.scipy.special.ndtri
@@ -167,12 +155,10 @@ class TruncatedNormal:
         return standard(x)
 
     def value(self, x: Any) -> Any:
-        """See :meth:`Density.value`."""
-        found = self.mean + self.deviation * self._standard(x)
-        return jnp.clip(found, self.lower + NEAREST * self.deviation, self.upper - NEAREST * self.deviation)
+        values = self.mean + self.deviation * self._standard(x)
+        return jnp.clip(values, self.lower + NEAREST * self.deviation, self.upper - NEAREST * self.deviation)
 
     def coordinate(self, value: Array) -> Array:
-        """See :meth:`Density.coordinate`."""
         below, above, inside = self._tails
         z = (value - self.mean) / self.deviation
         left, right = (special.ndtr(z) - below) / inside, (special.ndtr(-z) - above) / inside
@@ -181,50 +167,42 @@ class TruncatedNormal:
         )
 
     def log_jacobian(self, x: Any) -> Any:
-        """See :meth:`Density.log_jacobian`."""
         return jnp.log(self.deviation * self._tails[2]) + 0.5 * (self._standard(x) ** 2 - x**2)
 
     def log_density(self, value: Any) -> Any:
-        """See :meth:`Density.log_density`."""
         return -0.5 * ((value - self.mean) / self.deviation) ** 2
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """See :meth:`Density.draw`."""
         low, high = self._ends
         shape = np.broadcast_shapes(np.shape(low), np.shape(high))
-        found = stats.truncnorm.rvs(low, high, size=(count, *shape), random_state=rng)
-        return np.asarray(self.mean + self.deviation * found)
+        drawn = stats.truncnorm.rvs(low, high, size=(count, *shape), random_state=rng)
+        return np.asarray(self.mean + self.deviation * drawn)
 
 
 @dataclass(frozen=True, eq=False)
 class HalfNormal:
     r"""Normal on [0, ∞); :math:`v = \sigma w \ln(1 + e^{x/w})`, w = :data:`WALL`.
 
-    Nearly x σ, but for a short wall at zero: a straight ridge between friction and motor constants, which ends there, stays
-    straight, where a logarithm would bend it out of any random walk's reach.
+    Nearly :math:`\sigma x` except for a soft edge at zero, so that straight ridges between friction and motor constants stay
+    straight; in a logarithmic coordinate they would be bent too much for a random walk.
     """
 
     deviation: Any
 
     def value(self, x: Any) -> Any:
-        """See :meth:`Density.value`."""
         return self.deviation * WALL * jax.nn.softplus(x / WALL)
 
     def coordinate(self, value: Array) -> Array:
-        """See :meth:`Density.coordinate`."""
         scaled = np.asarray(value) / (self.deviation * WALL)
         return np.asarray(WALL * (scaled + np.log(-np.expm1(-scaled))))
 
     def log_jacobian(self, x: Any) -> Any:
-        """See :meth:`Density.log_jacobian`."""
         return jnp.log(self.deviation) + jax.nn.log_sigmoid(x / WALL)
 
     def log_density(self, value: Any) -> Any:
-        """See :meth:`Density.log_density`."""
         return -0.5 * (value / self.deviation) ** 2
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """See :meth:`Density.draw`."""
         return np.asarray(np.abs(self.deviation * rng.standard_normal((count, *np.shape(self.deviation)))))
 
 
@@ -244,33 +222,28 @@ class LogNormal:
 
     @classmethod
     def of_factor(cls, median: Any, factor: Any) -> LogNormal:
-        """With a median and the factor that is one standard deviation of the logarithm."""
+        """From the median and the factor that is one standard deviation of the logarithm."""
         variance = np.log(factor) ** 2
         mean = np.asarray(median) * np.exp(0.5 * variance)
         return cls(mean, mean * np.sqrt(np.expm1(variance)))
 
     def value(self, x: Any) -> Any:
-        """See :meth:`Density.value`."""
         centre, width = self._log
         return jnp.exp(centre + width * x)
 
     def coordinate(self, value: Array) -> Array:
-        """See :meth:`Density.coordinate`."""
         centre, width = self._log
         return np.asarray((np.log(value) - centre) / width)
 
     def log_jacobian(self, x: Any) -> Any:
-        """See :meth:`Density.log_jacobian`."""
         centre, width = self._log
         return jnp.log(width) + centre + width * x
 
     def log_density(self, value: Any) -> Any:
-        """See :meth:`Density.log_density`."""
         centre, width = self._log
         log = jnp.log(jnp.maximum(value, 1e-300))
         return -log - 0.5 * ((log - centre) / width) ** 2
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """See :meth:`Density.draw`."""
         centre, width = self._log
         return np.asarray(np.exp(centre + width * rng.standard_normal((count, *np.shape(centre)))))

@@ -1,4 +1,4 @@
-"""What chains are worth: R-hat, effective samples, intervals, and files that ArviZ reads."""
+"""Summaries of draws: means, intervals, R-hat, effective samples, status; and NetCDF files for ArviZ."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.estimates.estimate import CONFIDENCE, Estimate, Interval, estimate_of
 from stribeck.io.files import check_writable
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # ArviZ announces its next version whenever it is imported
+    warnings.simplefilter("ignore", FutureWarning)  # ArviZ announces its next version on import
     import arviz
 
 Array = npt.NDArray[np.float64]
 
 HIGHEST_RHAT = 1.01
-"""Chains whose rank-normalised split R-hat is above this are of different opinions (Vehtari et al. 2021)."""
-
-CONFIDENCE = 0.95
+"""Chains with a larger rank-normalised split R-hat have not converged to one distribution (Vehtari et al. 2021)."""
 
 
 @dataclass(frozen=True)
 class Summary:
     """Marginals of parameters, (P,) each.
 
+    :param interval: 95 % intervals, (P, 2).
     :param rhat: rank-normalised split R-hat.
-    :param effective: effective samples of the bulk; :param tail: of the tails.
-    :param interval: quantiles that hold 95 % between them, (P, 2).
+    :param effective: effective samples of the bulk.
+    :param tail: effective samples of the tails.
     """
 
     names: tuple[str, ...]
@@ -46,6 +46,27 @@ class Summary:
     def converged(self) -> bool:
         """Whether all chains agree."""
         return bool(np.all(self.rhat < HIGHEST_RHAT))
+
+    def estimates(
+        self, units: Sequence[str], prior: Array, bounds: Mapping[str, Interval] | None = None
+    ) -> dict[str, Estimate]:
+        """Means, intervals and status by name; an interval as wide as the prior's is not determined.
+
+        :param units: of each parameter.
+        :param prior: draws of the prior (S, P).
+        :param bounds: search ranges of parameters that have one.
+        """
+        before = np.quantile(prior, interval_levels(), axis=0).T.tolist()
+        return {
+            name: estimate_of(
+                float(self.mean[k]),
+                units[k],
+                (float(self.interval[k, 0]), float(self.interval[k, 1])),
+                bounds=(bounds or {}).get(name),
+                prior=(before[k][0], before[k][1]),
+            )
+            for k, name in enumerate(self.names)
+        }
 
     @property
     def json(self) -> dict[str, Any]:
@@ -84,7 +105,7 @@ def interval_levels(confidence: float = CONFIDENCE) -> tuple[float, float]:
 
 
 def worst(draws: Array) -> tuple[float, float]:
-    """Largest R-hat and smallest effective sample size among parameters of draws (C, S, P), for progress."""
+    """Largest R-hat and fewest effective samples among parameters of draws (C, S, P)."""
     columns = [draws[..., k] for k in range(draws.shape[-1])]
     return max(float(arviz.rhat(c)) for c in columns), min(float(arviz.ess(c)) for c in columns)
 
@@ -92,17 +113,17 @@ def worst(draws: Array) -> tuple[float, float]:
 def write_netcdf(
     path: Path, posterior: Mapping[str, Array], prior: Mapping[str, Array] | None = None
 ) -> None:
-    """Draws by name, (C, S, …) each, as a NetCDF file of ArviZ; written beside, then renamed.
+    """Write draws by name, (C, S, …) each, as a NetCDF file of ArviZ, atomically.
 
     :raises OutputError: if it cannot be written.
     """
     check_writable(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # different numbers of draws in the groups
-        found = arviz.from_dict(posterior=dict(posterior), prior=None if prior is None else dict(prior))
+        content = arviz.from_dict(posterior=dict(posterior), prior=None if prior is None else dict(prior))
     beside = path.with_name(f".{path.name}.part")
     try:
-        found.to_netcdf(str(beside), engine="h5netcdf")
+        content.to_netcdf(str(beside), engine="h5netcdf")
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

@@ -1,11 +1,10 @@
-r"""Model discrepancy: how many independent samples residuals are worth.
+r"""Model discrepancy: effective samples of correlated residuals.
 
-What a model leaves of a recorded motion is smooth: neighbouring residuals say the same thing again. N of them are worth
+Residuals of recorded motion are smooth because of model error. N of them with the autocorrelation ρ are worth
 
 .. math:: N_{eff} = N \Big/ \Big(1 + 2\sum_{k \ge 1} \rho_k\Big)
 
-independent ones, ρ their autocorrelation. Counted as N, a likelihood prefers by thousands of nats whatever bends the smooth
-error a little; counted as N_eff it says how sure the data make a model that is not quite true.
+independent ones. Counted as N samples, they would make a posterior far too narrow.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ Array = npt.NDArray[np.float64]
 
 
 def effective_samples(residual: Array) -> float:
-    """Effective samples of one series (N,), by the autoregressive model of :mod:`stribeck.estimates.autoregressive`; at least 2."""
+    """Effective samples of one series (N,), at least 2, by :mod:`stribeck.estimates.autoregressive`."""
     count = len(residual)
     seen = np.array([residual[k:] @ residual[: count - k] / count for k in range(1 + highest_order(count))])
-    found = autoregressive_covariance(seen, count, count)
-    if not found[0] > 0.0:
+    covariance = autoregressive_covariance(seen, count, count)
+    if not covariance[0] > 0.0:
         return float(max(count, 2))
-    total = 1.0 + 2.0 * float(np.sum(found[1:]) / found[0])
+    total = 1.0 + 2.0 * float(np.sum(covariance[1:]) / covariance[0])
     return float(np.clip(count / max(total, 1.0), 2.0, count))
 
 
@@ -35,9 +34,8 @@ def effective_samples_of_runs(residual: Array, dt: float) -> float:
 
     .. math:: N_{eff} = \frac{R\,T\,\Delta t}{t_c} \Big/ \frac1R\sum_{ij} r_{ij}
 
-    :math:`t_c` twice the integral of the autocorrelation, :math:`r_{ij}` the correlation of runs i and j: what a model
-    gets wrong at one gain it gets wrong at the next. Neither is taken about a run's mean, for a likelihood knows no mean
-    but zero: a run that is off by a constant says one thing, for all its length.
+    with the correlation time :math:`t_c` and the correlation :math:`r_{ij}` of runs i and j, because model errors repeat from
+    run to run. Both are about zero, the mean of the likelihood: a run with a constant error counts as one sample.
     """
     length, runs = residual.shape
     time = dt * correlation_time(residual.T, centred=False)

@@ -1,4 +1,4 @@
-"""Error against seconds of data: the posterior of an arm beside least squares that saw the same seconds."""
+"""Prediction error against seconds of training data, of the posterior of an arm and of least squares."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ROUNDS = 30
 
 @dataclass(frozen=True)
 class FewData:
-    """Errors on the rest of a recording, moving rows, as fractions.
+    """Relative errors of torque on the moving rows of the rest of a recording.
 
     :param seconds: of training data.
-    :param posterior: of the posterior's mean torque.
-    :param least_squares: of weighted least squares.
-    :param plain: whether the motion excited all base parameters; otherwise least squares is the one of least norm.
+    :param posterior: error of the posterior's mean torque.
+    :param least_squares: error of weighted least squares.
+    :param plain: whether the motion excited all base parameters; otherwise least squares has the least norm.
     :param draws: the posterior.
     """
 
@@ -55,18 +55,18 @@ def few_data(
     rotors_known: bool = False,
     done: Callable[[float], None] = lambda length: None,
 ) -> list[FewData]:
-    """Train on the first seconds of a run, predict the rest of it.
+    """Train on the first seconds of a run and predict the rest, for each of several lengths.
 
-    :raises ConfigError: for a machine without a URDF, or seconds that the run does not have.
+    :raises ConfigError: for a machine without a URDF, or lengths that leave nothing to predict.
     """
     if machine.arm is None:
         raise ConfigError("a posterior of links needs a URDF")
-    found = []
+    results = []
     for length in seconds:
         cut = int(np.searchsorted(run.time, run.time[0] + length))
         if not 0 < cut < len(run.time):
             raise ConfigError(
-                f"{run.name} lasts {run.time[-1] - run.time[0]:.3g} s: it has no {length:g} s and a rest"
+                f"{run.name} lasts {run.time[-1] - run.time[0]:.3g} s: {length:g} s of training leave nothing to predict"
             )
         train, test = (
             motion_of(part, protocol) for part in (run.between(0, cut), run.between(cut, len(run.time)))
@@ -83,17 +83,17 @@ def few_data(
         known = infer(posterior, None, draws, seed)
         mean = known.torques(test, protocol.rest).mean(axis=0)
         least, plain = weighted_least_squares(machine, train, test, protocol)
-        found.append(FewData(length, _error(test, mean), _error(test, least), plain, known))
+        results.append(FewData(length, _error(test, mean), _error(test, least), plain, known))
         done(length)
-    return found
+    return results
 
 
 def weighted_least_squares(
     machine: Machine, train: ProcessedMotion, test: ProcessedMotion, protocol: Protocol
 ) -> tuple[Array, bool]:
-    """Torques of a test motion, and whether the training motion determined all parameters.
+    """Predicted torques of a test motion, and whether the training motion excited all base parameters.
 
-    Where it did not, the solution of least norm in base parameters, columns scaled to one.
+    If it did not, the prediction is that of the solution of least norm, with columns scaled to one.
     """
     try:
         return fit_linear(machine, [train], protocol, "weighted").predict(test), True

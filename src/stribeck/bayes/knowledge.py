@@ -1,32 +1,33 @@
-r"""The four priors of an arm, from nearly nothing to a CAD model.
+r"""The four priors of an arm, after Reiners et al. 2025, §II-C and table I.
 
 ``diffuse``
-    Uniform within bounds: masses up to the total mass by the datasheet, centres of mass within a radius, all directions
-    alike, inertias by Steiner's theorem. Motor inertias between that of the rotor J and 2 J (the seed's :math:`[J, 2J^2]`
-    is no inertia; read as a slip of 2 J).
+    Uniform within bounds: masses up to the total mass of the datasheet, centres of mass within a radius in any direction,
+    inertias by Steiner's theorem, motor inertias from that of the rotor J to 2 J (the paper's :math:`[J, 2J^2]` is not an
+    inertia).
 ``informed``
-    The same and three soft constraints: masses come close to the total, centres of mass lie along the links (45°), and so
-    do principal axes (0.3).
+    The same with three soft constraints: masses add up to the total, centres of mass and principal axes lie along the links
+    (within about 45°, and 0.3 for the products of inertia).
 ``empirical``
-    What other robots are like, in the numbers of a table: truncated normal masses, lengths of the centre of mass and motor
-    inertias (above the rotor's, whose value is also the standard deviation; σ = 63.620 of the seed's axis 6 is a slip of
-    6.362), zero-mean normal products of inertia, log-normal moments of inertia. The seed gives these with μ = 0 and a σ in
-    kg m^2; a log-normal with both is not defined. Read here: mean and standard deviation are both σ, which does not
-    depend on the unit of mass or length. Centres of mass lie within 90° of the link, nearer ones (45°) more likely.
+    Distributions over other robots, from a table: truncated normal masses, lengths of the centre of mass and motor inertias
+    (above the rotor's, whose value is also the standard deviation; table I has 63.620 for 6.362 on axis 6), zero-mean normal
+    products of inertia, log-normal moments of inertia. The paper gives these with μ = 0 and σ in kg m², which does not
+    define a log-normal density; here σ is both mean and standard deviation. Centres of mass lie within 90° of the link,
+    with 45° as standard deviation.
 ``cad``
-    Normal around the URDF, 10 % wide (the seed's "variance of 10 %", read as the standard deviation): centres of mass
-    10 % of their length in all directions, products of inertia 10 % of the root of the moments' product.
+    Normal around the URDF with a standard deviation of 10 % (the paper's "variance of 10 %"): of the length of the centre of
+    mass in each direction, and of the root of the product of two moments for products of inertia.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 from stribeck.bayes.densities import LogNormal, Normal, TruncatedNormal, Uniform
 from stribeck.bayes.network import Mechanical, mechanical_of, translations
@@ -34,8 +35,8 @@ from stribeck.bayes.prior import ArmPrior, CartesianCom, SphericalCom, TotalMass
 from stribeck.dynamics.inertia import nearest_consistent
 from stribeck.dynamics.model import ArmModel
 from stribeck.errors import ConfigError
-from stribeck.io import strict
 from stribeck.io.files import shared_directory
+from stribeck.io.schema import Positive, Schema, read_yaml
 
 Array = npt.NDArray[np.float64]
 
@@ -44,19 +45,19 @@ PRIORS = ("diffuse", "informed", "empirical", "cad")
 POLAR = np.deg2rad(45.0)
 ALIGNMENT = 0.3
 TOTAL = 0.05
-"""Standard deviation of the sum of masses, as a share of the total."""
+"""Standard deviation of the sum of masses, as a share of the total mass."""
 
 CAD = 0.1
-"""Standard deviation of what a CAD model says."""
+"""Standard deviation of the values of a CAD model, as a share."""
 
 
 @dataclass(frozen=True)
 class Datasheet:
-    """What is known of any arm.
+    """Datasheet of an arm.
 
     :param total_mass: base included [kg].
-    :param reach: how far a centre of mass may be from its joint, and the length of the arm for tables that scale [m].
-    :param rotors: inertia of each rotor on its joint's side (n,) [kg m^2].
+    :param reach: largest distance of a centre of mass from its joint, and length by which tables are scaled [m].
+    :param rotors: inertia of each rotor on its joint's side (n,) [kg m²].
     """
 
     total_mass: float
@@ -70,12 +71,11 @@ class Datasheet:
 
 @dataclass(frozen=True)
 class LinkTable:
-    """How links of other robots are distributed.
+    """Distribution of the links of other robots.
 
     :param mass, radius: mean and standard deviation of masses and lengths of the centre of mass, (n, 2).
     :param diagonal, off: standard deviations of moments and products of inertia (n,).
-    :param total_mass, reach: of the robot that the numbers are for: they scale with these.
-    :param source: where they come from.
+    :param total_mass, reach: of the robot that the numbers are for.
     """
 
     mass: Array
@@ -84,10 +84,9 @@ class LinkTable:
     off: Array
     total_mass: float
     reach: float
-    source: str
 
     def scaled(self, total_mass: float, reach: float) -> LinkTable:
-        """For a robot of another mass and size."""
+        """The table for a robot of another mass and size."""
         m, r = total_mass / self.total_mass, reach / self.reach
         return LinkTable(
             self.mass * m,
@@ -96,12 +95,11 @@ class LinkTable:
             self.off * m * r**2,
             total_mass,
             reach,
-            self.source,
         )
 
 
 def reach_of(arm: ArmModel) -> float:
-    """Length of all links in a row [m]."""
+    """Sum of the lengths of all links [m]."""
     return float(np.linalg.norm(translations(arm), axis=1).sum())
 
 
@@ -110,44 +108,43 @@ def total_mass(arm: ArmModel) -> float:
     return float(sum(inertia.mass for inertia in arm.model.inertias))
 
 
+class LinkRow(Schema):
+    """One link of a table, scaled as the table says: mean and standard deviation, or standard deviation alone."""
+
+    mass: tuple[Positive, Positive]
+    radius: tuple[Positive, Positive]
+    diagonal: Positive
+    off: Positive
+
+
+class TableFile(Schema):
+    """A table of links.
+
+    :param robots: where the numbers come from, for readers.
+    """
+
+    source: str
+    total_mass: Positive
+    reach: Positive
+    links: Annotated[list[LinkRow], Meta(min_length=1)]
+    robots: list[str] = msgspec.field(default_factory=list)
+
+
 def read_table(path: Path | None = None) -> LinkTable:
-    """A table of links, ours if no other is named.
+    """A table of links, by default that of the project.
 
     :raises ConfigError: for a file that is not valid.
     """
     path = path or shared_directory("config") / "priors" / "industrial_arms.yaml"
-    data = strict.mapping(
-        strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError), str(path), ConfigError
+    content = read_yaml(path, TableFile)
+    mass, radius, diagonal, off = (
+        np.array([getattr(link, key) for link in content.links]) for key in LinkRow.__struct_fields__
     )
-    strict.check_keys(data, ("source", "total_mass", "reach", "links"), ("robots",), str(path), ConfigError)
-    links = data["links"]
-    if not isinstance(links, list) or not links:
-        raise ConfigError(f"{path}: links: expected a list of links")
-    rows = [_row(link, f"{path}: links") for link in links]
-    mass, radius, diagonal, off = (np.array([row[key] for row in rows]) for key in _KEYS)
-    total, reach = (
-        strict.number(data[key], f"{path}: {key}", ConfigError) for key in ("total_mass", "reach")
-    )
-    return LinkTable(mass, radius, diagonal, off, total, reach, str(data["source"]))
-
-
-_KEYS = ("mass", "radius", "diagonal", "off")
-
-
-def _row(link: Any, what: str) -> Mapping[str, Any]:
-    data = strict.mapping(link, what, ConfigError)
-    strict.check_keys(data, _KEYS, (), what, ConfigError)
-    for key in ("mass", "radius"):
-        if not isinstance(data[key], list) or len(data[key]) != 2:
-            raise ConfigError(f"{what}: {key}: expected mean and standard deviation, found {data[key]!r}")
-    numbers = [*data["mass"], *data["radius"], data["diagonal"], data["off"]]
-    if not all(strict.number(value, what, ConfigError) > 0.0 for value in numbers):
-        raise ConfigError(f"{what}: all numbers must be positive")
-    return data
+    return LinkTable(mass, radius, diagonal, off, content.total_mass, content.reach)
 
 
 def diffuse(sheet: Datasheet) -> ArmPrior:
-    """Bounds alone. Moments up to a twentieth of M r², products up to a 500th (the seed's 50 and 2 kg m² for M = 1050, r = 1)."""
+    """Bounds alone: moments up to M r²/21, products up to M r²/525 (50 and 2 kg m² for the paper's robot, 1050 kg, 1 m)."""
     n, steiner = len(sheet.rotors), sheet.total_mass * sheet.reach**2
     return ArmPrior(
         name="diffuse",
@@ -174,14 +171,14 @@ def informed(sheet: Datasheet) -> ArmPrior:
 
 
 def empirical(sheet: Datasheet, table: LinkTable) -> ArmPrior:
-    """Other robots.
+    """Distributions over other robots.
 
-    :raises ConfigError: for an arm that has not as many links as the table.
+    :raises ConfigError: for an arm whose number of links is not that of the table.
     """
     n = len(sheet.rotors)
     if len(table.mass) != n:
         raise ConfigError(
-            f"the empirical prior is of arms with {len(table.mass)} links, this one has {n}: use another prior, or a table of your own"
+            f"the empirical prior is for arms with {len(table.mass)} links, this one has {n}: use another prior or another --table"
         )
     moments = np.repeat(table.diagonal[:, None], 3, axis=1)
     zeros, rotors = np.zeros(n), sheet.rotors
@@ -201,7 +198,7 @@ def empirical(sheet: Datasheet, table: LinkTable) -> ArmPrior:
 
 
 def cad_around(links: Mechanical, share: float = CAD) -> ArmPrior:
-    """A CAD model, given as the mechanical parameters of its links."""
+    """Normal around the mechanical parameters of a CAD model."""
     mass, com, inertia, motor = (np.asarray(part, dtype=np.float64) for part in links)
     moments = inertia[:, :3]
     root = np.sqrt(np.stack([moments[:, i] * moments[:, j] for i, j in ((0, 1), (0, 2), (1, 2))], axis=1))
@@ -219,9 +216,9 @@ def cad_around(links: Mechanical, share: float = CAD) -> ArmPrior:
 
 
 def cad(arm: ArmModel, motor: Array) -> ArmPrior:
-    """The URDF.
+    """Normal around the URDF.
 
-    :param motor: inertias that the motors add (n,) [kg m^2].
+    :param motor: inertias that the motors add (n,) [kg m²].
     """
     return cad_around(mechanical_of(arm, motor, nearest_consistent(arm.inertials).ravel()))
 

@@ -1,9 +1,8 @@
-r"""Where a posterior has its mode, and how wide it is there: what chains start from.
+r"""Modes of posteriors and the curvature there, from which chains start.
 
-Newton steps with the curvature's eigenvalues made positive, damped until the density rises: from a draw of the prior to a
-mode of the posterior, of all posteriors side by side. The inverse of the curvature there is the covariance of a first
-:class:`~stribeck.bayes.sampling.SamplerTuning`; chains start twice as far apart as it says, so that they do not agree by
-construction.
+Damped Newton steps, with the absolute eigenvalues of the curvature, lead from a draw of the prior to a mode, for all posteriors
+at once. The inverse curvature is the covariance of the first :class:`~stribeck.bayes.sampling.SamplerTuning`; starting points
+are more widely spread (:data:`APART`), so that agreement of the chains means something.
 """
 
 from __future__ import annotations
@@ -17,15 +16,16 @@ from stribeck.bayes.sampling import Array, SamplerTuning, Target
 
 STEPS = 40
 SMALLEST = 0.3
-"""Curvatures below count as this: coordinates of the prior are of the size of one, and no direction is much wider."""
+"""Lower limit of the curvature: coordinates of the prior have widths of about one."""
 
 APART = 1.5
+"""Spread of the starting points, in standard deviations."""
 
 
 def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array, SamplerTuning]:
-    """First positions (D, C, d) and what is known of the scales.
+    """First positions (D, C, d) and tuning of the chains.
 
-    :param first: where to begin (D, d).
+    :param first: starting points of the search for modes (D, d).
     """
     mode, curvature = modes(target, first)
     values, vectors = np.linalg.eigh(curvature)
@@ -40,11 +40,11 @@ def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array,
 def modes(target: Target, x: Array) -> tuple[Array, Array]:
     """Modes (D, d) and the curvature of the negative log density there (D, d, d)."""
 
-    def cost(point: Any, own: Any) -> Any:
-        return -target.log_density(point, own)
+    def cost(point: Any, data: Any) -> Any:
+        return -target.log_density(point, data)
 
-    def around(point: Any, own: Any) -> Any:
-        return cost(point, own), jax.grad(cost)(point, own), jax.hessian(cost)(point, own)
+    def around(point: Any, data: Any) -> Any:
+        return cost(point, data), jax.grad(cost)(point, data), jax.hessian(cost)(point, data)
 
     local = jax.jit(lambda x: jax.lax.map(lambda pair: around(*pair), (x, target.data)))
     values = jax.jit(jax.vmap(cost))
@@ -64,7 +64,7 @@ def modes(target: Target, x: Array) -> tuple[Array, Array]:
 
 
 def _newton(slope: Array, curvature: Array, damping: Array) -> Array:
-    """Damped steps (D, d), the curvature's eigenvalues made positive."""
+    """Damped Newton steps (D, d)."""
     values, vectors = np.linalg.eigh(curvature)
     values = np.maximum(np.abs(values), 1e-3) + damping[:, None]
     return np.asarray(-np.einsum("dik,dk,djk,dj->di", vectors, 1.0 / values, vectors, slope))

@@ -1,7 +1,7 @@
-r"""How likely measurements are: inertias of axes, and torques of joints.
+r"""Likelihoods of measured inertias of axes, and of measured joint torques.
 
-Inertias (seed 003, eq. 9): Gaussian with the standard deviation :math:`c\,X(\delta)`, c sampled. The seed takes c times the
-*measured* value, which is no model that could have made data; here and in simulations it is the predicted one.
+Inertias are Gaussian with the standard deviation :math:`c\,X(\delta)`, c sampled (Reiners et al. 2025, eq. 9, where it is c
+times the measured value, which is not a generative model).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ NOISE = TruncatedNormal(0.05, 0.05, 0.005, 0.5)
 """Prior of c."""
 
 FIRST_SAMPLES = 20.0
-"""Effective samples of a joint to begin with."""
+"""Initial number of effective samples of a joint."""
 
 RECOUNTS = 3
-"""How often effective samples are counted."""
+"""Number of times that effective samples are counted."""
 
 
 @dataclass(frozen=True, eq=False)
 class InertiaPosterior:
-    """Posterior of an arm whose axes' inertias were measured; the last coordinate is that of c.
+    """Posterior of an arm with measured inertias of its axes; the last coordinate is that of c.
 
     :param prior: of the links.
     :param frames: axes along the links, (n, 3, 3).
@@ -56,7 +56,7 @@ class InertiaPosterior:
         return self.prior.dimension + 1
 
     def noise(self, x: Any) -> Any:
-        """C (…,)."""
+        """Relative standard deviation c (…,)."""
         return NOISE.value(x[..., -1])
 
     def inertias(self, x: Any) -> Any:
@@ -84,19 +84,19 @@ class InertiaPosterior:
         return np.concatenate([self.prior.draw(rng, count), noise[:, None]], axis=1)
 
     def target(self, measured: Array) -> Target:
-        """The posterior of inertias (N,), or of many arms' at the same poses (D, N)."""
+        """The posterior for measured inertias (N,), or for those of D arms at the same poses (D, N)."""
         data = np.atleast_2d(measured)
         return Target(self.dimension, self.log_prior, self.log_likelihood, data, len(data))
 
     def simulate(self, x: Array, rng: np.random.Generator) -> Array:
-        """Measured inertias of arms (D, d) as the likelihood says, (D, N)."""
+        """Random measurements (D, N) of arms (D, d)."""
         with jax.enable_x64():
             clean, noise = np.asarray(self.inertias(x)), np.asarray(self.noise(x))
         return np.asarray(clean * (1.0 + noise[:, None] * rng.standard_normal(clean.shape)))
 
 
 class _Sums:
-    """Of one joint: what its squared residuals are as a function of linear parameters."""
+    """Sums of products of one joint's rows, which give its squared residuals as a function of linear parameters."""
 
     def __init__(self, columns: Array, torque: Array) -> None:
         self.matrix, self.vector = columns.T @ columns, columns.T @ torque
@@ -104,22 +104,24 @@ class _Sums:
         self._columns, self._torque = columns, torque
 
     def residual(self, p: Array) -> Array:
-        """What linear parameters (p,) leave of the torque (N,)."""
+        """Residual torque (N,) at linear parameters (p,)."""
         return np.asarray(self._torque - self._columns @ p)
 
 
 @dataclass(frozen=True, eq=False)
 class TorquePosterior:
-    r"""Posterior of an arm whose joint torques were measured, friction included.
+    r"""Posterior of an arm with measured joint torques, friction included.
 
     Coordinates are those of the prior of the links, then friction (:attr:`friction_names`), then the noise of each joint.
 
     .. math:: \log L = -\sum_j N_j \big(\ln\sigma_j + \tfrac{1}{2 \sigma_j^2}\,\overline{(\tau_j - W_j\,p)^2}\big)
 
-    with :math:`N_j` effective samples: with ``discrepancy`` as many as the residuals' autocorrelation leaves of the rows.
+    with :math:`N_j` effective samples.
 
+    :param sums: of each joint.
     :param samples: effective samples of each joint (n,).
-    :param scale: typical torque of each element (E,) [N m]: priors of friction are as wide.
+    :param scale: mean absolute torque of each joint and coupling (E,) [N m], which scales the priors of friction.
+    :param speed: highest velocity of each joint and coupling (E,) [rad/s].
     """
 
     prior: ArmPrior
@@ -132,19 +134,19 @@ class TorquePosterior:
 
     @property
     def friction_names(self) -> tuple[str, ...]:
-        """Viscous and Coulomb friction and offset of each joint; of couplings their inertia, but no offset."""
+        """Viscous and Coulomb friction and offset of each joint; inertia, viscous and Coulomb friction of each coupling."""
         joints = [f"{name}_{j}" for j in self.machine.joints for name in ("Fv", "Fc", "offset")]
         return (*joints, *(f"{name}_{c}" for c in self.machine.couplings for name in ("Ia", "Fv", "Fc")))
 
     @property
     def _widths(self) -> Array:
         """Standard deviations of friction: a third of the typical torque at the highest velocity (F,)."""
-        found = []
+        widths = []
         for k, (torque, speed) in enumerate(zip(self.scale, self.speed, strict=True)):
             joint = k < len(self.machine.joints)
             coulomb, viscous = torque / 3.0, torque / (3.0 * speed)
-            found += [viscous, coulomb, coulomb] if joint else [0.01 * torque, viscous, coulomb]
-        return np.array(found)
+            widths += [viscous, coulomb, coulomb] if joint else [0.01 * torque, viscous, coulomb]
+        return np.array(widths)
 
     @property
     def _signed(self) -> npt.NDArray[np.bool_]:
@@ -157,8 +159,8 @@ class TorquePosterior:
 
     def friction(self, x: Any) -> Any:
         """Friction (…, F) in the order of :attr:`friction_names`."""
-        own = x[..., self.prior.dimension : -len(self.sums)]
-        return self._widths * jnp.where(self._signed, own, jnp.exp(own))
+        scaled = x[..., self.prior.dimension : -len(self.sums)]
+        return self._widths * jnp.where(self._signed, scaled, jnp.exp(scaled))
 
     @cached_property
     def _standard(self) -> Array:
@@ -170,13 +172,13 @@ class TorquePosterior:
         n, friction = len(self.machine.joints), self.friction(x)
         inertials, motor = both[..., :-n], both[..., -n:]
         joints = friction[..., : 3 * n].reshape(*friction.shape[:-1], n, 3)
-        own = jnp.concatenate([motor[..., None], joints], axis=-1).reshape(*friction.shape[:-1], -1)
-        return jnp.concatenate([inertials, own, friction[..., 3 * n :]], axis=-1)
+        drives = jnp.concatenate([motor[..., None], joints], axis=-1).reshape(*friction.shape[:-1], -1)
+        return jnp.concatenate([inertials, drives, friction[..., 3 * n :]], axis=-1)
 
     def log_prior(self, x: Any) -> Any:
-        """Log prior of coordinates (d,): friction half-normal, offsets normal, noise of no known size (a factor of 10)."""
-        own = x[self.prior.dimension : -len(self.sums)]
-        half = jnp.where(self._signed, -0.5 * own**2, own - 0.5 * jnp.exp(2.0 * own))
+        """Log prior of coordinates (d,): friction half-normal, offsets normal, noise log-normal with a factor of 10."""
+        scaled = x[self.prior.dimension : -len(self.sums)]
+        half = jnp.where(self._signed, -0.5 * scaled**2, scaled - 0.5 * jnp.exp(2.0 * scaled))
         noise = -0.5 * (x[-len(self.sums) :] / np.log(10.0)) ** 2
         return self.prior.log_density(x[: self.prior.dimension]) + jnp.sum(half) + jnp.sum(noise)
 
@@ -185,7 +187,7 @@ class TorquePosterior:
         matrices, vectors, squares, samples = data
         p = self.linear(x)
         noise = x[-len(self.sums) :] + jnp.log(0.05 * self.scale[: len(self.sums)])
-        # Sums, not products of matrices: many chains make many small ones, which XLA is slow at.
+        # Sums instead of products of many small matrices, which are slow in XLA.
         left = squares + jnp.sum((jnp.sum(matrices * p, axis=-1) - 2.0 * vectors) * p, axis=-1)
         return -jnp.sum(samples * (noise + 0.5 * left * jnp.exp(-2.0 * noise)))
 
@@ -198,10 +200,10 @@ class TorquePosterior:
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of draws from the prior (count, d)."""
-        own = rng.standard_normal((count, len(self.friction_names)))
-        own = np.where(self._signed, own, np.log(np.abs(own)))
+        friction = rng.standard_normal((count, len(self.friction_names)))
+        friction = np.where(self._signed, friction, np.log(np.abs(friction)))
         noise = np.log(10.0) * rng.standard_normal((count, len(self.sums)))
-        return np.concatenate([self.prior.draw(rng, count), own, noise], axis=1)
+        return np.concatenate([self.prior.draw(rng, count), friction, noise], axis=1)
 
     def predict(self, x: Array, motion: ProcessedMotion, rest: float) -> Array:
         """Torques of a motion for draws (S, d), (S, M, n)."""
@@ -224,18 +226,18 @@ def torque_posterior(
 ) -> TorquePosterior:
     """The posterior of recorded motion.
 
-    :param rotors_known: whether the prior knows the motors' inertias; otherwise they are half-normal, as wide as a third
-        of the typical torque over the typical acceleration.
-    :param rows: which rows of each joint count (M, n).
-    :param discrepancy: count effective samples, from the autocorrelation of what the mode of the posterior leaves.
+    :param rows: which rows of each joint are used (M, n).
+    :param discrepancy: count effective samples by the autocorrelation of the residuals at the mode; otherwise all rows.
+    :param rotors_known: whether the prior contains the motors' inertias; otherwise they are half-normal, with a third of
+        the mean absolute torque over the mean absolute acceleration as standard deviation.
     """
     columns = [design(machine, motion.states, rest).columns for motion in motions]
     used = [rows(motion) for motion in motions]
     sums = []
     for j in range(len(machine.joints)):
-        own = np.concatenate([c[u[:, j], j] for c, u in zip(columns, used, strict=True)])
+        of_joint = np.concatenate([c[u[:, j], j] for c, u in zip(columns, used, strict=True)])
         torque = np.concatenate([m.torque[u[:, j], j] for m, u in zip(motions, used, strict=True)])
-        sums.append(_Sums(own, torque))
+        sums.append(_Sums(of_joint, torque))
     samples = np.array([float(s.rows) for s in sums])
     torque = np.concatenate([np.abs(m.torque) for m in motions])
     speed = np.concatenate([np.abs(m.states.velocity @ machine.weights.T) for m in motions])
@@ -243,7 +245,7 @@ def torque_posterior(
         moved = np.concatenate([np.abs(m.states.acceleration) for m in motions]).mean(axis=0)
         width = torque.mean(axis=0) / (3.0 * np.maximum(moved, 1e-3))
         prior = replace(prior, motor=TruncatedNormal(np.zeros_like(width), width, np.zeros_like(width)))
-    found = TorquePosterior(
+    counted = TorquePosterior(
         prior,
         frames,
         machine,
@@ -252,13 +254,13 @@ def torque_posterior(
         np.maximum(np.abs(machine.weights) @ torque.mean(axis=0), 1e-6),
         np.maximum(speed.max(axis=0), 1e-3),
     )
-    return _counted(found) if discrepancy else found
+    return _counted(counted) if discrepancy else counted
 
 
 def _counted(posterior: TorquePosterior) -> TorquePosterior:
-    """With the effective samples of what the mode leaves, found anew as the mode moves.
+    """With the effective samples of the residuals at the mode, which moves with them.
 
-    Not of what least squares leave: with few rows they take up the smooth part of the error, and leave noise.
+    Residuals of least squares would not do: fitted to few rows, they absorb the smooth model error.
     """
     posterior = replace(posterior, samples=np.minimum(posterior.samples, FIRST_SAMPLES))
     with jax.enable_x64():

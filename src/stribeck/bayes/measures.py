@@ -1,4 +1,4 @@
-r"""The seed's measures of how good an identification is (seed 003, eqs. 15–17)."""
+r"""Measures of the quality of an identification (Reiners et al. 2025, eqs. 15–17)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stribeck.bayes.network import Mechanical
 Array = npt.NDArray[np.float64]
 
 BINS = 60
-"""Of the histograms that a total variation distance compares."""
+"""Of the histograms behind a total variation distance."""
 
 
 def mae(found: Array, true: Array) -> float:
@@ -24,7 +24,7 @@ def cosine_similarity(found: Array, true: Array) -> float:
 
 
 def rmse(found: Array, measured: Array) -> float:
-    """Root mean square of the errors relative to each measured value [%]: noise is in proportion to it."""
+    """Root mean square of the errors relative to the measured values [%]."""
     return float(100.0 * np.sqrt(np.mean(((found - measured) / measured) ** 2)))
 
 
@@ -36,9 +36,9 @@ def total_variation(one: Array, other: Array) -> float:
 
 
 def mechanical_mae(found: Mechanical, true: Mechanical) -> dict[str, float]:
-    """MAE of masses, centres of mass, inertias and motor inertias, and their mean, as the seed averages them [%].
+    """MAE of masses, centres of mass, inertias and motor inertias, and their mean ``all`` [%].
 
-    A kind that is zero throughout the true ones has no error in per cent, and is left out.
+    A kind whose true values are all zero is left out.
     """
     parts = {
         "mass": (found.mass, true.mass),
@@ -51,6 +51,6 @@ def mechanical_mae(found: Mechanical, true: Mechanical) -> dict[str, float]:
 
 
 def mechanical_cosine(found: Mechanical, true: Mechanical) -> float:
-    """Mean cosine similarity of the four kinds; one that is zero throughout has no direction, and is left out."""
+    """Mean cosine similarity of the four kinds; one that is all zero is left out."""
     pairs = [(a, b) for a, b in zip(found, true, strict=True) if np.any(a) and np.any(b)]
     return float(np.mean([cosine_similarity(np.asarray(a), np.asarray(b)) for a, b in pairs]))

@@ -1,11 +1,9 @@
-r"""From mechanical parameters of the links to what is measured: the algebraic edges of the network.
+r"""Mechanical parameters of the links of an arm, and what is measured of them (Reiners et al. 2025, §II-A).
 
 Per link: mass m, centre of mass c and inertia I about it, both in axes whose z points along the link's translation to the
 next joint, and the inertia J that the motor adds to its joint. Inertias of the axes, :math:`X = Y(q)\,\Lambda(\delta)`, and
 joint torques are linear in the standard inertial parameters :math:`\pi(\delta)` of :mod:`stribeck.dynamics.model` and in J.
-
-Source: Reiners, Trinh et al., "Zero-Shot Parameter Learning of Robot Dynamics" (seed 003), §II-A. There Λ of one robot is
-typed in; here it follows from the URDF.
+The paper lists Λ of one robot; here it follows from the URDF.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ Array = npt.NDArray[np.float64]
 
 INERTIA_NAMES = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
 LINK_NAMES = ("m", "rx", "ry", "rz", *INERTIA_NAMES, "J")
-"""Mechanical parameters of one link [kg, m, kg m^2], centre of mass and inertia in axes along the link."""
+"""Mechanical parameters of one link [kg, m, kg m²]."""
 
 _ROWS, _COLUMNS = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)
 
@@ -51,23 +49,23 @@ class Mechanical(NamedTuple):
 
 
 def translations(arm: ArmModel) -> Array:
-    """From each joint to the next one, in the joint's axes (n, 3) [m]; the last link's is unknown, zero."""
-    found = np.zeros((len(arm), 3))
+    """From each joint to the next one, in the joint's axes (n, 3) [m]; zero for the last link."""
+    vectors = np.zeros((len(arm), 3))
     ids = [arm.model.getJointId(joint) for joint in arm.joints]
     for child in ids:
         parent = int(arm.model.parents[child])
         if parent in ids:
-            found[ids.index(parent)] = arm.model.jointPlacements[child].translation
-    return found
+            vectors[ids.index(parent)] = arm.model.jointPlacements[child].translation
+    return vectors
 
 
 def link_frames(arm: ArmModel) -> Array:
-    """Rotations (n, 3, 3) from axes along each link to those of its joint; along the joint's own axis without translation."""
-    found, axes = np.empty((len(arm), 3, 3)), joint_axes(arm)
+    """Rotations (n, 3, 3) from axes along each link to those of its joint; links without translation lie along the joint's axis."""
+    frames, axes = np.empty((len(arm), 3, 3)), joint_axes(arm)
     for k, along in enumerate(translations(arm)):
         length = np.linalg.norm(along)
-        found[k] = _rotation_onto(along / length if length > 1e-6 else axes[k])
-    return found
+        frames[k] = _rotation_onto(along / length if length > 1e-6 else axes[k])
+    return frames
 
 
 def exchanged(moments: Any) -> Any:
@@ -95,8 +93,8 @@ def square(six: Any) -> Any:
 def moments(links: Mechanical) -> Any:
     r"""Zeroth, first and second moments of mass about the joint in axes along the link, then J, (…, 11 n).
 
-    Per link :math:`m, m c, \Sigma + m c c^T`, then the motor inertias of all. What is measured is linear in them, through
-    constants (:func:`to_standard`): a sampler multiplies no small matrices.
+    Per link :math:`m, m c, \Sigma + m c c^T`, then the motor inertias of all. Standard parameters are a constant matrix
+    (:func:`to_standard`) times these.
     """
     first = links.mass[..., None] * links.com
     about = jnp.stack(
@@ -112,15 +110,15 @@ def to_standard(frames: Array) -> Array:
     :param frames: axes along the links in those of the joints (n, 3, 3).
     """
     n = len(frames)
-    found = np.eye((INERTIALS + 1) * n)
+    matrix = np.eye((INERTIALS + 1) * n)
     for k, rotation in enumerate(frames):
         pseudo = np.zeros((INERTIALS, 4, 4))
         pseudo[0, 3, 3] = 1.0
         pseudo[1:4, :3, 3] = pseudo[1:4, 3, :3] = rotation.T
         pseudo[4:, :3, :3] = rotation @ square(np.eye(6)) @ rotation.T
-        own = slice(INERTIALS * k, INERTIALS * (k + 1))
-        found[own, own] = inertials_of(pseudo).T
-    return found
+        link = slice(INERTIALS * k, INERTIALS * (k + 1))
+        matrix[link, link] = inertials_of(pseudo).T
+    return matrix
 
 
 def mechanical_of(arm: ArmModel, motor: Array, inertials: Array | None = None) -> Mechanical:
@@ -140,17 +138,17 @@ def mechanical_of(arm: ArmModel, motor: Array, inertials: Array | None = None) -
 def inertia_regressor(arm: ArmModel, position: Array) -> Array:
     r"""Y (N, n, 11 n) with :math:`X_j = M_{jj}(q) + J_j = Y_j [\pi, J]` at poses (N, n) [rad].
 
-    Row j is what the torque of joint j asks for when it alone accelerates with 1 rad/s^2, less that at rest.
+    Row j is the torque of joint j when it alone accelerates with 1 rad/s², less that at rest.
     """
     n, count = len(arm), len(position)
     still = np.zeros_like(position)
     gravity = arm.regressor(position, still, still)
-    found = np.zeros((count, n, (INERTIALS + 1) * n))
+    rows = np.zeros((count, n, (INERTIALS + 1) * n))
     for j in range(n):
         moved = arm.regressor(position, still, still + np.eye(n)[j])
-        found[:, j, : INERTIALS * n] = moved[:, j] - gravity[:, j]
-        found[:, j, INERTIALS * n + j] = 1.0
-    return found
+        rows[:, j, : INERTIALS * n] = moved[:, j] - gravity[:, j]
+        rows[:, j, INERTIALS * n + j] = 1.0
+    return rows
 
 
 def inertia_base(arm: ArmModel, seed: int = 0) -> BaseParameters:
@@ -162,11 +160,11 @@ def inertia_base(arm: ArmModel, seed: int = 0) -> BaseParameters:
 
 
 def joint_axes(arm: ArmModel) -> Array:
-    """What each joint turns about or slides along, in its own axes (n, 3)."""
+    """Axis of each joint in its own frame (n, 3)."""
     chain = chain_of(arm)
-    found = np.empty((len(arm), 3))
-    found[list(chain.order)] = chain.angular + chain.linear
-    return found
+    axes = np.empty((len(arm), 3))
+    axes[list(chain.order)] = chain.angular + chain.linear
+    return axes
 
 
 def _rotation_onto(direction: Array) -> Array:

@@ -1,14 +1,14 @@
-"""The no-U-turn sampler (Hoffman and Gelman 2014), blackjax's kernel, many chains and posteriors side by side.
+"""The no-U-turn sampler (Hoffman and Gelman 2014) for many chains and posteriors, with the kernel of blackjax.
 
-It moves z with x = centre + root z, in which a posterior is round once its covariance is known, so that the kernel's metric
-is the identity. The first covariance is that of the curvature at a mode (:mod:`stribeck.bayes.laplace`). Warm-up: rounds that double in length; each takes the covariance of all chains of its second half, and a
-step size by dual averaging of their common acceptance (Nesterov's scheme as in Hoffman and Gelman, §3.2).
+The kernel has a unit metric and moves z, x = centre + root z. The first covariance is that of the curvature at a mode
+(:mod:`stribeck.bayes.laplace`). Each warm-up round is twice as long as the previous one; the covariance of all chains in its
+second half, and a step size by dual averaging of their mean acceptance (Hoffman and Gelman 2014, §3.2), go to the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import blackjax
@@ -20,9 +20,11 @@ from stribeck.bayes.laplace import starts
 from stribeck.bayes.sampling import (
     Array,
     Draws,
+    Enough,
     Progress,
     SamplerTuning,
     Target,
+    collect,
     keys_for,
     silent,
     to_natural,
@@ -31,17 +33,19 @@ from stribeck.bayes.sampling import (
 )
 
 ACCEPTANCE = 0.85
-"""Mean probability of acceptance that the step size is for."""
+"""Mean acceptance that the step size adapts to."""
 
 ROUNDS = (40, 80, 160, 320)
+"""Lengths of the warm-up rounds."""
+
 DEEPEST = 7
-"""Doublings of a trajectory at most: 127 steps."""
+"""Largest number of doublings of a trajectory: 127 steps."""
 
 BLOCK = 20
-"""Steps in one call of the compiled program."""
+"""Steps of one call of the compiled program."""
 
 PERIOD = 100
-"""Steps between two reports of progress, about."""
+"""Approximate number of steps between reports of progress."""
 
 
 def sample(
@@ -54,24 +58,30 @@ def sample(
     thin: int = 1,
     deepest: int = DEEPEST,
     progress: Progress = silent,
-    enough: Callable[[Array], bool] | None = None,
+    enough: Enough | None = None,
 ) -> Draws:
     """Warm up, then draw.
 
-    :param start: draws from the prior (D, C, d). The first of each is where its mode is looked for.
+    :param start: draws from the prior (D, C, d); the search for the mode starts at the first of each posterior.
     :param draws: kept per chain.
     :param thin: one of so many steps is kept.
-    :param enough: asked with the draws so far whether to stop early.
     """
     with jax.enable_x64():
         tuning, x = warm_up(target, start, seed, rounds, deepest, progress)
-        return _draw(target, tuning, x, draws, seed + 1, thin, deepest, progress, enough)
+        length = thin * max(BLOCK, PERIOD // thin // BLOCK * BLOCK)
+
+        def advance(x: Array, number: int) -> tuple[Array, Array, Any]:
+            block_seed = seed + 1 + 104729 * number
+            path, _, rate, divergent = _run(target, tuning, x, length, block_seed, deepest, adapt=False)
+            return path, rate, divergent
+
+        return collect(advance, x, draws, thin, progress, enough)
 
 
 def warm_up(
     target: Target, start: Array, seed: int, rounds: Sequence[int], deepest: int, progress: Progress = silent
 ) -> tuple[SamplerTuning, Array]:
-    """What the chains learn, and where they are then (D, C, d)."""
+    """Tuning and positions (D, C, d) after all rounds."""
     progress("mode", 0, 1, None)
     x, tuning = starts(target, start[:, 0], start.shape[1], seed)
     for number, length in enumerate(rounds):
@@ -83,51 +93,18 @@ def warm_up(
     return tuning, x
 
 
-def _draw(
-    target: Target,
-    tuning: SamplerTuning,
-    x: Array,
-    draws: int,
-    seed: int,
-    thin: int,
-    deepest: int,
-    progress: Progress,
-    enough: Callable[[Array], bool] | None,
-) -> Draws:
-    length = thin * max(BLOCK, PERIOD // thin // BLOCK * BLOCK)
-    parts: list[Array] = []
-    rates: list[Array] = []
-    lost: list[Array] = []
-    while not parts or sum(part.shape[2] for part in parts) < draws:
-        path, _, rate, divergent = _run(
-            target, tuning, x, length, seed + 104729 * (len(parts) + 1), deepest, adapt=False
-        )
-        x = path[:, :, -1]
-        parts.append(path[:, :, thin - 1 :: thin])
-        rates.append(rate)
-        lost.append(divergent)
-        found = np.concatenate(parts, axis=2)[:, :, :draws]
-        progress("draws", found.shape[2], draws, found)
-        if enough is not None and enough(found):
-            break
-    return Draws(found, np.mean(rates, axis=0), np.sum(lost, axis=0))
-
-
 def _run(
     target: Target, tuning: SamplerTuning, x: Array, length: int, seed: int, deepest: int, adapt: bool
 ) -> tuple[Array, Array, Array, Any]:
-    """One round: path (D, C, length, d), step sizes, mean acceptance and divergences of each posterior.
-
-    It runs in blocks of one length, so that there is one program to compile.
-    """
+    """One round: path (D, C, length, d), step sizes, mean acceptance and divergences of each posterior."""
     blocks = -(-length // BLOCK)
     keys = keys_for(seed, (blocks, BLOCK, *x.shape[:2]))
     log = np.log(tuning.step)
     z, averaging = to_white(tuning, x), (log, log, np.zeros_like(log), np.zeros(()), log)
     paths, rates, lost = [], [], []
-    for own in keys:
+    for block in keys:
         z, averaging, path, rate, divergent = _program(target, deepest)(
-            own, z, averaging, tuning, adapt, target.data
+            block, z, averaging, tuning, adapt, target.data
         )
         paths.append(np.asarray(path))
         rates.append(np.asarray(rate))
@@ -136,12 +113,10 @@ def _run(
     return np.concatenate(paths, axis=2)[:, :, :length], step, np.mean(rates, axis=0), np.sum(lost, axis=0)
 
 
-def _program(target: Target, deepest: int) -> Callable[..., Any]:
-    """The compiled block of a target, kept with it."""
-    cache: dict[int, Callable[..., Any]] = target.__dict__.setdefault("_nuts", {})
-    if deepest not in cache:
-        cache[deepest] = jax.jit(partial(_block, target, deepest))
-    return cache[deepest]
+@lru_cache(maxsize=8)
+def _program(target: Target, deepest: int) -> Any:
+    """The compiled block of a target."""
+    return jax.jit(partial(_block, target, deepest))
 
 
 def _block(
@@ -154,21 +129,22 @@ def _block(
     adapt: Any,
     data: Any,
 ) -> Any:
+    """:data:`BLOCK` steps of all chains: positions z, averaging, path, acceptance, divergences."""
     kernel = blackjax.nuts.build_kernel()
     unit = jnp.ones(target.dimension)
 
-    def density(point: Any, centre: Any, root: Any, own: Any) -> Any:
-        # Not root @ point: XLA's products of many small matrices are far slower than sums.
-        return target.log_density(centre + jnp.sum(root * point, axis=-1), own)
+    def density(point: Any, centre: Any, root: Any, data: Any) -> Any:
+        # Not root @ point: XLA multiplies many small matrices far more slowly than it sums.
+        return target.log_density(centre + jnp.sum(root * point, axis=-1), data)
 
-    def move(key: Any, state: Any, step: Any, centre: Any, root: Any, own: Any) -> Any:
+    def move(key: Any, state: Any, step: Any, centre: Any, root: Any, data: Any) -> Any:
         def whole(point: Any) -> Any:
-            return density(point, centre, root, own)
+            return density(point, centre, root, data)
 
         return kernel(key, state, whole, step, unit, max_num_doublings=deepest)
 
-    def first(point: Any, centre: Any, root: Any, own: Any) -> Any:
-        value, slope = jax.value_and_grad(density)(point, centre, root, own)
+    def first(point: Any, centre: Any, root: Any, data: Any) -> Any:
+        value, slope = jax.value_and_grad(density)(point, centre, root, data)
         return blackjax.mcmc.hmc.HMCState(point, value, slope)
 
     every = jax.vmap(jax.vmap(move, (0, 0, None, None, None, None)))
@@ -187,7 +163,7 @@ def _block(
 
 
 def _averaged(state: Any, rate: Any) -> Any:
-    """One step of dual averaging: log step, its average, the error's average, time, and where it shrinks to."""
+    """One step of dual averaging: log step, its average, average error, time, and the log step it shrinks to."""
     _, mean, error, count, start = state
     count = count + 1.0
     weight = 1.0 / (count + 10.0)

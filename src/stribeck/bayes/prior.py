@@ -1,14 +1,13 @@
-r"""Prior knowledge of the mechanical parameters of an arm, on coordinates that a sampler moves freely.
+r"""Priors of the mechanical parameters of an arm on unconstrained coordinates (Reiners et al. 2025, §II-C).
 
-The density is the seed's product of densities of single parameters, restricted to possible bodies. Possible they are by
-construction: masses and motor inertias are made positive, and the inertia of a link from second moments of mass
-:math:`\Sigma = s\,T T^T`, T lower triangular with a positive diagonal, which covers exactly the inertias that are positive
+The density is a product of densities of single parameters, restricted to physically consistent bodies. These follow from the
+coordinates: masses and motor inertias are positive, and the inertia of a link comes from second moments of mass
+:math:`\Sigma = s\,T T^T`, T lower triangular with a positive diagonal, which are exactly the inertias that are positive
 definite and obey the triangle inequality. With the determinant of this change of coordinates,
 
 .. math:: \log p(x) = \log p(\delta(x)) + \log|\partial\delta/\partial x|,
 
-no step has to be refused for what it would mean. Inertias of the axes are then positive by themselves.
-Source: Reiners, Trinh et al. (seed 003), §II-C. What differs, and why, is said at each prior in :mod:`stribeck.bayes.knowledge`.
+every step of a sampler is a consistent body. Differences from the paper are listed in :mod:`stribeck.bayes.knowledge`.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from stribeck.bayes.network import Mechanical, exchanged, inertia_of, square
 Array = npt.NDArray[np.float64]
 
 MOST_TRIES = 4000
-"""Batches of draws before a prior whose parts exclude each other is given up."""
+"""Largest number of batches of draws, for priors with parts that exclude each other."""
 
 _LOWER = np.tril_indices(3)
 _DIAGONAL = (0, 2, 5)
 _POWERS = np.array([4.0, 3.0, 2.0])
-"""Of the diagonal of T in the determinant, the exponentials that make it positive included."""
+"""Powers of the diagonal of T in the determinant, including its exponential."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +42,9 @@ class SphericalCom:
 
     :param radius: density of its length (n,) [m].
     :param lowest: smallest cosine of the polar angle: -1 for all directions, 0 for those within 90°.
-    :param spread: standard deviation of the polar angle θ per solid angle, :math:`e^{-\theta^2/2 s^2}` [rad]; ``None`` for none.
+    :param spread: s of the density :math:`e^{-\theta^2/2 s^2}` of the polar angle θ per solid angle [rad]; ``None`` for uniform.
 
-    The azimuth is that of a point of a plane with a normal density, which has no seam to cross.
+    The azimuth is that of a normally distributed point of a plane, which avoids the discontinuity of an angle.
     """
 
     radius: Density
@@ -68,14 +67,14 @@ class SphericalCom:
         return jnp.concatenate([flat, (radius * cosine)[..., None]], axis=-1)
 
     def log_density(self, x: Any) -> Any:
-        """Log density of the coordinates, summed up."""
+        """Log density of the coordinates of all links (…,)."""
         radius, cosine = self.radius.value(x[..., 0]), self._cosine.value(x[..., 1])
-        found = jnp.sum(self.radius.log_density(radius) + self.radius.log_jacobian(x[..., 0]), axis=-1)
-        found = found + jnp.sum(self._cosine.log_jacobian(x[..., 1]), axis=-1)
+        total = jnp.sum(self.radius.log_density(radius) + self.radius.log_jacobian(x[..., 0]), axis=-1)
+        total = total + jnp.sum(self._cosine.log_jacobian(x[..., 1]), axis=-1)
         if self.spread is not None:
             angle = jnp.arccos(jnp.clip(cosine, -1.0 + 1e-12, 1.0 - 1e-12))
-            found = found - 0.5 * jnp.sum((angle / self.spread) ** 2, axis=-1)
-        return found - 0.5 * jnp.sum(x[..., 2:] ** 2, axis=(-2, -1))
+            total = total - 0.5 * jnp.sum((angle / self.spread) ** 2, axis=-1)
+        return total - 0.5 * jnp.sum(x[..., 2:] ** 2, axis=(-2, -1))
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates (count, n, 4)."""
@@ -91,7 +90,7 @@ class SphericalCom:
 
 @dataclass(frozen=True, eq=False)
 class CartesianCom:
-    """Centre of mass near a known one, (n, 3) [m]."""
+    """Normal centre of mass in Cartesian coordinates, (n, 3) [m]."""
 
     centre: Normal
 
@@ -102,7 +101,7 @@ class CartesianCom:
         return self.centre.value(x)
 
     def log_density(self, x: Any) -> Any:
-        """Log density of the coordinates, summed up."""
+        """Log density of the coordinates of all links (…,)."""
         return jnp.sum(self.centre.log_density(self.value(x)), axis=(-2, -1))
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
@@ -112,10 +111,9 @@ class CartesianCom:
 
 @dataclass(frozen=True, eq=False)
 class TotalMass:
-    r"""Masses of base and links come close to the total: :math:`\sum m + m_0 \sim N(M, \sigma)`, :math:`m_0` uniform on [0, M].
+    r"""Soft constraint on the masses of links and base, :math:`\sum m + m_0 \sim N(M, \sigma)`, :math:`m_0` uniform on [0, M].
 
-    The base is integrated out, :math:`\Phi((M - S)/\sigma)` with :math:`S = \sum m` (that :math:`m_0 \le M` adds
-    :math:`-\Phi(-S/\sigma)`, nothing).
+    Integrated over the base: :math:`\Phi((M - S)/\sigma)` with :math:`S = \sum m`; the bound :math:`m_0 \le M` is negligible.
     """
 
     total: float
@@ -134,9 +132,9 @@ class ArmPrior:
     :param mass, motor: densities (n,).
     :param com: density of the centres of mass.
     :param diagonal, off: densities of the moments and the products of inertia (n, 3).
-    :param scale: second moments of mass of the size to expect (n,) [kg m^2]: units of the coordinates only.
+    :param scale: typical second moments of mass (n,) [kg m²], units of the coordinates.
     :param total: soft constraint on the sum of masses.
-    :param alignment: standard deviation of :math:`I_{ij}/\sqrt{I_{ii} I_{jj}}`, where principal axes are held for aligned.
+    :param alignment: standard deviation of :math:`I_{ij}/\sqrt{I_{ii} I_{jj}}`, a soft constraint on principal axes.
     """
 
     name: str
@@ -175,26 +173,26 @@ class ArmPrior:
         return Mechanical(self.mass.value(mass), self.com.value(com), inertia, self.motor.value(motor))
 
     def log_density(self, x: Any) -> Any:
-        """Log density of coordinates (d,), but for a constant."""
+        """Log density of coordinates (d,) up to a constant."""
         mass, com, body, motor = self._split(x)
         links = self.mechanical(x)
-        found = jnp.sum(self.mass.log_density(links.mass) + self.mass.log_jacobian(mass), axis=-1)
-        found = found + jnp.sum(self.motor.log_density(links.motor) + self.motor.log_jacobian(motor), axis=-1)
-        found = found + self.com.log_density(com) + self._inertia_density(links.inertia)
-        found = found + jnp.sum(body[..., _DIAGONAL] * _POWERS, axis=(-2, -1))
-        return found if self.total is None else found + self.total.log_density(links.mass)
+        total = jnp.sum(self.mass.log_density(links.mass) + self.mass.log_jacobian(mass), axis=-1)
+        total = total + jnp.sum(self.motor.log_density(links.motor) + self.motor.log_jacobian(motor), axis=-1)
+        total = total + self.com.log_density(com) + self._inertia_density(links.inertia)
+        total = total + jnp.sum(body[..., _DIAGONAL] * _POWERS, axis=(-2, -1))
+        return total if self.total is None else total + self.total.log_density(links.mass)
 
     def _inertia_density(self, inertia: Any) -> Any:
         diagonal, off = inertia[..., :3], inertia[..., 3:]
-        found = self.diagonal.log_density(diagonal) + self.off.log_density(off)
+        total = self.diagonal.log_density(diagonal) + self.off.log_density(off)
         if self.alignment is not None:
-            found = found - 0.5 * (_correlations(diagonal, off) / self.alignment) ** 2
-        return jnp.sum(found, axis=(-2, -1))
+            total = total - 0.5 * (_correlations(diagonal, off) / self.alignment) ** 2
+        return jnp.sum(total, axis=(-2, -1))
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of draws (count, d).
 
-        :raises RuntimeError: if the densities of single parameters leave no possible body.
+        :raises RuntimeError: if the densities of single parameters exclude consistent bodies.
         """
         mass, motor = self._masses(rng, count), self.motor.draw(rng, count)
         parts = (
@@ -208,20 +206,20 @@ class ArmPrior:
     def _masses(self, rng: np.random.Generator, count: int) -> Array:
         if self.total is None:
             return self.mass.draw(rng, count)
-        found = np.empty((0, len(self)))
-        while len(found) < count:
+        kept = np.empty((0, len(self)))
+        while len(kept) < count:
             tried = self.mass.draw(rng, 4096)
             keep = np.log(rng.uniform(size=len(tried))) < np.asarray(self.total.log_density(tried))
-            found = np.concatenate([found, tried[keep]])
-        return found[:count]
+            kept = np.concatenate([kept, tried[keep]])
+        return kept[:count]
 
     def _bodies(self, rng: np.random.Generator, count: int) -> Array:
-        """Coordinates of possible inertias (count, n, 6): draws of the single densities, impossible ones left out."""
-        found: list[list[Array]] = [[] for _ in range(len(self))]
+        """Coordinates of consistent inertias (count, n, 6), by rejection."""
+        bodies: list[list[Array]] = [[] for _ in range(len(self))]
         for _ in range(MOST_TRIES):
-            missing = [count - sum(map(len, kept)) for kept in found]
+            missing = [count - sum(map(len, kept)) for kept in bodies]
             if max(missing) <= 0:
-                return np.stack([np.concatenate(kept)[:count] for kept in found], axis=1)
+                return np.stack([np.concatenate(kept)[:count] for kept in bodies], axis=1)
             inertia = np.concatenate([self.diagonal.draw(rng, 8192), self.off.draw(rng, 8192)], axis=-1)
             second = square(np.asarray(exchanged(inertia)) / self.scale[:, None])
             possible = np.linalg.eigvalsh(second)[..., 0] > 0.0
@@ -230,10 +228,10 @@ class ArmPrior:
                     off = _correlations(inertia[..., :3], inertia[..., 3:]) / self.alignment
                 chance = np.exp(-0.5 * np.sum(np.nan_to_num(off, nan=np.inf) ** 2, axis=-1))
                 possible &= rng.uniform(size=chance.shape) < chance
-            for k, kept in enumerate(found):
+            for k, kept in enumerate(bodies):
                 if missing[k] > 0:
                     kept.append(body_coordinates(second[possible[:, k], k]))
-        raise RuntimeError(f"the prior {self.name} leaves no possible inertia of some link")
+        raise RuntimeError(f"the prior {self.name} excludes every consistent inertia of some link")
 
     def coordinates(self, links: Mechanical) -> Array:
         """Coordinates (d,) of mechanical parameters, for a prior with Cartesian centres of mass."""
@@ -249,14 +247,14 @@ class ArmPrior:
 
 
 def body_coordinates(second: Array) -> Array:
-    """Coordinates (…, 6) of second moments of mass (…, 3, 3) over the scale."""
+    """Coordinates (…, 6) of scaled second moments of mass (…, 3, 3)."""
     triangle = np.linalg.cholesky(second)[(..., *_LOWER)]
     triangle[..., _DIAGONAL] = np.log(triangle[..., _DIAGONAL])
     return np.asarray(triangle)
 
 
 def _second(body: Any) -> Any:
-    """T Tᵀ (…, 6) of coordinates (…, 6), T by rows with its diagonal as logarithms."""
+    """T Tᵀ (…, 6) from coordinates (…, 6): rows of T, with logarithms of its diagonal."""
     a, c, f = (jnp.exp(body[..., k]) for k in _DIAGONAL)
     b, d, e = body[..., 1], body[..., 3], body[..., 4]
     six = (a * a, b * b + c * c, d * d + e * e + f * f, a * b, a * d, b * d + c * e)

@@ -1,4 +1,4 @@
-"""Ridges of a posterior: what data tell only together, in numbers and in words."""
+"""Ridges of a posterior: parameters that the data determine only together, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from stribeck.core.log import Log
 Array = npt.NDArray[np.float64]
 
 STRONG = 0.6
-"""Correlations from here on make a ridge."""
+"""Smallest absolute correlation of a ridge."""
 
 
 @dataclass(frozen=True)
 class Ridge:
-    """Two parameters that the data tell only together.
+    """Two parameters that the data determine only together.
 
     :param correlation: of their draws.
     :param width: standard deviations of both.
@@ -44,37 +44,37 @@ def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:
     """Pairs of parameters with strongly correlated draws (S, P), the strongest first."""
     correlation = np.atleast_2d(np.corrcoef(draws.T))
     deviation = draws.std(axis=0)
-    found = [
+    pairs = [
         Ridge(names[i], names[j], float(correlation[i, j]), (float(deviation[i]), float(deviation[j])))
         for i in range(len(names))
         for j in range(i + 1, len(names))
         if abs(correlation[i, j]) > STRONG
     ]
-    return sorted(found, key=lambda ridge: -abs(ridge.correlation))
+    return sorted(pairs, key=lambda ridge: -abs(ridge.correlation))
 
 
 def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[tuple[str, str]]:
-    """Pairs worth a picture: ridges, and constant beside load-dependent friction where all runs carry one load."""
-    found = [(ridge.first, ridge.second) for ridge in ridges(names, draws)]
+    """Pairs to plot: ridges, and constant against load-dependent friction if all runs carry one load."""
+    pairs = [(ridge.first, ridge.second) for ridge in ridges(names, draws)]
     pair = _constant_and_load(names)
-    if _one_load(logs) and pair is not None and pair not in found:
-        found.insert(0, pair)
-    return found[:6]
+    if _one_load(logs) and pair is not None and pair not in pairs:
+        pairs.insert(0, pair)
+    return pairs[:6]
 
 
 def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[str]:
-    """What the draws (S, P) say is not known, in words."""
-    found = [ridge.words for ridge in ridges(names, draws)]
+    """What the draws (S, P) leave undetermined, in words."""
+    sentences = [ridge.words for ridge in ridges(names, draws)]
     if _one_load(logs) and not set(LOAD_TERMS).isdisjoint(names):
-        found.append(
+        sentences.append(
             f"All runs carry one load ({logs[0].setup.load:.4g} kg m): how friction divides into constant and load-dependent parts "
             f"follows from the prior as much as from the data{_division(names, draws)}. Record a second mass or rod length."
         )
-    return found
+    return sentences
 
 
 def _division(names: Sequence[str], draws: Array) -> str:
-    """The ridge of constant and load-dependent friction in numbers, where a law has both."""
+    """Correlation of constant and load-dependent friction in words, if a law has both."""
     pair = _constant_and_load(names)
     if pair is None:
         return ""
@@ -89,9 +89,9 @@ def held_correlation(draws: Array) -> Array:
     """
     inverse = np.linalg.inv(np.corrcoef(draws.T))
     size = np.sqrt(np.diag(inverse))
-    found = -inverse / np.outer(size, size)
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
+    correlation = -inverse / np.outer(size, size)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
 
 
 def _constant_and_load(names: Sequence[str]) -> tuple[str, str] | None:

@@ -1,9 +1,9 @@
-r"""What samplers share: targets, chains of many posteriors side by side, and what they adapt to.
+r"""Common parts of the samplers: targets, tuning, and the loop that collects draws.
 
-A target is a log prior and a log likelihood on unconstrained coordinates x (d,). Arrays of positions are (D, C, d): D
-posteriors that differ in their data only, with C chains each. All of a posterior's chains learn together, in rounds: a round
-runs with the centre, the root of the covariance and the step size that the round before found; drawing itself adapts
-nothing more, so that its chains are Markov chains.
+A target is a log prior and a log likelihood of unconstrained coordinates x (d,). Positions are arrays (D, C, d) of D
+posteriors, which differ in their data only, with C chains each. All chains of a posterior adapt together during warm-up, in
+rounds: each round runs with the centre, covariance and step size of the previous one. Nothing adapts while draws are
+collected, so that these are Markov chains.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Target:
     """A posterior.
 
     :param dimension: d.
-    :param log_prior: log density of coordinates (d,).
-    :param log_likelihood: of coordinates (d,) and one posterior's data.
-    :param data: arrays by posterior, each (D, …).
+    :param log_prior: of coordinates (d,).
+    :param log_likelihood: of coordinates (d,) and the data of one posterior.
+    :param data: arrays (D, …).
     :param posteriors: D.
     """
 
@@ -38,12 +38,12 @@ class Target:
     posteriors: int = 1
 
     def log_density(self, x: jax.Array, data: Any) -> jax.Array:
-        """Log posterior of coordinates (d,), but for a constant."""
+        """Log posterior of coordinates (d,) up to a constant."""
         return self.log_prior(x) + self.log_likelihood(x, data)
 
 
 class SamplerTuning(NamedTuple):
-    """What chains of each posterior learned: x = centre + root z.
+    """Preconditioning and step size of each posterior's chains: x = centre + root z.
 
     :param centre: (D, d).
     :param root: lower triangular root of the covariance, (D, d, d).
@@ -57,11 +57,11 @@ class SamplerTuning(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """What a sampler drew.
+    """Draws of D posteriors.
 
     :param x: coordinates (D, C, S, d).
     :param acceptance: mean probability of acceptance (D,).
-    :param divergences: steps that left all bounds (D,).
+    :param divergences: number of divergent transitions (D,).
     """
 
     x: Array
@@ -70,7 +70,10 @@ class Draws:
 
 
 Progress = Callable[[str, int, int, Array | None], None]
-"""Told a stage's name, how many steps of how many are done, and draws so far (D, C, S, d), if there are any."""
+"""Called with the name of a stage, steps done, steps in all, and draws so far (D, C, S, d) if there are any."""
+
+Enough = Callable[[Array], bool]
+"""Called with the draws so far: whether to stop early."""
 
 
 def silent(stage: str, done: int, of: int, draws: Array | None) -> None:
@@ -78,7 +81,7 @@ def silent(stage: str, done: int, of: int, draws: Array | None) -> None:
 
 
 def tuning_from(x: Array, step: float | Array) -> SamplerTuning:
-    """Centre and covariance of positions (D, K, d), shrunk towards their diagonal where they are few."""
+    """Centre and covariance of positions (D, K, d), shrunk towards its diagonal for small K."""
     count, size = x.shape[1:]
     centre = x.mean(axis=1)
     away = x - centre[:, None]
@@ -92,8 +95,37 @@ def tuning_from(x: Array, step: float | Array) -> SamplerTuning:
 
 def keys_for(seed: int, shape: tuple[int, ...]) -> jax.Array:
     """Random keys of a shape."""
-    found: jax.Array = jax.random.split(jax.random.key(seed), shape)
-    return found
+    keys: jax.Array = jax.random.split(jax.random.key(seed), shape)
+    return keys
+
+
+def collect(
+    advance: Callable[[Array, int], tuple[Array, Array, Any]],
+    x: Array,
+    draws: int,
+    thin: int,
+    progress: Progress,
+    enough: Enough | None,
+) -> Draws:
+    """Advance chains block by block until there are ``draws`` for each chain, or ``enough``.
+
+    :param advance: from positions (D, C, d) and the number of the block to path (D, C, S, d), acceptance (D,) and
+        divergences (D,).
+    :param thin: one of so many steps is kept.
+    """
+    parts: list[Array] = []
+    rates: list[Array] = []
+    divergences = np.zeros(len(x), dtype=np.int64)
+    while True:
+        path, rate, divergent = advance(x, len(parts) + 1)
+        x = path[:, :, -1]
+        parts.append(path[:, :, thin - 1 :: thin])
+        rates.append(rate)
+        divergences = divergences + divergent
+        drawn = np.concatenate(parts, axis=2)[:, :, :draws]
+        progress("draws", drawn.shape[2], draws, drawn)
+        if drawn.shape[2] == draws or (enough is not None and enough(drawn)):
+            return Draws(drawn, np.mean(rates, axis=0), divergences)
 
 
 def to_natural(tuning: SamplerTuning, z: Any) -> Any:

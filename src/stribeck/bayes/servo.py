@@ -1,16 +1,16 @@
-r"""Posterior of a servo's friction law and motor constants, from few runs on the pendulum bench.
+r"""Posterior of a servo's friction law and motor constants, from runs on the pendulum bench.
 
-With :math:`\overline{r^2_k}` the mean squared error of the simulated position of run k and :math:`N_k` its samples,
+With the mean squared error :math:`\overline{r^2_k}` of the simulated position of run k and its number of samples :math:`N_k`,
 
 .. math:: \log L = -\sum_k N_k\Big(\ln\sigma + \frac{\overline{r^2_k}}{2\sigma^2}\Big)
 
-and σ sampled with the rest. With discrepancy :math:`N_k` are the *effective* samples that the residuals' autocorrelation
-leaves, a few per run; with independent samples it is all of them, and wrong as soon as the law is not quite true.
+where σ is sampled too. With discrepancy, :math:`N_k` are the effective samples according to the residuals' autocorrelation, a
+few per run. Counting all samples as independent is only right for a law without model error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,7 @@ from stribeck.bayes import metropolis
 from stribeck.bayes.densities import LogNormal
 from stribeck.bayes.discrepancy import effective_samples_of_runs
 from stribeck.bayes.metropolis import Batched
-from stribeck.bayes.sampling import Draws, Progress, silent
+from stribeck.bayes.sampling import Draws, Enough, Progress, silent
 from stribeck.bayes.servo_priors import ServoPrior
 from stribeck.core.step import simulate
 from stribeck.fit.prior import SAMPLES_PER_RUN
@@ -37,21 +37,21 @@ NOISE = LogNormal.of_factor(0.01, 3.0)
 
 CHAINS = metropolis.POPULATION
 REPEATS = 2
-"""How often effective samples are counted anew."""
+"""Number of times that effective samples are counted."""
 
 MEMBERS = 16
-"""Members of a population whose residuals say how many samples count."""
+"""Members of a population whose residuals are averaged to count effective samples."""
 
 
 @dataclass(frozen=True, eq=False)
 class ServoPosterior:
-    """A posterior of D recordings of the same commands, D = 1 for real ones.
+    """Posteriors of D recordings of the same commands; D = 1 for real ones.
 
-    :param rollout: the runs, the servo, the law, and which parameters are free.
+    :param rollout: runs, servo, law, and free parameters.
     :param prior: of the free parameters.
     :param samples: N_k of each run (R,).
     :param noise: prior of σ [rad].
-    :param measured: positions of each recording (D, T, R) [rad]; the rollout's own if left out.
+    :param measured: positions of each recording (D, T, R) [rad]; by default those of the rollout.
     """
 
     rollout: Rollout
@@ -79,18 +79,23 @@ class ServoPosterior:
         """Parameters and σ at coordinates (…, d)."""
         return jnp.concatenate([self.prior.values(x[..., :-1]), self.noise.value(x[..., -1:])], axis=-1)
 
+    def natural(self, x: Array) -> Array:
+        """Parameters and σ at coordinates (…, d), in double precision."""
+        with jax.enable_x64():
+            return np.asarray(self.values(x))
+
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of draws from the prior (count, d)."""
         noise = self.noise.coordinate(self.noise.draw(rng, count))
         return np.concatenate([self.prior.draw(rng, count), noise[:, None]], axis=-1)
 
     def log_prior(self, x: Any) -> Any:
-        """Log prior of coordinates (…, d), but for a constant."""
+        """Log prior of coordinates (…, d) up to a constant."""
         noise = self.noise.log_density(self.noise.value(x[..., -1])) + self.noise.log_jacobian(x[..., -1])
         return self.prior.log_density(x[..., :-1]) + noise
 
     def batched(self, chains: int) -> Batched:
-        """The target of so many chains for each recording."""
+        """The target for a number of chains per recording."""
         parameters, rollout = self.rollout.parameters, self.rollout
         lower, width = parameters.lower, parameters.upper - parameters.lower
         measured = None
@@ -109,9 +114,8 @@ class ServoPosterior:
         return Batched(self.dimension, self.posteriors, self.log_prior, likelihood)
 
     def positions(self, values: Mapping[str, Any]) -> Array:
-        """Simulated positions (T, R) [rad] of parameter values, σ aside."""
-        known = {p.name: p.value for p in self.rollout.parameters if not p.free}
-        p = {**known, **{name: values[name] for name in self.rollout.parameters.free_names}}
+        """Simulated positions (T, R) [rad]; values of fixed parameters and σ are ignored."""
+        p = {p.name: values[p.name] if p.free else p.value for p in self.rollout.parameters}
         return simulate(self.rollout.batch, self.rollout.actuator, self.rollout.law, p).position
 
 
@@ -122,7 +126,7 @@ def independent_samples(rollout: Rollout) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ServoDraws:
-    """What was drawn of a servo.
+    """Draws of a servo's parameters.
 
     :param values: parameters and σ, (C, S, P) in the order of the posterior's names.
     """
@@ -137,10 +141,9 @@ class ServoDraws:
         return self.values.reshape(-1, self.values.shape[-1])
 
     def named(self, row: Array) -> dict[str, float]:
-        """Values by name, fixed parameters included, σ left out."""
-        known = {p.name: p.value for p in self.posterior.rollout.parameters}
-        found = dict(zip(self.posterior.names[:-1], (float(v) for v in row), strict=False))
-        return {**known, **found}
+        """Values by name, with fixed parameters, without σ."""
+        free = dict(zip(self.posterior.names[:-1], row.tolist(), strict=False))
+        return {p.name: free.get(p.name, p.value) for p in self.posterior.rollout.parameters}
 
     @property
     def mean(self) -> dict[str, float]:
@@ -148,7 +151,7 @@ class ServoDraws:
         return self.named(self.flat.mean(axis=0))
 
     def some(self, count: int, seed: int = 0) -> list[dict[str, float]]:
-        """Some draws."""
+        """Randomly picked draws."""
         picked = np.random.default_rng(seed).choice(len(self.flat), count, replace=False)
         return [self.named(self.flat[k]) for k in picked]
 
@@ -164,12 +167,12 @@ def sample_servo(
     chains: int = CHAINS,
     noise: LogNormal = NOISE,
     progress: Progress = silent,
-    enough: Callable[[Array], bool] | None = None,
+    enough: Enough | None = None,
 ) -> ServoDraws:
     """Draw from the posterior of recorded runs.
 
-    With discrepancy a population is tempered first with :data:`~stribeck.fit.prior.SAMPLES_PER_RUN` samples per run; what its
-    members leave says how many there really are.
+    With discrepancy a population is tempered first with :data:`~stribeck.fit.prior.SAMPLES_PER_RUN` samples per run; effective
+    samples are then counted in its residuals.
     """
     runs = len(rollout.batch.logs)
     posterior = ServoPosterior(rollout, prior, independent_samples(rollout), noise)
@@ -179,20 +182,18 @@ def sample_servo(
         posterior = replace(posterior, samples=np.full(runs, SAMPLES_PER_RUN))
         for number in range(REPEATS):
             posterior = replace(posterior, samples=_counted(posterior, start, seed + number, progress))
-    found = metropolis.sample(
+    drawn = metropolis.sample(
         posterior.batched(chains), start, draws, seed, thin=thin, progress=progress, enough=enough
     )
-    with jax.enable_x64():
-        values = np.asarray(posterior.values(found.x[0]))
-    return ServoDraws(posterior, values, found)
+    return ServoDraws(posterior, posterior.natural(drawn.x[0]), drawn)
 
 
 def _counted(posterior: ServoPosterior, start: Array, seed: int, progress: Progress) -> Array:
-    """Effective samples of each run (R,): the mean over some members of a population."""
+    """Effective samples of each run (R,), averaged over members of a population."""
     target = posterior.batched(start.shape[1])
     with jax.enable_x64():
         x, _ = metropolis.temper(target, start, seed, progress)
-        members = np.asarray(posterior.values(x[0, :: max(1, len(x[0]) // MEMBERS)]))
+    members = posterior.natural(x[0, :: max(1, len(x[0]) // MEMBERS)])
     batch = posterior.rollout.batch
     totals = []
     for row in members:
@@ -203,16 +204,6 @@ def _counted(posterior: ServoPosterior, start: Array, seed: int, progress: Progr
 
 
 def mean_position(found: ServoDraws, rollout: Rollout, count: int = 60, seed: int = 0) -> Array:
-    """Predictive mean of the positions (T, R) [rad] of runs, which may be others than those of the posterior."""
+    """Predictive mean of the positions (T, R) [rad] of any runs of the servo."""
     posterior = replace(found.posterior, rollout=rollout)
     return np.asarray(np.mean([posterior.positions(values) for values in found.some(count, seed)], axis=0))
-
-
-def predictive_errors(found: ServoDraws, rollout: Rollout, count: int = 60, seed: int = 0) -> Sequence[float]:
-    """Mean absolute errors [rad] of draws on runs, (count,)."""
-    posterior = replace(found.posterior, rollout=rollout)
-    batch = rollout.batch
-    return [
-        float(batch.mean_absolute_errors(posterior.positions(values)).mean())
-        for values in found.some(count, seed)
-    ]

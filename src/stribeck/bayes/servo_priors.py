@@ -1,20 +1,20 @@
-r"""Priors of a servo: what its datasheet says, and what published servos are like.
+r"""Priors of a servo's parameters, from its datasheet and from published servos.
 
 ==================  ==============================================================================================
 k_t                 normal within the search bounds, around the datasheet's prior where there is one; otherwise around stall
-                    torque over stall current (20 %: the gearbox's losses at stall are in it)
+                    torque over stall current (20 %, because it includes the losses of the gearbox)
 R                   normal within the search bounds, around supply over stall current (20 %)
 armature            the published values of this servo or, in proportion to stall torque over the no-load speed squared, of
                     others: a factor of 2
-friction torques    half-normal, as wide as the root mean square of the published servos' share of their stall torque
-viscous friction    the same, of the stall torque over the no-load speed
-load terms          half-normal, as wide as the root mean square of the published ones
-v_s, α              truncated normal: mean and standard deviation of the published ones, within the search bounds
-q_offset            normal, 0.03 rad: a shaft is mounted by hand
+friction torques    half-normal; standard deviation: root mean square of published values as shares of the stall torque
+viscous friction    the same, as shares of stall torque over no-load speed
+load terms          half-normal; standard deviation: root mean square of published values
+v_s, α              truncated normal: mean and standard deviation of published values, within the search bounds
+q_offset            normal, 0.03 rad, the accuracy of mounting by hand
 current limit       normal around the datasheet, 10 %
 ==================  ==============================================================================================
 
-Load terms of the two directions are nearly alike, as :mod:`stribeck.fit.prior` has it.
+Load terms of the two directions are nearly equal, as in :mod:`stribeck.fit.prior`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ServoPrior:
-    """Independent densities of parameters, and pairs of parameters that are nearly alike.
+    """Independent densities of parameters, and pairs of parameters that are nearly equal.
 
     :param densities: by name, in the order of the parameters.
     :param alike: pairs of indices.
@@ -65,7 +65,7 @@ class ServoPrior:
         return jnp.stack(columns, axis=-1)
 
     def log_density(self, x: Any) -> Any:
-        """Log density of coordinates (…, d), but for a constant."""
+        """Log density of coordinates (…, d) up to a constant."""
         values = self.values(x)
         parts = [
             density.log_density(values[..., k]) + density.log_jacobian(x[..., k])
@@ -78,19 +78,19 @@ class ServoPrior:
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of draws (count, d)."""
-        found = np.empty((0, len(self.densities)))
-        while len(found) < count:
+        accepted = np.empty((0, len(self.densities)))
+        while len(accepted) < count:
             values = np.stack([density.draw(rng, 4 * count) for density in self.densities.values()], axis=-1)
             keep = np.log(rng.uniform(size=len(values))) < self._likeness(values)
-            found = np.concatenate([found, values[keep]])
-        columns = zip(self.densities.values(), found[:count].T, strict=True)
+            accepted = np.concatenate([accepted, values[keep]])
+        columns = zip(self.densities.values(), accepted[:count].T, strict=True)
         return np.stack([density.coordinate(column) for density, column in columns], axis=-1)
 
 
 def servo_prior(actuator: Actuator, law: FrictionLaw, parameters: ParameterSet) -> ServoPrior:
     """The prior of the free parameters.
 
-    :raises ConfigError: for a servo whose datasheet lacks what a prior needs.
+    :raises ConfigError: for a servo whose datasheet lacks a figure that a prior needs.
     """
     names = parameters.free_names
     pairs = [pair for pair in DIRECTIONS if set(pair) <= set(names)]
@@ -116,7 +116,7 @@ def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Densit
         return LogNormal.of_factor(_armature(actuator), ARMATURE)
     values = np.array([value / scale for value, scale in _published(law, name)])
     if not len(values):
-        raise ConfigError(f"no published servo has {name}: its prior is not known, fix it with --set")
+        raise ConfigError(f"no published servo has {name}, so there is no prior for it: fix it with --set")
     if name in SHAPES:
         return TruncatedNormal(values.mean(), values.std(), parameter.lower, parameter.upper)
     width = float(np.sqrt(np.mean(values**2))) * _scale(actuator, name)
@@ -137,10 +137,10 @@ def _by_stall(actuator: Actuator, name: str) -> float:
 
 
 def _armature(actuator: Actuator) -> float:
-    """Its own published armature or, scaled, that of others [kg m^2]: the geometric mean."""
-    own = [values["armature"] for values in actuator.published.values()]
-    if own:
-        return float(np.exp(np.mean(np.log(own))))
+    """Geometric mean of the published armatures of this servo or, scaled, of others [kg m²]."""
+    published = [values["armature"] for values in actuator.published.values()]
+    if published:
+        return float(np.exp(np.mean(np.log(published))))
     others = [
         values["armature"] / _inertia_scale(other)
         for other in _servos()
@@ -165,7 +165,7 @@ def _stall_and_speed(actuator: Actuator) -> tuple[float, float]:
 
 
 def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
-    """Published values of a parameter, with what each scales with; those of the same law, where there are any."""
+    """Published values of a parameter and their scales; of the same law if there are any."""
     servos = [servo for servo in _servos() if _has_scale(servo)]
     same = any(name in servo.published.get(law.name, {}) for servo in servos)
     for servo in servos:
@@ -176,7 +176,7 @@ def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
 
 
 def _scale(actuator: Actuator, name: str) -> float:
-    """What a friction parameter of servos of different sizes is in proportion to."""
+    """What a friction parameter is proportional to among servos of different sizes."""
     kind = FRICTION_PARAMETERS[name].rotary_unit
     if kind == "1" or name == "dtheta_stribeck":
         return 1.0

@@ -1,4 +1,4 @@
-"""A servo's posterior as a parameter file and as an object for scripts."""
+"""Posterior of a servo as a parameter file and as the object of ``--json``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from stribeck.bayes.diagnostics import Summary, summarise
 from stribeck.bayes.ridges import statements
 from stribeck.bayes.servo import ServoDraws
 from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
-from stribeck.estimates.estimate import estimate_of
+from stribeck.estimates.estimate import Estimate, estimates_to_json
 from stribeck.fit.identify import errors_of
 from stribeck.fit.objective import Split
 from stribeck.fit.result import Errors, FitResult, FitSettings
@@ -19,38 +21,42 @@ from stribeck.fit.uncertainty import Uncertainty
 from stribeck.io.parameter_file import ParameterFile
 
 SCHEMA = 1
+PRIOR_DRAWS = 2000
+"""Draws of the prior that posteriors are compared with."""
 
 
-def summary_of(found: ServoDraws) -> Summary:
+def summary_of(drawn: ServoDraws) -> Summary:
     """Marginals of all parameters and σ."""
-    return summarise(found.posterior.names, found.values)
+    return summarise(drawn.posterior.names, drawn.values)
 
 
-def parameter_file(found: ServoDraws, split: Split, settings: FitSettings) -> ParameterFile:
-    """Posterior means, with 95 % intervals and what is not known; errors of the runs learnt from and of those held out."""
-    rollout, summary = found.posterior.rollout, summary_of(found)
-    parameters = _within(rollout.parameters, found.mean)
-    names = found.posterior.names[:-1]
-    searched = rollout.parameters
-    estimates = {
-        name: estimate_of(
-            found.mean[name],
-            searched[name].unit,
-            (float(a), float(b)),
-            bounds=(searched[name].lower, searched[name].upper),
-        )
-        for name, (a, b) in zip(names, summary.interval, strict=False)
-    }
-    counted = found.posterior.samples.mean()
+def prior_draws(drawn: ServoDraws, seed: int) -> Any:
+    """Parameters and σ drawn from the prior (S, P)."""
+    posterior = drawn.posterior
+    return posterior.natural(posterior.draw(np.random.default_rng(seed), PRIOR_DRAWS))
+
+
+def estimates_of(drawn: ServoDraws) -> dict[str, Estimate]:
+    """Posterior means with intervals and status, compared with search range and prior; σ included."""
+    parameters, names = drawn.posterior.rollout.parameters, drawn.posterior.names
+    units = [*(parameters[name].unit for name in names[:-1]), "rad"]
+    bounds = {name: (parameters[name].lower, parameters[name].upper) for name in names[:-1]}
+    return summary_of(drawn).estimates(units, prior_draws(drawn, 0), bounds)
+
+
+def parameter_file(drawn: ServoDraws, split: Split, settings: FitSettings) -> ParameterFile:
+    """Posterior means with 95 % intervals and status, and the errors on training and validation runs."""
+    rollout, names = drawn.posterior.rollout, drawn.posterior.names[:-1]
+    parameters = _within(rollout.parameters, drawn.mean)
+    estimates = estimates_of(drawn)
     uncertainty = Uncertainty(
-        estimates,
-        tuple(statements(names, found.flat[:, :-1], split.train)),
-        f"{counted:.3g} effective samples per run",
+        {name: estimates[name] for name in names},
+        tuple(statements(names, drawn.flat[:, :-1], split.train)),
+        f"{drawn.posterior.samples.mean():.3g} effective samples per run",
     )
-    values = parameters.values()
 
-    def missed(logs: tuple[Log, ...]) -> Errors:
-        return errors_of(logs, rollout.actuator, rollout.law, values, settings.dt)
+    def errors(logs: tuple[Log, ...]) -> Errors:
+        return errors_of(logs, rollout.actuator, rollout.law, parameters.values(), settings.dt)
 
     result = FitResult(
         actuator=rollout.actuator,
@@ -58,9 +64,9 @@ def parameter_file(found: ServoDraws, split: Split, settings: FitSettings) -> Pa
         parameters=parameters,
         settings=replace(settings, method="posterior mean"),
         split=split,
-        outcome="converged" if summary.converged else "budget spent",
-        train=missed(split.train),
-        validation=missed(split.validation) if split.validation else None,
+        outcome="converged" if summary_of(drawn).converged else "budget spent",
+        train=errors(split.train),
+        validation=errors(split.validation) if split.validation else None,
         uncertainty=uncertainty,
         evaluations=0,
         compile_seconds=0.0,
@@ -71,7 +77,7 @@ def parameter_file(found: ServoDraws, split: Split, settings: FitSettings) -> Pa
 
 
 def _within(parameters: ParameterSet, values: Mapping[str, float]) -> ParameterSet:
-    """Parameters with these values; a prior is not bound by search bounds, which widen as far as they must."""
+    """Parameters with these values; search bounds, which do not bind a prior, are widened as needed."""
     return ParameterSet(
         replace(
             p,
@@ -83,18 +89,18 @@ def _within(parameters: ParameterSet, values: Mapping[str, float]) -> ParameterS
     )
 
 
-def as_json(found: ServoDraws, logs: tuple[Log, ...], seconds: float) -> dict[str, Any]:
+def as_json(drawn: ServoDraws, logs: tuple[Log, ...], seconds: float) -> dict[str, Any]:
     """The object of ``--json``."""
-    summary = summary_of(found)
-    names = found.posterior.names[:-1]
+    summary, posterior = summary_of(drawn), drawn.posterior
     return {
         "schema": SCHEMA,
         "kind": "servo",
-        "actuator": found.posterior.rollout.actuator.name,
-        "model": found.posterior.rollout.law.name,
-        "effective_samples_per_run": [float(v) for v in found.posterior.samples],
+        "actuator": posterior.rollout.actuator.name,
+        "model": posterior.rollout.law.name,
+        "effective_samples_per_run": [float(v) for v in posterior.samples],
         "converged": summary.converged,
         "parameters": summary.json,
-        "statements": statements(names, found.flat[:, :-1], logs),
+        "estimates": estimates_to_json(estimates_of(drawn)),
+        "statements": statements(posterior.names[:-1], drawn.flat[:, :-1], logs),
         "wall_seconds": seconds,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from tqdm import tqdm
 
 from stribeck.cli.arm_plots import draw
 from stribeck.cli.identify_arm import IdentifyArmOptions
-from stribeck.cli.inputs import warn
+from stribeck.cli.inputs import check_outputs, warn, write_json
 from stribeck.cli.table import print_table
 from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files
@@ -25,9 +24,9 @@ from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
-from stribeck.errors import ConfigError, OutputError
+from stribeck.errors import ConfigError
 from stribeck.io.actuators import load_actuator
-from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
 from stribeck.io.parameter_file import write_parameter_file
 from stribeck.io.robot_config import RobotConfig, read_robot
@@ -43,11 +42,9 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     _check_outputs(options, robot)
     machine = _machine(options, robot, config)
     runs = read_recordings(options.data, config.recording, machine.joints, robot.units)
-    others = (
-        read_recordings(options.validate, config.recording, machine.joints, robot.units)
-        if options.validate
-        else []
-    )
+    others = []
+    if options.validate:
+        others = read_recordings(options.validate, config.recording, machine.joints, robot.units)
     work = Identification(machine, config, runs, others)
     if machine.arm is not None:
         check_positions([*runs, *others], machine.arm)
@@ -66,15 +63,13 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     seconds = time.perf_counter() - started
     written = _write(options, robot, work, found, runs)
     summary = _summary(robot, work, found) | {"wall_seconds": seconds}
-    if options.json is not None:
-        write_atomically(options.json, json.dumps(summary, indent=1) + "\n")
+    write_json(options.json, summary)
     if options.plots is not None:
         written += draw(options.plots, robot, found)
     _print(robot, work, found, seconds)
     if options.base_parameters:
         _print_base(work, found)
-    for path in written:
-        print(path)
+    print(*written, sep="\n", end="\n" if written else "")
     return 0
 
 
@@ -89,20 +84,13 @@ def _machine(options: IdentifyArmOptions, robot: RobotConfig, config: Identifica
 
 def _check_outputs(options: IdentifyArmOptions, robot: RobotConfig) -> None:
     """Refuse outputs that cannot be written, or would replace a file that is read."""
-    given = [path for path in [*options.data, *options.validate] if path.is_file()]
-    inputs = {path.resolve() for path in (*given, robot.path)}
-    if options.urdf is not None:
-        inputs.add(options.urdf.resolve())
+    data = [path for path in (*options.data, *options.validate) if path.is_file()]
     outputs = [options.json]
     if options.output is not None:
-        outputs += [options.output / f"{robot.name}.urdf"]
+        outputs.append(options.output / f"{robot.name}.urdf")
     if options.plots is not None:
-        outputs += [options.plots / "errors.png"]
-    for path in outputs:
-        if path is not None:
-            if path.resolve() in inputs:
-                raise OutputError(f"{path} is an input of this command; name another file")
-            check_writable(path)
+        outputs.append(options.plots / "errors.png")
+    check_outputs(outputs, [*data, robot.path, options.urdf])
 
 
 def _write(
@@ -112,7 +100,7 @@ def _write(
     found: Mapping[str, Scored],
     runs: Sequence[ArmRecording],
 ) -> list[Path]:
-    """The URDF of the last fit that has one, and parameter files of the joints."""
+    """Write the URDF of the last fit that has one, and parameter files of the joints; the paths."""
     folder = options.output
     if folder is None:
         return []
@@ -142,7 +130,12 @@ def _summary(robot: RobotConfig, work: Identification, found: Mapping[str, Score
         "fits": {},
     }
     for name, scored in found.items():
-        entry: dict[str, Any] = {"parameters": scored.parameters, "sigma": scored.sigma, **scored.errors}
+        entry: dict[str, Any] = {
+            "status": scored.fit.status.value,
+            "parameters": scored.parameters,
+            "sigma": scored.sigma,
+            **scored.errors,
+        }
         if isinstance(scored.fit, FullFit):
             entry |= _details(work, scored, scored.fit)
         elif isinstance(scored.fit, LinearFit):
@@ -185,7 +178,7 @@ def _print(robot: RobotConfig, work: Identification, found: Mapping[str, Scored]
 
 
 def _print_base(work: Identification, found: Mapping[str, Scored]) -> None:
-    """Base parameters as expressions of the standard ones, with the values of the first linear fit."""
+    """Print base parameters as expressions of the standard ones, with the values of the first linear fit."""
     fit = next(
         (s.fit for s in found.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
         None,

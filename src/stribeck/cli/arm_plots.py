@@ -1,4 +1,4 @@
-"""The pictures of ``stribeck identify-arm``."""
+"""Pictures of ``stribeck identify-arm``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from stribeck.report.arm_figures import (
     draw_residuals,
     draw_torques,
 )
-from stribeck.report.figures import save
+from stribeck.report.style import save
 
 UNITS = {"rotary": ("N m", "rad/s", "rad"), "linear": ("N", "m/s", "m")}
 
 
 def draw(folder: Path, robot: RobotConfig, found: Mapping[str, Scored]) -> list[Path]:
-    """Draw errors of all fits, and torques, friction and residuals of the last one; the pictures' paths."""
+    """Draw errors of all fits, and torques, friction and residuals of the last one; the paths of the pictures."""
     last = list(found)[-1]
     written = [folder / "errors.png"]
     joints = next(iter(found.values())).fit.machine.joints
@@ -91,7 +91,7 @@ def _friction(folder: Path, robot: RobotConfig, scored: Scored, fit: FullFit) ->
 def _friction_of(
     fit: FullFit, motions: Sequence[ProcessedMotion], rigid: Sequence[npt.NDArray[np.float64]], joint: int
 ) -> FrictionDrawing | None:
-    """Measured friction of a joint: torque less what is predicted without friction."""
+    """Measured friction of a joint: torque minus the prediction without friction."""
     velocity, friction = [], []
     for motion, without in zip(motions, rigid, strict=True):
         moving = motion.moving[:, joint]

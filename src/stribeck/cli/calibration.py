@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from stribeck.cli.calibrate import CalibrateOptions
+from stribeck.cli.inputs import check_outputs, write_json
 from stribeck.cli.select_poses import CHOSEN, d_optimal_rows, result_path, select_poses
 from stribeck.cli.table import print_table
-from stribeck.errors import ConfigError, OutputError
-from stribeck.io.files import check_writable, write_atomically
+from stribeck.errors import ConfigError
 from stribeck.io.robot_config import RobotConfig, read_robot
 from stribeck.kinematics.calibrated_chain import calibrated_chain
 from stribeck.kinematics.calibration import ArmCalibration, calibrate
@@ -27,7 +26,7 @@ from stribeck.kinematics.robust_fit import PointData
 SCHEMA = 1
 RESULT = "calibration.json"
 MOST_LISTED = 12
-"""Blunders and dependent parameters that are printed; files name them all."""
+"""Most blunders and dependent parameters that are printed; files list all of them."""
 
 Sets = dict[str, PointData]
 
@@ -46,35 +45,27 @@ def run_calibrate(options: CalibrateOptions) -> int:
 
 
 def _check_options(options: CalibrateOptions) -> None:
-    """Refuse combinations that say two things."""
+    """Refuse contradicting options."""
     splits = ("validate", "train_rows", "train_every", "train_poses")
     given = [f"--{name.replace('_', '-')}" for name in splits if getattr(options, name)]
     if len(given) > 1:
-        raise ConfigError(f"{' and '.join(given)} all say what validates; give one of them")
+        raise ConfigError(f"{' and '.join(given)} all choose the poses for validation; give one of them")
     if options.select_by != "random" and not options.train_poses:
-        raise ConfigError("--select-by says how --train-poses are chosen: give --train-poses too")
+        raise ConfigError("--select-by needs --train-poses, which it chooses")
     if options.select is None and options.candidates is not None:
-        raise ConfigError("--candidates are what --select chooses from: give --select too")
+        raise ConfigError("--candidates needs --select, which chooses from them")
     if not options.data and options.candidates is None:
         raise ConfigError("nothing to read: give --data, or --select with --candidates")
 
 
 def _check_outputs(options: CalibrateOptions, config: CalibrationConfig) -> None:
     """Refuse outputs that cannot be written, or would replace a file that is read."""
-    given_paths = [*options.data, *options.validate]
-    inputs = {path.resolve() for path in given_paths} | {
-        path.resolve() for files in find_sets(given_paths, config, needed=[]) for path in files.values()
-    }
-    if options.candidates is not None:
-        inputs.add(options.candidates.resolve())
-    result = RESULT if options.select is None else CHOSEN
-    for path in (result_path(options.output, result), options.json):
-        if path is not None:
-            if path.resolve() in inputs:
-                raise OutputError(f"{path} is an input of this command; name another file")
-            check_writable(path)
+    poses = [*options.data, *options.validate]
+    files = [path for found in find_sets(poses, config, needed=[]) for path in found.values()]
+    outputs = [result_path(options.output, RESULT if options.select is None else CHOSEN), options.json]
     if options.plots is not None:
-        check_writable(options.plots / "errors.png")
+        outputs.append(options.plots / "errors.png")
+    check_outputs(outputs, [*poses, *files, options.candidates])
 
 
 def _calibrate(
@@ -95,9 +86,7 @@ def _calibrate(
     )
     seconds = time.perf_counter() - started
     written = _write(options, robot, sets, found)  # before printing, which a closed pipe may end
-    if options.json is not None:
-        summary = _summary(options, robot, sets, found) | {"wall_seconds": seconds}
-        write_atomically(options.json, json.dumps(summary, indent=1) + "\n")
+    write_json(options.json, _summary(options, robot, sets, found) | {"wall_seconds": seconds})
     if options.plots is not None:
         written += _draw(options.plots, robot, sets, found)
     _print(robot, sets, found, seconds)
@@ -108,7 +97,7 @@ def _calibrate(
 def _sets(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
 ) -> Sets:
-    """Poses to fit and, if there are any, poses to validate."""
+    """Poses for training and, if any, for validation."""
     data = measured.data
     if options.validate:
         other = read_poses(options.validate, config, chain)
@@ -122,7 +111,7 @@ def _sets(
 def _train_rows(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
 ) -> Sequence[int]:
-    """Rows of the poses to fit, in ascending order."""
+    """Rows of the poses for training, in ascending order."""
     number = len(measured.data)
     if options.train_rows:
         first, last = options.train_rows
@@ -142,14 +131,14 @@ def _train_rows(
 
 
 def _best(found: Mapping[str, ArmCalibration]) -> ArmCalibration:
-    """The last fit, which has most parameters."""
+    """The last fit, which has the most parameters."""
     return list(found.values())[-1]
 
 
 def _summary(
     options: CalibrateOptions, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]
 ) -> dict[str, Any]:
-    """What scripts read."""
+    """The object of ``--json``."""
     best = _best(found)
     return {
         "schema": SCHEMA,
@@ -189,7 +178,7 @@ def _blunders(best: ArmCalibration, sets: Sets) -> list[dict[str, Any]]:
 
 
 def _terms(best: ArmCalibration) -> dict[str, Any]:
-    """Which groups beyond the geometry were tried, and what cross-validation said."""
+    """Groups of parameters beyond the geometry that were tried, with their cross-validation."""
     selection = best.selection
     return {
         "kept": dict(selection.deviations),
@@ -224,10 +213,10 @@ def _print(robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration], 
             f"{1e3 * trial.error:.3f} mm ({1e3 * trial.gain:+.3f} ± {1e3 * trial.standard_error:.3f} better)"
         )
     far = [f"{b['pose']} ({b['error_mm']:.2f} mm, {b['set']})" for b in _blunders(best, sets)]
-    _print_list("poses that do not agree with the others", far)
+    _print_list("poses that disagree with the others", far)
     others = [d.name for d in best.dependent if d.because == "geometry"]
-    _print_list("left at nominal, as other parameters stand for them", others)
-    _print_list("the poses cannot tell", [str(d) for d in best.dependent if d.because == "poses"])
+    _print_list("kept at nominal values, as other parameters have the same effect", others)
+    _print_list("not determined by the poses", [str(d) for d in best.dependent if d.because == "poses"])
 
 
 def _print_list(what: str, entries: Sequence[str]) -> None:
@@ -239,7 +228,7 @@ def _print_list(what: str, entries: Sequence[str]) -> None:
 def _write(
     options: CalibrateOptions, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]
 ) -> list[Path]:
-    """The result file and, where the nominal geometry came from a URDF, a calibrated one beside it."""
+    """Write the result file and, if the nominal geometry is a URDF, a calibrated URDF beside it; the paths."""
     path = result_path(options.output, RESULT)
     if path is None:
         return []
@@ -264,7 +253,7 @@ def _write(
 
 
 def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, data: PointData) -> None:
-    """A calibrated URDF. It has no place for gains and deflections: the geometry is fitted without them."""
+    """Write a calibrated URDF. As URDF has no gains and deflections, the geometry is fitted without them."""
     from stribeck.kinematics.urdf import write_calibrated_urdf
 
     model = best.model
@@ -276,7 +265,7 @@ def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, dat
 def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]) -> list[Path]:
     """Pictures of the errors and of the poses."""
     from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
-    from stribeck.report.figures import save
+    from stribeck.report.style import save_all
 
     best = _best(found)
     drawn = [
@@ -289,7 +278,6 @@ def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmC
         for name, data in sets.items()
     ]
     title = f"Kinematic calibration of {robot.title}"
-    paths = [folder / "errors.png", folder / "poses.png"]
-    save(draw_errors(drawn, title), paths[0])
-    save(draw_poses(drawn, list(found)[-1], f"{title}: {list(found)[-1]}"), paths[1])
-    return paths
+    fit = list(found)[-1]
+    figures = {"errors": draw_errors(drawn, title), "poses": draw_poses(drawn, fit, f"{title}: {fit}")}
+    return save_all(figures, folder)

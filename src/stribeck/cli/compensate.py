@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stribeck.cli.inputs import check_distinct, warn
+from stribeck.cli.inputs import check_outputs, warn, write_json
 from stribeck.cli.options import Positive, group, option
 from stribeck.cli.table import print_table
 from stribeck.core.compensation import EFFORT_MEANINGS
@@ -22,10 +21,10 @@ from stribeck.core.compensator import Compensator
 from stribeck.core.settings import OUTPUT_MODES
 from stribeck.errors import ConfigError
 from stribeck.io.bag import decode
-from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.files import write_atomically
 from stribeck.io.messages import JOINT_STATES
 from stribeck.io.storage import BagContent, read_messages
-from stribeck.nodes.parameters import COMPENSATED_JOINT, COMPENSATION, Value, complete, joint_table, read_yaml
+from stribeck.nodes.parameters import CompensationParameters
 from stribeck.nodes.replay import Replay, replay
 from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of, learning_of
 
@@ -73,38 +72,32 @@ class CompensateOptions:
 
 def run(options: CompensateOptions) -> int:
     """Replay the recording through the compensator, and write the torques."""
-    outputs = [options.output, options.json]
-    check_distinct(outputs, [options.config, *options.params], options.states)
-    for output in outputs:
-        if output is not None:
-            check_writable(output)
+    check_outputs([options.output, options.json], [options.config, *options.params], options.states)
     if (options.config is None) == (not options.params):
         raise ConfigError(
             "say what the joints are: either --params with their parameter files, or --config with a node's YAML"
         )
     bag = read_messages(options.states, warn)
-    values = _values(options, bag)
+    parameters = _parameters(options, bag)
     base = None if options.config is None else options.config.parent
-    joints = compensated_joints(values, base)
-    values["effort_meaning"] = _effort_meaning(values, joints)
-    learning = learning_of(values, joints, base)
+    joints = compensated_joints(parameters, base)
+    parameters = replace(parameters, effort_meaning=_effort_meaning(parameters, joints))
+    learning = learning_of(parameters, joints, base)
     if learning.dynamics is not None:
-        for line in (*learning.words, f"no friction is learnt: {learning.gap}" if learning.gap else ""):
-            if line:
-                warn(line)
-    compensator = compensator_of(values, joints, learning.dynamics)
-    result = replay(options.states, bag, compensator, joints, str(values["goal_topic"]))
+        for line in learning.words:
+            warn(line)
+    compensator = compensator_of(parameters, joints, learning.dynamics)
+    result = replay(options.states, bag, compensator, joints, parameters.goal_topic)
     summary = _summary(result, compensator, joints)
     _print(summary)
     if options.output is not None:
         write_atomically(options.output, _csv(result, compensator.names))
         print(options.output)
-    if options.json is not None:
-        write_atomically(options.json, json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    write_json(options.json, summary, allow_nan=False)
     return 0
 
 
-def _values(options: CompensateOptions, bag: BagContent) -> dict[str, Value]:
+def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationParameters:
     """The parameters of the node: from its YAML file and from options, which take precedence."""
     chosen = {
         "gain": options.gain,
@@ -117,8 +110,8 @@ def _values(options: CompensateOptions, bag: BagContent) -> dict[str, Value]:
     if options.config is not None:
         if options.joint:
             raise ConfigError(f"the joints are those of {options.config}: leave --joint out")
-        values = read_yaml(options.config, options.node, COMPENSATION, COMPENSATED_JOINT)
-        names = [str(name) for name in _listed(values["joints"])]
+        values = CompensationParameters.read(options.config, options.node).flat()
+        names = values["joints"]
     else:
         names = _joint_names(options, bag)
         files = {
@@ -127,8 +120,7 @@ def _values(options: CompensateOptions, bag: BagContent) -> dict[str, Value]:
         values = {"joints": list(names), "other_joints": "ignore", **files}
     if options.max_torque is not None:
         overridden |= {f"{name}.max_torque": options.max_torque for name in names}
-    table = [*COMPENSATION, *(spec for name in names for spec in joint_table(COMPENSATED_JOINT, name))]
-    return complete(table, {**values, **overridden}, "options")
+    return CompensationParameters.complete({**values, **overridden}, "options")
 
 
 def _joint_names(options: CompensateOptions, bag: BagContent) -> list[str]:
@@ -159,9 +151,9 @@ def _names(states: Path, bag: BagContent) -> list[str]:
     return list(dict.fromkeys(name for message in messages for name in message.name))
 
 
-def _effort_meaning(values: Mapping[str, Value], joints: Sequence[CompensatedJoint]) -> Value:
+def _effort_meaning(parameters: CompensationParameters, joints: Sequence[CompensatedJoint]) -> str:
     """The meaning of measured effort; needed only if a law depends on the load."""
-    if not values["effort_meaning"]:
+    if not parameters.effort_meaning:
         dependent = [joint for joint in joints if joint.model.law.load != "none"]
         if not dependent:
             return "none"
@@ -169,7 +161,7 @@ def _effort_meaning(values: Mapping[str, Value], joints: Sequence[CompensatedJoi
             f"{dependent[0].model.source} holds a law that depends on the load: say with --effort-meaning what the "
             "effort of the joint states is: motor, link or none"
         )
-    return values["effort_meaning"]
+    return parameters.effort_meaning
 
 
 def _summary(result: Replay, compensator: Compensator, joints: Sequence[CompensatedJoint]) -> dict[str, Any]:
@@ -227,7 +219,3 @@ def _csv(result: Replay, names: Sequence[str]) -> str:
         seconds, nanoseconds = divmod(stamp, 1_000_000_000)
         writer.writerow([f"{seconds}.{nanoseconds:09d}", *map(repr, torque)])
     return text.getvalue()
-
-
-def _listed(value: Value) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -1,15 +1,15 @@
-"""``stribeck demo``: record, fit, compensate, on emulated servos through real ROS 2 nodes.
+"""The work of ``stribeck demo``: record, fit and compensate, on emulated servos through real ROS 2 nodes.
 
-The emulated servos are an XL330 with the published parameters of law M6 at 5 V, so the truth is known.
+The emulated servos are XL330 with the published parameters of law M6 at 5 V, so the true parameters are known.
 """
 
 from __future__ import annotations
 
-import json
+import math
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,8 +30,8 @@ from stribeck.cli.demo_stage import (
     servo_yaml,
     truth,
 )
-from stribeck.cli.demo_trajectories import SHOWCASES, glide
 from stribeck.cli.evaluate import evaluation
+from stribeck.cli.inputs import write_json
 from stribeck.cli.main import STARTED, main
 from stribeck.cli.table import print_table
 from stribeck.core.bench import Pendulum
@@ -40,11 +40,12 @@ from stribeck.emulator.emulator import EmulatedBus
 from stribeck.errors import OutputError, StribeckError
 from stribeck.fit.assessment import Recordings
 from stribeck.io.bag import EVERY_JOINT
-from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.files import check_writable
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
 from stribeck.nodes.demo import DemoController, NaiveCompensator, SessionWatcher, Spinner, Trace
-from stribeck.report.figures import CompensationDrawing, draw_compensation, save
+from stribeck.report.figures import CompensationDrawing, draw_compensation
+from stribeck.report.style import save
 
 SCHEMA = 1
 LAW = "m6"
@@ -64,10 +65,10 @@ ROBOTS: dict[str, dict[str, Any]] = {
 """Two buses record at the same time, two joints on each: four loads."""
 
 UNSEEN = "half_sine_kp300"
-"""Bags whose name begins so are not fitted."""
+"""Prefix of the names of bags that are not fitted."""
 
 CALM = 1.0
-"""Nodes that find each other hold each other up: joint states have to come steadily for so long first [s]."""
+"""Joint states must arrive steadily for this time [s] before a session starts, as discovery delays the nodes."""
 
 GAIN = 0.8
 FIRMWARE_GAINS = (100, 200)
@@ -79,14 +80,38 @@ REST_KP = 100
 REST_GAIN = 1.2
 REST_GOAL = 1.0
 PUSH, PUSH_TIME, PUSHED_AT = 0.05, 0.1, 2.0
-"""A push [N m] for a time [s], so long after the glide to the goal began [s]."""
+"""Torque of a push [N m], its duration [s], and its time after the start of the motion [s]."""
 
 SETTLING, WATCHED = 1.0, 5.0
-"""After the push a joint may take the first [s] to come to rest, and has to stay for the second [s]."""
+"""Time to come to rest after the push, and time at rest that is evaluated [s]."""
 
 ENCODER_STEP = 2.0 * np.pi / 4096
 
 FloatArray = npt.NDArray[np.float64]
+
+LEVELS = (0.0, 0.5, 1.0, 0.5, 0.0, -0.5, 0.0)
+
+
+class Showcase(NamedTuple):
+    """A trajectory on which compensation is measured, from rest at 0 rad.
+
+    :param title: in words.
+    :param duration: [s].
+    :param goal: position [rad] at a time [s].
+    """
+
+    title: str
+    duration: float
+    goal: Callable[[float], float]
+
+
+SHOWCASES = {
+    "slow_sine": Showcase("0.8 sin(0.4π t)", 7.5, lambda t: 0.8 * math.sin(0.4 * math.pi * t)),
+    "sin_half_t_squared": Showcase("sin(t²/2)", 6.5, lambda t: math.sin(0.5 * t * t)),
+    "steps": Showcase(
+        "steps with holds", 8.05, lambda t: LEVELS[min(int(max(t, 0.0) / 1.15), len(LEVELS) - 1)]
+    ),
+}
 
 
 class Case(NamedTuple):
@@ -98,12 +123,12 @@ class Case(NamedTuple):
 
     @property
     def cut(self) -> float:
-        """Share of the distance that friction compensation takes away."""
+        """Share of the distance that friction compensation removes."""
         return 1.0 - self.friction / self.gravity
 
 
 def run_demo(options: DemoOptions) -> int:
-    """The whole loop, the table, and the picture."""
+    """Record, fit, compensate; print tables, draw the picture."""
     output = options.output
     check_writable(output / "m6.json")
     if options.json is not None:
@@ -115,13 +140,8 @@ def run_demo(options: DemoOptions) -> int:
         bags = record(output)
         unseen = [bag for bag in bags if bag.name.startswith(UNSEEN)]
         fitted = fit(output, options.seed)
-        mae = evaluation(
-            output / "m6.json",
-            fitted,
-            Recordings(read_recordings(unseen[0].parent, joint=EVERY_JOINT)),
-            None,
-            None,
-        )["mae"]
+        held_out = Recordings(read_recordings(unseen[0].parent, joint=EVERY_JOINT))
+        mae = evaluation(output / "m6.json", fitted, held_out, None, None)["mae"]
         cases, rest, drawings = compensate(output, fitted)
     finally:
         rclpy.try_shutdown()
@@ -146,19 +166,18 @@ def run_demo(options: DemoOptions) -> int:
         "parameters": dict(fitted.values),
         "truth": dict(truth().values),
     }
-    tell(fitted, cases, summary)
+    print_results(fitted, cases, summary)
     print(
         f"\nparameter file  {output / 'm6.json'}\npicture         {picture}\nbags            {output / 'bags'}"
     )
-    if options.json is not None:
-        write_atomically(options.json, json.dumps(summary, indent=1) + "\n")
+    write_json(options.json, summary)
     return 0
 
 
 def fresh(output: Path) -> None:
-    """Make room for bags: those of an earlier demo go, nothing else does.
+    """Delete the bags of an earlier demo, and nothing else.
 
-    :raises OutputError: if there are bags that no demo made.
+    :raises OutputError: if there are bags that are not of a demo.
     """
     mark = output / "demo"
     if (output / "bags").exists():
@@ -169,16 +188,14 @@ def fresh(output: Path) -> None:
         shutil.rmtree(output / "bags")
         shutil.rmtree(output / "unseen", ignore_errors=True)
     (output / "nodes").mkdir(parents=True, exist_ok=True)
-    mark.write_text(
-        "The folders bags and unseen beside this file are of stribeck demo, which replaces them.\n"
-    )
+    mark.write_text("stribeck demo replaces the folders bags and unseen beside this file.\n")
 
 
 # -- record
 
 
 def record(output: Path) -> list[Path]:
-    """Bags of all plays, recorded by the nodes; those not to be fitted go to ``unseen``."""
+    """Record all plays with the nodes; the bags, those not to be fitted in ``unseen``."""
     folder = output / "nodes"
     plays = sum(len(robot["trajectories"]) * len(robot["gains"]) for robot in ROBOTS.values())
     joints = sum(len(robot["loads"]) for robot in ROBOTS.values())
@@ -191,7 +208,7 @@ def record(output: Path) -> list[Path]:
             name: nodes.emulate(name, tuple(robot["loads"].values()), seed)
             for seed, (name, robot) in enumerate(ROBOTS.items())
         }
-        wait_until(nodes, lambda: all(port.exists() for port in ports.values()), "emulated servos")
+        nodes.wait_until(lambda: all(port.exists() for port in ports.values()), "emulated servos")
         for name, robot in ROBOTS.items():
             config = folder / f"{name}_servos.yaml"
             chosen = {key: robot[key] for key in ("trajectories", "gains")}
@@ -205,7 +222,7 @@ def record(output: Path) -> list[Path]:
             }
             nodes.start("excitation", values, namespace=name)
         watcher = spinner.node
-        wait_until(nodes, lambda: watcher.calm(CALM), "steady joint states")
+        nodes.wait_until(lambda: watcher.calm(CALM), "steady joint states")
         watcher.start()
         watch(nodes, watcher)
         results = watcher.result
@@ -215,7 +232,9 @@ def record(output: Path) -> list[Path]:
     ]
     if failed:
         raise StribeckError(f"recording did not finish: {'; '.join(failed)}")
-    return [set_aside(bag, output / "unseen") if bag.name.startswith(UNSEEN) else bag for bag in bags]
+    unseen = output / "unseen"
+    unseen.mkdir(exist_ok=True)
+    return [Path(shutil.move(bag, unseen)) if bag.name.startswith(UNSEEN) else bag for bag in bags]
 
 
 def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> None:
@@ -225,24 +244,18 @@ def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> None:
     with tqdm(total=100, bar_format=shape, mininterval=pause) as bar:
         while len(watcher.result) < len(ROBOTS):
             nodes.check()
-            told = list(watcher.progress.values())
-            if told:
-                done = sum(one["progress"] for one in told) / len(ROBOTS)
+            sessions = list(watcher.progress.values())
+            if sessions:
+                done = sum(one["progress"] for one in sessions) / len(ROBOTS)
                 bar.update(round(100 * done) - bar.n)
-                plays = ", ".join(f"{one['trajectory']} at {one['kp']:g}" for one in told)
+                plays = ", ".join(f"{one['trajectory']} at {one['kp']:g}" for one in sessions)
                 bar.set_postfix_str(plays, refresh=False)
             time.sleep(0.2)
         bar.update(100 - bar.n)
 
 
-def set_aside(bag: Path, folder: Path) -> Path:
-    """Move a bag into another folder."""
-    folder.mkdir(exist_ok=True)
-    return Path(shutil.move(bag, folder / bag.name))
-
-
 def lost_samples(output: Path) -> int:
-    """Samples that are missing in the bags: cycles from the first to the last, less those that are there."""
+    """Number of samples missing in the bags: cycles from the first to the last sample, minus samples."""
     lost = 0
     for folder in ("bags", "unseen"):
         for log in read_recordings(output / folder, joint=EVERY_JOINT):
@@ -255,21 +268,10 @@ def lost_samples(output: Path) -> int:
 
 
 def fit(output: Path, seed: int) -> ParameterFile:
-    """Law M6 by the command that a user would type."""
+    """Fit law M6 with the command that a user would type."""
     path = output / "m6.json"
-    command = [
-        "fit",
-        "--model",
-        LAW,
-        "--logdir",
-        str(output / "bags"),
-        "--output",
-        str(path),
-        "--joint",
-        EVERY_JOINT,
-        "--seed",
-        str(seed),
-    ]
+    command = ["fit", "--model", LAW, "--logdir", str(output / "bags"), "--output", str(path)]
+    command += ["--joint", EVERY_JOINT, "--seed", str(seed)]
     print(f"\nFit: stribeck {' '.join(command)}", flush=True)
     if main(command) != 0:
         raise StribeckError("the fit failed")
@@ -302,24 +304,23 @@ def compensate(
     )
     with bus, NodeProcesses(output / "nodes") as nodes, Spinner(controller):
         compensators = start_compensation(nodes, output, bus.path, dict(zip(joints, gains, strict=True)))
-        wait_until(
-            nodes,
+        nodes.wait_until(
             lambda: controller.seen >= set(joints) and controller.calm(compensators, CALM),
             "steady joint states of all joints",
         )
         controller.begin()
-        wait_until(nodes, lambda: all(one.torque_enabled for one in bus.servos), "torque on all joints")
+        nodes.wait_until(lambda: all(one.torque_enabled for one in bus.servos), "torque on all joints")
         traces = {}
-        for case in tqdm(SHOWCASES, desc="trajectories"):
+        for name, case in tqdm(SHOWCASES.items(), desc="trajectories"):
             controller.follow(lambda t: 0.0, 1.5)
-            traces[case.name] = controller.follow(case.goal, case.duration)
+            traces[name] = controller.follow(case.goal, case.duration)
         rest = rest_counts(bus, controller, joints)
     cases, drawings = distances(traces, joints)
     return cases, rest, drawings
 
 
 def start_compensation(nodes: NodeProcesses, output: Path, port: str, gains: dict[str, float]) -> int:
-    """The servo node, and compensation nodes (so many): at the gain, above it, and handing through."""
+    """Start the servo node and compensation nodes: at the gain, above it, and with gain zero; how many of the latter."""
     config = output / "nodes" / "compensated_servos.yaml"
     plays: dict[str, list[Any]] = {"trajectories": ["half_sine"], "gains": [100]}
     config.write_text(servo_yaml(port, dict.fromkeys(gains, LOAD), plays, output / "bags"))
@@ -351,21 +352,8 @@ def start_compensation(nodes: NodeProcesses, output: Path, port: str, gains: dic
     return len(compensators)
 
 
-def wait_until(nodes: NodeProcesses, condition: Any, what: str, timeout: float = 30.0) -> None:
-    """Wait for a condition, as long as all nodes live.
-
-    :raises StribeckError: if it does not come true in time.
-    """
-    end = time.monotonic() + timeout
-    while not condition():
-        nodes.check()
-        if time.monotonic() > end:
-            raise StribeckError(f"the nodes did not come up: no {what} after {timeout:g} s")
-        time.sleep(0.05)
-
-
 def rest_counts(bus: EmulatedBus, controller: DemoController, joints: Sequence[str]) -> dict[str, float]:
-    """Largest distance from the median position after a push, in counts, by compensator."""
+    """Largest distance from the median position at rest after a push, in encoder counts, by compensator."""
     watched = {f"{GAIN:g}": f"friction_{REST_KP}", f"{REST_GAIN:g}": "firm", "naive": "naive"}
     pushed: list[float] = []
 
@@ -374,7 +362,8 @@ def rest_counts(bus: EmulatedBus, controller: DemoController, joints: Sequence[s
             pushed.append(t)
             for name in watched.values():
                 bus.push(joints.index(name) + 1, PUSH, PUSH_TIME)
-        return glide(t, 0.0, REST_GOAL, 1.0)
+        u = min(max(t, 0.0), 1.0)  # from rest to rest on a cubic in 1 s
+        return REST_GOAL * u * u * (3.0 - 2.0 * u)
 
     with tqdm(total=1, desc="rest after a push") as bar:
         controller.follow(lambda t: 0.0, 1.5)
@@ -385,26 +374,24 @@ def rest_counts(bus: EmulatedBus, controller: DemoController, joints: Sequence[s
     for key, name in watched.items():
         position = trace.position[after, joints.index(name)]
         distance = np.max(np.abs(position - np.median(position))) / ENCODER_STEP
-        counts[key] = 0.5 * round(
-            2.0 * float(distance)
-        )  # of whole counts, from a median that may lie between two
+        counts[key] = 0.5 * round(2.0 * float(distance))  # the median may lie between two counts
     return counts
 
 
 def distances(
     traces: dict[str, Trace], joints: Sequence[str]
 ) -> tuple[list[Case], list[CompensationDrawing]]:
-    """RMS distances to the frictionless joint, and what to draw."""
+    """RMS distances to the frictionless joint, and their drawings."""
 
     def rms(values: FloatArray) -> float:
         return float(np.sqrt(np.mean(values**2)))
 
     cases, drawings = [], []
     for kp in FIRMWARE_GAINS:
-        for show in SHOWCASES:
-            trace = traces[show.name]
+        for name, show in SHOWCASES.items():
+            trace = traces[name]
             gravity, friction, free = (trace.position[:, joints.index(f"{kind}_{kp}")] for kind in KINDS)
-            case = Case(f"{show.name}_kp{kp}", rms(gravity - free), rms(friction - free))
+            case = Case(f"{name}_kp{kp}", rms(gravity - free), rms(friction - free))
             title = f"{show.title}, firmware gain {kp}"
             cases.append(case)
             drawings.append(
@@ -413,18 +400,15 @@ def distances(
     return cases, drawings
 
 
-# -- tell
+# -- print
 
 
-def tell(fitted: ParameterFile, cases: Sequence[Case], summary: dict[str, Any]) -> None:
-    """Tables: truth against identified parameters, prediction, distances, rest."""
+def print_results(fitted: ParameterFile, cases: Sequence[Case], summary: dict[str, Any]) -> None:
+    """Print identified and true parameters, prediction, distances, and rest."""
     intervals = fitted.provenance.intervals if fitted.provenance else {}
     rows = []
     for name, value in truth().values.items():
-        within = "not determined"
-        if name in intervals:
-            lower, upper = intervals[name]
-            within = f"{lower:.5g} .. {upper:.5g}"
+        within = "{:.5g} .. {:.5g}".format(*intervals[name]) if name in intervals else "not determined"
         rows.append([name, f"{value:.5g}", f"{fitted.values[name]:.5g}", within])
     print("\nThe servos are emulated, so the truth is known:")
     print_table(["parameter", "true", "identified", "95 % interval"], rows)

@@ -1,4 +1,4 @@
-"""The stage of the demo: emulated servos in this process, ROS nodes in processes of their own."""
+"""Emulated servos and ROS node processes of the demo."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,11 @@ GRACE = 10.0
 """Time that a node gets to end before it is killed [s]."""
 
 LIMITS = {"velocity": float("inf"), "acceleration": float("inf"), "following_error": 3.0}
-"""An emulated joint breaks at nothing."""
+"""Limits of emulated joints, which cannot break."""
 
 
 def truth() -> ParameterFile:
-    """What the emulated servos are: the published law M6 of the XL330."""
+    """True parameters of the emulated servos: the published law M6 of the XL330."""
     return published_parameters(SERVO, "m6")
 
 
@@ -58,7 +59,7 @@ def servo(number: int, pendulum: Pendulum, parameters: ParameterFile, noise: flo
 def servo_yaml(
     port: str, joints: Mapping[str, Pendulum], plays: Mapping[str, Sequence[Any]], output: Path
 ) -> str:
-    """The YAML file of servos and plays, as `stribeck record` and the nodes take it."""
+    """The configuration of servos and plays, as ``stribeck record`` and the nodes read it."""
     content = {
         "port": port,
         "baud_rate": BAUD_RATE,
@@ -95,7 +96,7 @@ def node_yaml(node: str, values: Mapping[str, Any]) -> str:
 
 
 def join_private_domain() -> None:
-    """Keep the graph of the demo apart from whatever else runs on this machine or in the network."""
+    """Isolate the ROS graph of the demo from other nodes on this machine and in the network."""
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
     stay_on_this_machine()
     os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, 101))
@@ -129,7 +130,7 @@ class NodeProcesses:
         remap: Mapping[str, str] | None = None,
         name: str = "",
     ) -> None:
-        """Start a node, which brings itself to active."""
+        """Start a node with autostart."""
         label = name or f"{namespace}_{node}".strip("_")
         config = self.folder / f"{label}.yaml"
         config.write_text(node_yaml(name or node, {**values, "autostart": True}), encoding="utf-8")
@@ -168,3 +169,15 @@ class NodeProcesses:
                 raise StribeckError(
                     f"the node {label} ended: {' | '.join(lines[-3:]) or 'it printed nothing'}"
                 )
+
+    def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = 30.0) -> None:
+        """Wait for a condition, as long as all processes run.
+
+        :raises StribeckError: if it does not come true in time.
+        """
+        end = time.monotonic() + timeout
+        while not condition():
+            self.check()
+            if time.monotonic() > end:
+                raise StribeckError(f"the nodes did not come up: no {what} after {timeout:g} s")
+            time.sleep(0.05)

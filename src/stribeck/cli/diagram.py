@@ -27,7 +27,8 @@ class DiagramOptions(ParameterFileOptions):
 
 def run(options: DiagramOptions) -> int:
     """One panel per parameter file."""
-    from stribeck.report.figures import FORMATS, draw_diagram, save
+    from stribeck.report.figures import draw_diagram
+    from stribeck.report.style import FORMATS, save
 
     if options.output.suffix.lower() not in FORMATS:
         raise ConfigError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -14,11 +13,9 @@ import numpy as np
 from tqdm import tqdm
 
 from stribeck.cli.estimate import EstimateOptions
-from stribeck.cli.inputs import warn
+from stribeck.cli.inputs import check_outputs, warn, write_json
 from stribeck.cli.table import print_table
-from stribeck.errors import OutputError
 from stribeck.estimates.estimate import estimates_to_json
-from stribeck.io.files import check_writable, write_atomically
 from stribeck.multibody.drives import drives
 from stribeck.multibody.dynamics import BodyState
 from stribeck.multibody.estimation import MechanismEstimate, MechanismEstimator, Simulator
@@ -40,7 +37,7 @@ def run_estimate(options: EstimateOptions) -> int:
     """Estimate, simulate, write."""
     started = time.perf_counter()
     model = _model(options)
-    _check_outputs(options, model)
+    check_outputs([options.output, options.json], [*options.data, *options.validate, model.path])
     step = model.settings.step
     mechanism = model.mechanism
     fitted = [on_grid(r, mechanism, step) for r in read_recordings(options.data, model, warn)]
@@ -100,15 +97,6 @@ def _say(options: EstimateOptions, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _check_outputs(options: EstimateOptions, model: MechanismModel) -> None:
-    inputs = {path.resolve() for path in (*options.data, *options.validate, model.path)}
-    for path in (options.output, options.json):
-        if path is not None:
-            if path.resolve() in inputs:
-                raise OutputError(f"{path} is an input of this command; name another file")
-            check_writable(path)
-
-
 def _summary(
     model: MechanismModel,
     found: MechanismEstimate,
@@ -135,7 +123,10 @@ def _summary(
         "estimates": estimates_to_json(found.estimates),
         "intervals": {name: list(ends) for name, ends in known.intervals.items()},
         "identifiable": list(known.identifiable),
-        "motors": {name: estimates_to_json(own) for name, own in drives(found).items()},
+        "motors": {
+            name: {key: {"interval": None, **one.to_json()} for key, one in quantities.items()}
+            for name, quantities in drives(found).items()
+        },
         "not_told": list(known.directions),
         "at_bounds": dict(known.at_bounds),
         "correlation_seconds": known.correlation_steps * model.settings.step,
@@ -171,6 +162,7 @@ def _shooting(
         "errors": [{"run": one.name, "from_first_sample": simulator.errors(one, shot.chi)} for one in fitted],
         "parameters": dict(zip(names, shot.chi.tolist(), strict=True)),
         "cost": shot.cost,
+        "status": shot.status.value,
         "evaluations": shot.evaluations,
         "compile_seconds": shot.compile_seconds,
         "search_seconds": shot.seconds,
@@ -189,12 +181,11 @@ def _write(
         }
         content = MechanismParameters(model.mechanism.name, found.estimates, provenance)
         write_mechanism_parameters(options.output, content)
-    if options.json is not None:
-        write_atomically(options.json, json.dumps(_finite(summary), indent=1, allow_nan=False) + "\n")
+    write_json(options.json, _finite(summary), allow_nan=False)
 
 
 def _finite(value: Any) -> Any:
-    """What JSON can hold: ``null`` for numbers that are none, as the relative error of a signal that is zero."""
+    """Content for JSON: ``null`` for numbers that are not finite, such as the relative error of a zero signal."""
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -211,7 +202,8 @@ def _draw(
     fitted: Sequence[GridRun],
     others: Sequence[GridRun],
 ) -> None:
-    from stribeck.report.estimate_figures import Drawn, draw_convergence, draw_signals
+    from stribeck.report.estimate_figures import DrawnSignals, draw_convergence, draw_signals
+    from stribeck.report.style import save
 
     chi, problem = found.solution.point.chi, estimator.problem
     sensors = model.mechanism.sensors
@@ -232,7 +224,7 @@ def _draw(
             band = deviation[rows]
         seen = one.samples.count > 0
         drawn = {
-            word: Drawn(
+            word: DrawnSignals(
                 _predicted(problem, point, one), np.where(seen, problem.signals(point, one.samples), np.nan)
             )
             for word, point in points.items()
@@ -240,12 +232,12 @@ def _draw(
         measured = np.where(seen, one.samples.value, np.nan)
         times = np.asarray(model.settings.step * np.arange(count), float)
         path = folder / f"{k}_{Path(one.name).stem}.png"
-        draw_signals(path, one.name, times, names, units, measured, drawn, band)
-    draw_convergence(folder / "convergence.png", found.solution.history)
+        save(draw_signals(one.name, times, names, units, measured, drawn, band), path)
+    save(draw_convergence(found.solution.history), folder / "convergence.png")
 
 
 def _predicted(problem: EstimationProblem, point: Point, run: GridRun) -> Array:
-    """Signals of a trajectory at all steps (N, ns), sampled or not; angles as the recorded ones turn."""
+    """Signals of a trajectory at all steps (N, ns), sampled or not; angles unwrapped like the recorded ones."""
     everywhere = run.samples._replace(
         value=run.path, place=np.zeros_like(run.path), count=np.ones_like(run.path)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,16 @@ from typing import Any
 from stribeck.cli.fit import FitOptions
 from stribeck.cli.inputs import (
     check_actuators,
-    check_distinct,
+    check_outputs,
     display_name,
     parameter_files_of,
     recordings_of,
     warn_of_supply,
+    write_json,
 )
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.cli.table import print_table
 from stribeck.fit.assessment import Recordings, simulated, stepping_of
-from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile
 
 SCHEMA = 1
@@ -35,9 +34,7 @@ class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions)
 
 def run(options: EvaluateOptions) -> int:
     """Simulate every run with every file, and print and write the errors."""
-    check_distinct([options.json], options.params, options.logdir)
-    if options.json is not None:
-        check_writable(options.json)
+    check_outputs([options.json], options.params, options.logdir)
     evaluate_files(parameter_files_of(options), options)
     return 0
 
@@ -52,8 +49,7 @@ def evaluate_files(
     recordings = Recordings(logs)
     results = [evaluation(path, file, recordings, options.dt, options.reset_period) for path, file in files]
     print_errors([path for path, _ in files], results)
-    if options.json is not None:
-        write_atomically(options.json, json.dumps({"schema": SCHEMA, "results": results}, indent=1) + "\n")
+    write_json(options.json, {"schema": SCHEMA, "results": results})
 
 
 def evaluation(

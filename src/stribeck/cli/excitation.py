@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from stribeck.cli.excite import ExciteOptions
-from stribeck.cli.inputs import check_distinct, warn
+from stribeck.cli.inputs import check_outputs, warn, write_json
 from stribeck.cli.main import INTERRUPTED, STARTED
 from stribeck.cli.table import print_table
 from stribeck.core.fourier import FourierTrajectory
@@ -26,22 +25,21 @@ from stribeck.excitation.search import Climb, Clock, Search, search
 from stribeck.excitation.task import ExcitationTask, task_of
 from stribeck.io.excitation_file import ExcitationFile, write_excitation, write_joint_trajectory
 from stribeck.io.excitation_section import excitation_section
-from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.robot_config import RobotConfig, read_robot
 from stribeck.report.excitation_figures import Row, draw_excitation, draw_sigmas
-from stribeck.report.figures import save
+from stribeck.report.style import save
 
 Array = npt.NDArray[np.float64]
 
 PICTURES = ("trajectory.png", "sigmas.png")
 
 DRAWN = 500
-"""Times in a picture."""
+"""Number of points of a curve."""
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The chosen trajectory and what is known of it.
+    """The chosen trajectory and its figures of merit.
 
     :param sigmas, random_sigmas: predicted standard deviations of the base parameters, (b,).
     """
@@ -57,7 +55,7 @@ class Design:
 
     @property
     def sigma_ratio(self) -> float:
-        """Median standard deviation as a share of the best random trajectory's."""
+        """Median standard deviation relative to the best random trajectory."""
         return float(np.median(self.sigmas) / np.median(self.random_sigmas))
 
 
@@ -67,12 +65,10 @@ def run_excite(options: ExciteOptions) -> int:
     config = read_robot(options.config)
     pictures = [] if options.plots is None else [options.plots / name for name in PICTURES]
     outputs = [options.output, options.json, options.joint_trajectory, *pictures]
-    check_distinct(outputs, [config.path, *options.data], config.path)
-    for path in filter(None, outputs):
-        check_writable(path)
+    check_outputs(outputs, [config.path, *options.data], config.path)
     task = _task(config, options)
     criterion = Criterion(task)
-    with Bar(clock, options.quiet) as bar:
+    with SearchBar(clock, options.quiet) as bar:
         found = search(
             criterion,
             clock,
@@ -92,7 +88,7 @@ def run_excite(options: ExciteOptions) -> int:
             f"time was up after {len(found.baseline.z)} of {options.random} random trajectories: raise --seconds"
         )
     if climb.log_det <= found.baseline.log_det[0]:
-        warn("this is the best random trajectory: no search had the time to get further; raise --seconds")
+        warn("the result is the best random trajectory: no search had time to improve on it; raise --seconds")
     if found.interrupted:
         print("stribeck: interrupted; the best so far is saved", file=sys.stderr)
         return INTERRUPTED
@@ -115,7 +111,7 @@ def _task(config: RobotConfig, options: ExciteOptions) -> ExcitationTask:
 
 
 def _first_clean(task: ExcitationTask, found: Search) -> tuple[Climb, FourierTrajectory, LimitReport]:
-    """The best trajectory that the check finds nothing against.
+    """The best trajectory that passes the check.
 
     :raises OutputError: if there is none.
     """
@@ -137,9 +133,8 @@ def _write(config: RobotConfig, design: Design, options: ExciteOptions) -> None:
     write_excitation(options.output, content)
     if options.joint_trajectory is not None:
         write_joint_trajectory(options.joint_trajectory, design.trajectory, options.rate)
-    if options.json is not None:
-        summary = {"schema": 1, "robot": config.name, "seed": options.seed, **_summary(design)}
-        write_atomically(options.json, json.dumps(summary, indent=1) + "\n")
+    header = {"schema": 1, "robot": config.name, "seed": options.seed}
+    write_json(options.json, header | _summary(design))
     if options.plots is not None:
         _draw(config, design, options.plots)
 
@@ -166,6 +161,7 @@ def _summary(design: Design) -> dict[str, Any]:
                 "start_log_det": climb.start_log_det,
                 "iterations": climb.iterations,
                 "finished": climb.finished,
+                "status": climb.status.value,
             }
             for climb in design.found.climbs
         ],
@@ -204,8 +200,8 @@ def _draw(config: RobotConfig, design: Design, folder: Path) -> None:
     save(draw_sigmas(names, design.sigmas, design.random_sigmas, title), folder / PICTURES[1])
 
 
-class Bar:
-    """How much of the time is gone, on stderr; several threads may tell.
+class SearchBar:
+    """The elapsed time, on stderr; threads may update it.
 
     :param quiet: show nothing.
     """
@@ -222,14 +218,14 @@ class Bar:
             bar_format=shape,
         )
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> SearchBar:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._bar.close()
 
     def tell(self, phase: str, best: float | None) -> None:
-        """Move the bar."""
+        """Update the bar."""
         with self._lock:
             text = phase if best is None else f"{phase}, log det {best:.2f}"
             self._bar.set_postfix_str(text, refresh=False)

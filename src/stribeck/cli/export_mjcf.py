@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stribeck.cli.inputs import warn
 from stribeck.cli.options import NotNegative, Positive, TimeStep, option
-from stribeck.errors import ConfigError, OutputError
+from stribeck.errors import OutputError
 from stribeck.io.actuators import read_actuator
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import read_parameter_file
@@ -34,7 +34,7 @@ class ExportOptions:
 
 def run(options: ExportOptions) -> int:
     """Write an MJCF file to include, or a model with the servo at its joints."""
-    from stribeck.mujoco.export import TIMESTEP, export_onto, exported, parts_of, snippet
+    from stribeck.mujoco.export import parts_of, to_mjcf
     from stribeck.mujoco.servo import Servo
 
     output, model = options.output, options.model
@@ -42,8 +42,6 @@ def run(options: ExportOptions) -> int:
     for source in (options.params, *([] if model is None else parts_of(model))):
         if output.resolve() == source.resolve():
             raise OutputError(f"{output} is an input of this command; name another file")
-    if model is not None and options.timestep is not None:
-        raise ConfigError(f"--timestep is of a file to include; {model} has its own")
     actuator = read_actuator(options.actuator) if options.actuator else None
     servo = Servo(
         read_parameter_file(options.params, actuator),
@@ -51,12 +49,9 @@ def run(options: ExportOptions) -> int:
         kd=options.kd,
         supply_voltage=options.supply,
     )
-    if model is None:
-        text, notes = snippet(servo, options.joint, options.timestep or TIMESTEP), exported(servo).notes
-    else:
-        text, notes = export_onto(model, servo, options.joint)
-        if output.resolve().parent != model.resolve().parent:
-            notes += ("relative paths of files in the model are looked for beside the new model",)
+    text, notes = to_mjcf(servo, options.joint, model, options.timestep)
+    if model is not None and output.resolve().parent != model.resolve().parent:
+        notes += ("relative paths of files in the model are resolved from the new model's folder",)
     write_atomically(output, text)
     for note in notes:
         warn(note)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from stribeck.cli.inputs import (
     recordings_of,
     warn,
     warn_of_supply,
+    write_json,
 )
 from stribeck.cli.main import DONE, INTERRUPTED, STARTED
 from stribeck.cli.progress import Progress, progress_of
@@ -33,20 +33,20 @@ from stribeck.fit.objective import equivalent_error, split_runs
 from stribeck.fit.result import FitResult, FitSettings
 from stribeck.fit.task import FitTask, task_for
 from stribeck.io.actuators import load_actuator
-from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.files import check_writable
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 
 SCHEMA = 1
 
 REFRESH_EVERY = 3.0
-"""The parameter file is refreshed with the best point so far every so often [s] ..."""
+"""Least time between two updates of the parameter file with the best point so far [s] ..."""
 
 REFRESH_SHARE = 0.02
-"""... but not so often that it takes more than this share of the time."""
+"""... and the largest share of the time that they may take."""
 
 
 def run_fit(options: FitOptions) -> int:
-    """Fit one law, or all, and write what was found."""
+    """Fit one law, or all, and write the results."""
     _check_outputs(options)
     check_tracking(options)
     if options.eval:
@@ -82,7 +82,7 @@ def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
 
 
 def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> list[FitTask]:
-    """What the options ask for, law by law, after checking that it goes together."""
+    """One task for each law, after checking that the options are consistent."""
     settings = _settings(options)
     actuator = _actuator(options, logs)
     split = split_runs(
@@ -102,19 +102,18 @@ def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> l
 
 
 def _check_outputs(options: FitOptions) -> None:
-    """Know before the fit whether its results can be written, and that they replace nothing else."""
+    """Check before the fit that its results can be written and overwrite nothing else."""
+    folder = options.output if options.model == "all" and not options.eval else None
     check_distinct([options.output, options.json], [options.signals], options.logdir)
-    if options.json is not None:
-        check_writable(options.json)
-    if options.output is None:
+    for path in (options.json, options.output if folder is None else None):
+        if path is not None:
+            check_writable(path)
+    if folder is None:
         return
-    if options.model != "all" or options.eval:
-        check_writable(options.output)
-        return
-    if options.output.is_file():
-        raise OutputError(f"{options.output} is a file; with --model all name a folder")
+    if folder.is_file():
+        raise OutputError(f"{folder} is a file; with --model all name a folder")
     for name in LAWS:
-        check_writable(options.output / f"{name}.json")
+        check_writable(folder / f"{name}.json")
 
 
 def _settings(options: FitOptions) -> FitSettings:
@@ -149,7 +148,7 @@ def _assigned(options: FitOptions) -> dict[str, str]:
 
 
 def _actuator(options: FitOptions, logs: Sequence[Log]) -> Actuator:
-    """The servo with its effects; freeing an effect's parameter switches the effect on."""
+    """The servo with its effects; to free a parameter of an effect switches the effect on."""
     name = options.actuator or common_value(logs, "actuator")
     effects = set(options.effects)
     effects |= {effect for effect, parameter in EFFECT_PARAMETERS.items() if parameter in options.free}
@@ -179,7 +178,7 @@ def _fit(
     started: float,
     stop: Callable[[], bool],
 ) -> FitResult:
-    """Fit and show progress, refreshing the parameter file with the best point so far."""
+    """Fit and show progress, updating the parameter file with the best point so far."""
     watched = output is not None or tracker is not None
     next_refresh = time.perf_counter() + REFRESH_EVERY
     with progress:
@@ -205,15 +204,13 @@ def _fit(
 
 
 def _write_json(options: FitOptions, results: Sequence[FitResult]) -> None:
-    if options.json is None:
-        return
     fits = [result.summary() for result in results]
     content = {"schema": SCHEMA, "fits": fits} if options.model == "all" else fits[0]
-    write_atomically(options.json, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    write_json(options.json, content, allow_nan=False)
 
 
 def _evaluate(options: FitOptions) -> int:
-    """``--eval``, as users of the method know it: errors of the file that ``--output`` names."""
+    """``--eval``: errors of the parameter file of ``--output``."""
     if options.output is None:
         raise ConfigError("--eval evaluates the parameter file of --output: add --output FILE")
     servo = None if options.actuator is None else load_actuator(options.actuator)
@@ -229,7 +226,7 @@ def _print_left_out(figure: LeftOutGain) -> None:
 
 
 def print_result(result: FitResult) -> None:
-    """What was found, how sure it is, and what the data cannot tell."""
+    """Print parameters, intervals, and what the data do not determine."""
     law = result.law
     print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
     print(
@@ -259,7 +256,7 @@ def _errors(result: FitResult) -> str:
 
 
 def print_comparison(results: Sequence[FitResult]) -> None:
-    """All laws side by side."""
+    """Print all laws side by side."""
     print()
     held_out = results[0].validation is not None
     rows = []

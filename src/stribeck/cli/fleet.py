@@ -117,7 +117,7 @@ def _check_output(output: Path, servos: Sequence[ServoFits]) -> None:
 
 
 def _known(output: Path, servos: Sequence[ServoFits]) -> dict[tuple[str, str], Fit]:
-    """The fits that are there, of these recordings and options."""
+    """Existing fits of these recordings with these options."""
     found = {}
     for servo in servos:
         if not (output / servo.entry.name).is_dir():
@@ -138,12 +138,12 @@ def _fit(
     fits: dict[tuple[str, str], Fit],
     stop: StopRequest,
 ) -> None:
-    """Fit, and write each parameter file as soon as there is one."""
+    """Run the fits, and write each parameter file as soon as it is done."""
     with _runner(options, len(todo), stop) as (runner, compiled):
         jobs = _jobs(todo, compiled)
         with (
             FleetProgress(len(todo), options.quiet) as progress,
-            closing(runner(list(jobs), progress.running)) as endings,  # whatever happens, no process goes on
+            closing(runner(list(jobs), progress.running)) as endings,  # no process survives an error
         ):
             for ended in endings:
                 servo, law = jobs[ended.job]
@@ -164,8 +164,9 @@ def _fit(
 def _jobs(
     todo: Sequence[tuple[ServoFits, str]], compiled: Path | None
 ) -> dict[Job, tuple[ServoFits, str | None]]:
-    """A job that reads for each servo, and after it one for each law. Servo by servo: what the first of a kind
-    compiles, the others load.
+    """For each servo a job that reads its recordings, and after it one for each law.
+
+    Servo by servo, so that servos of one kind load what the first of them has compiled.
     """
     jobs: dict[Job, tuple[ServoFits, str | None]] = {}
     for servo in dict.fromkeys(servo for servo, _ in todo):
@@ -179,11 +180,11 @@ def _jobs(
 
 @contextmanager
 def _runner(options: FitAllOptions, jobs: int, stop: StopRequest) -> Iterator[tuple[Runner, Path | None]]:
-    """What runs jobs, and the folder through which they share what they have compiled."""
+    """A function that runs jobs, and the folder in which they share compiled programs."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(options.workers or cores, jobs)
     threads = str(max(1, cores // workers))
-    # The first is XLA's; the others are of what numpy and SciPy may compute with.
+    # The first is read by XLA, the others by the BLAS of numpy and SciPy.
     environment = dict.fromkeys(
         ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
     )

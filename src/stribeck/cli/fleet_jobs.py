@@ -47,20 +47,20 @@ def prepare(options: FitOptions, folders: Sequence[Path], laws: Sequence[str]) -
 def fit_law(prepared: Prepared, law: str, compiled: Path | None) -> ParameterFile:
     """Fit one law.
 
-    :param compiled: folder through which processes share what they have compiled.
-    :raises StribeckError: if nothing can be found.
+    :param compiled: folder in which processes share compiled programs.
+    :raises StribeckError: if the fit fails.
     """
     if compiled is not None:
         _share_compiled(compiled)
     abandoned = ABANDONED.get()
-    task: FitTask = pickle.loads(prepared.tasks)[law]  # noqa: S301 - of a process of ours
+    task: FitTask = pickle.loads(prepared.tasks)[law]  # noqa: S301 - written by this program
     try:
         if prepared.freed:
             check_freed(task, prepared.freed, stop=abandoned)
         file = identify(task, stop=abandoned).parameter_file()
     except KeyboardInterrupt:
-        raise StribeckError("given up: nobody waits for it") from None
-    assert file.provenance is not None  # noqa: S101 - a fit has one
+        raise StribeckError("abandoned: its result is no longer needed") from None
+    assert file.provenance is not None  # noqa: S101 - every fit has it
     data = {**file.provenance.data, INPUTS: prepared.inputs[law]}
     if prepared.left_out:
         data[LEFT_OUT] = list(prepared.left_out)
@@ -87,9 +87,9 @@ def _logs(options: FitOptions, folders: Sequence[Path], left_out: list[str], not
 
 
 def _share_compiled(folder: Path) -> None:
-    """Load what another process has compiled, where the programs are the same: servos of one kind, recorded alike.
+    """Let JAX load programs that another process has compiled, as for servos of one kind that were recorded alike.
 
-    A folder that the user gave JAX stays in use.
+    A cache folder that the user has set stays in use.
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return

@@ -1,4 +1,4 @@
-"""What ``stribeck fit-all`` says: how far it is, and what came of it."""
+"""Progress and summary of ``stribeck fit-all``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from stribeck.fit.jobs import Ended
 
 
 class FleetProgress:
-    """A line of its own for each fit that ends, and a bar below with what is running, on stderr.
+    """A line for each finished fit, and below a bar with the running jobs, on stderr.
 
-    :param fits: to be done.
-    :param quiet: show only what goes wrong.
+    :param fits: number of fits to do.
+    :param quiet: show only warnings.
     """
 
     def __init__(self, fits: int, quiet: bool) -> None:
@@ -41,12 +41,12 @@ class FleetProgress:
         self._bar.close()
 
     def running(self, names: Collection[str]) -> None:
-        """Show what is running."""
+        """Show the names of the running jobs."""
         self._running = tuple(names)
         self._show()
 
     def read(self, servo: str, ended: Ended) -> None:
-        """Say what was found when a servo's recordings were read."""
+        """Print warnings about a servo's recordings."""
         if ended.failure:
             self._say(f"stribeck: warning: {servo}: {ended.failure}")
             return
@@ -58,7 +58,7 @@ class FleetProgress:
     def fitted(self, fit: Fit, ended: Ended) -> None:
         """Count a fit."""
         self._failed += bool(fit.failure)
-        if ended.failure and ended.attempts:  # otherwise it was said when the recordings were read
+        if ended.failure and ended.attempts:  # otherwise it was printed when the recordings were read
             self._say(f"stribeck: warning: {fit.servo} {fit.law}: {ended.failure}")
         elif not (fit.failure or self._quiet):
             self._say(f"{fit.servo} {fit.law}: {_errors(fit)} mrad, {ended.seconds:.1f} s")
@@ -76,7 +76,7 @@ class FleetProgress:
 
 
 def print_summary(fits: Sequence[Fit], output: Path) -> None:
-    """Errors of all servos and laws, the best law of each, and what went wrong."""
+    """Print errors of all servos and laws, the best law of each servo, and failures."""
     laws = list(dict.fromkeys(fit.law for fit in sorted(fits, key=lambda fit: fit.law)))
     held_out = any(fit.validation is not None for fit in fits)
     rows = []

@@ -1,10 +1,12 @@
-"""Reads the recordings and parameter files that options name."""
+"""Inputs and outputs of verbs: recordings, parameter files, pairs, warnings, JSON."""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions
 from stribeck.core.actuator import Actuator
@@ -12,11 +14,12 @@ from stribeck.core.log import Log
 from stribeck.errors import ConfigError, OutputError, RecordingError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import BenchDescription
+from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
+from stribeck.io.schema import convert
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import is_bag
-from stribeck.io.strict import number
 
 BENCH_NUMBERS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
 
@@ -87,7 +90,7 @@ def as_number(text: str, what: str) -> float:
     :raises ConfigError: for any other text.
     """
     try:
-        return number(float(text), what, ConfigError)
+        return convert(float(text), float, what)
     except ValueError:
         raise ConfigError(f"{what}: expected a number, found {text!r}") from None
 
@@ -112,7 +115,28 @@ def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFi
             )
 
 
-def check_distinct(outputs: Sequence[Path | None], inputs: Sequence[Path | None], logdir: Path) -> None:
+def check_outputs(
+    outputs: Sequence[Path | None], inputs: Sequence[Path | None], logdir: Path | None = None
+) -> None:
+    """Refuse outputs that cannot be written, or would overwrite each other, an input, or a part of a recording.
+
+    :raises OutputError: for the first of them.
+    """
+    check_distinct(outputs, inputs, logdir)
+    for output in outputs:
+        if output is not None:
+            check_writable(output)
+
+
+def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool = True) -> None:
+    """Write the summary for scripts, if it is asked for."""
+    if path is not None:
+        write_atomically(path, json.dumps(content, indent=1, allow_nan=allow_nan) + "\n")
+
+
+def check_distinct(
+    outputs: Sequence[Path | None], inputs: Sequence[Path | None], logdir: Path | None
+) -> None:
     """Refuse outputs that would overwrite each other, an input, or a part of a recording.
 
     :raises OutputError: for the first of them.
@@ -124,7 +148,7 @@ def check_distinct(outputs: Sequence[Path | None], inputs: Sequence[Path | None]
             raise OutputError(f"{output} is {taken[resolved]} of this command; name another file")
         if is_bag(resolved) or is_bag(resolved.parent):
             raise OutputError(f"{output} is a recording, or would lie in one; name another file")
-        if resolved.is_file() and resolved == logdir.resolve():
+        if logdir is not None and resolved.is_file() and resolved == logdir.resolve():
             raise OutputError(f"{output} is the recording; name another file")
         taken[resolved] = "another output"
 

@@ -32,7 +32,8 @@ class PlotOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
 
 def run(options: PlotOptions) -> int:
     """One picture per run, and one of all runs."""
-    from stribeck.report.figures import RunDrawing, draw_overview, draw_run, save
+    from stribeck.report.figures import RunDrawing, draw_overview, draw_run
+    from stribeck.report.style import save_all
 
     if options.sim and not options.params:
         raise ConfigError("--sim draws simulations of parameter files: name them with --params")
@@ -65,8 +66,6 @@ def run(options: PlotOptions) -> int:
     pictures = {"overview": draw_overview(drawings)}
     for drawing in drawings:
         name = "".join(c if c.isprintable() and c != "/" else "_" for c in drawing.title)
-        pictures[f"{'run_' * (name == 'overview')}{name}"] = draw_run(**vars(drawing))
-    for name, picture in pictures.items():
-        save(picture, options.output / f"{name}.png")
-        print(options.output / f"{name}.png")
+        pictures[f"{'run_' * (name == 'overview')}{name}"] = draw_run(drawing)
+    print(*save_all(pictures, options.output), sep="\n")
     return 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Literal
 
+from stribeck.cli.inputs import check_outputs
 from stribeck.cli.options import (
     Count,
     Numbers,
@@ -17,8 +18,7 @@ from stribeck.cli.options import (
 )
 from stribeck.core.actuator import EFFECTS
 from stribeck.core.friction import LAWS
-from stribeck.errors import ConfigError, OutputError
-from stribeck.io.files import check_writable
+from stribeck.errors import ConfigError
 
 _arm, _servo = group("an arm"), group("a servo")
 _sampling, _output = group("sampling"), group("output")
@@ -122,9 +122,4 @@ def _check_outputs(options: PosteriorOptions) -> None:
     outputs = [options.output, options.netcdf, options.json]
     if options.plots is not None:
         outputs.append(options.plots / "posterior.png")
-    taken = {path.resolve() for path in inputs if path is not None}
-    for path in (path for path in outputs if path is not None):
-        if path.resolve() in taken:
-            raise OutputError(f"{path} is an input or another output of this command; name another file")
-        check_writable(path)
-        taken.add(path.resolve())
+    check_outputs(outputs, inputs)

@@ -1,11 +1,10 @@
-"""``stribeck posterior --config``: mechanical parameters of an arm, from no measurement, inertias or torques."""
+"""``stribeck posterior --config``: mechanical parameters of an arm, from a prior alone, measured inertias, or recorded torques."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +14,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from stribeck.bayes.arm import ArmDraws, Posterior, infer, zero_shot
+from stribeck.bayes.arm import ArmDraws, Posterior, infer, unit_of, zero_shot
 from stribeck.bayes.arm_measures import measures, nominal_of, torques_of
 from stribeck.bayes.diagnostics import Summary, summarise, write_netcdf
 from stribeck.bayes.few_data import few_data
+from stribeck.bayes.inertia_file import read_inertias
 from stribeck.bayes.knowledge import Datasheet, prior_named, reach_of, read_table, total_mass
 from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior, torque_posterior
 from stribeck.bayes.measures import total_variation
@@ -34,7 +34,8 @@ from stribeck.dynamics.motion import ProcessedMotion, motion_of
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.scores import scores
-from stribeck.errors import ConfigError, RecordingError
+from stribeck.errors import ConfigError
+from stribeck.estimates.estimate import Estimate, estimates_to_json
 from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
 from stribeck.io.robot_config import RobotConfig, read_robot
@@ -45,17 +46,17 @@ from stribeck.report.bayes_figures import (
     draw_links,
     draw_torques,
 )
-from stribeck.report.figures import save
+from stribeck.report.style import save_all
 
 SCHEMA = 1
 PRIOR_DRAWS = 2000
 POSES = 30
-"""Random poses whose inertias are told without measured ones."""
+"""Number of random poses whose inertias are predicted if none were measured."""
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
-    """What the options name: an arm, what is known of it, and measurements."""
+class ArmStudy:
+    """An arm with its prior and its measurements, as the options name them."""
 
     options: PosteriorOptions
     robot: RobotConfig
@@ -65,7 +66,7 @@ class Study:
 
     @cached_property
     def config(self) -> IdentificationConfig:
-        """How its recordings are read."""
+        """How recordings of the arm are read."""
         return identification_config(self.robot)
 
     @cached_property
@@ -75,7 +76,7 @@ class Study:
 
     @cached_property
     def base(self) -> BaseParameters:
-        """What inertias of the axes depend on."""
+        """Base parameters of the inertias of the axes."""
         return inertia_base(self.arm)
 
     def runs(self, paths: Sequence[Path]) -> list[ArmRecording]:
@@ -83,7 +84,7 @@ class Study:
         return read_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
 
     def motions(self, paths: Sequence[Path]) -> list[ProcessedMotion]:
-        """Recordings as the protocol makes them."""
+        """Recordings, filtered as the identification protocol says."""
         return [motion_of(run, self.config.protocol) for run in self.runs(paths)]
 
     def torques(self, *, discrepancy: bool) -> TorquePosterior:
@@ -101,7 +102,7 @@ class Study:
         )
 
     def inertias(self) -> tuple[InertiaPosterior, Array | None]:
-        """The posterior of inertias, and the measured ones if there are any."""
+        """The posterior of inertias, and measured inertias if there are any."""
         frames, path = link_frames(self.arm), self.options.inertias
         if path is None:
             rng = np.random.default_rng(self.options.seed)
@@ -130,17 +131,23 @@ class Study:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """Draws before and after measurements, and what all samples counted as independent would say."""
+class PosteriorDraws:
+    """Draws of the prior, of the posterior, and of the posterior with all samples counted as independent."""
 
     before: ArmDraws
     after: ArmDraws | None
     beside: ArmDraws | None
     measured: Array | None
 
+    def estimates(self, joints: Sequence[str]) -> dict[str, Estimate]:
+        """All parameters with their status; without measurements none is determined."""
+        names, prior = self.before.named(joints)
+        summary = summarise(*self.last.named(joints))
+        return summary.estimates([unit_of(name) for name in names], _flat(prior))
+
     @property
     def last(self) -> ArmDraws:
-        """What is known now."""
+        """Draws of the posterior, or of the prior without measurements."""
         return self.before if self.after is None else self.after
 
 
@@ -159,12 +166,12 @@ def run_arm(options: PosteriorOptions, config: str) -> int:
     after = known.after
     mode = "zero-shot: the prior's prediction" if after is None else f"{after.divergences} divergences"
     print(f"{study.robot.title}, prior {options.prior}: {mode}")
-    print_summary(summary, seconds)
+    print_summary(summary, known.estimates(study.arm.joints), seconds)
     _tell(content)
     return 0
 
 
-def _study(options: PosteriorOptions, config: str) -> Study:
+def _study(options: PosteriorOptions, config: str) -> ArmStudy:
     robot = read_robot(config)
     arm = _arm(options, robot)
     rotors = None if options.rotors is None else np.array(options.rotors)
@@ -175,7 +182,7 @@ def _study(options: PosteriorOptions, config: str) -> Study:
         np.full(len(arm), 1.0) if rotors is None else rotors,
     )
     table = read_table(options.table) if options.prior == "empirical" else None
-    return Study(options, robot, arm, prior_named(options.prior, arm, sheet, table), rotors)
+    return ArmStudy(options, robot, arm, prior_named(options.prior, arm, sheet, table), rotors)
 
 
 def _arm(options: PosteriorOptions, robot: RobotConfig) -> ArmModel:
@@ -199,7 +206,7 @@ def _check(options: PosteriorOptions, arm: ArmModel, rotors: Array | None) -> No
         )
 
 
-def _known(study: Study) -> Known:
+def _known(study: ArmStudy) -> PosteriorDraws:
     options, measured, beside = study.options, None, None
     posterior: Posterior
     if options.data:
@@ -210,11 +217,11 @@ def _known(study: Study) -> Known:
         posterior, measured = study.inertias()
     before = zero_shot(posterior, PRIOR_DRAWS, options.seed)
     after = study.infer(posterior, measured) if options.data or measured is not None else None
-    return Known(before, after, beside, measured)
+    return PosteriorDraws(before, after, beside, measured)
 
 
-def _by_seconds(study: Study, lengths: Sequence[float]) -> int:
-    """What the first seconds of a recording are worth, beside least squares."""
+def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
+    """Compare posterior and least squares, both learnt from the first seconds of a recording."""
     options = study.options
 
     def done(length: float) -> None:
@@ -256,36 +263,13 @@ def _by_seconds(study: Study, lengths: Sequence[float]) -> int:
         }
         write_atomically(options.json, json.dumps(content | columns, indent=1) + "\n")
     if options.plots is not None:
-        _save({"error_by_seconds": draw_error_by_seconds(*columns.values())}, options.plots)
+        print(
+            *save_all({"error_by_seconds": draw_error_by_seconds(*columns.values())}, options.plots), sep="\n"
+        )
     return 0
 
 
-def read_inertias(path: Path, joints: int) -> tuple[Array, Any, Array]:
-    """Poses (N, n) [rad], axes (N,) from 0, and inertias (N,) [kg m^2] of a CSV file.
-
-    :raises RecordingError: for a file that is not such a table.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an empty file is told below
-            rows = np.loadtxt(path, delimiter=",", ndmin=2)
-    except (OSError, ValueError) as error:
-        raise RecordingError(f"{path}: cannot read inertias: {error}") from None
-    if rows.shape[1:] != (joints + 2,) or len(rows) == 0 or not np.all(np.isfinite(rows)):
-        raise RecordingError(
-            f"{path}: expected rows of {joints} joint positions, the axis and its inertia, all finite; found {len(rows)} rows of {rows.shape[-1]}"
-        )
-    axes, measured = rows[:, joints].astype(int) - 1, rows[:, joints + 1]
-    if (
-        np.any(axes != rows[:, joints] - 1)
-        or np.any((axes < 0) | (axes >= joints))
-        or np.any(measured <= 0.0)
-    ):
-        raise RecordingError(f"{path}: axes must be 1 to {joints} and inertias positive")
-    return rows[:, :joints], axes, measured
-
-
-def _content(study: Study, known: Known, summary: Summary) -> dict[str, Any]:
+def _content(study: ArmStudy, known: PosteriorDraws, summary: Summary) -> dict[str, Any]:
     """The object of ``--json``."""
     options, joints = study.options, study.arm.joints
     names, prior = known.before.named(joints)
@@ -299,6 +283,7 @@ def _content(study: Study, known: Known, summary: Summary) -> dict[str, Any]:
         "mode": "zero-shot" if known.after is None else "inference",
         "converged": summary.converged,
         "parameters": summary.json,
+        "estimates": estimates_to_json(known.estimates(joints)),
         "base_parameters": lambdas.json,
         "measures": {"prior": measures(known.before, study.base, nominal, known.measured)},
     }
@@ -330,7 +315,7 @@ WORDS = {
 
 
 def _tell(content: dict[str, Any]) -> None:
-    """The seed's measures as a table."""
+    """Print the measures as a table."""
     found = content["measures"]
     rows = [[WORDS[key], *(f"{own[key]:.4g}" for own in found.values())] for key in found["prior"]]
     if rows:
@@ -338,7 +323,7 @@ def _tell(content: dict[str, Any]) -> None:
         print_table(["of the means", *found], rows)
 
 
-def _write(study: Study, known: Known, content: dict[str, Any]) -> None:
+def _write(study: ArmStudy, known: PosteriorDraws, content: dict[str, Any]) -> None:
     options = study.options
     names, prior = known.before.named(study.arm.joints)
     if options.json is not None:
@@ -348,10 +333,10 @@ def _write(study: Study, known: Known, content: dict[str, Any]) -> None:
         kept = None if known.after is None else {name: prior[..., k] for k, name in enumerate(names)}
         write_netcdf(options.netcdf, {name: values[..., k] for k, name in enumerate(names)}, kept)
     if options.plots is not None:
-        _save(_figures(study, known), options.plots)
+        print(*save_all(_figures(study, known), options.plots), sep="\n")
 
 
-def _figures(study: Study, known: Known) -> dict[str, Figure]:
+def _figures(study: ArmStudy, known: PosteriorDraws) -> dict[str, Figure]:
     joints, before, after = study.arm.joints, known.before, known.after
     names, prior = before.named(joints)
     last = [k for k, name in enumerate(names) if name.endswith(f"_{joints[-1]}")]
@@ -362,7 +347,7 @@ def _figures(study: Study, known: Known) -> dict[str, Figure]:
     def inertias(draws: ArmDraws | None, rows: Array) -> Array | None:
         return None if draws is None else _flat(draws.inertias(rows))
 
-    titles = [f"{names[k]} [{_unit(names[k])}]" for k in last]
+    titles = [f"{names[k]} [{unit_of(names[k])}]" for k in last]
     rows = study.base.projection
     figures = {
         "posterior": draw_densities(titles, _flat(prior)[:, last], picked(after), picked(known.beside)),
@@ -390,7 +375,7 @@ def _figures(study: Study, known: Known) -> dict[str, Figure]:
 
 
 def _parts(
-    study: Study, before: ArmDraws, after: ArmDraws | None
+    study: ArmStudy, before: ArmDraws, after: ArmDraws | None
 ) -> dict[str, tuple[Array, Array | None, Array | None]]:
     """Draws of masses, centres of mass, inertias and rotors, and the URDF's, for :func:`draw_links`."""
     labels = (
@@ -410,24 +395,6 @@ def _parts(
         assert draws[0] is not None  # noqa: S101
         found[label] = (draws[0], draws[1], urdf)
     return found
-
-
-def _unit(name: str) -> str:
-    first = name[0]
-    return {
-        "m": "kg",
-        "r": "m",
-        "I": "kg m²",
-        "J": "kg m²",
-        "F": "N m s/rad" if name[1] == "v" else "N m",
-    }.get(first, "N m")
-
-
-def _save(figures: dict[str, Figure], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, figure in figures.items():
-        save(figure, folder / f"{name}.png")
-        print(folder / f"{name}.png")
 
 
 def _flat(draws: Array) -> Array:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from stribeck.bayes.diagnostics import Summary, worst
 from stribeck.cli.table import print_table
+from stribeck.estimates.estimate import Estimate
 
 Array = npt.NDArray[np.float64]
 
@@ -52,8 +53,8 @@ class SamplerProgress:
         return rhat < 1.01 and effective >= self._wanted
 
 
-def print_summary(summary: Summary, seconds: float) -> None:
-    """A table of all parameters."""
+def print_summary(summary: Summary, estimates: Mapping[str, Estimate], seconds: float) -> None:
+    """A table of all parameters, with what is not determined."""
     rows = [
         [
             name,
@@ -62,9 +63,10 @@ def print_summary(summary: Summary, seconds: float) -> None:
             f"{summary.interval[k, 1]:.4g}",
             f"{summary.rhat[k]:.3f}",
             f"{summary.effective[k]:.0f}",
+            "" if estimates[name].status == "determined" else estimates[name].status,
         ]
         for k, name in enumerate(summary.names)
     ]
-    print_table(["parameter", "mean", "2.5 %", "97.5 %", "R-hat", "effective samples"], rows)
+    print_table(["parameter", "mean", "2.5 %", "97.5 %", "R-hat", "effective samples", ""], rows)
     state = "all chains agree" if summary.converged else "chains do not agree yet: give more --draws"
     print(f"{state}; {seconds:.1f} s")

@@ -9,9 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
-import numpy as np
-
 from stribeck.bayes.diagnostics import write_netcdf
 from stribeck.bayes.metropolis import POPULATION
 from stribeck.bayes.ridges import pairs_to_show
@@ -23,7 +20,7 @@ from stribeck.bayes.servo import (
     sample_servo,
 )
 from stribeck.bayes.servo_priors import ServoPrior, servo_prior
-from stribeck.bayes.servo_result import as_json, parameter_file, summary_of
+from stribeck.bayes.servo_result import as_json, estimates_of, parameter_file, prior_draws, summary_of
 from stribeck.cli.inputs import as_number, assignments, recordings_of, warn, warn_of_supply
 from stribeck.cli.posterior import PosteriorOptions
 from stribeck.cli.posterior_output import Array, SamplerProgress, print_summary
@@ -36,11 +33,11 @@ from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.parameter_file import write_parameter_file
 from stribeck.report.bayes_figures import draw_densities, draw_pairs
-from stribeck.report.figures import save
+from stribeck.report.style import save_all
 
 THIN = 40
 SHORTEST = 20
-"""Draws of each chain at least: there are as many chains as a population has members."""
+"""Least draws of each chain; there is one chain for each member of the population."""
 
 WARNING = "far too sure where the law is not quite true"
 
@@ -75,12 +72,7 @@ def run_servo(options: PosteriorOptions) -> int:
 def _sampled(options: PosteriorOptions, task: FitTask, prior: ServoPrior, *, discrepancy: bool) -> ServoDraws:
     rollout = task.rollout()
     first = ServoPosterior(rollout, prior, independent_samples(rollout))
-
-    def natural(x: Array) -> Array:
-        with jax.enable_x64():
-            return np.asarray(first.values(x))
-
-    watch = SamplerProgress(options.quiet, natural, options.effective)
+    watch = SamplerProgress(options.quiet, first.natural, options.effective)
     return sample_servo(
         rollout,
         prior,
@@ -104,7 +96,7 @@ def _tell(task: FitTask, found: ServoDraws, beside: ServoDraws | None, content: 
     print(
         f"{task.law.name.upper()} ({task.law.title}), {task.actuator.title}: {len(counted)} runs, {counted.mean():.3g} samples count in each"
     )
-    print_summary(summary_of(found), content["wall_seconds"])
+    print_summary(summary_of(found), estimates_of(found), content["wall_seconds"])
     if "validation_mae" in content:
         print(f"{task.split.rule}: predicted to {1e3 * content['validation_mae']:.1f} mrad")
     for statement in content["statements"]:
@@ -113,7 +105,7 @@ def _tell(task: FitTask, found: ServoDraws, beside: ServoDraws | None, content: 
         return
     samples = beside.posterior.samples.mean()
     print(f"\nBeside it, all {samples:.0f} samples of a run counted as independent, {WARNING}:")
-    print_summary(summary_of(beside), content["wall_seconds"])
+    print_summary(summary_of(beside), estimates_of(beside), content["wall_seconds"])
     if "validation_mae" in content["independent"]:
         print(f"{task.split.rule}: predicted to {1e3 * content['independent']['validation_mae']:.1f} mrad")
 
@@ -126,9 +118,7 @@ def _write(
     settings: FitSettings,
     content: object,
 ) -> None:
-    posterior, names = found.posterior, found.posterior.names
-    with jax.enable_x64():
-        prior = np.asarray(posterior.values(posterior.draw(np.random.default_rng(options.seed), 2000)))
+    names, prior = found.posterior.names, prior_draws(found, options.seed)
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
     else:
@@ -145,7 +135,6 @@ def _write(
 def _draw(
     folder: Path, found: ServoDraws, beside: ServoDraws | None, prior: Array, logs: tuple[Log, ...]
 ) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     names, parameters = found.posterior.names, found.posterior.rollout.parameters
     titles = [f"{name} [{'rad' if name == 'sigma' else parameters[name].unit}]" for name in names]
     own = None if beside is None else beside.flat
@@ -155,6 +144,4 @@ def _draw(
         known = dict(zip(names, titles, strict=True))
         before, after = (dict(zip(titles, draws.T, strict=True)) for draws in (prior, found.flat))
         figures["ridges"] = draw_pairs([(known[a], known[b]) for a, b in pairs], before, after)
-    for name, figure in figures.items():
-        save(figure, folder / f"{name}.png")
-        print(folder / f"{name}.png")
+    print(*save_all(figures, folder), sep="\n")

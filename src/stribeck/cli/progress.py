@@ -1,4 +1,4 @@
-"""How far a fit is: a bar for people, JSON lines for programs."""
+"""Progress of a fit: a bar for people, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ JSON_PERIOD = 0.3
 
 
 class Progress(Protocol):
-    """What a fit tells while it runs. Use as a context manager."""
+    """Receives the progress of a fit; a context manager."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
 
     def update(self, evaluations: int, error: float | None) -> None:
-        """How many evaluations there were, and the error of the best point so far [rad], if there is one."""
+        """Report the number of evaluations, and the error of the best point so far [rad], if there is one."""
 
 
 class Bar:
@@ -50,17 +50,17 @@ class Bar:
         self._bar.close()
 
     def update(self, evaluations: int, error: float | None) -> None:
-        """Move the bar."""
+        """Update the bar."""
         if error is not None:
             self._bar.set_postfix_str(f"best {1e3 * error:.2f} mrad", refresh=False)
         self._bar.update(evaluations - self._bar.n)
 
 
 class JsonLines:
-    """One JSON object a line on stderr: ``{"model", "evaluations", "trials", "error", "seconds"}``.
+    """One JSON object per line on stderr: ``{"model", "evaluations", "trials", "error", "seconds"}``.
 
-    ``error`` is the mean absolute error of the best point so far [rad], null as long as there is none;
-    ``seconds`` have passed since the search began. The search may end before ``trials`` evaluations.
+    ``error`` is the mean absolute error of the best point so far [rad], null as long as there is none; ``seconds``
+    is the time since the search began. The search may end before ``trials`` evaluations.
 
     :param law: name of the law.
     :param trials: evaluations at most.

@@ -10,7 +10,7 @@ from pathlib import Path
 import stribeck
 from stribeck.cli.inputs import (
     check_actuators,
-    check_distinct,
+    check_outputs,
     display_name,
     parameter_files_of,
     recordings_of,
@@ -18,7 +18,7 @@ from stribeck.cli.inputs import (
 )
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.errors import ConfigError, OutputError
-from stribeck.io.files import check_writable, write_atomically
+from stribeck.io.files import write_atomically
 
 SUFFIXES = (".html", ".htm")
 
@@ -39,8 +39,7 @@ def run(options: ReportOptions) -> int:
     output = options.output
     if output.suffix.lower() not in SUFFIXES:
         raise OutputError(f"{output}: a report is an HTML file; name it *.html")
-    check_distinct([output], options.params, options.logdir)
-    check_writable(output)
+    check_outputs([output], options.params, options.logdir)
     files = parameter_files_of(options)
     logs = recordings_of(options, options.actuator)
     check_actuators(logs, files)

@@ -30,10 +30,10 @@ SCHEMA = 1
 CHOSEN = "poses.txt"
 
 DESIGN = (*GEOMETRY, "gain", "compliance")
-"""Groups of parameters that chosen poses are to tell."""
+"""Groups of parameters that chosen poses should determine."""
 
 TOOL = 0.1 * np.eye(3)
-"""Markers behind the flange [m] while none were measured."""
+"""Assumed markers behind the flange [m] as long as none were measured."""
 
 
 def select_poses(
@@ -53,7 +53,9 @@ def select_poses(
     if options.json is not None:
         write_atomically(options.json, json.dumps(_summary(choice, chosen, source), indent=1) + "\n")
     better = choice.log_determinant - choice.random_log_determinant
-    print(f"{len(chosen)} of {len(rows)} poses, {len(measured)} measured already; rows, most telling first:")
+    print(
+        f"{len(chosen)} of {len(rows)} poses, {len(measured)} measured already; rows, most informative first:"
+    )
     print(" ".join(map(str, chosen)))
     print(f"log det of the information {choice.log_determinant:.1f}, {better:+.1f} against random ones")
     if path is not None:
@@ -62,7 +64,7 @@ def select_poses(
 
 
 def result_path(output: Path | None, name: str) -> Path | None:
-    """The file of ``--output``: itself if it has a suffix of ours, otherwise a file of that name in it."""
+    """The file that ``--output`` names: a .json or .txt file, or a folder for a file of this name."""
     return output if output is None or output.suffix in (".json", ".txt") else output / name
 
 
@@ -122,9 +124,9 @@ def _model(
 def d_optimal_rows(
     config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses, number: int, seed: int
 ) -> list[int]:
-    """Rows of the poses that tell most, in ascending order.
+    """Rows of the most informative poses, in ascending order.
 
-    Of what was measured, only a first guess of base and markers is used.
+    Of the measurements only a first guess of base and markers is used.
     """
     base, points = align(chain, measured.data)
     model, values = _model(chain, config, base, points, measured.markers)

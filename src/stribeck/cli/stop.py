@@ -1,4 +1,4 @@
-"""Ctrl-C, heard at moments at which nothing breaks."""
+"""Ctrl-C, handled between steps of a computation."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """Ctrl-C, or a request to end, noted until a moment at which nothing breaks.
+    """Records Ctrl-C and other requests to end, so that a computation can stop between two steps.
 
-    In the middle of a compilation an exception of Python's would take the process down with it. The
-    second request ends at once.
+    A Python exception in the middle of a compilation would crash the process. A second request ends it at once.
     """
 
     def __init__(self) -> None:
         self._requested = False
 
     def __call__(self) -> bool:
-        """Whether to stop."""
+        """Whether a stop was requested."""
         return self._requested
 
     @classmethod
     @contextmanager
     def on_signals(cls) -> Iterator[StopRequest]:
-        """A request that the usual signals make, for as long as the context lasts."""
+        """A request that SIGINT, SIGTERM and SIGHUP set while the context lasts."""
         stop = cls()
         if threading.current_thread() is not threading.main_thread():
             yield stop

@@ -1,7 +1,7 @@
 """Fits as runs of Weights & Biases: ``--wandb``.
 
-Its own variables decide where a run goes (``WANDB_MODE=offline``, ``WANDB_DIR``, ``WANDB_ENTITY``, …). Whatever
-goes wrong there is one warning, and the fit goes on.
+Its own environment variables say where a run is stored (``WANDB_MODE=offline``, ``WANDB_DIR``, ``WANDB_ENTITY``,
+…). An error of the library is printed as one warning, and the fit goes on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Tracker:
 
     :param project: its project.
     :param name: its name.
-    :param config: what was asked for.
+    :param config: options of the fit.
     """
 
     def __init__(self, project: str, name: str, config: Mapping[str, Any]) -> None:
@@ -40,20 +40,20 @@ class Tracker:
             )
 
     def log(self, result: FitResult) -> None:
-        """The best point so far."""
+        """Log the best point so far."""
         if self._run is None:
             return
         with self._harmless():
             self._run.log(_figures(result), step=result.evaluations)
 
     def finish(self, result: FitResult) -> None:
-        """What was found."""
+        """Log the result, and save the parameter file."""
         self.log(result)
         if self._run is None:
             return
         with self._harmless():
             self._run.summary.update(result.summary())
-            # What lies in the folder of a run belongs to it, and is uploaded where runs are.
+            # Files in the folder of a run belong to it and are uploaded with it.
             write_parameter_file(Path(self._run.dir) / f"{result.law.name}.json", result.parameter_file())
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class Tracker:
 
     @contextmanager
     def _harmless(self) -> Iterator[None]:
-        """Let no error through; after the first one nothing is tried again."""
+        """Turn an error into a warning, and disable the run."""
         try:
             yield
         except Exception as error:
@@ -75,7 +75,7 @@ class Tracker:
 
 @contextmanager
 def tracked(options: FitOptions, law: str) -> Iterator[Tracker | None]:
-    """The run of one law, if runs are asked for."""
+    """The run of one law, with ``--wandb``."""
     if not options.wandb:
         yield None
         return
@@ -87,10 +87,10 @@ def tracked(options: FitOptions, law: str) -> Iterator[Tracker | None]:
 
 
 def check_tracking(options: FitOptions) -> None:
-    """Raise :class:`MissingDependencyError` if what ``--wandb`` needs is not here."""
+    """Raise :class:`MissingDependencyError` if ``--wandb`` is given without the library."""
     if not options.wandb:
         return
-    # Errors of its own would be reported to its makers, also in offline mode. It asks on import.
+    # The library reads this on import; without it, it reports its errors to its makers even in offline mode.
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     try:
         importlib.import_module("wandb")
@@ -99,7 +99,7 @@ def check_tracking(options: FitOptions) -> None:
 
 
 def config_of(options: FitOptions, law: str) -> dict[str, Any]:
-    """The options as a run shows them, the law by name, without passwords."""
+    """The options as logged: paths as text, the law by name, without passwords."""
     config = {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
     urls = {name: shown(config[name]) for name in ("study", "load_study") if config[name] is not None}
     return {**config, **urls, "model": law}

@@ -35,7 +35,7 @@ class Gains(NamedTuple):
     kd: Any
 
 
-class Command(NamedTuple):
+class ServoCommand(NamedTuple):
     """What the firmware acts on during one step.
 
     :param goal: goal position [rad].
@@ -155,7 +155,11 @@ MOTOR_UNITS = {
 
 @dataclass(frozen=True)
 class Supply:
-    """Supply voltages [V]: what a recording is taken to have when it says nothing, and the rating."""
+    """Supply voltages of a servo.
+
+    :param nominal: what a recording is taken to have when it says nothing [V].
+    :param rated_min, rated_max: rating [V].
+    """
 
     nominal: float
     rated_min: float
@@ -311,7 +315,7 @@ def motor_torque(
     p: Values,
     gains: Gains,
     state: ControlState,
-    command: Command,
+    command: ServoCommand,
     position: Any,
     velocity: Any,
     dt: float,
@@ -352,7 +356,7 @@ def control_output(
     return xp.clip(torque, -control.torque_max, control.torque_max), state
 
 
-def output_torque(actuator: Actuator, p: Values, output: Any, command: Command, velocity: Any) -> Any:
+def output_torque(actuator: Actuator, p: Values, output: Any, command: ServoCommand, velocity: Any) -> Any:
     """Motor torque at the output shaft [N m] for what the firmware puts out (:func:`control_output`)."""
     control = actuator.control
     if isinstance(control, VoltageControl):
@@ -392,7 +396,9 @@ def duty_cycle(
     return xp.clip(duty, -control.duty_max, control.duty_max), ControlState(ramped, integral)
 
 
-def voltage_torque(control: VoltageControl, p: Values, duty: Any, command: Command, velocity: Any) -> Any:
+def voltage_torque(
+    control: VoltageControl, p: Values, duty: Any, command: ServoCommand, velocity: Any
+) -> Any:
     r"""Torque of a motor behind a bridge [N m] (see :class:`VoltageControl`; paper, eq. 13).
 
     With ``current_limit`` among the values the firmware bounds the phase current,
@@ -409,7 +415,9 @@ def voltage_torque(control: VoltageControl, p: Values, duty: Any, command: Comma
     return command.torque_enable * (p["kt"] / p["R"]) * (voltage - driven * back_emf)
 
 
-def current_torque(control: CurrentControl, p: Values, wanted: Any, command: Command, velocity: Any) -> Any:
+def current_torque(
+    control: CurrentControl, p: Values, wanted: Any, command: ServoCommand, velocity: Any
+) -> Any:
     """Torque of a motor behind a current loop [N m] (see :class:`CurrentControl`; paper, eqs. 14-15)."""
     xp = array_namespace(wanted, velocity, *p.values())
     current = command.torque_enable * wanted

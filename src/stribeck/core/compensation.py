@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from stribeck.core.actuator import (
     Actuator,
-    Command,
     ControlState,
     CurrentControl,
     Gains,
+    ServoCommand,
     VoltageControl,
     motor_torque,
 )
@@ -152,7 +152,7 @@ def stall_torque(actuator: Actuator, p: Mapping[str, Any]) -> float:
     It is what :func:`~stribeck.core.actuator.motor_torque` gives for a goal that is far away.
     """
     far = 1e9
-    command, reached = Command(far, 1.0, actuator.supply.rated_max), ControlState(far, 0.0)
+    command, reached = ServoCommand(far, 1.0, actuator.supply.rated_max), ControlState(far, 0.0)
     return float(motor_torque(actuator, p, Gains(1.0, 0.0, 0.0), reached, command, 0.0, 0.0, 0.0)[0])
 
 
@@ -305,7 +305,7 @@ class FrictionModel:
         for k, joint in enumerate(self.joints):
             if math.isfinite(goal[k]) and kp[k] > 0.0:
                 gains = Gains(float(kp[k]), 0.0, 0.0)
-                command = Command(float(goal[k]), 1.0, float(supply[k]))
+                command = ServoCommand(float(goal[k]), 1.0, float(supply[k]))
                 state = ControlState(float(goal[k]), 0.0) if _ramps(joint.actuator) else rest
                 at, speed = float(position[k]), float(velocity[k])
                 found[k], _ = motor_torque(

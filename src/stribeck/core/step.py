@@ -29,9 +29,9 @@ import numpy.typing as npt
 
 from stribeck.core.actuator import (
     Actuator,
-    Command,
     ControlState,
     Gains,
+    ServoCommand,
     initial_control_state,
     motor_torque,
 )
@@ -60,7 +60,7 @@ class Plant:
             raise ConfigError(f"unknown integrator {self.integrator!r}; valid: {', '.join(INTEGRATORS)}")
 
 
-class State(NamedTuple):
+class PlantState(NamedTuple):
     """State of a joint.
 
     :param position: [rad].
@@ -82,7 +82,7 @@ class Torques(NamedTuple):
 
 
 def torques(
-    plant: Plant, p: Values, state: State, command: Command, dt: float
+    plant: Plant, p: Values, state: PlantState, command: ServoCommand, dt: float
 ) -> tuple[Torques, ControlState]:
     """Motor and external torque and the friction budget in ``state``, and the firmware's next state."""
     position, velocity, control = state
@@ -92,7 +92,7 @@ def torques(
     return Torques(motor, external, budget), control
 
 
-def step(plant: Plant, p: Values, state: State, command: Command, dt: float) -> State:
+def step(plant: Plant, p: Values, state: PlantState, command: ServoCommand, dt: float) -> PlantState:
     r"""The state one time step later.
 
     :param p: parameter values by name, floats or arrays that broadcast with the state.
@@ -104,8 +104,8 @@ def step(plant: Plant, p: Values, state: State, command: Command, dt: float) -> 
 
 
 def advance(
-    plant: Plant, p: Values, state: State, acting: Torques, control: ControlState, dt: float
-) -> State:
+    plant: Plant, p: Values, state: PlantState, acting: Torques, control: ControlState, dt: float
+) -> PlantState:
     r"""The state one time step later, under given torques.
 
     :param acting: motor and external torque and the friction budget during the step.
@@ -130,7 +130,7 @@ def advance(
     else:
         mean = velocity if plant.integrator == "paper" else new_velocity
         new_position = position + mean * dt + 0.5 * dt * (new_velocity - velocity)
-    return State(new_position, new_velocity, control)
+    return PlantState(new_position, new_velocity, control)
 
 
 def delayed(signal: Any, index: Any, delay: Any, dt: float) -> Any:
@@ -192,15 +192,17 @@ def simulate(
     supply = batch.supply(actuator.uses_measured_supply)
     resets = batch.reset_indices(reset_period)
     delay = p.get("command_delay")
-    state = State(batch.position[0], batch.velocity[0], initial_control_state(plant.actuator, batch.goal[0]))
+    state = PlantState(
+        batch.position[0], batch.velocity[0], initial_control_state(plant.actuator, batch.goal[0])
+    )
     position, velocity = np.empty_like(batch.position), np.empty_like(batch.velocity)
     for k in range(len(batch.time)):
         if k in resets:
-            state = State(batch.position[k], batch.velocity[k], state.control)
+            state = PlantState(batch.position[k], batch.velocity[k], state.control)
         position[k], velocity[k] = state.position, state.velocity
         goal, enable = batch.goal[k], batch.torque_enable[k]
         if delay is not None:
             goal = delayed(batch.goal, k, np.float64(delay), batch.dt)
             enable = delayed(batch.torque_enable, k, np.float64(delay), batch.dt)
-        state = step(plant, p, state, Command(goal, enable, supply[k]), batch.dt)
+        state = step(plant, p, state, ServoCommand(goal, enable, supply[k]), batch.dt)
     return Simulation(position, velocity)

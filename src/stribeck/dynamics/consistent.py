@@ -1,15 +1,15 @@
-r"""The physically consistent problem: masses :math:`m = z^2`, inertias :math:`U D U^T`, near the URDF.
+r"""Physically consistent fit near the URDF: masses :math:`m = z^2`, inertias :math:`U D U^T`.
 
 .. math::
 
     \min_{z, c, U, D, x}\; \frac1T\sum_t \|\tau_t - f(q_t, \dot q_t, \ddot q_t; z, c, U, D) - X_t x\|^2_{\Sigma^{-1}}
 
 subject to :math:`(z^2-m^0)^2 \le \alpha`, :math:`\|c-c^0\|^2 \le \beta`, :math:`\|u-u^0\|^2 \le \gamma`,
-:math:`\|d-d^0\|^2 \le \delta` for every link, d > 0, and the triangle inequality of its principal moments, which
-positive definiteness alone does not give. x are inertias and friction of the joints, none negative. Inverse dynamics
-are linear in the inertial parameters, so that the sum over time is one quadratic form, built once. Solved by IPOPT.
+:math:`\|d-d^0\|^2 \le \delta` and d > 0 for every link, and the triangle inequality of its principal moments, which
+does not follow from positive definiteness. x are rotor inertias and friction of the joints, none negative. Inverse
+dynamics are linear in the inertial parameters, so the sum over time is one quadratic form. IPOPT solves the problem.
 
-Source: the Maestro system (seed 004), "Solving for Dynamic Parameters"; Traversaro et al. 2016 for the triangle.
+Sources: Maestro 2025, "Solving for Dynamic Parameters"; Traversaro et al. 2016 (triangle inequality).
 """
 
 from __future__ import annotations
@@ -21,38 +21,33 @@ from typing import Any
 
 import casadi
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.base_parameters import BaseParameters
-from stribeck.dynamics.inertia import (
-    about_com,
-    entropic_slope,
-    nearest_consistent,
-)
-from stribeck.dynamics.least_squares import fit_rows
+from stribeck.dynamics.inertia import about_com, entropic_slope, nearest_consistent
+from stribeck.dynamics.least_squares import FittedRows
 from stribeck.dynamics.log_cholesky import LogCholesky
 from stribeck.dynamics.model import INERTIALS
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine, design
 from stribeck.errors import StribeckError
-from stribeck.estimates.autoregressive import covariance, standard_deviations
+from stribeck.estimates.autoregressive import standard_deviations
 from stribeck.estimates.levenberg_marquardt import DenseEquations, minimise
+from stribeck.estimates.solver_status import SolverStatus
 from stribeck.io.identification_config import Neighbourhood, Protocol
 
-Array = npt.NDArray[np.float64]
-
 ROUNDS = 3
-"""How often the noise of the joints is estimated again."""
+"""How often the noise of the joints is estimated anew."""
 
 ANCHOR = 1e-3
-"""Precision, in units of the neighbourhood, of what holds unobservable directions at the URDF."""
+"""Weight of the quadratic prior, in units of the neighbourhood, that keeps unobservable directions at the URDF."""
 
 MARGIN = 1e-3
-"""By how much inertias stay inside of what is possible, as a share of those of the URDF."""
+"""Distance of inertias from the boundary of physical consistency, as a share of those of the URDF."""
 
 Watch = Callable[[int, Array], None]
-"""Is given the iteration, which begins at 0 in each round, and the parameters (10 n + x,)."""
+"""Called with the iteration, which starts at 0 in each round, and the parameters (10 n + x,)."""
 
 NEVER_NEGATIVE = ("Ia", "M", "Fv", "Fc")
 
@@ -62,10 +57,10 @@ class ConsistentFit:
     """A physically consistent fit.
 
     :param inertials: standard inertial parameters (n, 10).
-    :param names, values: inertias and friction of the joints, (x,).
-    :param covariance: of inertials and values (10 n + x, 10 n + x), the neighbourhood counted as knowledge.
+    :param names, values: rotor inertias and friction of the joints, (x,).
+    :param covariance: of inertials and values (10 n + x, 10 n + x), with the neighbourhood as a prior.
     :param noise: standard deviation of the residuals of each joint (n,).
-    :param rest: velocity below which there is no direction [rad/s].
+    :param rest: velocity below which a joint has no direction of motion [rad/s].
     """
 
     machine: Machine
@@ -75,10 +70,11 @@ class ConsistentFit:
     covariance: Array
     noise: Array
     rest: float
+    status: SolverStatus
 
     @property
     def parameters(self) -> Array:
-        """Inertials of all links, then the joints' own, (10 n + x,)."""
+        """Inertials of all links, then rotor inertias and friction, (10 n + x,)."""
         return np.concatenate([self.inertials.ravel(), self.values])
 
     @property
@@ -87,24 +83,48 @@ class ConsistentFit:
         return standard_deviations(self.covariance)
 
     def base(self, base: BaseParameters) -> tuple[Array, Array]:
-        """Base parameters and their standard deviations, (b,) each; the data tell more of them than of single ones."""
+        """Base parameters and their standard deviations, (b,) each; data determine them better than standard ones."""
         spread = base.projection @ self.covariance @ base.projection.T
         return base.values(self.parameters), standard_deviations(spread)
 
     def predict(self, motion: ProcessedMotion) -> Array:
-        """Torques at the rows of a run, (M, n)."""
+        """Predicted torques at the rows of a run, (M, n)."""
         columns = design(self.machine, motion.states, self.rest).columns
         return np.asarray(columns @ self.parameters)
 
 
 @dataclass(frozen=True)
-class _Data:
-    """The rows of all runs: columns (R, p), torque (R,), joint (R,)."""
+class _Quadratic:
+    r"""The cost :math:`\theta^T H \theta - 2 g^T \theta`, and what bounds its parameters.
 
+    :param hessian, slope: H (p, p) and g (p,), means over the rows.
+    :param rows: number of rows.
+    :param start: consistent inertials of the URDF (n, 10).
+    :param names: of all parameters (p,).
+    """
+
+    hessian: Array
+    slope: Array
+    rows: int
+    start: Array
+    near: Neighbourhood
     names: tuple[str, ...]
-    rows: Array
-    torque: Array
-    joint: npt.NDArray[np.intp]
+
+    @property
+    def never_negative(self) -> list[int]:
+        """Indices of such parameters among those that are not inertials."""
+        names = self.names[self.start.size :]
+        return [i for i, name in enumerate(names) if name.partition("_")[0] in NEVER_NEGATIVE]
+
+    def best_linear(self) -> Array:
+        """Rotor inertias and friction that fit best with the inertials of the start (x,)."""
+        size = self.start.size
+        rest = self.slope[size:] - self.hessian[size:, :size] @ self.start.ravel()
+        return np.asarray(linalg.lstsq(self.hessian[size:, size:], rest)[0])
+
+
+_Solution = tuple[Array, Array, SolverStatus]
+"""Inertials (n, 10), rotor inertias and friction (x,), and how the solver ended."""
 
 
 def fit_consistent(
@@ -117,8 +137,8 @@ def fit_consistent(
 ) -> ConsistentFit:
     """Solve the physically consistent problem with IPOPT.
 
-    :param noise: standard deviation of the residuals of each joint (n,), to begin with.
-    :param watch: is shown every iterate.
+    :param noise: first guess of the standard deviation of each joint's residuals (n,).
+    :param watch: called with every iterate.
     :raises StribeckError: if IPOPT finds no solution.
     """
     return _fit(machine, motions, protocol, near, noise, partial(_solve_ipopt, watch=watch))
@@ -131,12 +151,12 @@ def fit_log_cholesky(
     near: Neighbourhood,
     noise: Array,
 ) -> ConsistentFit:
-    r"""The same cost in log-Cholesky coordinates, which are consistent anywhere.
+    r"""The same cost in log-Cholesky coordinates, in which every point is physically consistent.
 
-    Instead of a bound the neighbourhood is a standard deviation: a quadratic prior about the URDF. It counts as
-    much as one row, and so does the log-determinant divergence :math:`tr(J J_0^{-1}) - \log|J|` of each
-    pseudo-inertia, which keeps solutions off the boundary, where the coordinates go to infinity (Lee, Wensing,
-    Park 2020). See :func:`~stribeck.dynamics.inertia.log_cholesky`.
+    The neighbourhood is not a bound but the standard deviation of a quadratic prior about the URDF. It has the weight of
+    one row, and so has the log-determinant divergence :math:`tr(J J_0^{-1}) - \log|J|` of each pseudo-inertia, which
+    keeps solutions off the boundary, where the coordinates are infinite (Lee, Wensing, Park 2020). See
+    :func:`~stribeck.dynamics.inertia.log_cholesky`.
     """
     return _fit(machine, motions, protocol, near, noise, _solve_log_cholesky)
 
@@ -147,41 +167,30 @@ def _fit(
     protocol: Protocol,
     near: Neighbourhood,
     noise: Array,
-    solve: Any,
+    solve: Callable[[_Quadratic], _Solution],
 ) -> ConsistentFit:
     designs = [design(machine, motion.states, protocol.rest) for motion in motions]
-    used = [fit_rows(motion, protocol) for motion in motions]
-    data = _Data(
-        designs[0].names,
-        np.concatenate([d.columns[u] for d, u in zip(designs, used, strict=True)]),
-        np.concatenate([m.torque[u] for m, u in zip(motions, used, strict=True)]),
-        np.concatenate([np.nonzero(u)[1] for u in used]),
-    )
+    fitted, names = FittedRows.of(motions, [d.columns for d in designs], protocol), designs[0].names
     start = nearest_consistent(machine.inertials)
     for _ in range(ROUNDS):
-        weights = 1.0 / noise[data.joint]
-        hessian = (data.rows * weights[:, None]).T @ (data.rows * weights[:, None])
-        slope = (data.rows * weights[:, None]).T @ (data.torque * weights)
-        inertials, values = solve(
-            hessian / len(weights), slope / len(weights), len(weights), start, near, data.names
+        weights = 1.0 / noise[fitted.joint]
+        rows, count = fitted.rows * weights[:, None], len(weights)
+        quadratic = _Quadratic(
+            rows.T @ rows / count, rows.T @ (fitted.torque * weights) / count, count, start, near, names
         )
+        inertials, values, status = solve(quadratic)
         parameters = np.concatenate([inertials.ravel(), values])
-        residual = data.torque - data.rows @ parameters
-        noise = np.array([np.sqrt(np.mean(residual[data.joint == j] ** 2)) for j in range(len(noise))])
-    jacobians = [np.where(u[:, :, None], d.columns, 0.0) for d, u in zip(designs, used, strict=True)]
-    residuals = [
-        np.where(u, m.torque - d.columns @ parameters, 0.0)
-        for d, u, m in zip(designs, used, motions, strict=True)
-    ]
-    knowledge = np.zeros(len(parameters))
-    knowledge[: inertials.size] = 1.0 / spread(start, near).ravel() ** 2
-    spreads = covariance(jacobians, residuals, noise, np.diag(knowledge))
-    names = data.names[inertials.size :]
-    return ConsistentFit(machine, inertials, names, values, spreads, noise, protocol.rest)
+        residual = fitted.torque - fitted.rows @ parameters
+        noise = np.array([np.sqrt(np.mean(residual[fitted.joint == j] ** 2)) for j in range(len(noise))])
+    precision = np.zeros(len(parameters))
+    precision[: inertials.size] = 1.0 / spread(start, near).ravel() ** 2
+    covariance = fitted.covariance(parameters, noise, np.diag(precision))
+    friction = names[inertials.size :]
+    return ConsistentFit(machine, inertials, friction, values, covariance, noise, protocol.rest, status)
 
 
 def spread(inertials: Array, near: Neighbourhood) -> Array:
-    """How far each inertial parameter may go within a neighbourhood, roughly, (n, 10)."""
+    """Approximate half-width of the neighbourhood of each inertial parameter (n, 10)."""
     mass, _, inertia = about_com(inertials)
     size = np.trace(inertia, axis1=-2, axis2=-1)
     return np.concatenate(
@@ -194,22 +203,14 @@ def spread(inertials: Array, near: Neighbourhood) -> Array:
     )
 
 
-def _solve_ipopt(
-    hessian: Array,
-    slope: Array,
-    rows: int,
-    start: Array,
-    near: Neighbourhood,
-    names: Sequence[str],
-    watch: Watch | None = None,
-) -> tuple[Array, Array]:
-    links = len(start)
+def _solve_ipopt(problem: _Quadratic, watch: Watch | None = None) -> _Solution:
+    start, near, links = problem.start, problem.near, len(problem.start)
     mass0, com0, inertia0 = about_com(start)
     factors = [_udu(inertia) for inertia in inertia0]
     opti = casadi.Opti()
     z, c = opti.variable(links), opti.variable(links, 3)
     u, d = opti.variable(links, 3), opti.variable(links, 3)
-    x = opti.variable(len(names) - start.size)
+    x = opti.variable(len(problem.names) - start.size)
     bodies, anchor = [], 0
     for k, (upper, diagonal) in enumerate(factors):
         size = float(np.linalg.norm(diagonal))
@@ -229,12 +230,12 @@ def _solve_ipopt(
         anchor += ((z[k] ** 2 - mass0[k]) / (near.mass * mass0[k])) ** 2
         anchor += casadi.sumsqr((c[k, :] - com0[k][None]) / near.com)
         anchor += casadi.sumsqr((scaled - diagonal[None]) / size) + casadi.sumsqr(u[k, :] - upper[None])
-    bound = [i for i, name in enumerate(names[start.size :]) if name.partition("_")[0] in NEVER_NEGATIVE]
-    opti.subject_to(x[bound] >= 0.0)
+    opti.subject_to(x[problem.never_negative] >= 0.0)
     theta = casadi.vertcat(*bodies, x)
-    cost = casadi.bilin(casadi.DM(hessian), theta, theta) - 2.0 * casadi.dot(casadi.DM(slope), theta)
+    cost = casadi.bilin(casadi.DM(problem.hessian), theta, theta)
+    cost -= 2.0 * casadi.dot(casadi.DM(problem.slope), theta)
     opti.minimize(cost + ANCHOR * anchor / max(links, 1))
-    opti.set_initial(x, _best_linear(hessian, slope, start))
+    opti.set_initial(x, problem.best_linear())
     opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes", "max_iter": 500})
     if watch is not None:
         opti.callback(lambda i: watch(int(i), np.array(opti.debug.value(theta)).ravel()))
@@ -243,7 +244,7 @@ def _solve_ipopt(
     except RuntimeError as error:
         raise StribeckError(f"IPOPT found no physically consistent solution: {error}") from None
     inertials = np.array(solution.value(casadi.vertcat(*bodies))).reshape(-1, INERTIALS)
-    return inertials, np.atleast_1d(solution.value(x))
+    return inertials, np.atleast_1d(solution.value(x)), SolverStatus.CONVERGED
 
 
 def _udu(inertia: Array) -> tuple[Array, Array]:
@@ -259,7 +260,7 @@ def _product(u: Any, d: Any) -> Any:
 
 
 def _casadi_inertials(z: Any, com: Any, inertia: Any) -> Any:
-    """Inertial parameters about the joint's frame: Steiner's theorem."""
+    """Inertial parameters (10,) about the joint's frame, by the parallel axis theorem."""
     mass = z**2
     about = inertia + mass * (casadi.sumsqr(com) * casadi.DM.eye(3) - com.T @ com)
     return casadi.vertcat(
@@ -268,9 +269,9 @@ def _casadi_inertials(z: Any, com: Any, inertia: Any) -> Any:
 
 
 def _triangle(opti: Any, inertia: Any, start: Array) -> None:
-    """½ tr(I) 1 - I = V E Vᵀ with E > 0: the second moments of mass are positive definite.
+    """Constrain the second moments of mass, ½ tr(I) 1 - I = V E Vᵀ, to be positive definite, E > 0.
 
-    :param start: inertia to begin with, in the same units.
+    :param start: inertia of the first guess, in the same units.
     """
     v, e = opti.variable(1, 3), opti.variable(1, 3)
     opti.subject_to(casadi.vec(e) >= MARGIN)
@@ -281,46 +282,35 @@ def _triangle(opti: Any, inertia: Any, start: Array) -> None:
     opti.set_initial(e, np.maximum(diagonal, 2.0 * MARGIN)[None])
 
 
-def _best_linear(hessian: Array, slope: Array, start: Array) -> Array:
-    """The joints' inertias and friction that go with the inertials of the start."""
-    size = start.size
-    rest = slope[size:] - hessian[size:, :size] @ start.ravel()
-    return np.asarray(linalg.lstsq(hessian[size:, size:], rest)[0])
-
-
-def _solve_log_cholesky(
-    hessian: Array, slope: Array, rows: int, start: Array, near: Neighbourhood, names: Sequence[str]
-) -> tuple[Array, Array]:
-    size = start.size
-    anchor = np.zeros(len(names))
-    anchor[:size] = 1.0 / rows / spread(start, near).ravel() ** 2
-    goal = slope + anchor * np.concatenate([start.ravel(), np.zeros(len(names) - size)])
-    curvature = hessian + np.diag(anchor)
-    # What bounds the parts of the cost from below; with it costs are of the size of what can still be gained.
-    least = (
-        -0.5 * goal @ linalg.lstsq(curvature, goal)[0] + entropic_slope(start).ravel() @ start.ravel() / rows
-    )
-    goal[:size] -= entropic_slope(start).ravel() / rows
+def _solve_log_cholesky(problem: _Quadratic) -> _Solution:
+    start, rows, size = problem.start, problem.rows, problem.start.size
+    entropy, free = entropic_slope(start).ravel() / rows, len(problem.names) - size
+    anchor = np.zeros(size + free)
+    anchor[:size] = 1.0 / rows / spread(start, problem.near).ravel() ** 2
+    goal = problem.slope + anchor * np.concatenate([start.ravel(), np.zeros(free)])
+    curvature = problem.hessian + np.diag(anchor)
+    # A lower bound of the cost is subtracted, so that relative gains refer to what can still be gained.
+    least = -0.5 * goal @ linalg.lstsq(curvature, goal)[0] + entropy @ start.ravel()
+    goal[:size] -= entropy
     bodies = LogCholesky(start)
 
     def equations(point: Array) -> DenseEquations:
         inertials, inner = bodies.at(point[:size])
-        found = np.concatenate([inertials.ravel(), point[size:]])
-        jacobian = linalg.block_diag(inner, np.eye(len(names) - size))
-        gradient = curvature @ found - goal
-        curved = jacobian.T @ curvature @ jacobian
-        curved[:size, :size] += bodies.bends(point[:size], gradient[:size])
+        theta = np.concatenate([inertials.ravel(), point[size:]])
+        jacobian = linalg.block_diag(inner, np.eye(free))
+        gradient = curvature @ theta - goal
+        hessian = jacobian.T @ curvature @ jacobian
+        hessian[:size, :size] += bodies.bends(point[:size], gradient[:size])
         slopes = jacobian.T @ gradient
         slopes[bodies.logarithms] -= 2.0 / rows
-        cost = (
-            0.5 + 0.5 * found @ curvature @ found - goal @ found - least
-        )  # residuals over noise: half of one
-        return DenseEquations(float(cost - 2.0 / rows * point[bodies.logarithms].sum()), slopes, curved)
+        # 0.5: half the mean square of the residuals over their noise
+        cost = 0.5 + 0.5 * theta @ curvature @ theta - goal @ theta - least
+        return DenseEquations(float(cost - 2.0 / rows * point[bodies.logarithms].sum()), slopes, hessian)
 
-    linear = _best_linear(hessian, slope, start)
-    lower = np.full(len(names), -np.inf)
-    lower[size:] = [0.0 if name.partition("_")[0] in NEVER_NEGATIVE else -np.inf for name in names[size:]]
+    linear = problem.best_linear()
+    lower, upper = np.full(size + free, -np.inf), np.full(size + free, np.inf)
+    lower[[size + i for i in problem.never_negative]] = 0.0
     first = np.concatenate([np.zeros(size), linear])
     units = np.concatenate([np.ones(size), np.abs(linear) + 0.1 * np.abs(linear).max()])
-    found = minimise(equations, first, lower, np.full(len(names), np.inf), units, iterations=300).point
-    return bodies.at(found[:size])[0], found[size:]
+    end = minimise(equations, first, lower, upper, units, iterations=300)
+    return bodies.at(end.point[:size])[0], end.point[size:], end.status

@@ -1,4 +1,4 @@
-"""From recordings to fits: what `stribeck identify-arm` computes."""
+"""Fits of an arm to recordings, as `stribeck identify-arm` computes them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.consistent import ConsistentFit, fit_consistent, fit_log_cholesky
-from stribeck.dynamics.friction.element_torque import parameter_names
 from stribeck.dynamics.friction.full_fit import FullFit, fit_full
 from stribeck.dynamics.friction.selection import FrictionSelection, ModelChoice
 from stribeck.dynamics.least_squares import LinearFit, Weighting, fit_linear
@@ -24,7 +23,6 @@ from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError
 from stribeck.io.identification_config import IdentificationConfig
 
-Array = npt.NDArray[np.float64]
 Fit = LinearFit | ConsistentFit | FullFit
 
 FITS = ("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")
@@ -36,10 +34,10 @@ NEED_URDF = ("consistent", "log-cholesky")
 
 @dataclass(frozen=True)
 class Scored:
-    """A fit with what it predicts.
+    """A fit with its predictions.
 
-    :param motions: runs by set (``train``, ``validation``), made as the fit needs them.
-    :param predictions: torques at the rows of each run, by set.
+    :param motions: runs by set (``train``, ``validation``), processed as the fit needs them.
+    :param predictions: predicted torques at the rows of each run, by set.
     """
 
     fit: Fit
@@ -54,18 +52,30 @@ class Scored:
     @property
     def parameters(self) -> dict[str, float]:
         """Estimates by name."""
-        return dict(_named(self.fit))
+        fit = self.fit
+        if isinstance(fit, LinearFit):
+            return dict(fit.named)
+        names = () if fit.machine.arm is None else fit.machine.arm.parameter_names
+        values = dict(zip(names, fit.inertials.ravel().tolist(), strict=True))
+        if isinstance(fit, ConsistentFit):
+            return {**values, **dict(zip(fit.names, fit.values.tolist(), strict=True))}
+        for element in fit.machine.elements:
+            values |= {f"{name}_{element}": value for name, value in fit.values(element).items()}
+        return values
 
     @property
     def sigma(self) -> dict[str, float]:
         """Standard deviations by name."""
         fit = self.fit
-        values = _sigmas(fit)
-        return dict(zip(self.parameters, values.tolist(), strict=True))
+        if isinstance(fit, FullFit):
+            sigma = np.concatenate([fit.inertial_sigma.ravel(), *fit.sigma])
+        else:
+            sigma = fit.sigma
+        return dict(zip(self.parameters, sigma.tolist(), strict=True))
 
 
 class Identification:
-    """Fits of one machine to recordings, each computed when it is first asked for.
+    """Fits of one machine to recordings, each computed on first use.
 
     :param train, validation: the recordings; those of validation are predicted only.
     """
@@ -82,7 +92,7 @@ class Identification:
         self._motions: dict[float, dict[str, list[ProcessedMotion]]] = {}
 
     def applies(self, name: str) -> bool:
-        """Whether a fit means something for this machine."""
+        """Whether a fit is possible for this machine."""
         return self.machine.arm is not None or name not in NEED_URDF
 
     def fit(self, name: str) -> Scored:
@@ -112,7 +122,7 @@ class Identification:
 
     @cached_property
     def choice(self) -> tuple[ModelChoice, Mapping[str, float]]:
-        """What cross-validation chose for the full fit, and the share of the error that each step left."""
+        """The model that cross-validation chose for the full fit, and the relative error after each step."""
         return self._selection.choose()
 
     def motions(self, delay: float = 0.0) -> dict[str, list[ProcessedMotion]]:
@@ -155,8 +165,8 @@ class Identification:
         if self.machine.arm is None:
             inertials, names = np.zeros(0), self._weighted.named
         else:
-            found = self._consistent
-            inertials, names = found.inertials.ravel(), dict(zip(found.names, found.values, strict=True))
+            near = self._consistent
+            inertials, names = near.inertials.ravel(), dict(zip(near.names, near.values, strict=True))
         symbol = self.machine.inertia_name
         return FrictionSelection(
             self.machine,
@@ -177,7 +187,7 @@ class Identification:
 
 
 def arm_of(fit: Fit) -> ArmModel | None:
-    """The arm with the inertials of a fit, ``None`` for a fit that knows combinations only."""
+    """The arm with the inertials of a fit, ``None`` for a fit of base parameters."""
     arm = fit.machine.arm
     if arm is None or isinstance(fit, LinearFit):
         return None
@@ -185,16 +195,16 @@ def arm_of(fit: Fit) -> ArmModel | None:
 
 
 def standstill(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[str, Any]:
-    r"""How far torques at rest are outside of what friction can hold, :math:`\max(0, |\tau - \tau_{rigid}| - \tau_f^m)`.
+    r"""Excess of torques at rest over the friction budget, :math:`\max(0, |\tau - \tau_{rigid}| - \tau_f^m)`.
 
-    Per joint: rows at rest, share of them outside, mean distance, and mean width of the budget [N m or N].
+    Per joint: rows at rest, share of them beyond the budget, mean excess, and mean budget [N m or N].
     """
     rows, outside, budgets = [], [], []
     for motion in motions:
-        found = fit.torques(motion)
+        parts = fit.torques(motion)
         rows.append(motion.resting)
-        outside.append(np.maximum(np.abs(motion.torque - found.rigid) - found.budget, 0.0))
-        budgets.append(found.budget)
+        outside.append(np.maximum(np.abs(motion.torque - parts.rigid) - parts.budget, 0.0))
+        budgets.append(parts.budget)
     resting, beyond, width = (np.concatenate(part) for part in (rows, outside, budgets))
     joints = []
     for j in range(resting.shape[1]):
@@ -209,33 +219,3 @@ def standstill(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[str, An
             }
         )
     return {"per_joint": joints}
-
-
-def _named(fit: Fit) -> Mapping[str, float]:
-    if isinstance(fit, LinearFit):
-        return fit.named
-    names = () if fit.machine.arm is None else fit.machine.arm.parameter_names
-    found = dict(zip(names, fit.inertials.ravel().tolist(), strict=True))
-    if isinstance(fit, ConsistentFit):
-        return {**found, **dict(zip(fit.names, fit.values.tolist(), strict=True))}
-    for element in fit.machine.elements:
-        found |= {f"{name}_{element}": value for name, value in fit.values(element).items()}
-    return found
-
-
-def _sigmas(fit: Fit) -> Array:
-    if isinstance(fit, FullFit):
-        return np.concatenate([fit.inertial_sigma.ravel(), *fit.sigma])
-    return fit.sigma
-
-
-def friction_intervals(
-    fit: FullFit, element: str, quantile: float = 1.959964
-) -> dict[str, tuple[float, float]]:
-    """Confidence intervals of an element's parameters, 95 % for the usual quantile."""
-    k = fit.machine.elements.index(element)
-    names = parameter_names(fit.laws[k])
-    return {
-        name: (float(value - quantile * deviation), float(value + quantile * deviation))
-        for name, value, deviation in zip(names, fit.parameters[k], fit.sigma[k], strict=True)
-    }

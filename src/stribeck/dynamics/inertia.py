@@ -1,6 +1,6 @@
-r"""Physically consistent inertias of a body, in the coordinates in which optimisers find them.
+r"""Physically consistent inertial parameters of a body, and coordinates for optimisers.
 
-The inertial parameters of a body are those of some distribution of mass if and only if its pseudo-inertia
+Inertial parameters are those of a distribution of mass if and only if the pseudo-inertia
 :math:`J = \begin{pmatrix} \Sigma & h \\ h^T & m \end{pmatrix} \succ 0`, with :math:`\Sigma = \frac12 tr(I)\,1 - I`
 and :math:`h = m c` (Wensing, Kim, Slotine 2018): then m > 0, the inertia about the centre of mass is positive
 definite, and its principal moments satisfy the triangle inequality.
@@ -11,15 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.namespace import array_namespace
 from stribeck.dynamics.model import INERTIALS
 
-Array = npt.NDArray[np.float64]
-
 SMALLEST_SHARE = 1e-6
-"""Second moments of mass are kept above this share of the largest."""
+"""Smallest second moment of mass of a consistent body, as a share of the largest."""
 
 SMALLEST_RADIUS = 0.02
 """Radius of gyration of a body whose URDF gives no inertia [m]."""
@@ -38,20 +36,20 @@ def inertials_of(pseudo: Any) -> Any:
     """Inertial parameters (…, 10) of a pseudo-inertia (…, 4, 4)."""
     xp, s = array_namespace(pseudo), pseudo
     trace = s[..., 0, 0] + s[..., 1, 1] + s[..., 2, 2]
-    found = (
+    entries = (
         *(s[..., 3, 3], s[..., 0, 3], s[..., 1, 3], s[..., 2, 3]),
         *(trace - s[..., 0, 0], -s[..., 0, 1], trace - s[..., 1, 1]),
         *(-s[..., 0, 2], -s[..., 1, 2], trace - s[..., 2, 2]),
     )
-    return xp.stack(found, axis=-1)
+    return xp.stack(entries, axis=-1)
 
 
 def log_cholesky(coordinates: Any, origin: Any) -> Any:
-    r"""Inertial parameters (…, 10) of log-Cholesky coordinates (…, 10): any of them is physically consistent.
+    r"""Inertial parameters (…, 10) of log-Cholesky coordinates (…, 10), always physically consistent.
 
     :math:`J = R\,T T^T R^T`, T upper triangular with :math:`e^{\xi_1} … e^{\xi_4}` on its diagonal and
-    :math:`\xi_5 … \xi_{10}`, by rows, above it (Rucker and Wensing 2022). At zero J is :math:`R R^T`; relative
-    to it all coordinates are pure numbers of the size of one.
+    :math:`\xi_5 … \xi_{10}`, by rows, above it (Rucker and Wensing 2022). At zero J is :math:`R R^T`; the
+    coordinates are dimensionless.
 
     :param origin: R (…, 4, 4), see :func:`cholesky_root`.
     """
@@ -99,12 +97,12 @@ def consistency(inertials: Array) -> Array:
 
 
 def nearest_consistent(inertials: Array) -> Array:
-    """Consistent parameters (n, 10) near given ones: the second moments of mass about the centre are kept positive.
+    """Consistent parameters (n, 10) near given ones, by a lower bound of the second moments of mass about the centre.
 
-    A body that has mass but no inertia gets that of a ball of :data:`SMALLEST_RADIUS`.
+    A body with mass but without inertia gets that of a ball of :data:`SMALLEST_RADIUS`.
     """
-    found = np.array(inertials, dtype=np.float64).reshape(-1, INERTIALS)
-    for k, body in enumerate(found):
+    consistent = np.array(inertials, dtype=np.float64).reshape(-1, INERTIALS)
+    for k, body in enumerate(consistent):
         mass, com, inertia = about_com(body)
         second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
         values, vectors = np.linalg.eigh(second)
@@ -113,12 +111,12 @@ def nearest_consistent(inertials: Array) -> Array:
         if values.min() >= floor:
             continue
         second = (vectors * np.maximum(values, floor)) @ vectors.T
-        found[k] = _from_second_moments(float(mass), com, second)
-    return found
+        consistent[k] = _from_second_moments(float(mass), com, second)
+    return consistent
 
 
 def from_com(mass: float, com: Array, inertia: Array) -> Array:
-    """Inertial parameters (10,) of a mass, its centre (3,) and its inertia about it (3, 3): :func:`about_com` undone."""
+    """Inertial parameters (10,) of a mass, its centre (3,) and its inertia about it (3, 3); see :func:`about_com`."""
     return _from_second_moments(mass, com, 0.5 * np.trace(inertia) * np.eye(3) - inertia)
 
 

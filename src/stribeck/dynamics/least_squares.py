@@ -7,40 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from stribeck.core.arrays import Array, Indices, Mask
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Friction, Machine, design, structural_base
 from stribeck.errors import RecordingError
 from stribeck.estimates.autoregressive import covariance, standard_deviations
+from stribeck.estimates.solver_status import SolverStatus
 from stribeck.io.identification_config import Protocol
 
-Array = npt.NDArray[np.float64]
 Weighting = Literal["ordinary", "weighted", "robust"]
 
 ITERATIONS = 30
 HUBER = 1.345
-"""Residuals beyond so many standard deviations count linearly (95 % efficiency for normal ones)."""
+"""Residuals beyond this many standard deviations enter the cost linearly (95 % efficient for normal noise)."""
 
 WEAKEST = 1e-6
-"""A direction whose singular value is below this share of the largest is not excited (columns scaled to one)."""
+"""Directions with a singular value below this share of the largest are not excited (columns of unit length)."""
 
 
 @dataclass(frozen=True)
 class LinearFit:
-    """A fit that is linear in its parameters.
+    """A fit of base parameters.
 
-    :param base: the base parameters.
     :param values, sigma: estimates and their standard deviations, (b,).
     :param noise: standard deviation of the residuals of each joint (n,) [N m or N].
-    :param friction: whether directions differ.
-    :param rest: velocity below which there is no direction [rad/s].
-    :param condition: condition number of the rows that were fitted, columns scaled to one.
+    :param friction: whether the two directions have separate friction.
+    :param rest: velocity below which a joint has no direction of motion [rad/s].
+    :param condition: condition number of the fitted rows, columns of unit length.
     """
 
     machine: Machine
@@ -51,23 +51,72 @@ class LinearFit:
     friction: Friction
     rest: float
     condition: float
+    status: SolverStatus
 
     def predict(self, motion: ProcessedMotion) -> Array:
-        """Torques at the rows of a run, (M, n)."""
+        """Predicted torques at the rows of a run, (M, n)."""
         columns = design(self.machine, motion.states, self.rest, self.friction).columns
         return np.asarray(self.base.reduce(columns) @ self.values)
 
     @property
     def named(self) -> Mapping[str, float]:
-        """Estimates by the name of the first of each combination."""
-        return {
-            self.base.names[k]: float(value) for k, value in zip(self.base.chosen, self.values, strict=True)
-        }
+        """Estimates by the name of the independent parameter of each combination."""
+        return {self.base.names[k]: float(v) for k, v in zip(self.base.chosen, self.values, strict=True)}
 
 
-def fit_rows(motion: ProcessedMotion, protocol: Protocol) -> npt.NDArray[np.bool_]:
+def fit_rows(motion: ProcessedMotion, protocol: Protocol) -> Mask:
     """Which rows of each joint are fitted, (M, n)."""
     return motion.moving if protocol.fit == "moving" else np.ones_like(motion.moving)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """The rows of all runs that are fitted.
+
+    :param motions: the runs.
+    :param columns: regressor of each run (M, n, p).
+    :param used: which rows of each joint are fitted, of each run (M, n).
+    """
+
+    motions: Sequence[ProcessedMotion]
+    columns: Sequence[Array]
+    used: Sequence[Mask]
+
+    @classmethod
+    def of(
+        cls, motions: Sequence[ProcessedMotion], columns: Sequence[Array], protocol: Protocol
+    ) -> FittedRows:
+        """The rows that a protocol chooses."""
+        return cls(motions, columns, [fit_rows(motion, protocol) for motion in motions])
+
+    @cached_property
+    def rows(self) -> Array:
+        """Stacked regressor (R, p)."""
+        return np.concatenate([c[u] for c, u in zip(self.columns, self.used, strict=True)])
+
+    @cached_property
+    def torque(self) -> Array:
+        """Stacked torques (R,)."""
+        return np.concatenate([m.torque[u] for m, u in zip(self.motions, self.used, strict=True)])
+
+    @cached_property
+    def joint(self) -> Indices:
+        """Index of the joint of each row (R,)."""
+        return np.concatenate([np.nonzero(u)[1] for u in self.used])
+
+    def covariance(self, values: Array, noise: Array, prior: Array | None = None) -> Array:
+        """Covariance of the parameters (p, p).
+
+        :param values: estimates (p,).
+        :param noise: standard deviation of each joint's residuals (n,).
+        :param prior: precision of a prior (p, p).
+        """
+        jacobians = [np.where(u[:, :, None], c, 0.0) for c, u in zip(self.columns, self.used, strict=True)]
+        residuals = [
+            np.where(u, motion.torque - c @ values, 0.0)
+            for c, u, motion in zip(self.columns, self.used, self.motions, strict=True)
+        ]
+        return covariance(jacobians, residuals, noise, prior)
 
 
 def fit_linear(
@@ -79,19 +128,17 @@ def fit_linear(
 ) -> LinearFit:
     """Least squares on base parameters.
 
-    :raises RecordingError: for motion that leaves parameters open which a better one would tell; they are named.
+    :raises RecordingError: for motion that does not excite all base parameters; the others are named.
     """
     base = structural_base(machine, protocol.rest, friction)
     columns = [
         base.reduce(design(machine, motion.states, protocol.rest, friction).columns) for motion in motions
     ]
-    used = [fit_rows(motion, protocol) for motion in motions]
-    rows = np.concatenate([c[u] for c, u in zip(columns, used, strict=True)])
-    torque = np.concatenate([motion.torque[u] for motion, u in zip(motions, used, strict=True)])
-    joint = np.concatenate([np.nonzero(u)[1] for u in used])
+    fitted = FittedRows.of(motions, columns, protocol)
+    rows, torque, joint = fitted.rows, fitted.torque, fitted.joint
     check_excited(machine, base, rows, motions, protocol)
     values = _solve(rows, torque)
-    weights = np.ones(len(rows))
+    status = SolverStatus.CONVERGED if weighting == "ordinary" else SolverStatus.LIMIT
     for _ in range(0 if weighting == "ordinary" else ITERATIONS):
         before, residual = values, torque - rows @ values
         noise = _noise(residual, joint, len(machine.joints), robust=weighting == "robust")
@@ -101,12 +148,13 @@ def fit_linear(
             weights = weights * np.sqrt(HUBER / np.maximum(np.abs(scaled), HUBER))
         values = _solve(rows * weights[:, None], torque * weights)
         if np.linalg.norm(rows @ (values - before)) < 1e-6 * np.linalg.norm(torque):
+            status = SolverStatus.CONVERGED
             break
     residual = torque - rows @ values
     noise = _noise(residual, joint, len(machine.joints), robust=False)
-    alike = np.full(len(noise), float(np.sqrt(np.mean(residual**2))))
-    deviations = _deviations(columns, used, motions, values, alike if weighting == "ordinary" else noise)
-    return LinearFit(machine, base, values, deviations, noise, friction, protocol.rest, _condition(rows))
+    assumed = np.full_like(noise, np.sqrt(np.mean(residual**2))) if weighting == "ordinary" else noise
+    sigma = standard_deviations(fitted.covariance(values, assumed))
+    return LinearFit(machine, base, values, sigma, noise, friction, protocol.rest, _condition(rows), status)
 
 
 def check_excited(
@@ -116,7 +164,7 @@ def check_excited(
     motions: Sequence[ProcessedMotion],
     protocol: Protocol,
 ) -> None:
-    """Refuse motion that leaves base parameters open.
+    """Refuse motion that does not excite all base parameters.
 
     :param rows: the fitted rows of the regressor (R, b).
     :raises RecordingError: naming the joints that stand still, or the parameters.
@@ -126,7 +174,7 @@ def check_excited(
     if still:
         raise RecordingError(
             f"too little motion: {', '.join(still)} never faster than {protocol.moving:g} (protocol: moving); "
-            "move every joint, `stribeck excite` designs such a motion"
+            "move every joint: `stribeck excite` designs such a motion"
         )
     if len(rows) < rows.shape[1]:
         raise RecordingError(f"too little motion: {len(rows)} rows for {rows.shape[1]} parameters")
@@ -139,8 +187,8 @@ def check_excited(
         open_ = [base.names[k] for k, share in zip(base.chosen, shares, strict=True) if share > 0.3]
     if open_:
         raise RecordingError(
-            f"too little motion, the rows leave open: {', '.join(open_)} (each with what it is combined with); "
-            "move all joints at once, fast and far, `stribeck excite` designs such a motion"
+            f"too little motion to determine {', '.join(open_)} (each with what it is combined with); "
+            "move all joints at once, fast and far: `stribeck excite` designs such a motion"
         )
 
 
@@ -149,33 +197,18 @@ def _solve(rows: Array, torque: Array) -> Array:
     scale = np.linalg.norm(rows, axis=0)
     scaled = rows / scale
     factor = linalg.cho_factor(scaled.T @ scaled)
-    found = linalg.cho_solve(factor, scaled.T @ torque)
-    found += linalg.cho_solve(factor, scaled.T @ (torque - scaled @ found))
-    return np.asarray(found / scale)
+    values = linalg.cho_solve(factor, scaled.T @ torque)
+    values += linalg.cho_solve(factor, scaled.T @ (torque - scaled @ values))
+    return np.asarray(values / scale)
 
 
-def _noise(residual: Array, joint: Array, joints: int, robust: bool) -> Array:
-    """Standard deviation of each joint's residuals; robustly by the median of their sizes."""
-    found = [residual[joint == j] for j in range(joints)]
-    sizes = [1.4826 * np.median(np.abs(r)) if robust else np.sqrt(np.mean(r**2)) for r in found]
+def _noise(residual: Array, joint: Indices, joints: int, robust: bool) -> Array:
+    """Standard deviation of each joint's residuals; the robust one by their median absolute value."""
+    of_joints = [residual[joint == j] for j in range(joints)]
+    sizes = [1.4826 * np.median(np.abs(r)) if robust else np.sqrt(np.mean(r**2)) for r in of_joints]
     return np.asarray(np.maximum(np.array(sizes), 1e-12))
 
 
 def _condition(rows: Array) -> float:
     singular = linalg.svdvals(linalg.qr(rows / np.linalg.norm(rows, axis=0), mode="r")[0][: rows.shape[1]])
     return float(singular[0] / singular[-1])
-
-
-def _deviations(
-    columns: Sequence[Array],
-    used: Sequence[npt.NDArray[np.bool_]],
-    motions: Sequence[ProcessedMotion],
-    values: Array,
-    noise: Array,
-) -> Array:
-    jacobians = [np.where(u[:, :, None], c, 0.0) for c, u in zip(columns, used, strict=True)]
-    residuals = [
-        np.where(u, motion.torque - c @ values, 0.0)
-        for c, u, motion in zip(columns, used, motions, strict=True)
-    ]
-    return standard_deviations(covariance(jacobians, residuals, noise))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.inertia import cholesky_root, log_cholesky
 from stribeck.dynamics.model import INERTIALS
-
-Array = npt.NDArray[np.float64]
 
 
 class LogCholesky:
@@ -38,8 +36,8 @@ class LogCholesky:
         """Second derivatives of a weighted sum of the inertial parameters, (10 n, 10 n)."""
         shape = (-1, INERTIALS)
         with jax.enable_x64():
-            found = _bends(coordinates.reshape(shape), weights.reshape(shape), self._root)
-        return np.asarray(linalg.block_diag(*np.asarray(found)))
+            blocks = _bends(coordinates.reshape(shape), weights.reshape(shape), self._root)
+        return np.asarray(linalg.block_diag(*np.asarray(blocks)))
 
 
 @jax.jit
@@ -48,5 +46,4 @@ def _bends(coordinates: jax.Array, weights: jax.Array, root: jax.Array) -> jax.A
     def weighted(point: jax.Array) -> jax.Array:
         return jnp.vdot(weights, log_cholesky(point, root))
 
-    found: jax.Array = jax.hessian(weighted)(coordinates)
-    return found
+    return jnp.asarray(jax.hessian(weighted)(coordinates))

@@ -1,4 +1,4 @@
-r"""A robot arm as Pinocchio sees it, and what its joint torques are linear in.
+r"""Rigid-body model of a robot arm by Pinocchio, and the regressor of its inertial parameters.
 
 Joint torques are linear in the ten inertial parameters of each link,
 :math:`\tau = Y(q, \dot q, \ddot q)\,\pi` with
@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 from stribeck.io.urdf import robot_element
-
-Array = npt.NDArray[np.float64]
 
 INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Inertial parameters of one link, in the order of the regressor [kg, kg m, kg m^2]."""
@@ -30,9 +28,9 @@ INERTIALS = len(INERTIAL_NAMES)
 
 @dataclass(frozen=True)
 class ArmModel:
-    """A serial arm, or a tree, of joints that move in one direction each.
+    """A serial or tree-like arm of joints with one degree of freedom.
 
-    :param model: Pinocchio's model; joints that are not used are locked in their neutral position.
+    :param model: Pinocchio's model; unused joints are locked in their neutral position.
     :param joints: names of the joints, in the order of all arrays.
     :param path: the URDF.
     """
@@ -86,21 +84,21 @@ class ArmModel:
     def configuration(self, position: Array) -> Array:
         """Pinocchio's configuration of joint positions, (n,) or (N, n)."""
         position = np.asarray(position, dtype=np.float64)
-        found = np.zeros((*position.shape[:-1], self.model.nq))
+        q = np.zeros((*position.shape[:-1], self.model.nq))
         for k, j in enumerate(self._ids):
             at = self.model.idx_qs[j]
             if self.model.nqs[j] == 1:
-                found[..., at] = position[..., k]
+                q[..., at] = position[..., k]
             else:  # continuous: cosine and sine
-                found[..., at], found[..., at + 1] = np.cos(position[..., k]), np.sin(position[..., k])
-        return found
+                q[..., at], q[..., at + 1] = np.cos(position[..., k]), np.sin(position[..., k])
+        return q
 
     def tangent(self, rates: Array) -> Array:
         """Joint velocities or accelerations in Pinocchio's order, same shape."""
         rates = np.asarray(rates, dtype=np.float64)
-        found = np.empty_like(rates)
-        found[..., self._order] = rates
-        return found
+        tangent = np.empty_like(rates)
+        tangent[..., self._order] = rates
+        return tangent
 
     def regressor(self, position: Array, velocity: Array, acceleration: Array) -> Array:
         r"""Regressor :math:`Y` of the standard inertial parameters, (N, n, 10 n).
@@ -110,19 +108,19 @@ class ArmModel:
         data = self.model.createData()
         q, v, a = self.configuration(position), self.tangent(velocity), self.tangent(acceleration)
         n = len(self)
-        found = np.empty((len(q), n, INERTIALS * n))
+        regressor = np.empty((len(q), n, INERTIALS * n))
         rows = self._order
         columns = np.concatenate([np.arange(INERTIALS) + INERTIALS * (j - 1) for j in self._ids])
         plain = rows == list(range(n)) and bool(np.all(columns == np.arange(INERTIALS * n)))
         for i in range(len(q)):
             one = pin.computeJointTorqueRegressor(self.model, data, q[i], v[i], a[i])
-            found[i] = one if plain else one[rows][:, columns]
-        return found
+            regressor[i] = one if plain else one[rows][:, columns]
+        return regressor
 
     def inverse_dynamics(
         self, position: Array, velocity: Array, acceleration: Array, inertials: Array | None = None
     ) -> Array:
-        """Torques of the rigid arm by the recursive Newton-Euler algorithm [N m], (N, n).
+        """Torques of the rigid arm by the recursive Newton-Euler algorithm, (N, n) [N m].
 
         :param position, velocity, acceleration: joint states (N, n).
         :param inertials: standard inertial parameters (10 n,), those of the URDF if left out.
@@ -130,8 +128,8 @@ class ArmModel:
         model = self.model if inertials is None else self.with_inertials(inertials).model
         data = model.createData()
         q, v, a = self.configuration(position), self.tangent(velocity), self.tangent(acceleration)
-        found = np.array([pin.rnea(model, data, *state) for state in zip(q, v, a, strict=True)])
-        return found.reshape(len(q), len(self))[:, self._order]
+        torques = np.array([pin.rnea(model, data, *state) for state in zip(q, v, a, strict=True)])
+        return torques.reshape(len(q), len(self))[:, self._order]
 
     def with_inertials(self, inertials: Array) -> ArmModel:
         """The arm with other standard inertial parameters, (10 n,)."""
@@ -145,8 +143,8 @@ def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
     """The arm of a URDF.
 
     :param joints: joints that move, in the order of the data; others are locked in their neutral position. Empty: all.
-    :raises ConfigError: for files that are no URDF, joints that are not there or do not turn or slide, mimic
-        joints, and links without inertia.
+    :raises ConfigError: for an invalid URDF, joints that do not exist or do not move, mimic joints, and links without
+        inertia.
     """
     root = robot_element(path)
     kinds = {joint.get("name", ""): joint for joint in root.findall("joint")}

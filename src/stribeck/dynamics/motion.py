@@ -1,4 +1,4 @@
-"""Recorded motion, filtered and differentiated: the rows that are fitted and scored."""
+"""Recorded motion, filtered, differentiated and decimated by a protocol: the rows that are fitted and scored."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.signals import ZeroPhase, derivative, resample
 from stribeck.errors import ConfigError, TooShortError
 from stribeck.io.identification_config import FilterSettings, Protocol
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
 OVERSAMPLING = 8.0
-"""Predictions are made at so many times the cut-off frequency of torques, or faster."""
+"""Smallest rate of predictions, in multiples of the cut-off frequency of torques."""
 
 WIDER = 2.5
-"""States for predictions may go up to so many times the cut-off frequency of torques."""
+"""Cut-off frequency of states for predictions, in multiples of that of torques."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +42,15 @@ class States:
 
 @dataclass(frozen=True)
 class ProcessedMotion:
-    """A run as the protocol makes it.
+    """A recording after processing by a protocol.
 
     :param time: of the rows (M,) [s].
     :param states: of the rows, filtered by the protocol.
     :param torque: of the rows (M, n), filtered [N m or N].
     :param moving: rows of each joint above the velocity of the protocol, (M, n).
     :param resting: rows of each joint below the velocity of rest, (M, n).
-    :param fine: states for predictions: before the filter of torques, at a finer rate, and later by the delay.
-    :param pick: the rows among the fine ones.
+    :param fine: states for predictions: before the filter of torques, at a finer rate, taken later by the delay.
+    :param pick: the rows among the fine states.
     :param kernel: the filter of torques at the fine rate, ``None`` for none.
     """
 
@@ -70,15 +67,16 @@ class ProcessedMotion:
 
 
 def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> ProcessedMotion:
-    """A run by a protocol.
+    """Process a recording.
 
-    :param delay: recorded states come so much later than torques [s]; fine states are taken that much later.
-    :raises TooShortError: if too few rows are left.
-    :raises ConfigError: for rows that the run does not have, or filters too fast for it.
+    :param delay: delay of recorded states behind torques [s]; fine states are taken that much later.
+    :raises TooShortError: if too few rows remain.
+    :raises ConfigError: for rows that the recording does not have, or filters too fast for its rate.
     """
     run = _rows(run, protocol)
     grid, rate = _grid(run, protocol)
-    torque = _filtered(_on(run, run.effort, grid), protocol.effort_filter, rate)
+    torque, effort = _on(run, run.effort, grid), _zero_phase(protocol.effort_filter)
+    torque = torque if effort is None else effort(torque, rate)
     states = _states(run, grid, rate, _zero_phase(protocol.position_filter), protocol.edge_order)
     step = _fine_step(protocol, rate)
     wide = _wide(protocol, rate)
@@ -92,7 +90,6 @@ def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> Proc
     if end - first < 10 * protocol.every:
         raise TooShortError(f"{run.name}: {len(grid)} samples leave no rows to fit")
     kept = states.at(rows)
-    effort = _zero_phase(protocol.effort_filter)
     speed = np.abs(kept.velocity)
     return ProcessedMotion(
         name=run.name,
@@ -113,7 +110,7 @@ def _rows(run: ArmRecording, protocol: Protocol) -> ArmRecording:
         return run
     first, end = protocol.rows[run.name]
     if not first < end <= len(run.time):
-        raise ConfigError(f"{run.name}: rows {first} to {end} asked for, it has {len(run.time)}")
+        raise ConfigError(f"{run.name} has {len(run.time)} rows, the protocol asks for rows {first} to {end}")
     return run.between(first, end)
 
 
@@ -156,7 +153,7 @@ def _states(
 
 
 def _later(states: States, grid: Array, delay: float) -> States:
-    """States that much later; beyond the end the last ones hold."""
+    """States taken later by a delay [s]; beyond the end, the last ones."""
     if delay == 0.0:
         return states
     parts = (states.position, states.velocity, states.acceleration)
@@ -164,7 +161,7 @@ def _later(states: States, grid: Array, delay: float) -> States:
 
 
 def _fine_step(protocol: Protocol, rate: float) -> int:
-    """Largest divisor of ``every`` that leaves the oversampling of the torques' filter."""
+    """Largest divisor of ``every`` that keeps :data:`OVERSAMPLING`."""
     if protocol.effort_filter is None:
         return protocol.every
     needed = OVERSAMPLING * protocol.effort_filter.cutoff
@@ -181,8 +178,3 @@ def _wide(protocol: Protocol, rate: float) -> ZeroPhase | None:
 
 def _zero_phase(settings: FilterSettings | None) -> ZeroPhase | None:
     return None if settings is None else ZeroPhase(settings.order, settings.cutoff, settings.padding)
-
-
-def _filtered(samples: Array, settings: FilterSettings | None, rate: float) -> Array:
-    low_pass = _zero_phase(settings)
-    return samples if low_pass is None else low_pass(samples, rate)

@@ -1,4 +1,4 @@
-"""Mistakes of units and sides of the gears that a URDF gives away."""
+"""Detection of wrong units, and of motor instead of joint coordinates, by comparison with the URDF."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from stribeck.dynamics.recordings import ArmRecording
 from stribeck.errors import RecordingError
 
 BEYOND = 1.25
-"""Positions may leave the range of the URDF by this factor of its width: limits of URDFs are rough."""
+"""Valid range of positions, in multiples of the URDF's, whose limits are often rough."""
 
 STRONGER = 3.0
-"""Torques may be so many times the effort limit of the URDF."""
+"""Largest valid torque, in multiples of the URDF's effort limit."""
 
 WEAKER = 0.1
-"""Some joint has at least this share of the torque that the rigid arm of the URDF would need."""
+"""Smallest valid torque of the strongest joint, as a share of what the rigid arm of the URDF needs."""
 
 
 def check_positions(runs: Sequence[ArmRecording], arm: ArmModel) -> None:
-    """Refuse positions far outside of the range of the URDF, and torques far above its effort limits.
+    """Refuse positions far outside of the URDF's range, and torques far above its effort limits.
 
-    :raises RecordingError: for the first joint.
+    :raises RecordingError: naming the first such joint.
     """
     lower, upper = arm.position_limits
     effort = arm.effort_limits
@@ -36,30 +36,30 @@ def check_positions(runs: Sequence[ArmRecording], arm: ArmModel) -> None:
             if upper[j] > lower[j] and (lowest[j] < lower[j] - room[j] or highest[j] > upper[j] + room[j]):
                 raise RecordingError(
                     f"{run.name}: {joint} moves from {lowest[j]:.4g} to {highest[j]:.4g} rad, {arm.path.name} allows "
-                    f"{lower[j]:.4g} to {upper[j]:.4g}: degrees (say unit: deg), positions of the motor (give "
-                    "gears), or another zero (give offset)?"
+                    f"{lower[j]:.4g} to {upper[j]:.4g}: degrees (set unit: deg), positions of the motor (set "
+                    "gears), or another zero (set offset)?"
                 )
             if effort[j] > 0.0 and strongest[j] > STRONGER * effort[j]:
                 raise RecordingError(
                     f"{run.name}: {joint} has up to {strongest[j]:.4g} N m, {arm.path.name} allows {effort[j]:.4g}: "
-                    "N mm, or a current (give scale)?"
+                    "N mm, or a current (set scale)?"
                 )
 
 
 def check_torques(motions: Sequence[ProcessedMotion], arm: ArmModel) -> None:
-    """Refuse torques of which no joint has a tenth of what the rigid arm of the URDF would need.
+    """Refuse torques that are all far below those that the rigid arm of the URDF needs.
 
-    :raises RecordingError: saying how much the strongest has.
+    :raises RecordingError: with the share of the strongest joint.
     """
     shares = np.zeros(len(arm))
     for motion in motions:
         states = motion.states
         needed = arm.inverse_dynamics(states.position, states.velocity, states.acceleration)
         sizes = np.linalg.norm(needed, axis=0)
-        told = np.linalg.norm(motion.torque, axis=0) / np.where(sizes > 0.0, sizes, np.inf)
-        shares = np.maximum(shares, told)
+        measured = np.linalg.norm(motion.torque, axis=0)
+        shares = np.maximum(shares, measured / np.where(sizes > 0.0, sizes, np.inf))
     if shares.max() < WEAKER:
         raise RecordingError(
             f"no joint has more than {100.0 * shares.max():.2g} % of the torque that {arm.path.name} would need "
-            "without friction: torques of the motor (give gears), or a current (give scale)?"
+            "without friction: torques of the motor (set gears), or a current (set scale)?"
         )

@@ -1,39 +1,33 @@
-"""Recorded motion of a machine, from text, MAT files or bags, in joint coordinates and SI units."""
+"""Recorded motion of a machine, from text files, MAT files or bags, in joint coordinates and SI units."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
-from scipy import io as scipy_io
-from scipy.io.matlab import MatReadError
 
+from stribeck.core.arrays import Array
 from stribeck.errors import RecordingError
-from stribeck.io.bag import decode
 from stribeck.io.identification_config import UNITS, RecordingFormat, SignalSource
 from stribeck.io.messages import JOINT_STATES
-from stribeck.io.storage import is_bag, read_messages
+from stribeck.io.tables import TEXT_SUFFIXES, Table, find_tables, read_joint_states, read_table
 
-Array = npt.NDArray[np.float64]
-
-SUFFIXES = {"csv": (".csv", ".txt"), "mat": (".mat",)}
+SUFFIXES = {"csv": TEXT_SUFFIXES, "mat": (".mat",), "bag": (".mcap",)}
 LARGEST_POSITION = 100.0
 """Joint positions beyond it are degrees or motor positions [rad]."""
 
 
 @dataclass(frozen=True)
 class ArmRecording:
-    """One run of a machine as it was recorded.
+    """One recorded run of a machine.
 
     :param name: for messages and for the rows of the protocol.
     :param joints: names of the joints.
     :param time: (N,) [s], ascending.
     :param position: joint positions (N, n) [rad or m].
-    :param velocity: measured joint velocities (N, n), where there are any.
+    :param velocity: measured joint velocities (N, n), if there are any.
     :param effort: torques of the joints (N, n) [N m or N].
     """
 
@@ -48,84 +42,64 @@ class ArmRecording:
         """The rows from ``first`` up to ``end``."""
         rows = slice(first, end)
         velocity = None if self.velocity is None else self.velocity[rows]
-        return ArmRecording(
-            self.name, self.joints, self.time[rows], self.position[rows], velocity, self.effort[rows]
+        return replace(
+            self,
+            time=self.time[rows],
+            position=self.position[rows],
+            velocity=velocity,
+            effort=self.effort[rows],
         )
 
 
 def read_recordings(
     paths: Sequence[Path], form: RecordingFormat, joints: Sequence[str], units: str
 ) -> list[ArmRecording]:
-    """The runs in files, folders and bags.
-
-    Where a run lies in several files, those of one folder make a run.
+    """The runs in files, folders and bags; where the signals of a run are in several files, each folder is a run.
 
     :param joints: names of the joints, in the order of the columns.
     :param units: ``rotary`` or ``linear``.
-    :raises RecordingError: for files that are missing, damaged, or hold something else.
+    :raises RecordingError: for files that are missing or damaged, and signals that are not plausible.
     """
+    files = find_tables(paths, SUFFIXES[form.format], ignore=(".urdf",))
     if form.format == "bag":
-        found = [_from_bag(path, joints) for path in _bags(paths)]
+        runs = [_from_bag(path, joints) for path in files]
     else:
-        found = [_from_tables(name, files, form, joints) for name, files in _runs(paths, form)]
-    found = [_in_joints(run, form) for run in found]
-    for run in found:
+        runs = [_from_tables(name, tables, form, joints) for name, tables in _tables(files, form)]
+    runs = [_in_joints(run, form) for run in runs]
+    for run in runs:
         _check(run, units)
-    return found
+    return runs
 
 
-def _runs(paths: Sequence[Path], form: RecordingFormat) -> list[tuple[str, dict[str | None, Path]]]:
-    """Name and files of every run, by the file name that signals are asked from."""
+def _tables(files: Sequence[Path], form: RecordingFormat) -> list[tuple[str, dict[str | None, Table]]]:
+    """Name and tables of every run, by the file names that the signals' sources give."""
     wanted = {source.file for source in form.signals.values()} - {None}
-    files = _files(paths, SUFFIXES[form.format], wanted)
     if not wanted:
-        return [(path.stem, {None: path}) for path in files]
-    runs: dict[Path, dict[str | None, Path]] = {}
+        return [(path.stem, {None: read_table(path)}) for path in files]
+    folders: dict[Path, dict[str, Path]] = {}
     for path in files:
-        runs.setdefault(path.parent, {})[path.name] = path
-    for folder, found in runs.items():
-        missing = sorted(str(name) for name in wanted if name not in found)
+        folders.setdefault(path.parent, {})[path.name] = path
+    for folder, present in folders.items():
+        missing = sorted(str(name) for name in wanted if name not in present)
         if missing:
-            raise RecordingError(
-                f"{folder}: {', '.join(missing)} missing, beside {', '.join(map(str, found))}"
-            )
-    return [(folder.resolve().name, found) for folder, found in runs.items()]
-
-
-def _files(paths: Sequence[Path], suffixes: Sequence[str], wanted: set[str | None]) -> list[Path]:
-    found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            found += [file for file in sorted(path.iterdir()) if file.suffix.lower() in suffixes]
-        elif not path.exists():
-            raise RecordingError(f"{path}: no such file")
-        elif path.suffix.lower() in suffixes:
-            found.append(path)
-        elif path.suffix.lower() != ".urdf":
-            raise RecordingError(f"{path}: expected a file that ends with {' or '.join(suffixes)}")
-    if wanted:
-        found = [path for path in found if path.name in wanted]
-    if not found:
-        names = ", ".join(sorted(str(name) for name in wanted)) or f"*{', *'.join(suffixes)}"
-        raise RecordingError(f"no recordings in {', '.join(map(str, paths))}: expected {names}")
-    return list(dict.fromkeys(found))
+            raise RecordingError(f"{folder}: {', '.join(missing)} missing, found {', '.join(present)}")
+    return [
+        (folder.resolve().name, {name: read_table(path) for name, path in present.items() if name in wanted})
+        for folder, present in folders.items()
+    ]
 
 
 def _from_tables(
-    name: str, files: Mapping[str | None, Path], form: RecordingFormat, joints: Sequence[str]
+    name: str, tables: Mapping[str | None, Table], form: RecordingFormat, joints: Sequence[str]
 ) -> ArmRecording:
-    tables = {
-        key: _read_mat(path) if form.format == "mat" else _read_text(path) for key, path in files.items()
+    signals = {
+        signal: _signal(tables[source.file], signal, source, 1 if signal == "time" else len(joints))
+        for signal, source in form.signals.items()
     }
-    width = {"time": 1}
-    signals = {}
-    for signal, source in form.signals.items():
-        path, table = files[source.file], tables[source.file]
-        signals[signal] = _signal(path, table, signal, source, width.get(signal, len(joints)))
     lengths = {signal: len(values) for signal, values in signals.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{signal} {length}" for signal, length in lengths.items())
-        raise RecordingError(f"{name}: signals differ in length: {told} rows")
+        listed = ", ".join(f"{signal} {length}" for signal, length in lengths.items())
+        raise RecordingError(f"{name}: signals differ in length: {listed} rows")
     rows = lengths["position"]
     time = signals["time"][:, 0] if "time" in signals else np.arange(rows) / (form.rate or 1.0)
     return ArmRecording(
@@ -133,125 +107,43 @@ def _from_tables(
     )
 
 
-def _signal(
-    path: Path, table: Mapping[str, Array] | Array, name: str, source: SignalSource, width: int
-) -> Array:
-    if isinstance(table, np.ndarray):
-        first, end = source.columns or (0, width)
-        if end > table.shape[1]:
-            raise RecordingError(
-                f"{path}: {name} is columns {first} to {end - 1}, the file has {table.shape[1]}"
-            )
-        values = table[:, first:end]
+def _signal(table: Table, name: str, source: SignalSource, width: int) -> Array:
+    """A signal in SI (N, width)."""
+    if source.variable is None:
+        values = table.columns(*(source.columns or (0, width)))
     else:
-        values = _variable(path, table, source.variable or name)
+        values = table.array(source.variable)
+        values = values[:, None] if values.ndim == 1 else values
     if values.shape[1] != width:
         raise RecordingError(
-            f"{path}: {name} has {values.shape[1]} columns, expected {width}, one for each joint"
+            f"{table.path}: {name} has {values.shape[1]} columns, expected {width}, one for each joint"
         )
-    scale: float | Array
-    if isinstance(source.scale, str):
-        if isinstance(table, np.ndarray):
-            raise RecordingError(
-                f"{path}: the scale {source.scale!r} of {name} is the name of a MAT variable"
-            )
-        scale = _variable(path, table, source.scale)
-    else:
-        scale = np.asarray(source.scale)
+    if isinstance(source.scale, str) and source.variable is None:
+        raise RecordingError(
+            f"{table.path}: the scale {source.scale!r} of {name} is the name of a MAT variable"
+        )
+    scale = table.array(source.scale) if isinstance(source.scale, str) else np.asarray(source.scale)
     return np.asarray(values * scale * UNITS[source.unit])
-
-
-def _variable(path: Path, table: Mapping[str, Array], name: str) -> Array:
-    if name not in table:
-        raise RecordingError(f"{path} has no variable {name!r}; it has {', '.join(table)}")
-    return table[name]
-
-
-def _read_text(path: Path) -> Array:
-    """Numbers separated by commas, semicolons or blanks, with or without one line of names."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            first = file.readline()
-        words = first.replace(";", ",").replace(",", " ").split()
-        delimiter = "," if "," in first else ";" if ";" in first else None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an empty file; said below
-            table = np.loadtxt(path, delimiter=delimiter, skiprows=0 if _numeric(words) else 1, ndmin=2)
-    except UnicodeDecodeError:
-        raise RecordingError(f"{path} is not a text file") from None
-    except ValueError as error:
-        raise RecordingError(f"{path} is not a table of numbers: {error}") from None
-    except OSError as error:
-        raise RecordingError(f"cannot read {path}: {error.strerror}") from None
-    if not table.size:
-        raise RecordingError(f"{path} is empty")
-    return table
-
-
-def _numeric(words: Sequence[str]) -> bool:
-    try:
-        [float(word) for word in words]
-    except ValueError:
-        return False
-    return True
-
-
-def _read_mat(path: Path) -> dict[str, Array]:
-    try:
-        content = scipy_io.loadmat(path)
-    except (OSError, ValueError, TypeError, NotImplementedError, MatReadError) as error:
-        raise RecordingError(f"{path} is not a MAT file that can be read: {error}") from None
-    return {
-        name: np.asarray(value, dtype=np.float64)
-        for name, value in content.items()
-        if isinstance(value, np.ndarray) and value.dtype.kind in "fiu" and value.ndim == 2
-    }
-
-
-def _bags(paths: Sequence[Path]) -> list[Path]:
-    found: list[Path] = []
-    for path in paths:
-        below = (
-            [path]
-            if is_bag(path)
-            else sorted(p for p in path.iterdir() if is_bag(p))
-            if path.is_dir()
-            else []
-        )
-        if not below and path.suffix.lower() != ".urdf":
-            raise RecordingError(f"{path}: expected a bag, or a folder with bags")
-        found += below
-    return found
 
 
 def _from_bag(path: Path, joints: Sequence[str]) -> ArmRecording:
     """Joint states by their header stamps."""
-    content = read_messages(path)
-    stamps, rows, names = [], [], []
-    for message in content.messages:
-        if message.topic != JOINT_STATES:
-            continue
-        state = decode(path, message, content.typestore)
-        names = list(state.name)
-        missing = [joint for joint in joints if joint not in names]
-        if missing:
-            raise RecordingError(
-                f"{path}: no joint {', '.join(missing)} in joint_states, which has {', '.join(names)}"
-            )
-        order = [names.index(joint) for joint in joints]
-        values = (state.position, state.velocity, state.effort)
-        stamps.append(state.header.stamp.sec + 1e-9 * state.header.stamp.nanosec)
-        rows.append([[v[k] if len(v) > k else np.nan for k in order] for v in values])
-    if not rows:
-        raise RecordingError(f"{path}: no messages on {JOINT_STATES.name}")
-    order_in_time = np.argsort(np.array(stamps), kind="stable")
-    table = np.array(rows)[order_in_time]
-    if not np.isfinite(table[:, 2]).all():
-        raise RecordingError(f"{path}: joint states without effort: torque is needed to identify an arm")
-    velocity = table[:, 1] if np.isfinite(table[:, 1]).all() else None
-    return ArmRecording(
-        path.name, tuple(joints), np.array(stamps)[order_in_time], table[:, 0], velocity, table[:, 2]
+    table = read_joint_states(path, (JOINT_STATES,))
+    present = list(dict.fromkeys(name.rpartition("/")[0] for name in table.names if "/" in name))
+    missing = [joint for joint in joints if joint not in present]
+    if missing:
+        raise RecordingError(
+            f"{path}: no joint {', '.join(missing)} in joint_states, which has {', '.join(present)}"
+        )
+    rows = len(table.array("time"))
+    position, velocity, effort = (
+        np.stack([table.arrays.get(f"{joint}/{name}", np.full(rows, np.nan)) for joint in joints], axis=1)
+        for name in ("position", "velocity", "effort")
     )
+    if not np.isfinite(effort).all():
+        raise RecordingError(f"{path}: joint states without effort: torque is needed to identify an arm")
+    measured = velocity if np.isfinite(velocity).all() else None
+    return ArmRecording(path.name, tuple(joints), table.array("time"), position, measured, effort)
 
 
 def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
@@ -262,29 +154,30 @@ def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
         if gears.shape[0] != len(run.joints):
             raise RecordingError(f"{run.name}: {len(run.joints)} joints, but gears of {gears.shape[0]}")
         if abs(np.linalg.det(gears)) < 1e-9:
-            raise RecordingError(f"{run.name}: the matrix of gears has no inverse")
+            raise RecordingError(f"{run.name}: the matrix of gears is singular")
         inverse = np.linalg.inv(gears)
         position, effort = position @ inverse.T, effort @ gears
         velocity = None if velocity is None else velocity @ inverse.T
     if form.offset is not None:
         position = position + np.array(form.offset)
-    return ArmRecording(run.name, run.joints, run.time, position, velocity, effort)
+    return replace(run, position=position, velocity=velocity, effort=effort)
 
 
 def _check(run: ArmRecording, units: str) -> None:
-    for what, values in (("time", run.time), ("position", run.position), ("effort", run.effort)):
+    """Refuse signals that are not plausible."""
+    for name, values in (("time", run.time), ("position", run.position), ("effort", run.effort)):
         if not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
-            raise RecordingError(f"{run.name}: {what} is not a number in row {row}")
+            raise RecordingError(f"{run.name}: {name} is missing or not finite in row {row}")
     if not np.all(np.diff(run.time) > 0.0):
         row = int(np.flatnonzero(np.diff(run.time) <= 0.0)[0])
-        raise RecordingError(f"{run.name}: time does not grow from row {row} to {row + 1}")
+        raise RecordingError(f"{run.name}: time does not increase from row {row} to {row + 1}")
     largest = np.abs(run.position).max(axis=0)
     if units == "rotary" and largest.max() > LARGEST_POSITION:
         joint = run.joints[int(largest.argmax())]
         raise RecordingError(
-            f"{run.name}: {joint} goes to {largest.max():.4g} rad: degrees (say unit: deg), or positions of the "
-            "motor (give gears)?"
+            f"{run.name}: {joint} goes to {largest.max():.4g} rad: degrees (set unit: deg), or positions of the "
+            "motor (set gears)?"
         )
     _check_velocity(run)
     if not np.any(np.abs(run.effort).max(axis=0) > 0.0):
@@ -292,17 +185,17 @@ def _check(run: ArmRecording, units: str) -> None:
 
 
 def _check_velocity(run: ArmRecording) -> None:
-    """Measured velocities have to be the derivatives of positions: another unit shows."""
+    """Measured velocities must be the derivatives of the positions; another unit shows as another slope."""
     if run.velocity is None:
         return
     if not np.isfinite(run.velocity).all():
         raise RecordingError(
-            f"{run.name}: velocity is not a number in some rows; leave it out to differentiate"
+            f"{run.name}: velocity is missing or not finite in some rows; leave it out to differentiate positions"
         )
-    moved = np.gradient(run.position, run.time, axis=0)
-    power = np.sum(moved * moved, axis=0)
+    rates = np.gradient(run.position, run.time, axis=0)
+    power = np.sum(rates * rates, axis=0)
     clear = power > 0.01 * power.max(initial=0.0)
-    slopes = np.sum(moved * run.velocity, axis=0)[clear] / power[clear]
+    slopes = np.sum(rates * run.velocity, axis=0)[clear] / power[clear]
     wrong = np.flatnonzero(np.abs(slopes - 1.0) > 0.3)
     if len(wrong):
         joint = run.joints[int(np.flatnonzero(clear)[wrong[0]])]

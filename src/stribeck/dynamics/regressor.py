@@ -1,11 +1,12 @@
-r"""What torques are linear in: inertials of the links, inertia and friction of the joints, couplings.
+r"""The linear model of torques: inertials of the links, rotor inertias and friction of the joints, couplings.
 
 .. math::
 
     \tau = Y\pi + I_a\ddot q + F_v\dot q + F_c\,sign(\dot q) + \tau_o + \sum_c w_c\,(I_c\ddot s + F_{vc}\dot s + F_{cc}\,sign(\dot s)),
     \qquad s = w_c^T q
 
-A coupling is what turns with a sum of joints, as a motor of a wrist does: it acts on each of its joints.
+A coupling turns with a weighted sum s of joint positions, like a motor that drives two joints of a wrist, and acts on
+each of these joints.
 """
 
 from __future__ import annotations
@@ -15,24 +16,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.base_parameters import BaseParameters, base_parameters
 from stribeck.dynamics.model import ArmModel
 from stribeck.dynamics.motion import States
 from stribeck.dynamics.signals import direction
 
-Array = npt.NDArray[np.float64]
 Friction = Literal["symmetric", "asymmetric"]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What is known of a machine before it moves.
+    """The structure of a machine.
 
     :param joints: names.
-    :param arm: its rigid body model; ``None`` for joints that carry one constant inertia each.
-    :param couplings: weights of joint velocities (n,), by name.
+    :param arm: rigid-body model; ``None`` for joints with one constant inertia each.
+    :param couplings: weights w of the joints (n,), by name.
     """
 
     joints: tuple[str, ...]
@@ -41,17 +41,17 @@ class Machine:
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """What has friction: the joints, then the couplings."""
+        """Names of all parts with friction: the joints, then the couplings."""
         return (*self.joints, *self.couplings)
 
     @property
     def weights(self) -> Array:
-        """Motion of each element as a sum of the joints', (elements, n)."""
+        """Weights of the joints in the motion of each element, (elements, n)."""
         return np.vstack([np.eye(len(self.joints)), *self.couplings.values()])
 
     @property
     def inertia_name(self) -> str:
-        """Symbol of the inertia of a joint: of the rotor, or all there is."""
+        """Symbol of a joint's inertia: of its rotor, or the whole one for a machine without URDF."""
         return "M" if self.arm is None else "Ia"
 
     @property
@@ -60,7 +60,7 @@ class Machine:
         return np.zeros(0) if self.arm is None else self.arm.inertials
 
     def regressor(self, states: States) -> Array:
-        """Regressor of the inertials (N, n, 10 n), without columns for a machine without URDF."""
+        """Regressor of the inertials (N, n, 10 n); no columns for a machine without URDF."""
         if self.arm is None:
             return np.zeros((len(states), len(self.joints), 0))
         return self.arm.regressor(states.position, states.velocity, states.acceleration)
@@ -68,7 +68,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class DesignMatrix:
-    """Columns that torques are linear in.
+    """Regressor of all parameters.
 
     :param names: (p,).
     :param columns: (N, n, p).
@@ -81,7 +81,10 @@ class DesignMatrix:
 def machine_of(
     joints: Sequence[str], arm: ArmModel | None, couplings: Mapping[str, Mapping[str, float]]
 ) -> Machine:
-    """A machine with the couplings of its configuration."""
+    """A machine from its configuration.
+
+    :param couplings: weights of joints by name, for each coupling.
+    """
     vectors = {
         name: np.array([weights.get(joint, 0.0) for joint in joints]) for name, weights in couplings.items()
     }
@@ -89,11 +92,11 @@ def machine_of(
 
 
 def design(machine: Machine, states: States, rest: float, friction: Friction = "symmetric") -> DesignMatrix:
-    """The columns of a machine at its states.
+    """Regressor of a machine at given states.
 
-    :param rest: velocity below which a joint has no direction [rad/s].
-    :param friction: with ``asymmetric`` each direction has a viscous and a Coulomb column of its own, and
-        there is no offset, which would not differ from them.
+    :param rest: velocity below which a joint has no direction of motion [rad/s].
+    :param friction: with ``asymmetric`` each direction has its own viscous and Coulomb columns, and there is no
+        offset, which would depend on them.
     """
     names: list[str] = [] if machine.arm is None else list(machine.arm.parameter_names)
     blocks = [machine.regressor(states)]
@@ -110,12 +113,12 @@ def design(machine: Machine, states: States, rest: float, friction: Friction = "
 
 
 def structural_base(machine: Machine, rest: float, friction: Friction, seed: int = 0) -> BaseParameters:
-    """Which combinations the best of motions could tell: from random states."""
+    """Base parameters of a machine for any motion, friction included, from random states."""
     rng = np.random.default_rng(seed)
     shape = (60 * len(machine.joints), len(machine.joints))
     states = States(1.0, *(rng.uniform(-size, size, shape) for size in (np.pi, 3.0, 9.0)))
-    found = design(machine, states, rest, friction)
-    return base_parameters(found.columns.reshape(-1, len(found.names)), found.names)
+    regressor = design(machine, states, rest, friction)
+    return base_parameters(regressor.columns.reshape(-1, len(regressor.names)), regressor.names)
 
 
 def _friction_columns(velocity: Array, rest: float, friction: Friction) -> dict[str, Array]:

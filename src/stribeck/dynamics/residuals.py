@@ -1,7 +1,7 @@
-r"""What is left of torques after a fit: noise, ripple, delay, friction, or slow model error.
+"""Causes of the residual torque after a fit: noise, ripple, delay, friction, or slow model error.
 
-Each part is the share of the residual's energy that terms of one kind explain on blocks of time that they were not
-fitted to, so that terms which explain nothing count nothing.
+Each share is the part of the residual's energy that terms of one kind explain on held-out blocks of time, so terms that
+explain nothing have a share of zero.
 """
 
 from __future__ import annotations
@@ -9,65 +9,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, signal
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.scores import relative_error
 from stribeck.dynamics.signals import derivative
 
-Array = npt.NDArray[np.float64]
-
 BLOCKS = 5
 HARMONICS = 3
 PERIODS = 200
-"""Periods of a ripple that are tried, between a fiftieth and a half of the travel."""
+"""Number of candidate periods of a ripple, between a fiftieth and a half of the travel."""
 
 VELOCITIES = 12
-"""Velocities between which friction is interpolated."""
+"""Number of velocities between which friction is interpolated."""
 
 
 def explain(motion: ProcessedMotion, predicted: Array) -> list[dict[str, float | None]]:
     """Shares of each joint's residual, a list over joints.
 
-    ``rel`` relative error of the moving rows; ``delay``, ``ripple``, ``velocity``: shares of the residual's energy that
-    a shift in time, a function of period ``ripple_period`` in the position, and a function of the velocity explain;
-    ``noise`` share of what is as strong at the highest frequencies as everywhere, an upper bound; ``slow`` the rest.
+    ``rel``: relative error of the moving rows; ``delay``, ``ripple``, ``velocity``: shares of the residual's energy that
+    a shift in time, a periodic function of the position (``ripple_period``) and a function of the velocity explain;
+    ``noise``: upper bound of the share of white noise, from the highest frequencies; ``slow``: the rest.
     """
     dt = float(np.median(np.diff(motion.time)))
-    return [
-        _joint(
-            motion.states.position[:, j],
-            motion.states.velocity[:, j],
-            motion.torque[:, j],
-            predicted[:, j],
-            motion.moving[:, j],
-            dt,
-        )
-        for j in range(len(motion.joints))
-    ]
+    return [_joint(motion, j, predicted[:, j], dt) for j in range(len(motion.joints))]
 
 
-def _joint(
-    position: Array,
-    velocity: Array,
-    torque: Array,
-    predicted: Array,
-    moving: npt.NDArray[np.bool_],
-    dt: float,
-) -> dict[str, float | None]:
-    rows = np.flatnonzero(moving)
+def _joint(motion: ProcessedMotion, j: int, predicted: Array, dt: float) -> dict[str, float | None]:
+    torque, rows = motion.torque[:, j], np.flatnonzero(motion.moving[:, j])
+    position, velocity = motion.states.position[rows, j], motion.states.velocity[rows, j]
     if len(rows) < 20 * BLOCKS:
         return dict.fromkeys(("rel", "delay", "ripple", "ripple_period", "velocity", "noise", "slow"))
     residual = torque - predicted
     left = residual[rows] - residual[rows].mean()
     energy = float(left @ left)
     shift = derivative(predicted, dt)[rows, None]
-    period, ripple = _ripple(position[rows], left)
+    period, ripple = _ripple(position, left)
     shares = {
         "delay": _explained([shift], left),
         "ripple": ripple,
-        "velocity": _explained([_hats(velocity[rows])], left),
+        "velocity": _explained([_hats(velocity)], left),
         "noise": min(_floor(residual, dt) * len(left) / energy, 1.0),
     }
     rest = max(0.0, 1.0 - shares["noise"] - max(shares["delay"], 0.0) - ripple - shares["velocity"])
@@ -80,7 +62,7 @@ def _joint(
 
 
 def _explained(columns: Sequence[Array], left: Array) -> float:
-    """Share of the energy that columns explain on blocks that were left out."""
+    """Share of the energy that columns explain on held-out blocks."""
     matrix = np.column_stack(list(columns))
     total = 0.0
     for block in np.array_split(np.arange(len(left)), BLOCKS):
@@ -93,7 +75,7 @@ def _explained(columns: Sequence[Array], left: Array) -> float:
 
 
 def _ripple(position: Array, left: Array) -> tuple[float, float]:
-    """Period in the position that explains most, and its share."""
+    """The period in the position that explains most, and its share."""
     travel = float(np.ptp(position))
     periods = travel / np.geomspace(2.0, 50.0, PERIODS)
     angles = 2.0 * np.pi * position[:, None] / periods

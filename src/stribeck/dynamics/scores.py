@@ -1,4 +1,4 @@
-r"""How far predicted torques are from measured ones: :math:`rel = \|y - \hat y\| / \|y\|`."""
+r"""Relative error of predicted torques: :math:`rel = \|y - \hat y\| / \|y\|`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.motion import ProcessedMotion
-
-Array = npt.NDArray[np.float64]
 
 
 def relative_error(measured: Array, predicted: Array) -> float:
-    r""":math:`\|y - \hat y\|/\|y\|`; not a number where nothing was measured."""
+    r""":math:`\|y - \hat y\|/\|y\|`; NaN if all measurements are zero."""
     norm = float(np.linalg.norm(measured))
     return float(np.linalg.norm(measured - predicted)) / norm if norm > 0.0 else float("nan")
 

@@ -1,24 +1,21 @@
-"""The identified arm as a URDF: the file that came in, with other inertials."""
+"""The identified arm as a URDF: the nominal file with identified inertials."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
+from stribeck.core.arrays import Array
 from stribeck.dynamics.inertia import about_com
 from stribeck.dynamics.model import INERTIALS
-
-Array = npt.NDArray[np.float64]
+from stribeck.io.urdf import INERTIA_ENTRIES
 
 
 def urdf_with_inertials(path: Path, joints: tuple[str, ...], inertials: Array) -> str:
-    """The text of a URDF with the inertials of the bodies behind joints replaced.
+    """The text of a URDF with the inertials of the moving bodies replaced.
 
-    Behind a joint moves its child link and whatever is fixed to it; torques tell of the sum alone. The child link
-    gets it whole, and links that are fixed to it lose their inertial element.
+    A joint moves its child link and all links that are fixed to it; torques depend on their sum only. The child link
+    gets the whole inertial, and links that are fixed to it lose theirs.
 
     :param path: the URDF.
     :param joints: names of the joints.
@@ -29,7 +26,7 @@ def urdf_with_inertials(path: Path, joints: tuple[str, ...], inertials: Array) -
     links = {link.get("name"): link for link in root.findall("link")}
     children = {joint.get("name"): _name_of(joint, "child") for joint in root.findall("joint")}
     for joint, values in zip(joints, inertials.reshape(-1, INERTIALS), strict=True):
-        for name in _rigidly_behind(root, children[joint], joints):
+        for name in _fixed_to(root, children[joint], joints):
             for element in links[name].findall("inertial"):
                 links[name].remove(element)
         links[children[joint]].append(_inertial(values))
@@ -42,18 +39,18 @@ def _name_of(joint: ElementTree.Element, role: str) -> str | None:
     return None if element is None else element.get("link")
 
 
-def _rigidly_behind(root: ElementTree.Element, link: str | None, moving: tuple[str, ...]) -> list[str | None]:
-    """A link and all links that move with it: those behind joints that are fixed or locked."""
-    found, todo = [], [link]
+def _fixed_to(root: ElementTree.Element, link: str | None, moving: tuple[str, ...]) -> list[str | None]:
+    """A link and all links that fixed or locked joints connect to it."""
+    links, todo = [], [link]
     while todo:
         here = todo.pop()
-        found.append(here)
+        links.append(here)
         todo += [
             _name_of(joint, "child")
             for joint in root.findall("joint")
             if _name_of(joint, "parent") == here and joint.get("name") not in moving
         ]
-    return found
+    return links
 
 
 def _inertial(values: Array) -> ElementTree.Element:
@@ -61,16 +58,6 @@ def _inertial(values: Array) -> ElementTree.Element:
     element = ElementTree.Element("inertial")
     ElementTree.SubElement(element, "origin", xyz=" ".join(map(repr, com.tolist())), rpy="0 0 0")
     ElementTree.SubElement(element, "mass", value=repr(float(mass)))
-    entries = {
-        name: repr(float(inertia[row, column]))
-        for name, row, column in (
-            ("ixx", 0, 0),
-            ("ixy", 0, 1),
-            ("ixz", 0, 2),
-            ("iyy", 1, 1),
-            ("iyz", 1, 2),
-            ("izz", 2, 2),
-        )
-    }
+    entries = {name: repr(float(inertia[row, column])) for name, row, column in INERTIA_ENTRIES}
     ElementTree.SubElement(element, "inertia", entries)
     return element

@@ -1,7 +1,7 @@
-"""The bytes of an emulated servo's control table: which registers they are, and what they hold.
+"""The bytes of an emulated servo's control table.
 
-Addresses of indirect data stand for the bytes whose addresses the indirect addresses hold, so that a
-program can read or write registers that lie apart in one go.
+Addresses of indirect data stand for the bytes at the indirect addresses, so that programs can read or write scattered
+registers at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stribeck.servo.registers import Register, ServoModel
 
 
 class _Span(NamedTuple):
-    """Bytes that lie together: where they really are, where they stand in the access, how many."""
+    """Contiguous bytes: true address, offset in the access, length."""
 
     address: int
     offset: int
@@ -28,7 +28,8 @@ class ControlTable:
     :param model: the servo.
     :param changes: counts of registers that differ from the factory's, by name.
     :param live: registers that are measured anew at each read.
-    :raises ConfigError: for a register that the servo does not have, or a count that it does not take.
+    :ivar numbers: counts of all registers by name.
+    :raises ConfigError: for an unknown register, or a count that it does not accept.
     """
 
     def __init__(
@@ -37,20 +38,19 @@ class ControlTable:
         self.model = model
         self.numbers = {name: register.initial for name, register in model.registers.items()}
         for name, number in changes.items():
-            register = model.register(name)
-            if not register.accepts(number):
+            if not model.register(name).accepts(number):
                 raise ConfigError(f"{model.title}: {name} cannot be {number}")
             self.numbers[name] = number
         self._live = live
         ends = [register.address + register.size for register in model.registers.values()]
         self.end = max(ends + [block.data + block.size for block in model.indirect])
         self._indirect = bytearray()
-        self._runs: dict[tuple[int, int], list[_Span]] = {}
+        self._spans: dict[tuple[int, int], list[_Span]] = {}
         self._touched: dict[tuple[int, int], list[Register]] = {}
         self._reset_indirect()
 
     def power_on(self) -> None:
-        """Forget what RAM held."""
+        """Reset the RAM."""
         for name, register in self.model.registers.items():
             if not register.eeprom:
                 self.numbers[name] = register.initial
@@ -61,44 +61,43 @@ class ControlTable:
         if length < 1 or address + length > self.end:
             return None
         data = bytearray(length)
-        for run in self._resolve(address, length):
-            found = self._indirect[run.address : run.address + run.length]
-            for register in self._registers(run.address, run.length):
+        for span in self._resolve(address, length):
+            part = self._indirect[span.address : span.address + span.length]
+            for register in self._registers(span):
                 live = self._live.get(register.name)
                 raw = register.raw(live() if live is not None else self.numbers[register.name])
-                for k, byte in enumerate(
-                    raw.to_bytes(register.size, "little"), register.address - run.address
-                ):
-                    if 0 <= k < run.length:
-                        found[k] = byte
-            data[run.offset : run.offset + run.length] = found
+                start = register.address - span.address
+                for k, byte in enumerate(raw.to_bytes(register.size, "little"), start):
+                    if 0 <= k < span.length:
+                        part[k] = byte
+            data[span.offset : span.offset + span.length] = part
         return bytes(data)
 
     def parts(self, address: int, data: bytes) -> tuple[dict[str, int], Error2 | None]:
-        """The counts that a write has for each register, and what is wrong with it, if anything."""
-        found: dict[str, int] = {}
+        """The counts that a write has for each register, and why it is refused, if so."""
+        numbers: dict[str, int] = {}
         if not data or address + len(data) > self.end:
-            return found, Error2.ACCESS
-        anything = False
-        for run in self._resolve(address, len(data)):
-            piece = data[run.offset : run.offset + run.length]
-            anything = anything or any(self._is_indirect(run.address + k) for k in range(run.length))
-            for register in self._registers(run.address, run.length):
-                start = register.address - run.address
-                if start < 0 or start + register.size > run.length:
-                    return found, Error2.DATA_LENGTH
+            return numbers, Error2.ACCESS
+        indirect = False
+        for span in self._resolve(address, len(data)):
+            piece = data[span.offset : span.offset + span.length]
+            indirect = indirect or any(self._is_indirect(span.address + k) for k in range(span.length))
+            for register in self._registers(span):
+                start = register.address - span.address
+                if start < 0 or start + register.size > span.length:
+                    return numbers, Error2.DATA_LENGTH
                 raw = int.from_bytes(piece[start : start + register.size], "little")
-                found[register.name] = register.number(raw)
-        return found, None if found or anything else Error2.ACCESS
+                numbers[register.name] = register.number(raw)
+        return numbers, None if numbers or indirect else Error2.ACCESS
 
     def adopt(self, address: int, data: bytes) -> None:
-        """Keep what a write has for indirect addresses and data; registers are not touched."""
-        for run in self._resolve(address, len(data)):
-            for k in range(run.length):
-                if self._is_indirect(run.address + k):
-                    self._indirect[run.address + k] = data[run.offset + k]
+        """Store the part of a write that goes to indirect addresses and data."""
+        for span in self._resolve(address, len(data)):
+            for k in range(span.length):
+                if self._is_indirect(span.address + k):
+                    self._indirect[span.address + k] = data[span.offset + k]
         if any(address < block.address + 2 * block.size for block in self.model.indirect):
-            self._runs.clear()
+            self._spans.clear()
 
     def _reset_indirect(self) -> None:
         self._indirect = bytearray(self.end)
@@ -106,7 +105,7 @@ class ControlTable:
             for k in range(block.size):
                 place = block.address + 2 * k
                 self._indirect[place : place + 2] = (block.data + k).to_bytes(2, "little")
-        self._runs.clear()
+        self._spans.clear()
 
     def _is_indirect(self, address: int) -> bool:
         return any(
@@ -118,16 +117,16 @@ class ControlTable:
     def _resolve(self, address: int, length: int) -> list[_Span]:
         """Where the bytes of an access really are."""
         key = (address, length)
-        if key not in self._runs:
-            runs: list[_Span] = []
+        if key not in self._spans:
+            spans: list[_Span] = []
             for offset in range(length):
                 target = self._target(address + offset)
-                if runs and target == runs[-1].address + runs[-1].length:
-                    runs[-1] = runs[-1]._replace(length=runs[-1].length + 1)
+                if spans and target == spans[-1].address + spans[-1].length:
+                    spans[-1] = spans[-1]._replace(length=spans[-1].length + 1)
                 else:
-                    runs.append(_Span(target, offset, 1))
-            self._runs[key] = runs
-        return self._runs[key]
+                    spans.append(_Span(target, offset, 1))
+            self._spans[key] = spans
+        return self._spans[key]
 
     def _target(self, address: int) -> int:
         for block in self.model.indirect:
@@ -137,13 +136,14 @@ class ControlTable:
                 return target if target < self.end else address
         return address
 
-    def _registers(self, address: int, length: int) -> list[Register]:
-        """The registers that have bytes in a run."""
-        key = (address, length)
+    def _registers(self, span: _Span) -> list[Register]:
+        """The registers that have bytes in a span."""
+        key = (span.address, span.length)
         if key not in self._touched:
             self._touched[key] = [
                 register
                 for register in self.model.registers.values()
-                if register.address < address + length and address < register.address + register.size
+                if register.address < span.address + span.length
+                and span.address < register.address + register.size
             ]
         return self._touched[key]

@@ -1,18 +1,18 @@
-"""An emulated servo: the control table that programs see, with the physics of a joint behind it.
+"""An emulated servo: its control table and the physics of its joint.
 
-No I/O and no clock of its own: :meth:`EmulatedServo.advance_to` brings it to a time, reads and writes
-act at the time it has reached. What it does follows the ROBOTIS e-manual; where the manual is silent:
+No I/O and no clock: :meth:`EmulatedServo.advance_to` brings it to a time; reads and writes act at that time. Behaviour
+follows the ROBOTIS e-manual. Where the manual is silent:
 
-- The firmware's position law acts on the true position, the registers report it through the encoder:
-  noise, then rounding, anew at each read.
+- The firmware's position law acts on the true position; the registers report it through the encoder: with noise and
+  rounding, new at each read.
 - The velocity is the mean over the last 5 ms, in whole counts.
-- A Bus Watchdog that ran out makes the present position the goal, or the goal current or duty zero.
-- Torque on takes the goal that the register holds; it begins as the position at power-on.
-- Voltage errors appear at once. An overload never comes by itself, only as a fault.
-- Below half of the lowest rated voltage the servo is off; with power, or after a reboot, it starts anew
-  and is deaf for 0.3 s.
-- Velocity modes, trapezoidal profiles, feed-forward and reversed direction are not there: modes and values
-  that would need them are refused as out of range, ``profile_acceleration`` is accepted without effect.
+- An expired Bus Watchdog makes the present position the goal, or the goal current or duty zero.
+- Torque on applies the goal in the register, which is the position at power-on initially.
+- Voltage errors appear at once. Overloads occur only as injected faults.
+- Below half of the lowest rated voltage the servo is off; when powered again, or rebooted, it restarts and does not
+  listen for 0.3 s.
+- Velocity modes, trapezoidal profiles, feed-forward and reversed direction are not emulated: modes and values that
+  need them are refused as out of range, ``profile_acceleration`` is accepted without effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 from stribeck.core.actuator import Gains
 from stribeck.core.bench import Pendulum
-from stribeck.core.step import State
+from stribeck.core.step import PlantState
 from stribeck.emulator.control_table import ControlTable
 from stribeck.emulator.joint import BARE, OFF, Drive, EmulatedJoint, Firmware, published_parameters
 from stribeck.emulator.protocol import ALERT, Error1, Error2
@@ -39,7 +39,7 @@ VELOCITY_WINDOW = 0.005
 """The reported velocity is the mean over this time [s]."""
 
 BOOT_TIME = 0.3
-"""How long a servo is deaf after power-on or a reboot [s]."""
+"""Time until a servo listens after power-on or a reboot [s]."""
 
 OFF_SHARE = 0.5
 """Share of the lowest rated voltage below which a servo is off."""
@@ -55,7 +55,7 @@ ONLY = {
     "multi_turn_offset": 0,
     "resolution_divider": 1,
 }
-"""Registers of what is not emulated, and the only value that they take."""
+"""Registers of features that are not emulated, and the only value that they accept."""
 
 DRIVES: dict[str, Drive] = {
     "position": "position",
@@ -64,7 +64,10 @@ DRIVES: dict[str, Drive] = {
     "current": "current",
     "pwm": "pwm",
 }
-"""What the bridge does in each mode that is emulated."""
+"""What the bridge does in each emulated mode."""
+
+Refusal = tuple[Error2, Error1]
+"""Why a write is refused, in both protocols."""
 
 
 class EmulatedServo:
@@ -74,16 +77,16 @@ class EmulatedServo:
     :param parameters: motor and friction; default: the published M6 values of its family.
     :param pendulum: the load; default: nothing.
     :param servo_id: ID on the bus.
-    :param voltage: of the supply without load [V]; default: nominal.
+    :param voltage: open-circuit supply [V]; default: nominal.
     :param supply_resistance: of supply and cables, which makes the voltage sag under load [ohm].
-    :param temperature: [°C]; it stays.
+    :param temperature: constant [°C].
     :param noise: standard deviation of the encoder's noise before rounding [counts].
-    :param baud: line rate [bit/s] at which alone it listens; ``None``: at every rate, until a program
+    :param baud: the only line rate at which it listens [bit/s]; ``None``: at every rate, until a program
         writes ``baud_rate``.
     :param registers: counts of EEPROM registers that differ from the factory's, by name.
     :param dt: time step of the physics [s].
     :param rng: source of the noise.
-    :raises ConfigError: for values that the servo cannot have.
+    :raises ConfigError: for impossible values.
     """
 
     def __init__(
@@ -119,14 +122,14 @@ class EmulatedServo:
         self._origin, self._steps = 0.0, 0
         self._push, self._push_end = 0.0, -math.inf
         self._delay = float(parameters.values.get("command_delay", 0.0))
-        self._firmware, self._coming = OFF, deque[tuple[float, Firmware]]()
+        self._firmware, self._delayed = OFF, deque[tuple[float, Firmware]]()
         self._positions = deque([self.joint.state.position], maxlen=max(1, round(VELOCITY_WINDOW / dt)) + 1)
-        self._deaf_until, self._heard = -math.inf, 0.0
+        self._boots_until, self._heard = -math.inf, 0.0
         self._registered: tuple[int, bytes] | None = None
         self._powered = True
         rate = self.model.baud_value(baud if baud is not None else 1_000_000)
         factory = {"id": servo_id, "baud_rate": rate, **(registers or {})}
-        self.memory = ControlTable(self.model, factory, self._live())
+        self.memory = ControlTable(self.model, factory, self._measured())
         self._start()
 
     @property
@@ -135,14 +138,9 @@ class EmulatedServo:
         return self.memory.numbers["id"]
 
     @property
-    def state(self) -> State:
+    def state(self) -> PlantState:
         """The true state."""
         return self.joint.state
-
-    @property
-    def motor_torque(self) -> float:
-        """The true motor torque of the last step [N m]."""
-        return self.joint.motor_torque
 
     @property
     def torque_enabled(self) -> bool:
@@ -152,18 +150,25 @@ class EmulatedServo:
     @property
     def listens(self) -> bool:
         """Whether the servo is powered and has started."""
-        return self._powered and self.clock >= self._deaf_until
+        return self._powered and self.clock >= self._boots_until
 
-    def _live(self) -> dict[str, Callable[[], int]]:
-        return {
+    def _measured(self) -> dict[str, Callable[[], int]]:
+        """Registers that are measured anew at each read."""
+        quantities: dict[str, Callable[[], float]] = {
+            "present_velocity": self._mean_velocity,
+            "present_current": lambda: self.joint.current,
+            "present_pwm": lambda: self.joint.duty,
+            "present_load": lambda: self.joint.duty,
+            "present_input_voltage": lambda: self.joint.voltage,
+            "present_temperature": lambda: self.temperature,
+            "position_trajectory": lambda: self.state.control.goal,
+        }
+
+        def counts(name: str, quantity: Callable[[], float]) -> Callable[[], int]:
+            return lambda: self._counts(name, quantity())
+
+        return {name: counts(name, quantity) for name, quantity in quantities.items()} | {
             "present_position": self._position_count,
-            "present_velocity": lambda: self._counts("present_velocity", self._mean_velocity()),
-            "present_current": lambda: self._counts("present_current", self.joint.current),
-            "present_pwm": lambda: self._counts("present_pwm", self.joint.duty),
-            "present_load": lambda: self._counts("present_load", self.joint.duty),
-            "present_input_voltage": lambda: self._counts("present_input_voltage", self.joint.voltage),
-            "present_temperature": lambda: self._counts("present_temperature", self.temperature),
-            "position_trajectory": lambda: self._counts("position_trajectory", self.state.control.goal),
             "hardware_error_status": lambda: self.errors,
             "realtime_tick": lambda: int(1e3 * self.clock) % 32768,
             "moving": self._moving,
@@ -173,18 +178,18 @@ class EmulatedServo:
     # Time.
 
     def begin(self, clock: float) -> None:
-        """Let time begin at ``clock`` [s]."""
+        """Start time at ``clock`` [s]."""
         self._origin, self._steps, self.clock, self._heard = clock, 0, clock, clock
 
     def advance_to(self, clock: float) -> None:
-        """Go on in steps of the physics as far as they end by ``clock`` [s]."""
+        """Advance by whole steps of the physics that end by ``clock`` [s]."""
         dt, joint = self.joint.dt, self.joint
         count = int((clock - self._origin) / dt + 1e-6) - self._steps
         for _ in range(count):
-            if self._coming and self._coming[0][0] <= self.clock:
-                self._firmware = self._coming.popleft()[1]
-            if self.clock - self._heard > self._patience:
-                self._watchdog_runs_out()
+            if self._delayed and self._delayed[0][0] <= self.clock:
+                self._firmware = self._delayed.popleft()[1]
+            if self.clock - self._heard > self._watchdog:
+                self._watchdog_expires()
             push = self._push if self.clock < self._push_end else 0.0
             joint.step(self._firmware, push, self.open_voltage)
             self._positions.append(joint.state.position)
@@ -194,24 +199,24 @@ class EmulatedServo:
                 self._voltage_is_wrong()
 
     def hear(self) -> None:
-        """Note that an instruction came over the bus: what the watchdog waits for."""
+        """Note that an instruction came over the bus, for the watchdog."""
         self._heard = self.clock
 
-    # Hands on it.
+    # Intervention.
 
     def push(self, torque: float, duration: float) -> None:
-        """An outside torque on the shaft [N m] from now on, for a time [s]."""
+        """Apply an outside torque to the shaft [N m] for a time [s]."""
         self._push, self._push_end = torque, self.clock + duration
 
     def set_voltage(self, voltage: float) -> None:
-        """Another supply voltage without load [V]."""
+        """Change the open-circuit supply voltage [V]."""
         self.open_voltage = voltage
         if not self._powered and voltage >= OFF_SHARE * self.model.rated_min:
             self._powered = True
             self.reboot()
 
     def brown_out(self, voltage: float | None) -> None:
-        """Another supply voltage for a while [V]; ``None`` ends it."""
+        """Change the supply voltage temporarily [V]; ``None`` restores it."""
         if self._normal_voltage is None:
             self._normal_voltage = self.open_voltage
         self.set_voltage(self._normal_voltage if voltage is None else voltage)
@@ -219,13 +224,13 @@ class EmulatedServo:
             self._normal_voltage = None
 
     def set_temperature(self, temperature: float) -> None:
-        """Another temperature [°C]; above ``temperature_limit`` the servo overheats."""
+        """Change the temperature [°C]; above ``temperature_limit`` the servo overheats."""
         self.temperature = temperature
-        if temperature > self._si("temperature_limit"):
+        if temperature > self._quantity("temperature_limit"):
             self.fail("overheating")
 
     def fail(self, name: str) -> None:
-        """A hardware error by its name in the model's ``error_bits``.
+        """Raise a hardware error by its name in the model's ``error_bits``.
 
         :raises ConfigError: for an error that this servo does not know.
         """
@@ -236,13 +241,14 @@ class EmulatedServo:
         bit = self.model.error_bits[name]
         self.errors |= bit
         if self.memory.numbers["shutdown"] & bit:
-            self._shut_down()
+            self.memory.numbers["torque_limit" if self._revives else "torque_enable"] = 0
+            self._apply_registers(at_once=True)
 
     def reboot(self) -> None:
-        """Start anew: RAM as at power-on, EEPROM as it was."""
+        """Restart: RAM as at power-on, EEPROM unchanged."""
         self.memory.power_on()
         self._start()
-        self._deaf_until = self.clock + BOOT_TIME
+        self._boots_until = self.clock + BOOT_TIME
 
     # Registers.
 
@@ -258,17 +264,17 @@ class EmulatedServo:
 
         :returns: the error number or bits of the answer.
         """
-        found, problem = self.memory.parts(address, data)
+        numbers, problem = self.memory.parts(address, data)
         if problem is not None:
             return self.status(problem, Error1.RANGE)
-        for name, number in found.items():
-            refusal = self._refusal(name, number, found)
+        for name, number in numbers.items():
+            refusal = self._refusal(name, number, numbers)
             if refusal is not None:
                 return self.status(*refusal)
-        for name, number in found.items():
+        for name, number in numbers.items():
             self._set(name, number)
         self.memory.adopt(address, data)
-        self._tell()
+        self._apply_registers()
         return self.status()
 
     def register(self, address: int, data: bytes) -> int:
@@ -292,19 +298,20 @@ class EmulatedServo:
             return int(bits) | self.errors
         return int(error) | (ALERT if self.errors else 0)
 
-    def _refusal(self, name: str, number: int, others: Mapping[str, int]) -> tuple[Error2, Error1] | None:
-        """Why a register does not take a number, in both protocols' words."""
+    def _refusal(self, name: str, number: int, others: Mapping[str, int]) -> Refusal | None:
+        """Why a register does not accept a number, if so."""
         register, numbers = self.model.registers[name], self.memory.numbers
         locked = numbers["torque_enable"] or numbers.get("lock", 0)
         if not register.writable or (register.eeprom and locked):
             return Error2.ACCESS, Error1.RANGE
-        if numbers.get("bus_watchdog", 0) < 0 and (name in GOALS or (name == "bus_watchdog" and number)):
-            return Error2.DATA_RANGE, Error1.RANGE
-        if not register.accepts(number) or number != ONLY.get(name, number):
-            return Error2.DATA_RANGE, Error1.RANGE
-        if name == self.model.mode_register and self._mode(number) not in DRIVES:
-            return Error2.DATA_RANGE, Error1.RANGE
-        if name == "baud_rate" and number not in self.model.baud_rates:
+        expired = numbers.get("bus_watchdog", 0) < 0
+        if (
+            (expired and (name in GOALS or (name == "bus_watchdog" and number)))
+            or not register.accepts(number)
+            or number != ONLY.get(name, number)
+            or (name == self.model.mode_register and self._mode(number) not in DRIVES)
+            or (name == "baud_rate" and number not in self.model.baud_rates)
+        ):
             return Error2.DATA_RANGE, Error1.RANGE
         if name == "torque_enable" and number and numbers["shutdown"] & self.errors and not self._revives:
             return Error2.RESULT_FAIL, Error1.RANGE
@@ -319,11 +326,11 @@ class EmulatedServo:
 
     @property
     def _revives(self) -> bool:
-        """Whether a shut-down servo works again without a reboot: by its torque limit."""
+        """Whether a servo works again after a shutdown without a reboot: by its torque limit."""
         return "torque_limit" in self.model.registers
 
     def _set(self, name: str, number: int) -> None:
-        """Take a number that was not refused."""
+        """Store a number that was not refused, with its side effects."""
         numbers = self.memory.numbers
         before, numbers[name] = numbers[name], number
         if name == "operating_mode" and number != before:
@@ -343,57 +350,53 @@ class EmulatedServo:
     # Inside.
 
     def _start(self) -> None:
-        """What is so after power-on."""
+        """Initialise as at power-on."""
         self.errors, self._registered = 0, None
-        self._coming.clear()
         self.memory.numbers["goal_position"] = self._position_count()
         if "max_torque" in self.memory.numbers:
             self.memory.numbers["torque_limit"] = self.memory.numbers["max_torque"]
-        self._tell(at_once=True)
+        self._apply_registers(at_once=True)
         self.set_temperature(self.temperature)
 
-    def _tell(self, at_once: bool = False) -> None:
-        """Make the firmware follow the registers."""
+    def _apply_registers(self, at_once: bool = False) -> None:
+        """Make the firmware follow the registers, after the command delay or at once."""
         numbers = self.memory.numbers
         # The servo compares whole counts of 0.1 V.
-        self._lowest = self._si("min_voltage_limit") - 0.05
-        self._highest = self._si("max_voltage_limit") + 0.05
+        self._lowest = self._quantity("min_voltage_limit") - 0.05
+        self._highest = self._quantity("max_voltage_limit") + 0.05
         watching = numbers["torque_enable"] and numbers.get("bus_watchdog", 0) > 0
-        self._patience = self._si("bus_watchdog") if watching else math.inf
-        told = self._told()
+        self._watchdog = self._quantity("bus_watchdog") if watching else math.inf
+        if at_once:
+            self._delayed.clear()
         if self._delay > 0.0 and not at_once:
-            self._coming.append((self.clock + self._delay, told))
+            self._delayed.append((self.clock + self._delay, self._commanded()))
         else:
-            self._firmware = told
+            self._firmware = self._commanded()
 
-    def _told(self) -> Firmware:
+    def _commanded(self) -> Firmware:
+        """What the registers say."""
         numbers = self.memory.numbers
         gains = Gains(*(float(numbers[f"position_{letter}_gain"]) for letter in "pid"))
         drive = DRIVES[self._mode()]
         if not numbers["torque_enable"] or not numbers.get("torque_limit", 1):
             return replace(OFF, gains=gains)
-        goal = self._si({"position": "goal_position", "pwm": "goal_pwm", "current": "goal_current"}[drive])
+        goal = self._quantity(f"goal_{drive}")
         if drive == "position":
             goal -= numbers.get("homing_offset", 0) * self.model.registers["goal_position"].scale
-        duty = self._si("torque_limit" if "torque_limit" in numbers else "pwm_limit")
+        duty = self._quantity("torque_limit" if "torque_limit" in numbers else "pwm_limit")
         if "goal_pwm" in numbers and drive != "pwm":
-            duty = min(duty, abs(self._si("goal_pwm")))
-        current = self._si("current_limit") if "current_limit" in numbers else None
+            duty = min(duty, abs(self._quantity("goal_pwm")))
+        current = self._quantity("current_limit") if "current_limit" in numbers else None
         if self._mode() == "current_position" and current is not None:
-            current = min(current, abs(self._si("goal_current")))
-        speed = self._si("profile_velocity") or None
-        return Firmware(drive, goal, gains, duty, current, speed)
+            current = min(current, abs(self._quantity("goal_current")))
+        return Firmware(drive, goal, gains, duty, current, self._quantity("profile_velocity") or None)
 
-    def _watchdog_runs_out(self) -> None:
+    def _watchdog_expires(self) -> None:
         numbers = self.memory.numbers
         numbers["bus_watchdog"] = -1
         drive = DRIVES[self._mode()]
-        if drive == "position":
-            numbers["goal_position"] = self._position_count()
-        else:
-            numbers[f"goal_{drive}"] = 0
-        self._coming.clear()
-        self._tell(at_once=True)
+        numbers[f"goal_{drive}"] = self._position_count() if drive == "position" else 0
+        self._apply_registers(at_once=True)
 
     def _voltage_is_wrong(self) -> None:
         if self.joint.voltage < OFF_SHARE * self.model.rated_min:
@@ -404,21 +407,15 @@ class EmulatedServo:
         elif not self.errors & self.model.error_bits["input_voltage"]:
             self.fail("input_voltage")
 
-    def _shut_down(self) -> None:
-        self.memory.numbers["torque_limit" if self._revives else "torque_enable"] = 0
-        self._coming.clear()
-        self._tell(at_once=True)
-
     def _mode(self, number: int | None = None) -> str:
         number = self.memory.numbers[self.model.mode_register] if number is None else number
         return next((mode for mode, value in self.model.modes.items() if value == number), "")
 
-    def _si(self, name: str) -> float:
-        register = self.model.registers[name]
-        return (self.memory.numbers[name] - register.zero) * register.scale
+    def _quantity(self, name: str) -> float:
+        return self.model.registers[name].quantity(self.memory.numbers[name])
 
     def _counts(self, name: str, value: float) -> int:
-        """A quantity as the register reports it, at its end where it would leave it."""
+        """A quantity in counts, clipped to what the register can hold."""
         register = self.model.registers[name]
         lower, upper = register.span
         return min(upper, max(lower, round(value / register.scale) + register.zero))
@@ -438,5 +435,5 @@ class EmulatedServo:
         return (positions[-1] - positions[0]) / (steps * self.joint.dt) if steps else 0.0
 
     def _moving(self) -> int:
-        threshold = self._si("moving_threshold") if "moving_threshold" in self.model.registers else 0.25
+        threshold = self._quantity("moving_threshold") if "moving_threshold" in self.model.registers else 0.25
         return int(abs(self._mean_velocity()) > threshold)

@@ -1,4 +1,4 @@
-"""What the servos of one bus answer to an instruction, in the order in which they answer."""
+"""Answers of the servos on one bus to an instruction, in the order in which they are sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stribeck.emulator.protocol import (
 )
 
 PING_ONLY, PING_AND_READ, ALL = 0, 1, 2
-"""Values of ``status_return_level``: what a servo answers."""
+"""Values of ``status_return_level``: which instructions a servo answers."""
 
 
 class StatusPacket(NamedTuple):
@@ -38,7 +38,7 @@ class _Access(NamedTuple):
 
 
 class _MalformedError(Exception):
-    """The parameters of an instruction are not what it needs."""
+    """An instruction has wrong parameters."""
 
 
 def answers(servos: Sequence[EmulatedServo], protocol: float, packet: Packet) -> list[StatusPacket]:
@@ -49,26 +49,26 @@ def answers(servos: Sequence[EmulatedServo], protocol: float, packet: Packet) ->
     """
     present = {servo.id: servo for servo in servos if servo.model.protocol == protocol}
     if not packet.intact:
-        return _one(present, packet, Error2.CRC, Error1.CHECKSUM)
+        return _complaint(present, packet, Error2.CRC, Error1.CHECKSUM)
     for servo in present.values():
         servo.hear()
     several = _SEVERAL.get((protocol, packet.instruction))
     try:
         if several is not None:
-            return several(present, packet)
+            return several(present, packet.parameters)
         if packet.id == BROADCAST:
             replies = [_single(present[servo], packet, protocol) for servo in sorted(present)]
             return [reply for reply in replies if reply] if packet.instruction == Instruction.PING else []
         reply = _single(present[packet.id], packet, protocol) if packet.id in present else None
         return [reply] if reply else []
     except _MalformedError:
-        return _one(present, packet, Error2.DATA_LENGTH, Error1.RANGE)
+        return _complaint(present, packet, Error2.DATA_LENGTH, Error1.RANGE)
 
 
-def _one(
+def _complaint(
     present: dict[int, EmulatedServo], packet: Packet, error: Error2, bits: Error1
 ) -> list[StatusPacket]:
-    """The complaint of the servo that the packet is for, if it is for one."""
+    """The error status of the servo that the packet is for, if there is one."""
     if packet.id not in present:
         return []
     reply = _status(present[packet.id], ALL, present[packet.id].status(error, bits))
@@ -83,17 +83,28 @@ def _status(servo: EmulatedServo, level: int, error: int, data: bytes = b"") -> 
 
 
 def _single(servo: EmulatedServo, packet: Packet, protocol: float) -> StatusPacket | None:
-    """An instruction to one servo, or to each."""
+    """Carry out an instruction to one servo, or to each."""
+    size = 1 if protocol == 1.0 else 2
+    data = packet.parameters[size:]
+
+    def address() -> int:
+        if len(packet.parameters) < size:
+            raise _MalformedError
+        return int.from_bytes(packet.parameters[:size], "little")
+
     match packet.instruction:
         case Instruction.PING:
-            return _status(servo, PING_ONLY, servo.status(), b"" if protocol == 1.0 else _identity(servo))
+            numbers = servo.memory.numbers
+            model = numbers["model_number"].to_bytes(2, "little") + bytes((numbers["firmware_version"],))
+            return _status(servo, PING_ONLY, servo.status(), b"" if protocol == 1.0 else model)
         case Instruction.READ:
-            address, length = _address(packet.parameters, protocol), _length(packet.parameters, protocol)
-            return _status(servo, PING_AND_READ, *servo.read(address, length))
+            if len(data) != size:
+                raise _MalformedError
+            return _status(servo, PING_AND_READ, *servo.read(address(), int.from_bytes(data, "little")))
         case Instruction.WRITE:
-            return _status(servo, ALL, servo.write(*_addressed(packet.parameters, protocol)))
+            return _status(servo, ALL, servo.write(address(), data))
         case Instruction.REG_WRITE:
-            return _status(servo, ALL, servo.register(*_addressed(packet.parameters, protocol)))
+            return _status(servo, ALL, servo.register(address(), data))
         case Instruction.ACTION:
             return _status(servo, ALL, servo.act())
         case Instruction.REBOOT if protocol == 2.0:
@@ -105,51 +116,30 @@ def _single(servo: EmulatedServo, packet: Packet, protocol: float) -> StatusPack
     return _status(servo, ALL, servo.status(Error2.INSTRUCTION, Error1.INSTRUCTION))
 
 
-def _identity(servo: EmulatedServo) -> bytes:
-    numbers = servo.memory.numbers
-    return numbers["model_number"].to_bytes(2, "little") + bytes((numbers["firmware_version"],))
-
-
-def _address(parameters: bytes, protocol: float) -> int:
-    size = 1 if protocol == 1.0 else 2
-    if len(parameters) < size:
-        raise _MalformedError
-    return int.from_bytes(parameters[:size], "little")
-
-
-def _length(parameters: bytes, protocol: float) -> int:
-    size = 1 if protocol == 1.0 else 2
-    if len(parameters) != 2 * size:
-        raise _MalformedError
-    return int.from_bytes(parameters[size:], "little")
-
-
-def _addressed(parameters: bytes, protocol: float) -> tuple[int, bytes]:
-    return _address(parameters, protocol), parameters[1 if protocol == 1.0 else 2 :]
+# Instructions to several servos.
 
 
 def _word(data: bytes, place: int) -> int:
     return data[place] | data[place + 1] << 8
 
 
-def _sync(parameters: bytes) -> Iterator[_Access]:
-    """Parts of a sync read."""
+def _sync_reads(parameters: bytes) -> Iterator[_Access]:
     if len(parameters) < 5:
         raise _MalformedError
     for servo in parameters[4:]:
         yield _Access(servo, _word(parameters, 0), _word(parameters, 2))
 
 
-def _bulk(parameters: bytes) -> Iterator[_Access]:
-    """Parts of a bulk read of protocol 2."""
+def _bulk_reads(parameters: bytes) -> Iterator[_Access]:
+    """Protocol 2: ID, address, length of each."""
     if not parameters or len(parameters) % 5:
         raise _MalformedError
     for k in range(0, len(parameters), 5):
         yield _Access(parameters[k], _word(parameters, k + 1), _word(parameters, k + 3))
 
 
-def _bulk_1(parameters: bytes) -> Iterator[_Access]:
-    """Parts of a bulk read of protocol 1: a zero, then length, ID, address of each."""
+def _bulk_reads_1(parameters: bytes) -> Iterator[_Access]:
+    """Protocol 1: a zero, then length, ID, address of each."""
     if len(parameters) < 4 or (len(parameters) - 1) % 3:
         raise _MalformedError
     for k in range(1, len(parameters), 3):
@@ -157,7 +147,7 @@ def _bulk_1(parameters: bytes) -> Iterator[_Access]:
 
 
 def _sync_writes(parameters: bytes, head: int) -> Iterator[_Access]:
-    """Parts of a sync write: address and length of ``head`` bytes together, then ID and data of each."""
+    """Address and length in ``head`` bytes, then ID and data of each."""
     size = head // 2
     if len(parameters) < head:
         raise _MalformedError
@@ -183,17 +173,16 @@ def _bulk_writes(parameters: bytes) -> Iterator[_Access]:
 
 
 def _read_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[StatusPacket]:
-    found = []
-    for part in parts:
-        if part.servo in present:
-            servo = present[part.servo]
-            reply = _status(servo, PING_AND_READ, *servo.read(part.address, part.length))
-            found += [reply] if reply else []
-    return found
+    replies = [
+        _status(present[part.servo], PING_AND_READ, *present[part.servo].read(part.address, part.length))
+        for part in parts
+        if part.servo in present
+    ]
+    return [reply for reply in replies if reply]
 
 
 def _read_fast(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[StatusPacket]:
-    """One packet of all. A servo that is missing, or a packet too long, breaks the chain: nobody answers."""
+    """One packet of all. If a servo is missing or the packet too long, nobody answers."""
     asked = list(parts)
     if any(part.servo not in present for part in asked):
         return []
@@ -212,14 +201,14 @@ def _write_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> 
     return []
 
 
-_SEVERAL: dict[tuple[float, int], Callable[[dict[int, EmulatedServo], Packet], list[StatusPacket]]] = {
-    (2.0, Instruction.SYNC_READ): lambda present, p: _read_each(present, _sync(p.parameters)),
-    (2.0, Instruction.FAST_SYNC_READ): lambda present, p: _read_fast(present, _sync(p.parameters)),
-    (2.0, Instruction.BULK_READ): lambda present, p: _read_each(present, _bulk(p.parameters)),
-    (2.0, Instruction.FAST_BULK_READ): lambda present, p: _read_fast(present, _bulk(p.parameters)),
-    (2.0, Instruction.SYNC_WRITE): lambda present, p: _write_each(present, _sync_writes(p.parameters, 4)),
-    (2.0, Instruction.BULK_WRITE): lambda present, p: _write_each(present, _bulk_writes(p.parameters)),
-    (1.0, Instruction.BULK_READ): lambda present, p: _read_each(present, _bulk_1(p.parameters)),
-    (1.0, Instruction.SYNC_WRITE): lambda present, p: _write_each(present, _sync_writes(p.parameters, 2)),
+_SEVERAL: dict[tuple[float, int], Callable[[dict[int, EmulatedServo], bytes], list[StatusPacket]]] = {
+    (2.0, Instruction.SYNC_READ): lambda present, data: _read_each(present, _sync_reads(data)),
+    (2.0, Instruction.FAST_SYNC_READ): lambda present, data: _read_fast(present, _sync_reads(data)),
+    (2.0, Instruction.BULK_READ): lambda present, data: _read_each(present, _bulk_reads(data)),
+    (2.0, Instruction.FAST_BULK_READ): lambda present, data: _read_fast(present, _bulk_reads(data)),
+    (2.0, Instruction.SYNC_WRITE): lambda present, data: _write_each(present, _sync_writes(data, 4)),
+    (2.0, Instruction.BULK_WRITE): lambda present, data: _write_each(present, _bulk_writes(data)),
+    (1.0, Instruction.BULK_READ): lambda present, data: _read_each(present, _bulk_reads_1(data)),
+    (1.0, Instruction.SYNC_WRITE): lambda present, data: _write_each(present, _sync_writes(data, 2)),
 }
-"""Instructions to several servos at once, by protocol."""
+"""Instructions to several servos, by protocol."""

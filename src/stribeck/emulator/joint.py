@@ -1,7 +1,7 @@
-"""The physics behind an emulated servo: motor, friction and load, one core step at a time.
+"""The physics of an emulated servo: motor, friction and load.
 
-Nothing is computed here that ``core`` does not define: a step is core's motor torque for what the
-firmware does, core's friction budget and core's advance, with an outside torque added to the load's.
+All formulas are those of ``core``: a step is its motor torque for the firmware's command, its friction budget and its
+integration step, with an outside torque added to the load's.
 """
 
 from __future__ import annotations
@@ -9,17 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stribeck.core.actuator import Command, ControlState, Gains, VoltageControl, duty_cycle, voltage_torque
+from stribeck.core.actuator import (
+    ControlState,
+    Gains,
+    ServoCommand,
+    VoltageControl,
+    duty_cycle,
+    voltage_torque,
+)
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 from stribeck.core.friction import friction_budget, law_named
-from stribeck.core.step import Plant, State, Torques, advance
+from stribeck.core.step import Plant, PlantState, Torques, advance
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import ParameterFile
 
 Drive = Literal["off", "position", "pwm", "current"]
-"""What the bridge does: stay open, or follow a position, a duty, a current."""
+"""Control of the bridge: off, or by position, duty or current."""
 
 BARE = Pendulum(0.0, 0.0, 0.0)
 """Nothing mounted on the shaft."""
@@ -27,14 +34,14 @@ BARE = Pendulum(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Firmware:
-    """What the firmware is told to do, in SI.
+    """Command to the firmware, in SI.
 
     :param drive: see :data:`Drive`.
     :param goal: position [rad], duty [1] or current [A].
     :param gains: position gains in firmware units.
     :param duty_limit: largest duty [1].
     :param current_limit: largest winding current [A], ``None`` without a limit.
-    :param goal_speed: speed at which the goal of a position is approached [rad/s], ``None`` at once.
+    :param goal_speed: speed at which a position goal is approached [rad/s], ``None`` without a limit.
     """
 
     drive: Drive
@@ -49,30 +56,27 @@ OFF = Firmware("off", 0.0, Gains(0.0, 0.0, 0.0))
 
 
 def published_parameters(name: str, law: str = "m6") -> ParameterFile:
-    """Published parameters of a servo family, without the mounting offset: that belongs to the bench of
-    those who published them.
+    """Published parameters of a servo family, with the mounting offset of its bench set to zero.
 
-    :raises ConfigError: for a servo that has none.
+    :raises ConfigError: for a servo without published parameters.
     """
     if name not in actuator_names() or law not in (actuator := load_actuator(name)).published:
-        known = [n for n in actuator_names() if law in load_actuator(n).published]
+        published = [n for n in actuator_names() if law in load_actuator(n).published]
         raise ConfigError(
-            f"no {law} parameters were published for {name}: give a parameter file; published for {', '.join(known)}"
+            f"no {law} parameters were published for {name}: give a parameter file; published for {', '.join(published)}"
         )
     values = {**actuator.published[law], "q_offset": 0.0}
     return ParameterFile(actuator, law_named(law), values)
 
 
 class EmulatedJoint:
-    """A joint in time: its true state, and what its electrics do.
+    """A joint over time: its true state and its electrics. It begins at rest, hanging.
 
     :param parameters: motor, friction law and their values.
     :param pendulum: the load.
     :param supply_resistance: of supply and cables [ohm].
     :param dt: time step [s].
-    :raises ConfigError: for a servo that does not switch its supply onto the motor by a drive/brake bridge.
-
-    It begins at rest, hanging.
+    :raises ConfigError: for a servo without a drive/brake bridge.
     """
 
     def __init__(
@@ -89,7 +93,7 @@ class EmulatedJoint:
         self.dt = dt
         self.supply_resistance = supply_resistance
         self.values = {name: float(value) for name, value in parameters.values.items()}
-        self.state = State(-self.values["q_offset"], 0.0, ControlState(0.0, 0.0))
+        self.state = PlantState(-self.values["q_offset"], 0.0, ControlState(0.0, 0.0))
         self.motor_torque = self.current = self.duty = self.voltage = 0.0
         self._actuator = parameters.actuator
         self._control = control
@@ -97,7 +101,7 @@ class EmulatedJoint:
         self._adopt(OFF)
 
     def _adopt(self, firmware: Firmware) -> None:
-        """Take over what does not change from step to step."""
+        """Prepare what stays the same from step to step."""
         before, self._firmware = self._firmware, firmware
         gains = firmware.gains
         self._law_of_control = replace(self._control.with_used_terms(gains), goal_speed=firmware.goal_speed)
@@ -110,10 +114,10 @@ class EmulatedJoint:
             self.state = self.state._replace(control=ControlState(self.state.position, 0.0))
 
     def step(self, firmware: Firmware, push: float, open_voltage: float) -> None:
-        """Go on by one time step.
+        """Advance by one time step.
 
-        :param push: outside torque beside gravity [N m].
-        :param open_voltage: of the supply, without load [V].
+        :param push: outside torque besides gravity [N m].
+        :param open_voltage: open-circuit supply [V].
         """
         if firmware is not self._firmware:
             self._adopt(firmware)
@@ -126,7 +130,7 @@ class EmulatedJoint:
         duty = 0.0
         if driven:
             duty, control = self._duty(firmware, state, voltage)
-        command = Command(firmware.goal, 1.0 if driven else 0.0, voltage)
+        command = ServoCommand(firmware.goal, 1.0 if driven else 0.0, voltage)
         motor = voltage_torque(self._law_of_control, p, duty, command, velocity)
         external = gravity_torque(self.pendulum, position, p["q_offset"]) + push
         budget = friction_budget(self.law, p, motor, external, velocity)
@@ -136,7 +140,7 @@ class EmulatedJoint:
         # The duty that reaches the motor, after the current limit.
         self.duty = duty_for_current(p, self.current, voltage, velocity) if driven else 0.0
 
-    def _duty(self, firmware: Firmware, state: State, voltage: float) -> tuple[float, ControlState]:
+    def _duty(self, firmware: Firmware, state: PlantState, voltage: float) -> tuple[float, ControlState]:
         position, velocity, control = state
         limit = firmware.duty_limit
         if firmware.drive == "position":

@@ -1,8 +1,7 @@
 r"""Packets of the Dynamixel protocols 1.0 and 2.0: bytes to packets and back.
 
-Pure functions and a stream parser; no I/O, no knowledge of servos. Protocol 1 protects a packet by the
-complement of a sum, protocol 2 by a CRC-16 of polynomial 0x8005 from 0, and stuffs a byte wherever the
-content would look like a header. Source: ROBOTIS e-manual, "Protocol 1.0", "Protocol 2.0", "CRC".
+Pure functions and a stream parser; no I/O. Protocol 1 protects a packet by the complement of a sum, protocol 2 by a
+CRC-16 with polynomial 0x8005 and initial value 0, and stuffs a byte wherever the content would look like a header. Source: ROBOTIS e-manual, "Protocol 1.0", "Protocol 2.0", "CRC".
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ BROADCAST = 0xFE
 """The ID that every servo listens to."""
 
 LONGEST = 1024
-"""Longest packet that a servo listens to, in bytes; a length above it is damage."""
+"""Longest packet that a servo accepts [bytes]; a larger length is damage."""
 
 
 class Instruction(IntEnum):
-    """What a packet asks for; the same numbers in both protocols, where both have them."""
+    """Instructions; both protocols use the same numbers."""
 
     PING = 0x01
     READ = 0x02
@@ -38,7 +37,7 @@ class Instruction(IntEnum):
 
 
 class Error1(IntEnum):
-    """Bits of the error byte of protocol 1 that say what was wrong with an instruction."""
+    """Bits of the error byte of protocol 1 for invalid instructions."""
 
     ANGLE_LIMIT = 0x02
     RANGE = 0x08
@@ -59,16 +58,16 @@ class Error2(IntEnum):
 
 
 ALERT = 0x80
-"""Bit of the error byte of protocol 2 that says that the servo has a hardware error."""
+"""Bit of the error byte of protocol 2: the servo has a hardware error."""
 
 
 class Packet(NamedTuple):
     """One packet.
 
-    :param id: the servo that it is for, or that it comes from.
-    :param instruction: what it asks for; of a status packet of protocol 1, which has none, the error.
-    :param parameters: the rest, of a status packet of protocol 2 beginning with the error.
-    :param intact: whether the check at its end is right.
+    :param id: receiver of an instruction, or sender of a status packet.
+    :param instruction: instruction; for status packets of protocol 1 the error.
+    :param parameters: the rest; for status packets of protocol 2 it begins with the error.
+    :param intact: whether its checksum is right.
     """
 
     id: int
@@ -91,7 +90,7 @@ _CRC = _crc_table()
 
 
 def crc16(data: bytes, start: int = 0) -> int:
-    """CRC-16 of protocol 2 over ``data``, going on from ``start``."""
+    """CRC-16 of protocol 2 over ``data``, continued from ``start``."""
     crc = start
     for byte in data:
         crc = ((crc << 8) & 0xFF00) ^ _CRC[(crc >> 8) ^ byte]
@@ -104,7 +103,7 @@ def checksum(data: bytes) -> int:
 
 
 def encode(protocol: float, packet: Packet) -> bytes:
-    """A packet as bytes. Of protocol 1, a status packet has the error in place of the instruction."""
+    """A packet as bytes. Status packets of protocol 1 have the error in place of the instruction."""
     if protocol == 1.0:
         body = bytes((packet.id, len(packet.parameters) + 2, packet.instruction)) + packet.parameters
         return b"\xff\xff" + body + bytes((checksum(body),))
@@ -123,7 +122,7 @@ def encode_status(protocol: float, servo: int, error: int, data: bytes = b"") ->
 def encode_fast_status(parts: list[tuple[int, int, bytes]]) -> bytes:
     """The one status packet in which several servos answer a fast read.
 
-    Each servo appends its error, ID and data and the CRC of everything so far; nothing is stuffed.
+    Each servo appends its error, ID, data and the CRC of everything so far; nothing is stuffed.
 
     :param parts: (servo, error, data) in the order of the request.
     """
@@ -137,22 +136,22 @@ def encode_fast_status(parts: list[tuple[int, int, bytes]]) -> bytes:
 
 
 def stuffed(content: bytes) -> bytes:
-    """Content with 0xFD added after each 0xFF 0xFF 0xFD, which would look like a header."""
+    """Content with 0xFD inserted after each 0xFF 0xFF 0xFD, which would look like a header."""
     return content.replace(b"\xff\xff\xfd", b"\xff\xff\xfd\xfd")
 
 
 def unstuffed(content: bytes) -> bytes:
-    """Content without what :func:`stuffed` added."""
+    """Content without the bytes that :func:`stuffed` inserted."""
     return content.replace(b"\xff\xff\xfd\xfd", b"\xff\xff\xfd")
 
 
 class PacketParser:
-    """Finds packets in a stream of bytes, between noise and damage.
+    """Finds packets in a stream of bytes, despite noise and damage.
+
+    Bytes that do not begin a packet are skipped. After a packet with a wrong checksum the search continues behind its
+    header, so that damage does not cost the following packets.
 
     :param protocol: 1.0 or 2.0.
-
-    What does not begin like a packet is skipped; after a packet with a wrong check the search goes on
-    behind its header, so that damage costs one packet and not those after it.
     """
 
     def __init__(self, protocol: float) -> None:
@@ -162,13 +161,13 @@ class PacketParser:
 
     @property
     def pending(self) -> bool:
-        """Whether the beginning of a packet waits for its end."""
+        """Whether a packet is incomplete."""
         return bool(self._waiting)
 
     def feed(self, data: bytes) -> list[Packet]:
         """The packets that ``data`` completes."""
         self._waiting += data
-        found: list[Packet] = []
+        packets: list[Packet] = []
         while True:
             start = self._waiting.find(self._header)
             if start < 0:
@@ -176,28 +175,28 @@ class PacketParser:
                 self._waiting = self._waiting[-(len(self._header) - 1) :]
                 while self._waiting and not self._header.startswith(self._waiting):
                     self._waiting = self._waiting[1:]
-                return found
+                return packets
             self._waiting = self._waiting[start:]
             size = self._size()
             if size == 0:
                 self._waiting = self._waiting[1:]
             elif size is None or len(self._waiting) < size:
-                return found
+                return packets
             else:
                 packet = self._packet(self._waiting[:size])
                 self._waiting = self._waiting[size if packet.intact else len(self._header) :]
-                found.append(packet)
+                packets.append(packet)
 
     def give_up(self) -> list[Packet]:
-        """End the wait for the rest of a packet; the packets that stand behind its header."""
-        found: list[Packet] = []
+        """Stop waiting for the rest of a packet; the packets found behind its header."""
+        packets: list[Packet] = []
         while self._waiting:
             waiting, self._waiting = self._waiting[1:], b""
-            found += self.feed(waiting)
-        return found
+            packets += self.feed(waiting)
+        return packets
 
     def _size(self) -> int | None:
-        """Bytes of the packet that begins here; ``None`` if not known yet, 0 if there is none."""
+        """Size of the packet that begins here; ``None`` if not known yet, 0 if there is no packet."""
         waiting = self._waiting
         if self.protocol == 1.0:
             if len(waiting) < 4:

@@ -1,4 +1,4 @@
-"""A pseudo-terminal that looks like a serial port, under a path that one chooses."""
+"""A pseudo-terminal that acts as a serial port, under a chosen path."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from stribeck.errors import OutputError
 
 _TERMIOS2 = 0x802C542A, 44, 40
-"""Linux: request to read a terminal's settings, their size, where the output rate stands in them."""
+"""Linux: ioctl request for a terminal's settings, their size, offset of the output rate."""
 
 
 def line_rate(terminal: int) -> int:
-    """The rate that a program set on a terminal [bit/s], 0 where the system does not say."""
+    """The rate that a program set on a terminal [bit/s], 0 if the system does not tell."""
     request, size, place = _TERMIOS2
     settings = bytearray(size)
     try:
@@ -26,7 +26,7 @@ def line_rate(terminal: int) -> int:
 
 
 class PseudoTerminal:
-    """A pseudo-terminal, and the link by which programs find it.
+    """A pseudo-terminal and a symbolic link to it.
 
     :param link: path of the symbolic link, ``None`` for none.
     :raises OutputError: if the link cannot be made.
@@ -47,7 +47,7 @@ class PseudoTerminal:
 
     @property
     def rate(self) -> int:
-        """The rate that a program set [bit/s], 0 where the system does not say."""
+        """The rate that a program set [bit/s], 0 if the system does not tell."""
         return line_rate(self.terminal)
 
     def _close(self) -> None:
@@ -55,23 +55,23 @@ class PseudoTerminal:
         os.close(self.terminal)
 
     def close(self) -> None:
-        """Take the link away, if it is still ours, and the terminal."""
+        """Close the terminal, and remove the link if it still points to it."""
         if self.link is not None and self.link.is_symlink() and os.readlink(self.link) == self.name:
             self.link.unlink()
         self._close()
 
 
 def _place_link(link: Path, target: str) -> None:
-    """Make ``link`` point to ``target``; a link in its place that leads nowhere or to the same is replaced.
+    """Make ``link`` point to ``target``, replacing a link that is broken or has the same target.
 
-    :raises OutputError: if something else stands there, or it cannot be made.
+    :raises OutputError: if the path is in use, or the link cannot be made.
     """
     if link.exists() and not link.is_symlink():
-        raise OutputError(f"{link} exists and is no link; name another path for --link")
+        raise OutputError(f"{link} exists and is no link; choose another path for --link")
     if link.exists() and os.readlink(link) != target:
         raise OutputError(
-            f"{link} leads to {os.readlink(link)}, which is there: another emulator may be running; "
-            "name another path for --link, or remove it"
+            f"{link} points to {os.readlink(link)}, which exists: another emulator may be running; "
+            "choose another path for --link, or remove it"
         )
     beside = link.with_name(f".{link.name}.{os.getpid()}")
     try:

@@ -34,7 +34,7 @@ TAKES_PART = 0.1
 
 
 @dataclass(frozen=True)
-class Correlation:
+class CorrelationMatrix:
     """Correlation of n estimated parameters, (n, n)."""
 
     names: tuple[str, ...]
@@ -59,7 +59,7 @@ class ClusterCovariance:
         width = student_quantile(self.freedom, confidence) * np.sqrt(np.diag(self.matrix))
         return np.where(self.rankless, np.inf, width)
 
-    def correlation(self, names: Sequence[str]) -> Correlation | None:
+    def correlation(self, names: Sequence[str]) -> CorrelationMatrix | None:
         """Correlation of the parameters (n,) that have a variance; ``None`` for fewer than two."""
         variance = np.diag(self.matrix)
         kept = np.flatnonzero((variance > 0.0) & ~self.rankless)
@@ -67,7 +67,7 @@ class ClusterCovariance:
             return None
         deviation = np.sqrt(variance[kept])
         matrix = np.clip(self.matrix[np.ix_(kept, kept)] / np.outer(deviation, deviation), -1.0, 1.0)
-        return Correlation(
+        return CorrelationMatrix(
             tuple(names[k] for k in kept.tolist()), tuple(tuple(row) for row in np.round(matrix, 4).tolist())
         )
 
@@ -90,6 +90,30 @@ def leave_one_out(
     matrix = (groups - 1) / groups * moved.T @ moved
     freedom = np.full(size, max(float(groups - size), 1.0))
     return ClusterCovariance(whitening.back(matrix), freedom, whitening.rankless)
+
+
+def leave_one_out_of_few(
+    jacobians: FloatArray, residuals: FloatArray, weights: FloatArray, ridge: FloatArray
+) -> FloatArray:
+    r"""CR3, not scaled, of weighted least squares on clusters of few rows: covariance (n, n).
+
+    With :math:`H = \sum_g w_g J_g^T J_g + \Lambda`, the step of cluster g is
+    :math:`d_g = (H - w_g J_g^T J_g)^{-1} w_g J_g^T r_g`, by Woodbury's identity
+    :math:`H^{-1} w_g J_g^T (1 - J_g H^{-1} w_g J_g^T)^{-1} r_g` with matrices of m rows.
+
+    :param jacobians: J (G, m, n).
+    :param residuals: r (G, m).
+    :param weights: w (G,).
+    :param ridge: diagonal of :math:`\Lambda` (n,).
+    """
+    weighted = jacobians * weights[:, None, None]
+    normal = np.tensordot(weighted, jacobians, axes=([0, 1], [0, 1])) + np.diag(ridge)
+    size = np.sqrt(np.diag(normal))
+    weighted, jacobians, normal = weighted / size, jacobians / size, normal / np.outer(size, size)
+    gain = np.linalg.inv(normal) @ weighted.transpose(0, 2, 1)
+    inner = np.eye(residuals.shape[1]) - jacobians @ gain
+    steps = (gain @ np.linalg.solve(inner, residuals[:, :, None]))[:, :, 0]
+    return np.asarray(steps.T @ steps / np.outer(size, size))
 
 
 def bias_reduced(scores: FloatArray, curvatures: FloatArray) -> ClusterCovariance:

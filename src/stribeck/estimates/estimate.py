@@ -93,9 +93,10 @@ def fixed(value: float, unit: str) -> Estimate:
     return Estimate(value, unit, "fixed")
 
 
-def at_bound(value: float, unit: str, side: Side) -> Estimate:
+def at_bound(value: float, unit: str, side: Side, bounds: Interval | None = None) -> Estimate:
     """A parameter whose optimum is a search bound."""
-    reason = f"at its {side} search bound {_with_unit(f'{value:g}', unit)}"
+    bound = value if bounds is None else bounds[0 if side == "lower" else 1]
+    reason = f"at its {side} search bound {_with_unit(f'{bound:g}', unit)}"
     return Estimate(value, unit, "at bound", reason=reason, side=side)
 
 

@@ -1,4 +1,4 @@
-"""Random Fourier trajectories, scaled until a limit binds: what a search starts from, and is compared with."""
+"""Random Fourier trajectories, scaled until a limit is active: starts of the search, and its baseline."""
 
 from __future__ import annotations
 
@@ -8,31 +8,29 @@ from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ConfigError
 from stribeck.excitation.criterion import POSITIONS, TORQUE_SHARE, Criterion
 from stribeck.excitation.task import ExcitationTask
 
-Array = npt.NDArray[np.float64]
-
 BATCH = 128
-"""Trajectories that are made at once."""
+"""Trajectories that are drawn at once."""
 
 EXACT = 100
-"""Trajectories whose information is taken from all samples."""
+"""Number of the best trajectories whose information is computed from all samples."""
 
 HALVINGS = 5
 """Steps of the bisection for the largest amplitude without collision."""
 
 SMALLEST = 0.05
-"""Trajectories that collide at this share of their amplitude are drawn anew."""
+"""Trajectories that collide at this share of their amplitude are replaced."""
 
 CANDIDATES = 512
-"""Random trajectories whose offsets are looked at at once."""
+"""Random trajectories whose offsets are checked at once."""
 
 DRAWS = 50
-"""Attempts to find a batch of offsets without collision."""
+"""Largest number of attempts to find a batch of offsets without collision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +38,7 @@ class Baseline:
     """Random trajectories, the most informative first.
 
     :param z: (N, n (2 L - 1)).
-    :param log_det: (N,), descending; beyond the first :data:`EXACT` estimates.
+    :param log_det: (N,), descending; estimates beyond the first :data:`EXACT`.
     """
 
     z: Array
@@ -54,26 +52,27 @@ def random_baseline(
     pool: Executor,
     tell: Callable[[int], bool] = lambda done: True,
 ) -> Baseline:
-    """So many random trajectories within all limits.
+    """Random trajectories within all limits.
 
-    Coefficients are normal; each joint is scaled until its position, velocity, acceleration or a coefficient binds,
-    its offset is uniform in the room that is left. Where bodies or torques then go beyond their limits, all joints
-    are scaled together.
+    Coefficients are normally distributed; each joint is scaled until its position, velocity, acceleration or a
+    coefficient reaches its limit, with a uniformly distributed offset in the remaining range. Then all joints are scaled
+    together until bodies and torques are within their limits.
 
-    :param pool: its threads share the work.
-    :param tell: takes how many are done; all end there if it returns ``False``, yet one batch is always made.
+    :param pool: threads for the work.
+    :param tell: called with the number of finished trajectories; if it returns ``False``, no further batch is made
+        after the first.
     :raises ConfigError: if no random configuration is free of collisions.
     """
-    lock, done = Lock(), [0]
+    lock, done = Lock(), [0]  # trajectories finished by all threads
 
     def batch(number: int) -> list[tuple[Array, float]]:
         if number and not tell(done[0]):
             return []
-        found = _batch(criterion, np.random.default_rng([seed, number]))[: count - number * BATCH]
+        made = _batch(criterion, np.random.default_rng([seed, number]))[: count - number * BATCH]
         with lock:
-            done[0] += len(found)
+            done[0] += len(made)
         tell(done[0])
-        return found
+        return made
 
     batches = pool.map(batch, range(-(-count // BATCH)))
     return _best_first(criterion, [item for items in batches for item in items])
@@ -81,14 +80,14 @@ def random_baseline(
 
 def _batch(criterion: Criterion, rng: np.random.Generator) -> list[tuple[Array, float]]:
     """:data:`BATCH` trajectories and their log determinants."""
-    found: list[Array] = []
-    while len(found) < BATCH:
-        found += list(_shrink_to_clear(criterion, _draw_clear(criterion, rng)))
-    return [_within_torque(criterion, z) for z in found[:BATCH]]
+    drawn: list[Array] = []
+    while len(drawn) < BATCH:
+        drawn += list(_shrink_to_clear(criterion, _draw_clear(criterion, rng)))
+    return [_within_torque(criterion, z) for z in drawn[:BATCH]]
 
 
 def _best_first(criterion: Criterion, made: list[tuple[Array, float]]) -> Baseline:
-    """Sorted by information: the :data:`EXACT` best by all samples, the others by their estimates."""
+    """Trajectories by information: that of the :data:`EXACT` best from all samples, of the others estimated."""
     made.sort(key=lambda item: item[1], reverse=True)
     exact = [(z, criterion.score(z).log_det) for z, _ in made[:EXACT]]
     exact.sort(key=lambda item: item[1], reverse=True)
@@ -97,26 +96,26 @@ def _best_first(criterion: Criterion, made: list[tuple[Array, float]]) -> Baseli
 
 
 def _draw_clear(criterion: Criterion, rng: np.random.Generator) -> Array:
-    """:data:`BATCH` random trajectories about offsets where no bodies are too near.
+    """:data:`BATCH` random trajectories about offsets without collision.
 
-    :raises ConfigError: if next to no configuration is.
+    :raises ConfigError: if there are hardly any.
     """
     task = criterion.task
-    found: list[Array] = []
+    clear: list[Array] = []
     for _ in range(DRAWS):
         z = _draw(task, rng, CANDIDATES if task.shapes else BATCH)
         offsets = z.reshape(-1, *task.shape)[..., -1]
-        found.append(z[criterion.room(offsets.T) > 0.0])
-        if sum(map(len, found)) >= BATCH:
-            return np.concatenate(found)[:BATCH]
+        clear.append(z[criterion.room(offsets.T) > 0.0])
+        if sum(map(len, clear)) >= BATCH:
+            return np.concatenate(clear)[:BATCH]
     raise ConfigError(
-        "next to no random configuration keeps clear of floor and bodies: check floor, clearance, capsules and the "
+        "hardly any random configuration keeps clear of floor and bodies: check floor, clearance, capsules and the "
         "position limits of the robot's file"
     )
 
 
 def _draw(task: ExcitationTask, rng: np.random.Generator, count: int) -> Array:
-    """Random trajectories whose joints are each at a limit, (count, n (2 L - 1))."""
+    """Random trajectories, each joint scaled to a limit, (count, n (2 L - 1))."""
     n, width = task.shape
     limits, rows = task.limits, task.basis(task.samples)
     z = rng.normal(size=(count, n, width))
@@ -133,21 +132,21 @@ def _draw(task: ExcitationTask, rng: np.random.Generator, count: int) -> Array:
     scale = 1.0 / np.max(reached, axis=0)
     z *= scale[..., None]
     middle = 0.5 * (limits.upper + limits.lower)
-    left = np.maximum(room - scale * (highest - lowest), 0.0)
+    remaining = np.maximum(room - scale * (highest - lowest), 0.0)
     start = middle - 0.5 * room - scale * lowest
-    z[..., -1] = start + left * rng.random((count, n))
+    z[..., -1] = start + remaining * rng.random((count, n))
     return z.reshape(count, -1)
 
 
 def shrunk(task: ExcitationTask, z: Array, share: Array | float) -> Array:
-    """The same with a share of the amplitude about the same offsets, (…, n (2 L - 1))."""
-    found = np.array(z).reshape(-1, *task.shape)
-    found[..., :-1] *= np.reshape(share, (-1, 1, 1))
-    return found.reshape(np.shape(z))
+    """Trajectories with a share of the amplitude about the same offsets, (…, n (2 L - 1))."""
+    scaled = np.array(z).reshape(-1, *task.shape)
+    scaled[..., :-1] *= np.reshape(share, (-1, 1, 1))
+    return scaled.reshape(np.shape(z))
 
 
 def _shrink_to_clear(criterion: Criterion, z: Array) -> Array:
-    """Trajectories scaled until no bodies are too near; those that would hardly move are left out."""
+    """Trajectories scaled until nothing collides; those that would hardly move are left out."""
     task = criterion.task
     if not task.shapes:
         return z
@@ -161,8 +160,8 @@ def _shrink_to_clear(criterion: Criterion, z: Array) -> Array:
     return shrunk(task, z, good)[good > SMALLEST]
 
 
-def _clear(criterion: Criterion, z: Array) -> npt.NDArray[np.bool_]:
-    """Whether each of several trajectories keeps all bodies apart."""
+def _clear(criterion: Criterion, z: Array) -> Mask:
+    """Which trajectories are free of collisions."""
     task = criterion.task
     position = z.reshape(-1, *task.shape) @ task.basis(POSITIONS // BATCH).position.T
     room = criterion.room(np.moveaxis(position, 1, 0).reshape(task.joints, -1))

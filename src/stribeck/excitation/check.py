@@ -1,8 +1,7 @@
-"""Whether a trajectory keeps its limits, by other means than those it was searched with.
+"""Independent check of a trajectory's limits, at every millisecond.
 
-Positions, velocities and accelerations are summed up term by term, torques come from Pinocchio's recursive
-Newton-Euler algorithm, distances from coal on the bodies themselves: nothing here is shared with the search but the
-description of the robot. Looked at are all milliseconds of the trajectory.
+Positions, velocities and accelerations are summed term by term, torques come from Pinocchio's recursive Newton-Euler
+algorithm, distances from coal on the bodies themselves: only the description of the robot is shared with the search.
 """
 
 from __future__ import annotations
@@ -12,34 +11,31 @@ from dataclasses import dataclass
 
 import coal
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
+from stribeck.core.arrays import Array
 from stribeck.core.fourier import FourierTrajectory
 from stribeck.excitation.shapes import Shape
 from stribeck.excitation.task import ExcitationTask
-
-Array = npt.NDArray[np.float64]
 
 RATE = 1000.0
 """[Hz]."""
 
 ROUNDING = 1e-9
-"""Share of a limit that is rounding."""
+"""Tolerated excess over a limit, as a share of it."""
 
 REST = 1e-8
-"""Velocity [rad/s] and acceleration [rad/s^2] at an end that are rest."""
+"""Largest velocity [rad/s] and acceleration [rad/s^2] that count as rest."""
 
 
 @dataclass(frozen=True)
 class LimitReport:
-    """What a check found.
+    """The result of a check.
 
-    :param violations: how many samples, joint by joint, or coefficients, or pairs, break each limit.
-    :param largest: the most that is used of each joint limit, as a share: position, velocity, acceleration, torque,
-        coefficient.
-    :param height: the lowest point of any moving body [m]; infinite without a floor.
-    :param samples: times looked at.
+    :param violations: number of samples of all joints, coefficients or times that break each limit.
+    :param largest: largest used share of each joint limit: position, velocity, acceleration, torque, coefficients.
+    :param height: height of the lowest point of all moving bodies [m]; infinite without a floor.
+    :param samples: number of times.
     """
 
     violations: dict[str, int]
@@ -54,15 +50,12 @@ class LimitReport:
 
     @property
     def summary(self) -> str:
-        """The limits that are broken, in words."""
+        """The violated limits with their counts, in words."""
         return ", ".join(f"{name} ({count})" for name, count in self.violations.items() if count)
 
 
 def check(task: ExcitationTask, trajectory: FourierTrajectory, rate: float = RATE) -> LimitReport:
-    """Look at a trajectory.
-
-    :param rate: how many times in a second [Hz].
-    """
+    """Check a trajectory at a rate [Hz]."""
     steps = math.ceil(trajectory.duration * rate)
     time = np.linspace(0.0, trajectory.duration, steps + 1)
     position, velocity, acceleration = _motion(trajectory, time)
@@ -122,20 +115,20 @@ def _placements(task: ExcitationTask, position: Array) -> tuple[Array, Array]:
 
 def _lowest(task: ExcitationTask, position: Array) -> Array:
     """Height of the lowest point of all moving bodies, (N,) [m]."""
-    found = np.full(len(position), np.inf)
+    lowest = np.full(len(position), np.inf)
     if task.floor is None:
-        return found
+        return lowest
     rotations, origins = _placements(task, position)
     for shape in task.shapes:
         if shape.joint > 0:
             points, radius = _support(shape)
             heights = rotations[:, shape.joint, 2] @ points.T + origins[:, shape.joint, 2, None]
-            found = np.minimum(found, heights.min(axis=1) - radius)
-    return found
+            lowest = np.minimum(lowest, heights.min(axis=1) - radius)
+    return lowest
 
 
 def _support(shape: Shape) -> tuple[Array, float]:
-    """Points in the joint's frame and a distance from them: the body reaches no further down than these."""
+    """Points in the joint's frame and a radius: the body's lowest point is that of spheres about these points."""
     geometry, radius = shape.geometry, 0.0
     if isinstance(geometry, coal.Capsule | coal.Cylinder):
         points, radius = geometry.halfLength * np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]), geometry.radius
@@ -151,10 +144,7 @@ def _support(shape: Shape) -> tuple[Array, float]:
 
 
 def _collisions(task: ExcitationTask, position: Array) -> int:
-    """At how many times any two bodies touch that should not.
-
-    Convex hulls are asked first, meshes themselves only where their hulls touch.
-    """
+    """Number of times at which bodies collide; meshes are only checked where their convex hulls collide."""
     if not task.shapes:
         return 0
     model = task.arm.model
@@ -168,18 +158,18 @@ def _collisions(task: ExcitationTask, position: Array) -> int:
 
 
 def _geometry(task: ExcitationTask, convex: bool) -> pin.GeometryModel:
-    """Bodies as Pinocchio takes them, with all pairs but neighbours and those to be ignored.
+    """Pinocchio's model of the bodies, with all pairs but neighbours and ignored ones.
 
-    :param convex: meshes as their convex hulls.
+    :param convex: whether meshes are replaced by their convex hulls.
     """
-    found = pin.GeometryModel()
+    model = pin.GeometryModel()
     for number, shape in enumerate(task.shapes):
         body = shape.geometry
         if convex and isinstance(body, coal.BVHModelBase):
             body.buildConvexHull(True, "Qt")
             body = body.convex
         item = pin.GeometryObject(f"{shape.link}/{number}", shape.joint, shape.placement, body)
-        found.addGeometryObject(item)
+        model.addGeometryObject(item)
     before = task.arm.model.parents
     for first, one in enumerate(task.shapes):
         for second in range(first):
@@ -190,5 +180,5 @@ def _geometry(task: ExcitationTask, convex: bool) -> pin.GeometryModel:
                 or before[one.joint] == other.joint
             )
             if not near and frozenset((one.link, other.link)) not in task.ignored:
-                found.addCollisionPair(pin.CollisionPair(second, first))
-    return found
+                model.addCollisionPair(pin.CollisionPair(second, first))
+    return model

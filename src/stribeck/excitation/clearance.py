@@ -1,7 +1,7 @@
-r"""Distances of capsules, and their heights, in JAX.
+r"""Distances and heights of capsules, in JAX.
 
-The distance of two segments is taken at their closest points :math:`p_1 + s d_1`, :math:`p_2 + t d_2`. Where these
-lie does not change it to first order, so its derivative needs none of s and t.
+The distance of two segments is that of their closest points :math:`p_1 + s d_1`, :math:`p_2 + t d_2`. It is stationary
+in s and t, so its derivative does not need theirs.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Indices
 from stribeck.excitation.jax_chain import JaxChain
 from stribeck.excitation.shapes import Capsule
-
-Array = npt.NDArray[np.float64]
 
 TINY = 1e-12
 
@@ -29,24 +27,24 @@ class Bodies:
     :param joints: index of the joint that moves each, in Pinocchio's order, -1 for the base, (C,).
     :param ends: both ends in the joint's frame, (C, 2, 3) [m].
     :param radii: (C,) [m].
-    :param pairs: which two must not touch, (P, 2).
+    :param pairs: capsules that must not touch, (P, 2).
     """
 
-    joints: npt.NDArray[np.int64]
+    joints: Indices
     ends: Array
     radii: Array
-    pairs: npt.NDArray[np.int64]
+    pairs: Indices
 
     @property
-    def moving(self) -> npt.NDArray[np.int64]:
-        """Indices of capsules that joints move."""
+    def moving(self) -> Indices:
+        """Indices of moving capsules."""
         return np.flatnonzero(self.joints >= 0)
 
 
 def bodies_of(
     chain: JaxChain, capsules: Sequence[Capsule], ignored: Collection[frozenset[str]] = ()
 ) -> Bodies:
-    """Capsules as arrays, with all pairs but those of a link and itself, its neighbours, and links to be ignored."""
+    """Capsules as arrays, with all pairs but those on the same link, on neighbours, and ignored ones."""
     joints = np.array([capsule.joint - 1 for capsule in capsules], dtype=np.int64)
     pairs = [
         (i, k)
@@ -64,13 +62,13 @@ def bodies_of(
 
 
 def neighbours(parents: Sequence[int], one: int, other: int) -> bool:
-    """Whether one joint moves both bodies, or one body is on the joint before the other's."""
+    """Whether two bodies are on the same joint, or on a joint and its parent."""
     before = {joint: parents[joint] if joint >= 0 else -2 for joint in (one, other)}
     return one == other or before[one] == other or before[other] == one
 
 
 def clearances(bodies: Bodies, rotation: jax.Array, origin: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Distances of all pairs (P, N) and lowest points of all moving capsules (M, N) [m].
+    """Distances of all pairs (P, N) and heights of the lowest points of moving capsules (M, N) [m].
 
     :param rotation, origin: of the joints' frames, (3, 3, n, N) and (3, n, N).
     """
@@ -88,17 +86,14 @@ def clearances(bodies: Bodies, rotation: jax.Array, origin: jax.Array) -> tuple[
 
 
 def segment_distance(p1: jax.Array, q1: jax.Array, p2: jax.Array, q2: jax.Array) -> jax.Array:
-    """Distances of segments from p to q, (3, …) each; segments may be points.
-
-    Source: Ericson, "Real-Time Collision Detection", 2005, 5.1.9.
-    """
+    """Distances of segments from p to q, (3, …) each, which may be points (Ericson 2005, section 5.1.9)."""
     d1, d2, r = q1 - p1, q2 - p2, p1 - p2
     s, t = (jax.lax.stop_gradient(x) for x in _closest(d1, d2, r))
     return jnp.sqrt(jnp.sum((r + s * d1 - t * d2) ** 2, axis=0) + TINY)
 
 
 def _closest(d1: jax.Array, d2: jax.Array, r: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Shares s and t of the closest points."""
+    """The shares s and t of the closest points."""
     a, e = (jnp.maximum(jnp.sum(d * d, axis=0), TINY) for d in (d1, d2))
     b, c, f = jnp.sum(d1 * d2, axis=0), jnp.sum(d1 * r, axis=0), jnp.sum(d2 * r, axis=0)
     area = a * e - b * b

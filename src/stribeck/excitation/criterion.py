@@ -1,8 +1,8 @@
-r"""Information and limits of a trajectory, compiled, with their derivatives.
+r"""Information and limits of a trajectory, compiled, with derivatives.
 
-The information is the log determinant of Fisher's matrix of the base parameters,
-:math:`\log\det(Y^T \Sigma^{-1} Y)` with :math:`\Sigma = \mathrm{diag}(\sigma_j^2)` for each of the N samples.
-A limit is a *slack*: what is left of it, as a share of it; trajectories within all limits have positive slacks.
+The information is the log determinant of the Fisher matrix of the base parameters,
+:math:`\log\det(Y^T \Sigma^{-1} Y)` with :math:`\Sigma = \mathrm{diag}(\sigma_j^2)` for each of the N samples. The *slack*
+of a limit is its unused share; trajectories within all limits have positive slacks.
 """
 
 from __future__ import annotations
@@ -15,38 +15,36 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.fourier import Basis
 from stribeck.excitation.clearance import clearances
 from stribeck.excitation.jax_chain import FrameMotion, frames, motion, regressor, torques
 from stribeck.excitation.task import ExcitationTask
 
-Array = npt.NDArray[np.float64]
-
 TORQUE_SHARE = 0.98
-"""Share of the effort limits that samples may reach: torques are no trigonometric polynomials."""
+"""Share of the effort limits that samples may reach, as torques may be larger between samples."""
 
 NEAR = 0.01
-"""What samples keep beyond the clearance [m], for what lies between them."""
+"""Additional clearance of samples [m], as bodies may be nearer between samples."""
 
 SCALE = 0.1
-"""A distance that counts as one when it is left [m]."""
+"""Distance that is a slack of one [m]."""
 
 FAR = 0.02
-"""Pairs that stay further apart than what is wanted and this in random configurations are left out [m]."""
+"""Pairs that in random configurations stay this much farther apart than wanted are ignored [m]."""
 
 POSITIONS = 12_800
-"""Whose clearances are taken at once."""
+"""Positions whose clearances are computed at once."""
 
 COARSE = 2
-"""Of the samples, a search takes one in so many for the information: their regressors cost most of its time."""
+"""A search computes the information from every so-many-th sample: regressors take most of its time."""
 
 SPARSE = 4
-"""One in so many is enough for an estimate."""
+"""An estimate uses every so-many-th sample."""
 
 BLOCK = 400
-"""Of these, as many fit a processor's cache."""
+"""Positions per block: as many as fit in the processor's cache."""
 
 
 class Score(NamedTuple):
@@ -54,7 +52,7 @@ class Score(NamedTuple):
 
     :param log_det: its information.
     :param torque: largest torque as a share of its limit.
-    :param slack: the smallest slack, positive within all limits; NaN where nobody asked.
+    :param slack: the smallest slack, positive within all limits; NaN if not computed.
     """
 
     log_det: float
@@ -63,10 +61,7 @@ class Score(NamedTuple):
 
 
 class Criterion:
-    """Log determinant, slacks and the barrier function of a task. Trajectories are vectors z, (n (2 L - 1),).
-
-    :param task: what is designed.
-    """
+    """Log determinant, slacks and the barrier function of a task. Trajectories are vectors z, (n (2 L - 1),)."""
 
     def __init__(self, task: ExcitationTask) -> None:
         self.task = task
@@ -83,10 +78,9 @@ class Criterion:
             self._look_around()
 
     def _look_around(self) -> None:
-        """Keep the pairs of bodies that come near each other in random configurations, and what to want of each.
+        """Find the pairs of bodies that come near each other in random configurations, and the wanted distance of each.
 
-        Bodies that are always near each other, or near the floor, cannot keep the wanted distance: half the usual
-        one does.
+        For bodies that are always near each other, or near the floor, it is half the median distance.
         """
         limits, shape = self.task.limits, (self.task.joints, POSITIONS)
         anywhere = np.random.default_rng(0).uniform(limits.lower[:, None], limits.upper[:, None], shape)
@@ -102,15 +96,15 @@ class Criterion:
             self._low = self.task.floor + np.clip(0.5 * usual, 0.0, most)
 
     def score(self, z: Array) -> Score:
-        """How good a trajectory is, and whether it is within its limits."""
+        """Information and slack of a trajectory."""
         return Score(*(float(part) for part in self._call(self._score, z)))
 
     def worth(self, z: Array) -> Score:
-        """The same without the slack, from every :data:`SPARSE`-th sample: an estimate, quickly."""
+        """A quick estimate, from every :data:`SPARSE`-th sample and without the slack."""
         return Score(*(float(part) for part in self._call(self._worth, z)))
 
     def barrier(self, z: Array, weight: float) -> tuple[float, Array]:
-        r"""The barrier function :math:`-\log\det - \mu\sum_k \log s_k` and its gradient; infinite outside.
+        r"""The barrier function :math:`-\log\det - \mu\sum_k \log s_k` and its gradient; infinite outside of the limits.
 
         :param weight: :math:`\mu`.
         """
@@ -118,9 +112,9 @@ class Criterion:
         return float(value), np.asarray(gradient)
 
     def room(self, position: Array) -> Array:
-        """How much further apart than wanted the nearest bodies are at positions (n, N), (N,) [m].
+        """Distance of the nearest bodies beyond the wanted one at positions (n, N), (N,) [m]; infinite without bodies.
 
-        Infinite where nothing could touch. One compiled function serves all: N is brought to :data:`POSITIONS`.
+        Positions are padded to :data:`POSITIONS`, so that the function is compiled once.
         """
         if not (self._wanted.size or self._low.size):
             return np.full(position.shape[1], np.inf)
@@ -128,28 +122,20 @@ class Criterion:
         return np.asarray(self._call(self._nearest, whole))[: position.shape[1]]
 
     def curvature(self, z: Array, weight: float) -> Array:
-        r"""Second derivative of the joints' barrier, :math:`\mu\sum_k \nabla s_k \nabla s_k^T / s_k^2`, (d, d)."""
-        found = np.zeros((self.dimension, self.dimension))
+        r"""Gauss-Newton part of the Hessian of the barrier of the joint limits, :math:`\mu\sum_k \nabla s_k \nabla s_k^T / s_k^2`, (d, d)."""
+        hessian = np.zeros((self.dimension, self.dimension))
         width = self.task.shape[1]
-        for joint, (rows, off) in enumerate(zip(self._bounds.rows, self._off(z), strict=True)):
+        values = np.einsum("nrk,nk->nr", self._bounds.rows, np.reshape(z, self.task.shape))
+        for joint, (rows, off) in enumerate(
+            zip(self._bounds.rows, values - self._bounds.middle, strict=True)
+        ):
             weights = (self._bounds.half - off) ** -2.0 + (self._bounds.half + off) ** -2.0
             block = slice(joint * width, (joint + 1) * width)
-            found[block, block] = weight * (rows.T * weights) @ rows
-        return found
-
-    def reach(self, z: Array, step: Array) -> float:
-        """How many steps lead to the first limit of a joint."""
-        off, change = self._off(z), self._off(z + step) - self._off(z)
-        room = np.where(change > 0.0, self._bounds.half - off, self._bounds.half + off)
-        return float(np.min(room / np.maximum(np.abs(change), 1e-300)))
-
-    def _off(self, z: Array) -> Array:
-        """Distances from the middle of the joints' limits, as shares, (n, R)."""
-        values = np.einsum("nrk,nk->nr", self._bounds.rows, np.reshape(z, self.task.shape))
-        return np.asarray(values - self._bounds.middle)
+            hessian[block, block] = weight * (rows.T * weights) @ rows
+        return hessian
 
     def _call(self, function: Callable[..., Any], *arguments: Array) -> Any:
-        """Call a function in its compiled form for these shapes; while one is compiled, all wait."""
+        """Call a function, compiled for these shapes; only one thread compiles at a time."""
         key = (function.__name__, *(np.shape(argument) for argument in arguments))
         with jax.enable_x64(True):
             with self._lock:
@@ -157,7 +143,7 @@ class Criterion:
                     self._compiled[key] = jax.jit(function).lower(*arguments).compile()
             return jax.block_until_ready(self._compiled[key](*arguments))  # type: ignore[no-untyped-call]
 
-    # What follows is traced.
+    # -- traced by JAX
 
     def _observe(self, z: jax.Array) -> tuple[jax.Array, ...]:
         moves = self._motion(z, self._rows)
@@ -182,20 +168,20 @@ class Criterion:
         return [-off + bounds.half, off + bounds.half, TORQUE_SHARE - used, *room]
 
     def _room(self, apart: jax.Array, height: jax.Array) -> list[jax.Array]:
-        """Distances less what is wanted [m]."""
-        found = [apart - self._wanted[:, None]] if self._wanted.size else []
-        return found + ([height - self._low[:, None]] if self._low.size else [])
+        """Distances minus the wanted ones [m]."""
+        pairs = [apart - self._wanted[:, None]] if self._wanted.size else []
+        return pairs + ([height - self._low[:, None]] if self._low.size else [])
 
     def _nearest(self, position: jax.Array) -> jax.Array:
         return jnp.min(jnp.concatenate(self._room(*self._clearances(position))), axis=0)
 
     def _clearances(self, position: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Of many positions, in blocks that fit a processor's cache."""
+        """Clearances at many positions, in blocks that fit in the processor's cache."""
         blocks = jnp.moveaxis(position.reshape(len(position), -1, BLOCK), 1, 0)
         chain, bodies = self.task.chain, self._bodies
-        found = jax.lax.map(lambda block: clearances(bodies, *frames(chain, block)), blocks)
+        parts = jax.lax.map(lambda block: clearances(bodies, *frames(chain, block)), blocks)
         count = position.shape[1]
-        apart, height = (jnp.moveaxis(part, 0, 1).reshape(part.shape[1], count) for part in found)
+        apart, height = (jnp.moveaxis(part, 0, 1).reshape(part.shape[1], count) for part in parts)
         return apart, height
 
     def _score(self, z: jax.Array) -> tuple[jax.Array, ...]:
@@ -229,7 +215,7 @@ class Criterion:
 
 @jax.custom_vjp
 def _log_det(stacked: jax.Array) -> jax.Array:
-    """Log determinant of W^T W, of columns of unit length for the sake of rounding."""
+    """Log determinant of W^T W, computed from columns of unit length to limit rounding errors."""
     return _log_det_forward(stacked)[0]
 
 
@@ -264,7 +250,7 @@ class _JointBounds(NamedTuple):
 
 
 def _joint_bounds(task: ExcitationTask) -> _JointBounds:
-    """Of position, velocity, acceleration on all samples, and of the coefficients."""
+    """Limits of position, velocity and acceleration at all samples, and of the coefficients."""
     limits, n = task.limits, task.joints
     span = 0.5 * (limits.upper - limits.lower)
     parts = (*task.basis(task.samples), task.rest[:-1])

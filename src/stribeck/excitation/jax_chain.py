@@ -1,13 +1,13 @@
-r"""The regressor of an arm in JAX: positions, velocities and accelerations in, derivatives for free.
+r"""Inverse dynamics and regressor of an arm in JAX, which differentiates them.
 
-Newton and Euler in the axes of the base. Rotations follow from joint to joint; all else are sums over the joints k
-that move a frame i: angular velocity :math:`\omega_i = \sum_k z_k \dot q_k`, angular acceleration
-:math:`\alpha_i`, and the acceleration of its origin less gravity, :math:`a_i`. Force and moment of a link are linear
-in its ten inertial parameters, and the torque of joint j is that of all links behind it,
+Newton-Euler equations in the axes of the base. Rotations are computed from joint to joint, everything else as sums over
+the joints k that move a frame i: angular velocity :math:`\omega_i = \sum_k z_k \dot q_k`, angular acceleration
+:math:`\alpha_i`, and the acceleration of its origin minus gravity, :math:`a_i`. Force and moment of a link are linear in
+its ten inertial parameters, and the torque of joint j is that of all links that it moves,
 :math:`\tau_j = \sum_{i \ge j} z_j \cdot (n_i + (p_i - p_j) \times f_i)`.
 Parameters and their order are those of :mod:`stribeck.dynamics.model`.
 
-Arrays have their components first and the N times last: (3, n, N), so that one loop runs over the times.
+Arrays have their components first and the N times last, (3, n, N), so that loops run over contiguous times.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.model import INERTIALS, ArmModel
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +31,7 @@ class JaxChain:
     :param order: index of each of Pinocchio's joints in the arm's own order, (n,).
     :param parents: index of the joint before, -1 for the base, (n,).
     :param rotations, translations: placement in the parent's frame, (n, 3, 3) and (n, 3).
-    :param angular, linear: directions that a joint turns about or slides along in its own frame, (n, 3).
+    :param angular, linear: axis of rotation or translation of each joint in its own frame, (n, 3).
     :param behind: ``behind[j, i]`` is 1 if joint j moves link i, (n, n).
     :param gravity: (3,) [m/s^2].
     """
@@ -52,14 +50,14 @@ class JaxChain:
 
 
 class FrameMotion(NamedTuple):
-    """Frames of all joints, and how they move, in the axes of the base and Pinocchio's order.
+    """Frames of all joints and their motion, in the axes of the base and Pinocchio's order.
 
     :param rotation: (3, 3, n, N).
     :param origin: (3, n, N) [m].
-    :param axis: what a joint turns about, zero if it slides, (3, n, N).
-    :param slide: what it slides along, zero if it turns, (3, n, N).
+    :param axis: axis of a revolute joint, zero for prismatic ones, (3, n, N).
+    :param slide: axis of a prismatic joint, zero for revolute ones, (3, n, N).
     :param omega, alpha: angular velocity and acceleration, (3, n, N).
-    :param acceleration: of the origin less gravity, (3, n, N) [m/s^2].
+    :param acceleration: of the origin, minus gravity, (3, n, N) [m/s^2].
     """
 
     rotation: jax.Array
@@ -71,7 +69,7 @@ class FrameMotion(NamedTuple):
     acceleration: jax.Array
 
     def every(self, step: int) -> FrameMotion:
-        """At one of so many times."""
+        """The motion at every so-many-th time."""
         return FrameMotion(*(part[..., ::step] for part in self))
 
 
@@ -102,11 +100,11 @@ def chain_of(arm: ArmModel) -> JaxChain:
 
 
 def _behind(parents: tuple[int, ...]) -> Array:
-    found = np.eye(len(parents))
+    behind = np.eye(len(parents))
     for i, parent in enumerate(parents):
         if parent >= 0:
-            found[:, i] += found[:, parent]
-    return found
+            behind[:, i] += behind[:, parent]
+    return behind
 
 
 def frames(chain: JaxChain, position: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -120,7 +118,7 @@ def frames(chain: JaxChain, position: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def motion(chain: JaxChain, position: jax.Array, velocity: jax.Array, acceleration: jax.Array) -> FrameMotion:
-    """How all frames move.
+    """Motion of all frames.
 
     :param position, velocity, acceleration: (n, N) [rad, rad/s, rad/s^2], in the arm's own order.
     """
@@ -153,8 +151,8 @@ def torques(chain: JaxChain, m: FrameMotion, inertials: Array) -> jax.Array:
     r"""Torques of the joints [N m], (n, N), in the arm's own order.
 
     Forces :math:`f_i = m a + \alpha \times h + \omega \times (\omega \times h)` and moments
-    :math:`n_i = h \times a + I \alpha + \omega \times I \omega` of the links, :math:`h = m c`, summed up over the
-    links behind each joint.
+    :math:`n_i = h \times a + I \alpha + \omega \times I \omega` of the links, :math:`h = m c`, summed over the links
+    that each joint moves.
 
     :param inertials: standard inertial parameters (10 n,), in the arm's own order.
     """
@@ -167,23 +165,23 @@ def torques(chain: JaxChain, m: FrameMotion, inertials: Array) -> jax.Array:
     moment = moment + _cross(m.omega, _inertia(m.rotation, values, m.omega))
     total = jnp.einsum("cit,ji->cjt", force, chain.behind)
     about_base = jnp.einsum("cit,ji->cjt", moment + _cross(m.origin, force), chain.behind)
-    found = jnp.sum(m.axis * (about_base - _cross(m.origin, total)) + m.slide * total, axis=0)
-    return found[np.argsort(order)]
+    torque = jnp.sum(m.axis * (about_base - _cross(m.origin, total)) + m.slide * total, axis=0)
+    return torque[np.argsort(order)]
 
 
 def _inertia(rotation: jax.Array, values: Array, vectors: jax.Array) -> jax.Array:
     """Moments of inertia times vectors, both in the axes of the base, (3, n, N)."""
     xx, xy, yy, xz, yz, zz = values.T[4:, :, None]
     x, y, z = _back(rotation, vectors)
-    own = jnp.stack([xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z])
-    return jnp.sum(rotation * own[None], axis=1)
+    local = jnp.stack([xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z])
+    return jnp.sum(rotation * local[None], axis=1)
 
 
 def regressor(chain: JaxChain, m: FrameMotion) -> jax.Array:
     r"""Regressor of the standard inertial parameters, (n, 10 n, N), rows and columns in the arm's own order.
 
     With :math:`x = R_i^T z_j`, :math:`y = R_i^T (z_j \times \omega_i)`, :math:`u = R_i^T \alpha_i`,
-    :math:`w = R_i^T \omega_i` and the push :math:`s_{ji} = z_j \times (p_i - p_j)`, the row of joint j has for link i
+    :math:`w = R_i^T \omega_i` and :math:`s_{ji} = z_j \times (p_i - p_j)`, the row of joint j has for link i
     :math:`s \cdot a` for the mass, :math:`R_i^T(s \times \alpha + (s \times \omega) \times \omega - z_j \times a)`
     for its first moments, and :math:`x_a u_b + y_a w_b`, symmetrised, for the moments of inertia.
     """
@@ -201,9 +199,9 @@ def regressor(chain: JaxChain, m: FrameMotion) -> jax.Array:
         (a, b): x[a] * u[b] + x[b] * u[a] + y[a] * w[b] + y[b] * w[a] for a, b in ((0, 1), (0, 2), (1, 2))
     }
     inertia = jnp.stack([straight[0], mixed[0, 1], straight[1], mixed[0, 2], mixed[1, 2], straight[2]])
-    found = jnp.moveaxis(jnp.concatenate([mass, _back(rotation, bend), inertia]), 0, 1)
+    blocks = jnp.moveaxis(jnp.concatenate([mass, _back(rotation, bend), inertia]), 0, 1)
     order, n = np.array(chain.order), len(chain)
-    whole = jnp.zeros((n, n, *found.shape[1:])).at[order[j], order[i]].set(found, unique_indices=True)
+    whole = jnp.zeros((n, n, *blocks.shape[1:])).at[order[j], order[i]].set(blocks, unique_indices=True)
     return whole.reshape(n, INERTIALS * n, -1)
 
 
@@ -212,16 +210,18 @@ def _rotations(chain: JaxChain, position: jax.Array) -> jax.Array:
     hat = np.cross(np.eye(3), chain.angular[:, None, :])
     placed, turn = chain.rotations, chain.rotations @ hat
     parts = [np.moveaxis(part, 0, -1)[..., None] for part in (placed, turn, turn @ hat)]
-    own = parts[0] + parts[1] * jnp.sin(position) + parts[2] * (1.0 - jnp.cos(position))
-    found: list[jax.Array] = []
+    turned = parts[0] + parts[1] * jnp.sin(position) + parts[2] * (1.0 - jnp.cos(position))
+    rotations: list[jax.Array] = []
     for i, parent in enumerate(chain.parents):
-        local = jnp.asarray(own[:, :, i])
-        found.append(local if parent < 0 else jnp.sum(found[parent][:, :, None] * local[None], axis=1))
-    return jnp.stack(found, axis=2)
+        local = jnp.asarray(turned[:, :, i])
+        if parent >= 0:
+            local = jnp.sum(rotations[parent][:, :, None] * local[None], axis=1)
+        rotations.append(local)
+    return jnp.stack(rotations, axis=2)
 
 
 def _segments(chain: JaxChain, rotation: jax.Array, position: jax.Array) -> jax.Array:
-    """From the origin of the frame before to that of each frame, (3, n, N) [m]."""
+    """From the origin of the parent's frame to that of each frame, (3, n, N) [m]."""
     parents = np.array(chain.parents)
     eye = jnp.broadcast_to(jnp.eye(3)[:, :, None, None], (3, 3, 1, position.shape[-1]))
     before = jnp.concatenate([rotation, eye], axis=2)[:, :, parents]

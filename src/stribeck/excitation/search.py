@@ -1,46 +1,53 @@
-"""The most informative trajectory within limits: from the best random ones uphill, in threads, against the clock."""
+"""Search for the most informative trajectory: descents of a barrier function from the best random trajectories.
+
+The descents run in threads, within a time limit.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
+from scipy import optimize
 
-from stribeck.excitation.barrier import descend
+from stribeck.core.arrays import Array
+from stribeck.estimates.solver_status import SolverStatus
 from stribeck.excitation.baseline import Baseline, random_baseline, shrunk
 from stribeck.excitation.criterion import Criterion
 
-Array = npt.NDArray[np.float64]
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 WEIGHTS = (0.2, 0.04, 0.008, 0.0015)
 """Weights of the barrier, one descent with each."""
 
 ITERATIONS = 150
-"""Of a descent, at most."""
+"""Largest number of steps of a descent."""
 
 TOLERANCE = 0.5
-"""A descent ends when it can gain no more than this share of the weight."""
+"""A descent ends when :data:`WINDOW` steps gain less than this share of the weight."""
+
+WINDOW = 5
 
 INSIDE = 1e-3
-"""Smallest slack to start with."""
+"""Smallest slack of a start."""
 
 BASELINE_SHARE = 0.5
 """Share of the time that random trajectories may take."""
 
 
 class Clock:
-    """When to end: a deadline, or somebody's wish.
+    """When to end: a deadline, or cancellation.
 
     :param seconds: until the deadline.
-    :param started: by :func:`time.perf_counter`, where it began before now.
+    :param started: start by :func:`time.perf_counter`; now if left out.
     """
 
     def __init__(self, seconds: float, started: float | None = None) -> None:
@@ -50,24 +57,25 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        """Since it began [s]."""
+        """Time since the start [s]."""
         return time.perf_counter() - self.started
 
     def runs(self, share: float = 1.0) -> bool:
-        """Whether there is time left, of a share of it."""
+        """Whether a share of the time is not over yet."""
         return not self.called_off.is_set() and self.elapsed < share * self.seconds
 
 
 @dataclass(frozen=True, eq=False)
 class Climb:
-    """One start and what became of it.
+    """The descents from one start.
 
     :param start: rank of the random trajectory that it began with.
     :param start_log_det: its log determinant.
     :param log_det: the log determinant reached.
-    :param z: where.
+    :param z: the trajectory reached.
     :param iterations: steps taken.
-    :param finished: whether it went to its end; else time ran out.
+    :param finished: whether all weights were done before the time ran out.
+    :param status: how the solver ended with the last weight.
     """
 
     start: int
@@ -76,15 +84,16 @@ class Climb:
     z: Array
     iterations: int
     finished: bool
+    status: SolverStatus
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What a search found.
+    """The result of a search.
 
     :param baseline: the random trajectories.
     :param climbs: one for each start, the best first; at least one.
-    :param interrupted: whether it was called off.
+    :param interrupted: whether it was cancelled.
     """
 
     baseline: Baseline
@@ -103,48 +112,43 @@ def search(
 ) -> Search:
     """Find the most informative trajectory.
 
-    Ctrl-C calls it off; the best so far is the result then, unless there is none. All starts are finished if the
-    time is long enough, and the result then depends on the seed alone.
+    Ctrl-C ends the search with the best trajectory so far. If the time suffices for all starts, the result depends on
+    the seed only.
 
-    :param starts: how many of the best random trajectories to begin with.
-    :param random: how many of these to draw.
-    :param tell: takes what is going on and the best log determinant so far, now and then.
+    :param starts: how many of the best random trajectories to start from.
+    :param random: number of random trajectories.
+    :param tell: called now and then with the present phase and the best log determinant so far.
     :raises ConfigError: if no random trajectory keeps its limits.
     """
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool, ThreadPoolExecutor(1) as waiter:
-        baseline = _patiently(waiter.submit(_baseline, criterion, clock, random, seed, pool, tell), clock)
+
+    def drawn(done: int) -> bool:
+        tell(f"random trajectories {done}/{random}", None)
+        return clock.runs(BASELINE_SHARE)
+
+    with (
+        warnings.catch_warnings(),
+        ThreadPoolExecutor(os.cpu_count() or 1) as pool,
+        ThreadPoolExecutor(1) as waiter,
+    ):
+        warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's line search warns of infinite values
+        baseline = _patiently(waiter.submit(random_baseline, criterion, random, seed, pool, drawn), clock)
         best = [float(baseline.log_det[0])]
-        climbs = [
+        futures = [
             pool.submit(_climb, criterion, clock, baseline, rank, best, tell)
             for rank in range(min(starts, len(baseline.z)))
         ]
-        done = [climb for climb in (_patiently(future, clock) for future in climbs) if climb is not None]
-    done.sort(key=lambda climb: climb.log_det, reverse=True)
-    return Search(baseline, tuple(done), clock.called_off.is_set())
+        climbs = [climb for climb in (_patiently(future, clock) for future in futures) if climb is not None]
+    climbs.sort(key=lambda climb: climb.log_det, reverse=True)
+    return Search(baseline, tuple(climbs), clock.called_off.is_set())
 
 
-def _patiently(future: Future[T], clock: Clock) -> T:
+def _patiently(future: Future[Result], clock: Clock) -> Result:
     """The result of a task; Ctrl-C makes all tasks end soon."""
     while True:
         try:
             return future.result()
         except KeyboardInterrupt:
             clock.called_off.set()
-
-
-def _baseline(
-    criterion: Criterion,
-    clock: Clock,
-    count: int,
-    seed: int,
-    pool: ThreadPoolExecutor,
-    tell: Callable[[str, float | None], None],
-) -> Baseline:
-    def go_on(done: int) -> bool:
-        tell(f"random trajectories {done}/{count}", None)
-        return clock.runs(BASELINE_SHARE)
-
-    return random_baseline(criterion, count, seed, pool, go_on)
 
 
 def _climb(
@@ -155,43 +159,77 @@ def _climb(
     best: list[float],
     tell: Callable[[str, float | None], None],
 ) -> Climb | None:
-    """From one random trajectory uphill; ``None`` if there is no time to begin."""
+    """The descents from one random trajectory; ``None`` if there is no time to begin."""
     if rank and not clock.runs():
         return None
-    steps = 0
+    steps, status = 0, SolverStatus.LIMIT
 
-    def go_on(z: Array) -> bool:
+    def go_on() -> bool:
         nonlocal steps
         steps += 1
         tell(f"start {rank + 1}", best[0])
         return clock.runs()
 
     start = baseline.z[rank]
-    found = (float(baseline.log_det[rank]), start)
+    reached = (float(baseline.log_det[rank]), start)
     z = _inside(criterion, start)
     for weight in WEIGHTS:
         if not clock.runs():
             break
-        z = _descend(criterion, z, weight, go_on)
-        found = max(found, (criterion.score(z).log_det, z), key=lambda item: item[0])
-        best[0] = max(best[0], found[0])
-    return Climb(rank, float(baseline.log_det[rank]), *found, steps, finished=clock.runs())
+        curvature = criterion.curvature(z, weight) + np.eye(criterion.dimension)
+        barrier = partial(criterion.barrier, weight=weight)
+        z, status = descend(barrier, z, curvature, tolerance=TOLERANCE * weight, go_on=go_on)
+        reached = max(reached, (criterion.score(z).log_det, z), key=lambda item: item[0])
+        best[0] = max(best[0], reached[0])
+    return Climb(rank, float(baseline.log_det[rank]), *reached, steps, clock.runs(), status)
 
 
-def _descend(criterion: Criterion, z: Array, weight: float, go_on: Callable[[Array], bool]) -> Array:
-    return descend(
-        lambda z: criterion.barrier(z, weight),
-        criterion.reach,
-        z,
-        criterion.curvature(z, weight) + np.eye(criterion.dimension),
-        iterations=ITERATIONS,
-        tolerance=TOLERANCE * weight,
-        tell=go_on,
-    )
+def descend(
+    value: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    curvature: Array,
+    *,
+    tolerance: float,
+    go_on: Callable[[], bool] = lambda: True,
+) -> tuple[Array, SolverStatus]:
+    """Minimise a barrier function by SciPy's BFGS; every accepted point is feasible.
+
+    :param value: the function and its gradient; infinite outside of the feasible set.
+    :param start: (d,), feasible.
+    :param curvature: positive definite estimate of the Hessian (d, d).
+    :param tolerance: the descent ends when :data:`WINDOW` steps gain less than this.
+    :param go_on: called after each step; the descent ends if it returns ``False``.
+    """
+    costs: list[float] = []
+    status = SolverStatus.LIMIT
+
+    def finite_gradient(x: Array) -> tuple[float, Array]:
+        cost, gradient = value(x)
+        return (cost, gradient) if np.isfinite(cost) else (np.inf, np.zeros_like(x))
+
+    def after_step(intermediate_result: optimize.OptimizeResult) -> None:
+        nonlocal status
+        costs.append(float(intermediate_result.fun))
+        if len(costs) > WINDOW and costs[-WINDOW - 1] - costs[-1] < tolerance:
+            status = SolverStatus.CONVERGED
+        if not go_on() or status is SolverStatus.CONVERGED:
+            raise StopIteration
+
+    inverse = np.linalg.inv(curvature)
+    options = {"hess_inv0": 0.5 * (inverse + inverse.T), "maxiter": ITERATIONS, "gtol": 1e-9}
+    with np.errstate(all="ignore"):
+        end = optimize.minimize(
+            finite_gradient, start, jac=True, method="BFGS", callback=after_step, options=options
+        )
+    if end.success:
+        status = SolverStatus.CONVERGED
+    elif end.status == 2 and status is not SolverStatus.CONVERGED:
+        status = SolverStatus.KINK  # the line search found no better point
+    return np.asarray(end.x), status
 
 
 def _inside(criterion: Criterion, z: Array) -> Array:
-    """The trajectory scaled until no limit is quite reached."""
+    """The trajectory, scaled until every slack exceeds :data:`INSIDE`."""
     share = 0.98
     while share > 0.01:
         candidate = shrunk(criterion.task, z, share)

@@ -1,7 +1,7 @@
-"""The bodies of an arm that must not touch: collision geometry of the URDF, or capsules from the robot's YAML.
+"""Bodies of an arm that must not touch: collision geometry of the URDF, or capsules from the robot's YAML.
 
-The search sees each body as capsules that enclose it (:func:`enclosing_capsules`); the check at the end takes the
-bodies as they are (:mod:`stribeck.excitation.check`).
+The search uses enclosing capsules (:func:`enclosing_capsules`), the final check the bodies themselves
+(:mod:`stribeck.excitation.check`).
 """
 
 from __future__ import annotations
@@ -13,24 +13,22 @@ from typing import Any
 
 import coal
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 from scipy import optimize
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.model import ArmModel
 from stribeck.errors import ConfigError
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A body, rigid on a link.
+    """A body fixed to a link.
 
     :param link: name of the link in the URDF.
     :param joint: Pinocchio's number of the joint that moves it, 0 for the base.
     :param placement: of the shape in the joint's frame.
-    :param geometry: coal's.
+    :param geometry: of coal.
     """
 
     link: str
@@ -41,7 +39,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Capsule:
-    """All points within a distance of a segment.
+    """All points within a radius of a segment.
 
     :param start, end: of the segment, in the joint's frame (3,) [m].
     :param radius: [m].
@@ -59,13 +57,13 @@ def shapes_of(arm: ArmModel, capsules: Mapping[str, Sequence[Sequence[float]]]) 
 
     :param capsules: of each link ``[x, y, z, x, y, z, radius]``, both ends of the segment in the link's frame [m];
         empty for the collision geometry of the URDF.
-    :raises ConfigError: for links that are not there, or geometry whose files are not.
+    :raises ConfigError: for unknown links, and missing geometry files.
     """
     return _from_capsules(arm, capsules) if capsules else _from_urdf(arm)
 
 
 def _from_capsules(arm: ArmModel, capsules: Mapping[str, Sequence[Sequence[float]]]) -> tuple[Shape, ...]:
-    found = []
+    shapes = []
     for link, rows in capsules.items():
         joint, placement = _frame(arm, link)
         for row in rows:
@@ -73,12 +71,12 @@ def _from_capsules(arm: ArmModel, capsules: Mapping[str, Sequence[Sequence[float
             length = float(np.linalg.norm(end - start))
             turn = pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), end - start).matrix()
             middle = pin.SE3(turn if length > 0.0 else np.eye(3), 0.5 * (start + end))
-            found.append(Shape(link, joint, placement * middle, coal.Capsule(radius, length)))
-    return tuple(found)
+            shapes.append(Shape(link, joint, placement * middle, coal.Capsule(radius, length)))
+    return tuple(shapes)
 
 
 def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
-    """The collision elements of the URDF; ``package://`` is looked for in all folders above it."""
+    """The collision elements of the URDF; ``package://`` is resolved in all folders above it."""
     model = pin.buildModelFromUrdf(str(arm.path))
     folders = [str(folder) for folder in arm.path.resolve().parents]
     try:
@@ -90,22 +88,22 @@ def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
             f"{arm.path}: its collision geometry cannot be read ({' '.join(str(error).split())}): put the files where "
             "package:// points, give capsules in the robot's YAML (excitation: capsules), or use --no-collisions"
         ) from None
-    found = []
+    shapes = []
     for item in geometry.geometryObjects:
         frame = model.frames[item.parentFrame]
         joint, placement = _frame(arm, frame.name)
         inside = frame.placement.inverse() * item.placement
-        found.append(Shape(frame.name, joint, placement * inside, item.geometry))
-    if not found:
+        shapes.append(Shape(frame.name, joint, placement * inside, item.geometry))
+    if not shapes:
         raise ConfigError(
             f"{arm.path} has no collision geometry: give capsules in the robot's YAML (excitation: capsules), or use "
             "--no-collisions"
         )
-    return tuple(found)
+    return tuple(shapes)
 
 
 def _frame(arm: ArmModel, link: str) -> tuple[int, Any]:
-    """Joint that moves a link, and the link's placement in that joint's frame."""
+    """The joint that moves a link, and the link's placement in its frame."""
     model = arm.model
     if not model.existFrame(link):
         bodies = ", ".join(frame.name for frame in model.frames if frame.type == pin.FrameType.BODY)
@@ -115,20 +113,20 @@ def _frame(arm: ArmModel, link: str) -> tuple[int, Any]:
 
 
 def enclosing_capsules(shapes: Sequence[Shape]) -> tuple[Capsule, ...]:
-    """Capsules that enclose shapes: shapes that are round one by one, all others of a link together."""
-    found: list[Capsule] = []
+    """Capsules that enclose shapes: one for each round shape, and one for all others of a link."""
+    capsules: list[Capsule] = []
     for link, joint in dict.fromkeys((shape.link, shape.joint) for shape in shapes):
-        own = [shape for shape in shapes if shape.link == link]
-        exact = [_exact(shape) for shape in own]
-        found += [Capsule(link, joint, *part) for part in exact if part is not None]
-        loose = [_points(shape) for shape, part in zip(own, exact, strict=True) if part is None]
-        if loose:
-            found.append(Capsule(link, joint, *capsule_around(np.concatenate(loose))))
-    return tuple(found)
+        of_link = [shape for shape in shapes if shape.link == link]
+        exact = [_exact(shape) for shape in of_link]
+        capsules += [Capsule(link, joint, *part) for part in exact if part is not None]
+        others = [_points(shape) for shape, part in zip(of_link, exact, strict=True) if part is None]
+        if others:
+            capsules.append(Capsule(link, joint, *capsule_around(np.concatenate(others))))
+    return tuple(capsules)
 
 
 def _exact(shape: Shape) -> tuple[Array, Array, float] | None:
-    """Shapes that are capsules, or that one encloses well."""
+    """The capsule of a sphere, capsule or cylinder; ``None`` for other shapes."""
     geometry, place = shape.geometry, shape.placement
     if isinstance(geometry, coal.Sphere):
         return place.translation, place.translation, float(geometry.radius)
@@ -139,7 +137,7 @@ def _exact(shape: Shape) -> tuple[Array, Array, float] | None:
 
 
 def _points(shape: Shape) -> Array:
-    """Points whose convex hull holds the shape, in the joint's frame, (N, 3)."""
+    """Points whose convex hull contains the shape, in the joint's frame, (N, 3)."""
     geometry = shape.geometry
     if isinstance(geometry, coal.Box):
         points = np.array(list(product((-1.0, 1.0), repeat=3))) * geometry.halfSide
@@ -158,19 +156,19 @@ def _points(shape: Shape) -> Array:
 def capsule_around(points: Array) -> tuple[Array, Array, float]:
     """A small capsule around points (N, 3): both ends and the radius.
 
-    From the best principal axis, direction and place of the axis are improved by Nelder and Mead.
+    Starts with the best principal axis and improves direction and position of the axis by Nelder-Mead.
     """
     spread = points - points.mean(axis=0)
     _, _, axes = np.linalg.svd(spread, full_matrices=False)
     frames = [np.roll(axes, -k, axis=0) for k in range(3)]
     frame = min(frames, key=lambda axes: _volume(*_about(points, axes, np.zeros(4))))
-    found = optimize.minimize(
+    best = optimize.minimize(
         lambda shift: _volume(*_about(points, frame, shift)),
         np.zeros(4),
         method="Nelder-Mead",
         options={"maxiter": 120, "initial_simplex": _simplex(points)},
     )
-    return _about(points, frame, found.x)
+    return _about(points, frame, best.x)
 
 
 def _simplex(points: Array) -> Array:

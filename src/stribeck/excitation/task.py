@@ -1,4 +1,4 @@
-"""What a trajectory is designed for: an arm, its limits, and what its torques are to tell."""
+"""The task of designing a trajectory: an arm, its limits, and the noise of its torques."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.fourier import Basis, FourierTrajectory, basis, grid_factor, rest_basis
 from stribeck.dynamics.base_parameters import BaseParameters, structural_base_parameters
 from stribeck.dynamics.model import ArmModel
@@ -18,18 +18,16 @@ from stribeck.excitation.shapes import Shape, enclosing_capsules, shapes_of
 from stribeck.io.excitation_section import ExcitationSection
 from stribeck.io.robot_config import RobotConfig
 
-Array = npt.NDArray[np.float64]
-
 SAMPLES_PER_HARMONIC = 40
 """Samples in a period of the highest harmonic, for the information and for the limits."""
 
 UNLIMITED = 2.0 * np.pi
-"""A joint without position limits keeps within this of zero [rad]."""
+"""Position limit of joints that have none [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
 class JointLimits:
-    """What the joints allow, (n,) each.
+    """Limits of the joints, (n,) each.
 
     :param lower, upper: positions [rad].
     :param velocity: [rad/s].
@@ -55,10 +53,10 @@ class ExcitationTask:
     :param noise: standard deviation of each joint's torque, (n,) [N m].
     :param harmonics: L.
     :param duration: T [s].
-    :param shapes: bodies that must not touch; empty for no regard to collisions.
-    :param ignored: pairs of links that may.
-    :param floor: height that no moving body may reach [m], ``None`` for none.
-    :param clearance: least distance of bodies from each other and from the floor [m].
+    :param shapes: bodies that must not touch; empty to ignore collisions.
+    :param ignored: pairs of links that may touch.
+    :param floor: height of the floor [m], ``None`` for no floor.
+    :param clearance: smallest distance of bodies from each other and from the floor [m].
     """
 
     arm: ArmModel
@@ -78,12 +76,12 @@ class ExcitationTask:
 
     @property
     def samples(self) -> int:
-        """Samples of the period, N."""
+        """Number N of samples in the period."""
         return SAMPLES_PER_HARMONIC * self.harmonics
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of what is free to choose: (n, 2 L - 1)."""
+        """Shape of the free variables z: (n, 2 L - 1)."""
         return self.joints, 2 * self.harmonics - 1
 
     @cached_property
@@ -98,12 +96,12 @@ class ExcitationTask:
 
     @cached_property
     def bodies(self) -> Bodies:
-        """The shapes as capsules that enclose them."""
+        """Capsules that enclose the shapes."""
         return bodies_of(self.chain, enclosing_capsules(self.shapes), self.ignored)
 
     @cached_property
     def rest(self) -> Array:
-        """Z: coefficients are Z z (:func:`~stribeck.core.fourier.rest_basis`)."""
+        """The matrix Z in coefficients = Z z (:func:`~stribeck.core.fourier.rest_basis`)."""
         return rest_basis(self.harmonics)
 
     @property
@@ -112,13 +110,13 @@ class ExcitationTask:
         return grid_factor(self.harmonics, self.samples)
 
     def basis(self, samples: int) -> Basis:
-        """The series at so many equal steps of the period, in terms of z: (N, 2 L - 1) each."""
+        """The series at N equidistant times of the period, as factors of z: (N, 2 L - 1) each."""
         time = self.duration * np.arange(samples) / samples
         rows = basis(time, 2.0 * np.pi / self.duration, self.harmonics)
         return Basis(*(part @ self.rest for part in rows))
 
     def sigmas(self, trajectory: FourierTrajectory) -> Array:
-        r"""Predicted standard deviations of the base parameters, (b,): roots of the diagonal of (Y^T Sigma^-1 Y)^-1."""
+        r"""Predicted standard deviations of the base parameters (b,): roots of the diagonal of (Y^T Sigma^-1 Y)^-1."""
         time = self.duration * np.arange(self.samples) / self.samples
         regressor = self.base.reduce(self.arm.regressor(*trajectory.states(time))) / self.noise[:, None]
         triangle = np.linalg.qr(regressor.reshape(-1, len(self.base)), mode="r")
@@ -141,17 +139,17 @@ def task_of(
 ) -> ExcitationTask:
     """The task that a robot's file describes.
 
-    :param collisions: regard floor and self-collision.
-    :raises ConfigError: for limits that are missing, or bodies that are not there.
+    :param collisions: whether to avoid the floor and self-collisions.
+    :raises ConfigError: for limits or bodies that are missing.
     """
     limits = limits_of(config, section, arm)
     noise = limits.effort if section.noise is None else np.array(section.noise)
     if not collisions:
         return ExcitationTask(arm, limits, noise, harmonics, duration)
     links = {frame.name for frame in arm.model.frames}
-    strange = sorted({link for pair in section.ignore for link in pair} - links)
-    if strange:
-        raise ConfigError(f"{config.path}: excitation: ignore: no link {strange[0]!r} in {arm.path}")
+    unknown = sorted({link for pair in section.ignore for link in pair} - links)
+    if unknown:
+        raise ConfigError(f"{config.path}: excitation: ignore: no link {unknown[0]!r} in {arm.path}")
     return ExcitationTask(
         arm,
         limits,
@@ -166,9 +164,9 @@ def task_of(
 
 
 def limits_of(config: RobotConfig, section: ExcitationSection, arm: ArmModel) -> JointLimits:
-    """Limits of the file's ``limits:``; of position, velocity and effort the URDF's where it gives none.
+    """The limits of a robot's file; where it has none of position, velocity or effort, those of the URDF.
 
-    :raises ConfigError: if neither gives one.
+    :raises ConfigError: if neither has them.
     """
     n = len(arm)
     pairs = config.position_limits(n)
@@ -189,11 +187,11 @@ def limits_of(config: RobotConfig, section: ExcitationSection, arm: ArmModel) ->
 
 
 def _limit(config: RobotConfig, name: str, of_urdf: Array) -> Array:
-    given = config.limit(name, len(of_urdf))
-    found = of_urdf if given is None else np.array(given)
-    if not (found > 0.0).all():
+    of_file = config.limit(name, len(of_urdf))
+    limit = of_urdf if of_file is None else np.array(of_file)
+    if not (limit > 0.0).all():
         also = "" if name == "acceleration" else " and the URDF gives none"
         raise ConfigError(
             f"{config.path}: limits: {name} missing{also}: give a positive number for each joint"
         )
-    return found
+    return limit

@@ -1,7 +1,7 @@
-"""Whether a parameter of an effect may be freed.
+"""Whether a parameter of an effect may be identified.
 
-A free effect parameter is misused for whatever the model lacks, and then fails at gains that were
-not fitted. It is accepted only if leaving out each gain in turn, the error at that gain falls.
+A free effect parameter compensates for whatever the model lacks, and then fails at gains that were not fitted. It is
+accepted only if it lowers the error at every gain, each left out of the fit in turn.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check_freed(
 
     :param task: with the parameters freed.
     :param names: the freed parameters.
-    :param on_figure: called with the figures of each gain as they come.
+    :param on_figure: called with the errors of each gain as soon as they are known.
     :param stop: see :func:`stribeck.fit.identify.identify`.
     :raises KeyboardInterrupt: if it was interrupted.
     :raises ConfigError: with the figures of the first gain that refuses them, or if there is only one

@@ -1,4 +1,4 @@
-"""Jobs on a Dask cluster, on this machine or on many, whose workers may die."""
+"""Jobs on a Dask cluster, on this machine or on many; workers may die."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from stribeck.errors import StribeckError
 from stribeck.fit.jobs import ABANDONED, POLL, Ended, Job, Running, guarded
 
 CONNECT_TIMEOUT = 10.0
-"""How long to look for a scheduler [s]."""
+"""Time-out of the connection to a scheduler [s]."""
 
-LOST = "the Dask scheduler is gone; fits that were done before are kept"
+LOST = "lost the Dask scheduler; finished fits are kept"
 
 PATIENCE = 120.0
-"""A cluster may be so long without any worker [s]: dead ones are replaced."""
+"""Longest time without any worker [s]; dead ones are replaced meanwhile."""
 
 LOOK_EVERY = 2.0
-"""The scheduler is asked what is running at most this often [s]."""
+"""Shortest interval between questions to the scheduler about running tasks [s]."""
 
 
 @contextmanager
 def local_cluster(workers: int, retries: int, environment: Mapping[str, str]) -> Iterator[Client]:
     """A cluster of processes on this machine, each with one thread, which ends with the context or this process.
 
-    :param retries: how many workers a job may lose and still be tried again.
+    :param retries: workers that a job may lose before it fails.
     :param environment: variables of the workers.
     """
     settings = {
@@ -48,7 +48,7 @@ def local_cluster(workers: int, retries: int, environment: Mapping[str, str]) ->
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # none at all would still take a fixed port
+            dashboard_address="127.0.0.1:0",  # None would still open a fixed port
             silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,
@@ -58,11 +58,11 @@ def local_cluster(workers: int, retries: int, environment: Mapping[str, str]) ->
 
 @contextmanager
 def cluster_at(address: str) -> Iterator[Client]:
-    """A cluster that runs already.
+    """A running cluster.
 
-    :raises StribeckError: if there is none.
+    :raises StribeckError: if there is none at the address.
     """
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say ourselves what is wrong
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # the error below says what is wrong
     try:
         client = Client(address, timeout=CONNECT_TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
@@ -86,12 +86,11 @@ def run_on_cluster(
     running: Running = lambda names: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Generator[Ended, None, None]:
-    """Run jobs on a cluster, and tell how each ended as soon as it has.
+    """Run jobs on a cluster and yield the end of each, as :func:`stribeck.fit.jobs.run_in_processes` does.
 
-    As :func:`stribeck.fit.jobs.run_in_processes`; a job whose worker dies goes to another worker, as often
-    as the scheduler's ``distributed.scheduler.allowed-failures`` says.
+    A job whose worker dies goes to another worker, up to the scheduler's ``distributed.scheduler.allowed-failures``.
 
-    :param retries: how often a job that raises what is not an error of ours is tried again.
+    :param retries: retries of a job that raises anything but a :class:`StribeckError`.
     :raises StribeckError: if the scheduler is lost.
     """
     blamed: list[Job] = []
@@ -100,7 +99,7 @@ def run_on_cluster(
             yield _ended(job, future)
         except KilledWorker:
             blamed.append(job)
-    # Dask blames all that waited at a worker for its death: who is tried alone is not blamed for others.
+    # Dask blames all jobs that waited at a worker for its death: tried alone, a job is blamed for itself only.
     failures: dict[Job, str] = {}
     for job in sorted(blamed, key=list(jobs).index):
         if job.after in failures:
@@ -117,7 +116,7 @@ def run_on_cluster(
 
 
 def _submitted(client: Client, jobs: Sequence[Job], retries: int) -> dict[Future, Job]:
-    """Jobs as tasks, with those that come before them."""
+    """Jobs and their predecessors as tasks."""
     run = uuid.uuid4().hex[:8]
     futures: dict[Job, Future] = {}
 
@@ -135,7 +134,7 @@ def _submitted(client: Client, jobs: Sequence[Job], retries: int) -> dict[Future
 def _finished(
     client: Client, pending: dict[Future, Job], running: Running, stop: Callable[[], bool]
 ) -> Generator[tuple[Job, Future], None, None]:
-    """Jobs that have ended. A future is forgotten then: the cluster keeps its result for as long as it is held."""
+    """Ended jobs. Their futures are dropped, so that the cluster frees the results."""
     looked, manned = -LOOK_EVERY, time.monotonic()
     try:
         while pending and not stop():
@@ -150,26 +149,26 @@ def _finished(
                 running([job.name for future, job in pending.items() if future.key in keys])
             for future in _done(pending):
                 yield pending.pop(future), future
-    except (CancelledError, OSError) as error:  # as Dask tells of a scheduler that went away
+    except (CancelledError, OSError) as error:  # the scheduler went away
         raise StribeckError(LOST) from error
     finally:
-        with suppress(CancelledError, OSError, RuntimeError):  # nobody is there to be told
+        with suppress(CancelledError, OSError, RuntimeError):  # the scheduler may be gone
             client.cancel(list(pending))
 
 
 def _at_work(client: Client) -> tuple[int, Collection[str]]:
-    """Number of workers, and keys of the tasks that they said they work on when they were last heard of."""
+    """Number of workers, and keys of the tasks that they reported as running."""
 
-    def look(dask_scheduler: Any) -> tuple[int, list[str]]:  # sent by value: a scheduler needs no stribeck
+    def look(dask_scheduler: Any) -> tuple[int, list[str]]:  # sent by value: the scheduler needs no stribeck
         workers = dask_scheduler.workers.values()
         return len(workers), [task.key for worker in workers for task in worker.executing]
 
-    found: tuple[int, list[str]] = client.run_on_scheduler(look)
-    return found
+    answer: tuple[int, list[str]] = client.run_on_scheduler(look)
+    return answer
 
 
 def _done(futures: Collection[Future]) -> Collection[Future]:
-    """Those that have ended, waiting a little for the first."""
+    """Ended futures, after a short wait for the first."""
     try:
         done: Collection[Future] = wait(list(futures), timeout=POLL, return_when="FIRST_COMPLETED").done
     except TimeoutError:
@@ -195,7 +194,7 @@ def _ended(job: Job, future: Future) -> Ended:
 def _step(
     work: str, arguments: Sequence[Any], before: tuple[str, Any, float] | None = None
 ) -> tuple[str, Any, float]:
-    """A job as a task: ``value`` or ``refused``, what goes with it, and the seconds that it took."""
+    """A job as a task: ``value`` with the result or ``refused`` with the reason, and its duration [s]."""
     ABANDONED.set(_cancelled)
     begin = time.monotonic()
     if before is not None:
@@ -207,6 +206,6 @@ def _step(
 
 
 def _cancelled() -> bool:
-    """Whether nobody waits any more for the task of this thread: its client cancelled it, or is gone."""
+    """Whether the client of this thread's task cancelled it or is gone."""
     task = get_worker().state.tasks.get(thread_state.key)
     return task is None or task.state == "cancelled"

@@ -1,4 +1,4 @@
-"""CMA-ES whose whole populations are sampled, evaluated and told at a time.
+"""CMA-ES on whole populations: sampled, evaluated and told in one call each.
 
 Source: Hansen, "Benchmarking a BI-population CMA-ES on the BBOB-2009 function testbed", GECCO 2009.
 """
@@ -20,16 +20,16 @@ SHORT_GENERATIONS = 60
 """Generations that CMA-ES spends on the short horizon at most."""
 
 WORTHWHILE = 1e-4
-"""A CMA-ES that gains less than this share ..."""
+"""A CMA-ES is done when it gains less than this share of its loss ..."""
 
 PATIENCE = 20
-"""... in so many generations is done."""
+"""... in so many generations."""
 
 
 class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
-    """CMA-ES that samples a whole population in one call; the update is the library's.
+    """CMA-ES that samples a whole population in one call; the update is that of ``cmaes``.
 
-    Bounds are met by folding: a point outside the cube stands for its mirror image within.
+    Bounds are handled by folding: a point outside the cube represents its mirror image inside.
 
     :param mean: starting point (n,).
     :param sigma: starting standard deviation along the widest axis.
@@ -46,7 +46,7 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
         self._last_gain = 0
 
     def ask_population(self, count: int | None = None, rng: np.random.Generator | None = None) -> FloatArray:
-        """A population (population, n), not yet folded; or so many points, drawn with ``rng``."""
+        """A population (population, n), not folded; or ``count`` points, drawn with ``rng``."""
         basis, scale = self._eigen_decomposition()
         normal = (rng or self._rng).standard_normal((count or self.population_size, self.dim))
         return cast(FloatArray, self.mean + self._sigma * (normal * scale) @ basis.T)
@@ -69,7 +69,7 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
 
     @property
     def stopped(self) -> bool:
-        """Whether it has converged, or has gained nothing worthwhile for :data:`PATIENCE` generations."""
+        """Whether it has converged or gained too little for :data:`PATIENCE` generations."""
         if self.generation - self._last_gain > PATIENCE:
             return True
         return self.generation % PATIENCE == 0 and bool(self.should_stop())
@@ -84,9 +84,8 @@ def fold(points: FloatArray) -> FloatArray:
 class Restart:
     """One CMA-ES from scratch: over a short horizon first, then over whole runs.
 
-    Over half a second a simulation cannot stray far from the measurement, and its loss has far fewer
-    wrong minima than that of a whole run. The second phase begins where the first one ended, with its
-    covariance.
+    Within half a second a simulation stays close to the measurement, and its loss has far fewer local minima than that
+    of a whole run. The second phase starts at the mean of the first one, with its covariance.
 
     :param sigma: starting standard deviation in the unit cube.
     :param budget: evaluations of the whole search, of which the short horizon takes a third at most.
@@ -119,12 +118,12 @@ class Restart:
         return self.on_whole_runs and self.search.stopped
 
     def settled(self, incumbent: Incumbent) -> float:
-        """Tell an incumbent where this search has ended, and give the loss there."""
+        """Report the end of this search to an incumbent; the loss there."""
         incumbent.settle([self.search.best_point], [self.search.best_loss])
         return self.search.best_loss
 
     def tell(self, points: FloatArray, losses: FloatArray) -> None:
-        """Take the losses of a generation, and go over to whole runs when it is time."""
+        """Take the losses of a generation, and change to whole runs after the first phase."""
         self.search.tell_population(points, losses)
         ready = self.search.stopped or self.search.generation >= self._short_generations
         if ready and not self.on_whole_runs:
@@ -147,9 +146,9 @@ def advance(incumbent: Incumbent, restarts: list[Restart]) -> None:
         asked = [restart.search.ask_population() for restart in group]
         points = fold(np.concatenate(asked))
         losses = evaluate(group[0].problem, incumbent, points, counts=on_whole_runs)
-        for restart, own in zip(group, asked, strict=True):
-            restart.tell(own, losses[: len(own)])
-            losses = losses[len(own) :]
+        for restart, population in zip(group, asked, strict=True):
+            restart.tell(population, losses[: len(population)])
+            losses = losses[len(population) :]
 
 
 def floored(covariance: FloatArray, floor: float) -> FloatArray:

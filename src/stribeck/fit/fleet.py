@@ -1,4 +1,4 @@
-"""The fits of a fleet: which are there and up to date, and all of them side by side."""
+"""The fits of a fleet: which are up to date, and their comparison."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ BEST_WITHIN = 1.02
 class Prepared:
     """One servo, read and checked.
 
-    :param tasks: pickled :class:`stribeck.fit.task.FitTask` by law: who hands them on needs no JAX.
+    :param tasks: pickled :class:`stribeck.fit.task.FitTask` by law, so that passing them on needs no JAX.
     :param freed: effect parameters that were freed.
     :param inputs: :func:`inputs_digest` of each law.
     :param left_out: recordings that could not be read, and why.
-    :param notes: what a user should know.
+    :param notes: warnings for the user.
     """
 
     tasks: bytes
@@ -53,7 +53,7 @@ class Fit:
     :param train, validation: mean absolute errors [rad].
     :param free: number of identified parameters.
     :param runs: that were fitted.
-    :param failure: why there is no fit, or none of these inputs; empty if there is one.
+    :param failure: why there is no fit of these inputs; empty if there is one.
     :param left_out: recordings that could not be read, and why.
     """
 
@@ -72,15 +72,15 @@ class Fit:
 
     @property
     def error(self) -> float:
-        """What laws are compared by [rad]: the error on runs held out where there are some."""
-        found = self.train if self.validation is None else self.validation
-        return float("inf") if found is None else found
+        """The error that laws are compared by [rad]: on runs held out where there are some."""
+        error = self.train if self.validation is None else self.validation
+        return float("inf") if error is None else error
 
 
 def inputs_digest(options: Mapping[str, Any], law: str, recordings: str) -> str:
-    """A digest of everything that a fit follows from: recordings, options, law and version of this software.
+    """A digest of everything that determines a fit: recordings, options, law and version of this software.
 
-    Files that options name (``signals``, ``actuator``) count by what they hold, not by where they lie.
+    Files that options name (``signals``, ``actuator``) count by content, not by path.
 
     :param recordings: see :func:`stribeck.io.recordings.files_digest`.
     """
@@ -101,7 +101,7 @@ def up_to_date(path: Path, digest: str, actuator: Actuator | None) -> ParameterF
         return None
     try:
         found = read_parameter_file(path, actuator)
-    except ParameterFileError:  # cut off, or somebody else's: the fit takes its place
+    except ParameterFileError:  # damaged or foreign: the fit replaces it
         return None
     made_of = None if found.provenance is None else found.provenance.data.get(INPUTS)
     return found if made_of == digest else None
@@ -110,7 +110,7 @@ def up_to_date(path: Path, digest: str, actuator: Actuator | None) -> ParameterF
 def fit_of(servo: str, law: str, params: str, file: ParameterFile) -> Fit:
     """The line of a parameter file that a fleet wrote."""
     known = file.provenance
-    assert known is not None  # noqa: S101 - a fleet writes no other
+    assert known is not None  # noqa: S101 - files of a fleet have one
     return Fit(
         servo=servo,
         law=law,
@@ -137,10 +137,10 @@ def best_of(fits: Sequence[Fit]) -> Fit | None:
 
 def by_servo(fits: Sequence[Fit]) -> dict[str, list[Fit]]:
     """Fits of each servo, in their order."""
-    found: dict[str, list[Fit]] = {}
+    servos: dict[str, list[Fit]] = {}
     for fit in fits:
-        found.setdefault(fit.servo, []).append(fit)
-    return found
+        servos.setdefault(fit.servo, []).append(fit)
+    return servos
 
 
 def left_out_of(fits: Sequence[Fit]) -> list[str]:
@@ -151,7 +151,7 @@ def left_out_of(fits: Sequence[Fit]) -> list[str]:
 def summary_json(fits: Sequence[Fit], complete: bool) -> str:
     """All fits for scripts; errors in rad.
 
-    :param complete: every fit was tried: the fleet was not interrupted.
+    :param complete: whether every fit was tried, without interruption.
     """
     servos = by_servo(fits)
     best = {servo: found.law if (found := best_of(own)) else None for servo, own in servos.items()}

@@ -1,4 +1,4 @@
-"""Recordings to an identified law: the whole of a fit, in one call."""
+"""From recordings to an identified law: search, check in float64, uncertainty."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ FLOAT32_TOLERANCE = 1e-3
 """Share by which the loss of a point may differ between the search's arithmetic and float64."""
 
 UNEXPLAINED_STEPS = 1.5
-"""Errors of so many steps of the encoder are noise: a search that gets there is done."""
+"""Errors of so many encoder steps are noise; a search that gets there is done."""
 
 POLISHING = 50
-"""Evaluations per free parameter kept back for the last steps of a search."""
+"""Evaluations per free parameter reserved for the last steps of a search."""
 
 KEEP_BEST_EVERY = 1.0
-"""A search of our own adds its best point to a study at most this often [s]."""
+"""Shortest interval at which a search adds its best point to a study [s]."""
 
 
 def identify(
@@ -56,13 +56,12 @@ def identify(
 ) -> FitResult:
     """Fit a law, check it in float64, and say how sure it is.
 
-    An interrupt (Ctrl-C) ends the search; its best point comes back with the outcome
-    ``interrupted``.
+    An interrupt (Ctrl-C) ends the search; the result is its best point with the outcome ``interrupted``.
 
     :param on_progress: called after every batch of evaluations.
-    :param started: the ``time.perf_counter()`` from which on the wall time counts.
-    :param stop: says whether to end as if interrupted; asked between batches, where nothing breaks.
-    :raises KeyboardInterrupt: if it was interrupted before there was anything to keep.
+    :param started: ``time.perf_counter()`` at which the wall time begins.
+    :param stop: whether to end as if interrupted; asked between batches.
+    :raises KeyboardInterrupt: if it was interrupted before it had a point.
     :raises StribeckError: if no simulation stays finite.
     """
     started = time.perf_counter() if started is None else started
@@ -113,7 +112,7 @@ def _stopping(
 
 
 def snapshot(task: FitTask, incumbent: Incumbent, started: float) -> FitResult | None:
-    """The result as it stands in the middle of a search, if there is one."""
+    """The preliminary result during a search, if there is one."""
     if incumbent.unit is None:
         return None
     result = _result(task, incumbent.unit, "running", incumbent.evaluations())
@@ -164,11 +163,11 @@ def _result(task: FitTask, unit: FloatArray, outcome: Outcome, evaluations: int)
 def _checked(rollout: Rollout, incumbent: Incumbent) -> tuple[FloatArray, FloatArray]:
     """The best point whose loss float64 confirms, and its residuals (T, R) [rad].
 
-    Sticking and slipping make some points knife-edges, where rounding decides the motion.
+    Between sticking and slipping rounding decides the motion of some points; their float32 loss means nothing.
     """
     batch = rollout.batch
     points = incumbent.best_points
-    found = []
+    checked = []
     for point, loss in zip(points, rollout.losses(points), strict=True):
         values = rollout.parameters.with_vector(rollout.parameters.from_unit(point)).values()
         motion = simulate(
@@ -181,10 +180,10 @@ def _checked(rollout: Rollout, incumbent: Incumbent) -> tuple[FloatArray, FloatA
         )
         residual = motion.position - batch.position
         confirmed = float(np.sum(batch.weight * smooth_absolute(residual)))
-        found.append((confirmed, point, residual))
+        checked.append((confirmed, point, residual))
         if confirmed <= loss * (1.0 + FLOAT32_TOLERANCE):
             break
-    _, point, residual = min(found, key=lambda entry: entry[0])
+    _, point, residual = min(checked, key=lambda entry: entry[0])
     return point, residual
 
 
@@ -243,7 +242,7 @@ def search(
         if opened is not None:
             opened.close()
     if incumbent.unit is None:
-        # Too small a budget for the method: some points at random are better than nothing.
+        # The budget is too small for the method: some random points are better than nothing.
         points = qmc.Sobol(problem.dimension, rng=np.random.default_rng(seed)).random_base2(6)
         incumbent.evaluations = lambda: rollout.meter.evaluations
         incumbent.budget = incumbent.evaluations() + len(points)
@@ -252,9 +251,9 @@ def search(
 
 
 def open_for(task: FitTask, *, join: bool = False) -> studies.OpenStudy:
-    """The study of a task, as its settings ask for.
+    """The study that the settings of a task ask for.
 
-    :param join: take part in it whether it was there or not.
+    :param join: open or continue it, whether it exists or not.
     """
     settings = task.settings
     return studies.open_study(
@@ -270,7 +269,7 @@ def open_for(task: FitTask, *, join: bool = False) -> studies.OpenStudy:
 def _search_in_study(
     task: FitTask, problem: SearchProblem, incumbent: Incumbent, opened: studies.OpenStudy
 ) -> None:
-    """A search of which the study knows all trials, and any number of workers evaluate some."""
+    """A search whose trials are all in the study; any number of workers evaluate them."""
     settings, parameters = task.settings, task.parameters
     worker = opened.join()
     stream = np.random.SeedSequence([settings.seed, worker.signed_in, worker.place])
@@ -295,7 +294,7 @@ def _search_in_study(
 def _search_alone(
     task: FitTask, problem: SearchProblem, incumbent: Incumbent, opened: studies.OpenStudy | None, seed: int
 ) -> None:
-    """A search of our own, which may keep its best points in a study, and begins and ends with the best there."""
+    """A search of this process alone that may exchange its best points with a study."""
     rng = np.random.default_rng(seed)
     if opened is None:
         _search_and_polish(task.settings.method, problem, incumbent, rng)
@@ -318,9 +317,9 @@ def _search_alone(
 def _search_and_polish(
     method: str, problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator
 ) -> None:
-    """A search of our own, then derivatives from its best point, for which a little budget is kept back.
+    """A search, then derivatives from its best point with a reserved part of the budget.
 
-    Intervals belong to the very minimum; a search may stop beside it along a flat direction.
+    Intervals are valid at the minimum only; a search may stop beside it along a flat direction.
     """
     whole = incumbent.budget
     incumbent.budget -= min(POLISHING * problem.dimension, whole // 8)
@@ -334,7 +333,7 @@ def _search_and_polish(
 def _keeping_best(
     opened: studies.OpenStudy, parameters: ParameterSet, on_progress: Callable[[Incumbent], None]
 ) -> Callable[[Incumbent], None]:
-    """Progress that also adds best points to a study, now and then."""
+    """Progress that also adds the best point to a study, at most once in :data:`KEEP_BEST_EVERY`."""
     kept, when = np.inf, 0.0
 
     def progress(incumbent: Incumbent) -> None:
@@ -348,7 +347,7 @@ def _keeping_best(
 
 
 def _in_processes(task: FitTask, on_progress: Callable[[Incumbent], None]) -> tuple[Incumbent, float]:
-    """The task's method in several processes, the budget shared between them."""
+    """The task's method in several processes that share the budget."""
     settings = task.settings
     sampled = task.samples
     with studies.shared_storage(settings.study, sampled) as url:

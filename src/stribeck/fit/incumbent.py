@@ -15,7 +15,7 @@ from stribeck.estimates.solver_status import SolverStatus
 FloatArray = npt.NDArray[np.float64]
 
 RUNNERS_UP = 8
-"""Former best points that are kept, in case the last one does not stand up to a check."""
+"""Former best points kept in case the last one fails the check in float64."""
 
 
 class Equations(Protocol):
@@ -30,14 +30,14 @@ class Equations(Protocol):
 
 
 class SearchProblem(Protocol):
-    """What a search needs to know; :class:`stribeck.fit.rollout.Rollout` is one."""
+    """A loss on the unit cube with its derivatives; :class:`stribeck.fit.rollout.Rollout` is one."""
 
     @property
     def dimension(self) -> int:
         """Number of free parameters n."""
 
     def with_reset_period(self, reset_period: float | None) -> SearchProblem:
-        """The problem with the state put back on the measurement every so often [s]."""
+        """The problem whose simulations restart from the measurement after every period [s]."""
 
     def losses(self, unit: npt.ArrayLike) -> FloatArray:
         """Losses of points (C, n) -> (C,)."""
@@ -52,13 +52,13 @@ class BudgetSpentError(Exception):
 
 @dataclass
 class Incumbent:
-    """The best point so far, and what it cost.
+    """The best point so far, its budget and history.
 
     :param budget: evaluations allowed.
     :param evaluations: function that counts the evaluations done so far.
     :param on_progress: called after every batch.
-    :param floor: a loss at which nothing is left to explain.
-    :param converged: whether independent searches agreed, or nothing is left to explain.
+    :param floor: a loss at which residuals are noise.
+    :param converged: whether independent searches agreed, or residuals are noise.
     :param status: how the last descent by derivatives to the best point ended; ``None`` without one.
     :param history: evaluations and loss at every improvement.
     :param runners_up: the last few best points before this one, the latest last.
@@ -90,7 +90,7 @@ class Incumbent:
         return np.stack([self.unit, *reversed(self.runners_up)])
 
     def offer(self, points: FloatArray, losses: FloatArray) -> None:
-        """Take notice of evaluated points (C, n)."""
+        """Update the best point with evaluated points (C, n)."""
         best = int(np.argmin(losses))
         if losses[best] < self.loss:
             if self.unit is not None:
@@ -116,9 +116,9 @@ class Minima(NamedTuple):
 def evaluate(
     problem: SearchProblem, incumbent: Incumbent, points: FloatArray, *, counts: bool = True
 ) -> FloatArray:
-    """Losses of points (C, n), which the incumbent takes notice of.
+    """Losses of points (C, n), offered to the incumbent.
 
-    :param counts: whether the losses are those of the problem to solve, not of a shorter horizon.
+    :param counts: whether the losses are those of whole runs, not of a shorter horizon.
     :raises BudgetSpentError: if the budget does not allow so many.
     """
     if incumbent.remaining < len(points):

@@ -1,4 +1,4 @@
-"""Which of several laws describes recordings best, and whether a simpler one does as well."""
+"""Comparison of laws: which describes recordings best, and whether a simpler one is as good."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from stribeck.fit.assessment import Assessed, Assessment
 FloatArray = npt.NDArray[np.float64]
 
 Basis = Literal["held out", "fitted", "all"]
-"""The runs that a judgement rests on: held out of every fit, fitted by every file, or all there are."""
+"""The runs that laws are compared on: held out of every fit, fitted by every file, or all."""
 
 AS_GOOD = 0.05
-"""A law whose mean error is this share above another's at most does as well."""
+"""A law whose mean error is at most this share above another's is as good."""
 
 CARRIES_OVER, FAILS = 1.25, 2.0
-"""Error on runs held out over error on fitted runs: up to the first a law carries over, from the second on it fails."""
+"""Ratio of the errors on held-out and fitted runs up to which a law generalises, and from which on it fails."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the errors say.
+    """Ranking of laws by their errors.
 
     :param basis: the runs judged on.
     :param runs: their names.
     :param means: mean error of each file on them [rad], by label.
     :param best: the file with the smallest one.
     :param comparisons: all others, the simpler laws first.
-    :param simplest: the simplest law that does as well as the best, the best itself if none does.
+    :param simplest: the simplest law that is as good as the best, the best itself if there is none.
     """
 
     basis: Basis

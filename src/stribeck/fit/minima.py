@@ -1,9 +1,9 @@
-"""Minima as good as the best one, and what they disagree about."""
+"""Minima as good as the best one, and the parameters about which they disagree."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from stribeck.estimates.estimate import disagreements
 from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.objective import EQUALLY_GOOD, equivalent_error
 from stribeck.fit.uncertainty import Uncertainty
+from stribeck.io.parameter_file import MinimumEntry
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -20,25 +21,15 @@ DISTINCT = 1e-3
 """Points of the unit cube that are closer than this along every axis are one."""
 
 MOST_MINIMA = 12
-"""So many are kept."""
+"""Largest number of minima kept."""
 
 
-@dataclass(frozen=True)
-class Minimum:
-    """Where an independent search ended.
-
-    :param error: the constant error that has the loss found there [rad].
-    :param values: of the free parameters.
-    """
-
-    error: float
-    values: Mapping[str, float]
-
-
-def equally_good(parameters: ParameterSet, best: FloatArray, incumbent: Incumbent) -> tuple[Minimum, ...]:
+def equally_good(
+    parameters: ParameterSet, best: FloatArray, incumbent: Incumbent
+) -> tuple[MinimumEntry, ...]:
     """The best point (n,) of the unit cube, then the minima that fit as well, the better first.
 
-    Searches of few evaluations end nowhere; without an end of theirs there is the best point alone.
+    Searches that ran out of evaluations have no minima: then there is only the best point.
     """
     kept = [best]
     losses = [incumbent.loss]
@@ -49,15 +40,17 @@ def equally_good(parameters: ParameterSet, best: FloatArray, incumbent: Incumben
             kept.append(point)
             losses.append(loss)
     return tuple(
-        Minimum(
-            float(equivalent_error(loss)),
-            dict(zip(parameters.free_names, parameters.from_unit(point).tolist(), strict=True)),
+        MinimumEntry(
+            error=float(equivalent_error(loss)),
+            values=dict(zip(parameters.free_names, parameters.from_unit(point).tolist(), strict=True)),
         )
         for loss, point in zip(losses, kept, strict=True)
     )
 
 
-def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[Minimum]) -> Uncertainty:
+def with_minima(
+    uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[MinimumEntry]
+) -> Uncertainty:
     """The uncertainty with all parameters doubted about which equally good minima disagree.
 
     An interval around one minimum does not allow for another one elsewhere.
@@ -65,7 +58,9 @@ def with_minima(uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequ
     bounds = {parameter.name: (parameter.lower, parameter.upper) for parameter in parameters.free}
     reasons = {
         name: f"minima that fit as well lie between {lowest:.3g} and {highest:.3g} {parameters[name].unit}"
-        for name, (lowest, highest) in disagreements(bounds, [minimum.values for minimum in minima]).items()
+        for name, (lowest, highest) in disagreements(
+            bounds, [minimum["values"] for minimum in minima]
+        ).items()
         if uncertainty.estimates[name].status == "determined"
     }
     if not reasons:

@@ -1,4 +1,4 @@
-r"""What a fit minimises, and on which runs.
+r"""The loss that a fit minimises, and the split into fitted and held-out runs.
 
 The error of a model is the mean absolute position error: the mean over runs of each run's mean. A
 mean absolute value has a kink wherever a residual is zero; what is minimised is therefore
@@ -23,7 +23,7 @@ SMOOTHING = 2.0 * 2.0 * np.pi / 4096.0
 r""":math:`\delta` [rad]."""
 
 EQUALLY_GOOD = 0.01
-"""What is at most this share above the best loss or error fits as well: runs of one motion differ by more."""
+"""A loss or error at most this share above the best one is as good: runs of one motion differ by more."""
 
 
 def smooth_absolute(residual: Any) -> Any:
@@ -74,8 +74,7 @@ def split_runs(
 
     :param validation_kp: firmware gain to hold out.
     :param validation_fraction: share of the runs to hold out, in (0, 1).
-    :raises ConfigError: for a gain that no run has, a share that leaves nothing on one side, or both
-        at once.
+    :raises ConfigError: for a gain that no run has, a share that leaves one side empty, or both options.
     """
     if validation_kp is not None and validation_fraction is not None:
         raise ConfigError(

@@ -1,15 +1,15 @@
-r"""What is known before the data, weighed against what the data really say.
+r"""Prior knowledge of motor constants and load terms, weighted against the data.
 
-With the current limit on, a fit is meant to hold at gains that nobody recorded, and a law with many
-load terms can trade them against the motor constants without a trace in the gains at hand. Two
-things are known before any recording: the motor constants of the datasheet, and that a gearbox is
-nearly as lossy in one direction as in the other. Both enter as normal distributions,
+With the current limit on, a fit should hold at gains that were not recorded, but a law with many load terms can trade
+them against the motor constants without any effect at the recorded gains. Two things are known before any recording:
+the motor constants of the datasheet, and that a gearbox loses nearly the same power in both directions. Both enter as
+normal distributions,
 
 .. math:: L\,\exp\Big(\frac{1}{2 n} \sum_i \big((a_i^T\theta - \mu_i)/\sigma_i\big)^2\Big),
 
-the posterior mode of errors with a Laplace distribution of unknown scale and n independent samples. n
-counts a few samples per run, because what is left of the error is smooth model error: with every
-sample counted as independent the prior would mean nothing.
+the posterior mode for errors with a Laplace distribution of unknown scale and n independent samples. n counts few
+samples per run, because the residual is smooth model error: with every sample counted as independent the prior would
+have no effect.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def prior_for(actuator: Actuator, parameters: ParameterSet, runs: int) -> Prior 
 
 @dataclass(frozen=True, eq=False)
 class WithPrior:
-    """A rollout whose losses are weighed with a prior; a problem for a search."""
+    """A rollout whose losses include a prior; a :class:`~stribeck.fit.incumbent.SearchProblem`."""
 
     rollout: Rollout
     prior: Prior
@@ -103,7 +103,7 @@ class WithPrior:
         return WithPrior(self.rollout.with_reset_period(reset_period), self.prior)
 
     def losses(self, unit: npt.ArrayLike) -> FloatArray:
-        """Weighed losses of points (C, n) -> (C,)."""
+        """Losses with the prior of points (C, n) -> (C,)."""
         points = np.asarray(unit, dtype=np.float64)
         return self.rollout.losses(points) * np.exp(self.prior.exponent(points))
 

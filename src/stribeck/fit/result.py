@@ -17,10 +17,9 @@ from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, estimates_to_json, fixed
 from stribeck.estimates.solver_status import SolverStatus
-from stribeck.fit.minima import Minimum
 from stribeck.fit.objective import SMOOTHING, Split
 from stribeck.fit.uncertainty import Uncertainty
-from stribeck.io.parameter_file import ParameterFile, Provenance
+from stribeck.io.parameter_file import MinimumEntry, ParameterFile, Provenance
 from stribeck.io.recordings import digest_of, fingerprint
 
 SCHEMA = 1
@@ -103,7 +102,7 @@ class FitResult:
     compile_seconds: float
     search_seconds: float
     wall_seconds: float
-    minima: tuple[Minimum, ...] = ()
+    minima: tuple[MinimumEntry, ...] = ()
     history: tuple[tuple[int, float], ...] = ()
     descent: SolverStatus | None = None
 
@@ -208,7 +207,7 @@ class FitResult:
             },
             versions=versions(),
             correlation=None if uncertainty.correlation is None else vars(uncertainty.correlation),
-            minima=tuple(vars(minimum) for minimum in self.minima) or None,
+            minima=self.minima or None,
             convergence=_thinned(self.history) or None,
             estimates=self.estimates,
         )

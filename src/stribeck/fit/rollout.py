@@ -1,8 +1,8 @@
-"""All runs times all candidates in one compiled call.
+"""All runs with all candidates in one compiled call.
 
-One lane per (run, candidate) pair, the candidates side by side in memory, a scan over time. The time
-step is ``core``'s own, on jax.numpy arrays. In float32 a run's mean error differs by less than
-0.01 mrad from the float64 of ``core.simulate``.
+One lane per pair of run and candidate, the candidates side by side in memory, a scan over time. The time step is that of
+``core`` on jax.numpy arrays. In float32 a run's mean error differs by less than 0.01 mrad from ``core.simulate`` in
+float64.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Actuator, Command, Gains, initial_control_state
+from stribeck.core.actuator import Actuator, Gains, ServoCommand, initial_control_state
 from stribeck.core.bench import Pendulum
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Batch
 from stribeck.core.parameters import ParameterSet
-from stribeck.core.step import Integrator, Plant, State, delayed, plant_of, step
+from stribeck.core.step import Integrator, Plant, PlantState, delayed, plant_of, step
 from stribeck.fit.objective import smooth_absolute, smooth_absolute_curvature, smooth_absolute_weight
 
 FloatArray = npt.NDArray[np.float64]
 Inputs = dict[str, Any]
 
 LANES = 128
-"""Candidates evaluated side by side: enough to fill two cores, and one shape to compile for."""
+"""Candidates evaluated side by side: enough to use two cores, and a single shape to compile for."""
 
 TANGENT_LANES = 16
 """Points whose derivatives are computed side by side."""
@@ -53,7 +53,7 @@ class NormalEquations(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What each block of each run contributes to the loss's derivatives at each of S points.
+    """Contributions of each block of each run to the derivatives of the loss at S points.
 
     :param gradient: (S, B, R, n), which sums to the gradient of the loss.
     :param curvature: (S, B, R, n, n), which sums to its Gauss-Newton Hessian.
@@ -65,7 +65,7 @@ class Scores(NamedTuple):
 
 @dataclass
 class Meter:
-    """What evaluations have cost so far.
+    """Cost of the evaluations so far.
 
     :param evaluations: rollouts of all runs; a derivative column counts as one.
     :param compile_seconds: spent compiling.
@@ -134,8 +134,8 @@ class Rollout:
 
         Points are evaluated :data:`TANGENT_LANES` at a time, padded like candidates.
 
-        :param measured: measured positions of each point's own (S, T, R) instead of the batch's [rad]:
-            for fits of many recordings of the same commands side by side.
+        :param measured: measured positions for each point (S, T, R) instead of the batch's [rad]: for fits of many
+            recordings of the same commands side by side.
         """
         points = np.asarray(unit, dtype=np.float64)
         found = [
@@ -177,7 +177,7 @@ class Rollout:
     def _with_measured(
         self, points: FloatArray, measured: npt.ArrayLike | None, lanes: int
     ) -> Iterator[tuple[FloatArray, Inputs]]:
-        """Batches of points with the inputs that belong to them."""
+        """Batches of points with their inputs."""
         if measured is None:
             yield from ((batch, self._inputs) for batch in _batches(points, lanes))
             return
@@ -186,7 +186,7 @@ class Rollout:
             yield batch, {**self._inputs, "position": np.ascontiguousarray(np.moveaxis(own, 0, 2))}
 
     def _call(self, function: Callable[..., Any], points: FloatArray, inputs: Inputs, *static: int) -> Any:
-        """Call a function of (n, C) values in its compiled form for these shapes, and keep the books."""
+        """Call the compiled form of a function of (n, C) values, and count its time."""
         lanes = np.ascontiguousarray(points.T, dtype=self.dtype)
         key = (function.__name__, lanes.shape, inputs["position"].shape, static)
         with jax.enable_x64(self.dtype == "float64"):
@@ -206,7 +206,7 @@ class Rollout:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        """What the compiled functions read, time first, where JAX computes."""
+        """Inputs of the compiled functions, time first, on JAX's device."""
         batch = self.batch
         resets = np.zeros(len(batch.time), dtype=bool)
         resets[list(batch.reset_indices(self.reset_period))] = True
@@ -222,7 +222,7 @@ class Rollout:
             inputs["torque_enable"] = self._array(batch.torque_enable)
         if self.actuator.uses_measured_supply:
             inputs["supply_voltage"] = self._array(batch.supply_voltage)
-        # Once: a GPU would fetch them again for every call. And arrays, even if a program being traced asks first.
+        # Transferred once, not at every call. They must be concrete even if a traced function asks for them first.
         with jax.ensure_compile_time_eval(), jax.enable_x64(self.dtype == "float64"):
             return cast(Inputs, jax.device_put(inputs))
 
@@ -248,10 +248,10 @@ class Rollout:
             gains=Gains(*map(self._array, plant.gains)),
         )
 
-    def _command(self, values: dict[str, Any], now: Inputs) -> Command:
+    def _command(self, values: dict[str, Any], now: Inputs) -> ServoCommand:
         supply = now.get("supply_voltage", self._array(self.batch.nominal_supply))
         if "goal" in now:
-            return Command(now["goal"], now["torque_enable"], supply)
+            return ServoCommand(now["goal"], now["torque_enable"], supply)
         delay = values["command_delay"]
         goal, enable = (
             delayed(jnp.asarray(signal, dtype=self.dtype), now["index"], delay, self.batch.dt)
@@ -259,14 +259,14 @@ class Rollout:
         )
         if jnp.ndim(delay) == 0:
             goal, enable = goal[:, None], enable[:, None]
-        return Command(goal, enable, supply)
+        return ServoCommand(goal, enable, supply)
 
-    def _advance(self, unit: jax.Array) -> Callable[[State, Inputs], tuple[State, jax.Array]]:
-        """One step as a scan wants it: state and inputs to next state and residual."""
+    def _advance(self, unit: jax.Array) -> Callable[[PlantState, Inputs], tuple[PlantState, jax.Array]]:
+        """One step in the form of a scan: state and inputs to next state and residual."""
         plant, values = self._plant, self._values(unit)
 
-        def advance(state: State, now: Inputs) -> tuple[State, jax.Array]:
-            state = State(
+        def advance(state: PlantState, now: Inputs) -> tuple[PlantState, jax.Array]:
+            state = PlantState(
                 jnp.where(now["reset"], now["position"], state.position),
                 jnp.where(now["reset"], now["velocity"], state.velocity),
                 state.control,
@@ -276,21 +276,21 @@ class Rollout:
 
         return advance
 
-    def _initial(self, unit: jax.Array, inputs: Inputs) -> State:
-        """The first state, in the shapes that a step gives it."""
+    def _initial(self, unit: jax.Array, inputs: Inputs) -> PlantState:
+        """The first state, broadcast to the shapes that a step returns."""
         control = initial_control_state(self._plant.actuator, self._array(self.batch.goal[0]))
-        state = State(inputs["position"][0], inputs["velocity"][0], control)
+        state = PlantState(inputs["position"][0], inputs["velocity"][0], control)
         state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=self.dtype), state)
         first = jax.tree.map(lambda leaf: leaf[0], inputs)
-        for _ in state:  # what a step reads widens what it writes, at most once per part of the state
+        for _ in state:  # a step broadcasts its state with its inputs, at most once per part of the state
             shapes, _ = jax.eval_shape(self._advance(unit), state, first)
             state = jax.tree.map(lambda leaf, shape: jnp.broadcast_to(leaf, shape.shape), state, shapes)
-        return cast(State, state)
+        return cast(PlantState, state)
 
     def mean_squares(self, unit: jax.Array, measured: jax.Array | None = None) -> jax.Array:
         """Mean squared error of each run [rad^2], (R, C), of candidates (n, C): to be traced by a caller's own program.
 
-        :param measured: measured positions of each candidate's own (T, R, C) instead of the batch's [rad].
+        :param measured: measured positions for each candidate (T, R, C) instead of the batch's [rad].
         """
         inputs = self._inputs if measured is None else {**self._inputs, "position": measured}
         return self._sums(unit, inputs, jnp.square) * len(self.batch.logs)
@@ -302,7 +302,7 @@ class Rollout:
         """Weighted sums over time of a measure of the residual, (R, C)."""
         advance = self._advance(unit)
 
-        def body(carry: tuple[State, jax.Array], now: Inputs) -> tuple[Any, None]:
+        def body(carry: tuple[PlantState, jax.Array], now: Inputs) -> tuple[Any, None]:
             state, total = carry
             state, residual = advance(state, now)
             return (state, total + now["weight"] * measure(residual)), None
@@ -317,13 +317,13 @@ class Rollout:
             jnp.eye(self.dimension, dtype=self.dtype)[:, :, None], (self.dimension, *unit.shape)
         )
 
-        def stretch(carry: tuple[State, State], inputs: Inputs) -> tuple[Any, Any]:
+        def stretch(carry: tuple[PlantState, PlantState], inputs: Inputs) -> tuple[Any, Any]:
             state, tangents = carry
 
-            def rollout(state: State, point: jax.Array) -> tuple[State, jax.Array]:
+            def rollout(state: PlantState, point: jax.Array) -> tuple[PlantState, jax.Array]:
                 return jax.lax.scan(self._advance(point), state, inputs)
 
-            def along(tangent: State, direction: jax.Array) -> Any:
+            def along(tangent: PlantState, direction: jax.Array) -> Any:
                 return jax.jvp(rollout, (state, unit), (tangent, direction))
 
             (state, residual), (tangents, jacobian) = jax.vmap(along, out_axes=(None, 0))(
@@ -333,7 +333,7 @@ class Rollout:
 
         return stretch
 
-    def _initial_with_tangents(self, unit: jax.Array, inputs: Inputs) -> tuple[State, State]:
+    def _initial_with_tangents(self, unit: jax.Array, inputs: Inputs) -> tuple[PlantState, PlantState]:
         state = self._initial(unit, inputs)
         tangents = jax.tree.map(lambda leaf: jnp.zeros((self.dimension, *leaf.shape), leaf.dtype), state)
         return state, tangents
@@ -381,7 +381,7 @@ class Rollout:
 def _scan_in_stretches(
     body: Callable[[Any, Inputs], tuple[Any, Any]], carry: Any, inputs: Inputs, steps: int
 ) -> tuple[Any, Any]:
-    """Scan over stretches of so many steps; what is left over makes a last, shorter stretch."""
+    """Scan over stretches of ``steps`` steps; the last one may be shorter."""
     length = len(inputs["index"])
     whole = length // steps * steps
     stretches = jax.tree.map(lambda leaf: leaf[:whole].reshape(-1, steps, *leaf.shape[1:]), inputs)
@@ -394,7 +394,7 @@ def _scan_in_stretches(
 
 
 def _batches(points: npt.NDArray[Any], size: int) -> Iterator[npt.NDArray[Any]]:
-    """Points in batches of one size, the last one filled up with its last point."""
+    """Points in batches of one size, the last one padded with its last point."""
     for begin in range(0, len(points), size):
         batch = points[begin : begin + size]
         yield np.concatenate([batch, np.repeat(batch[-1:], size - len(batch), axis=0)])

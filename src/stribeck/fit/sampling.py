@@ -1,8 +1,8 @@
-"""Searches that live in a study: batch by batch, by any number of workers on any number of machines.
+"""Searches shared by workers through a study, batch by batch, on any number of machines.
 
-What to try next follows from the study's finished trials alone. A worker samples a batch from what it
-has read, evaluates it in one compiled call, appends it, and reads what the others appended. So a
-worker may join, leave or be killed at any time, and to resume is to read.
+The next points depend on the study's finished trials only. A worker samples a batch from the trials it has read,
+evaluates it in one compiled call, appends it, and reads what the others appended. Workers may therefore join, leave or
+be killed at any time, and resuming is reading.
 """
 
 from __future__ import annotations
@@ -28,36 +28,32 @@ Point = frozenset[tuple[str, float]]
 FloatArray = npt.NDArray[np.float64]
 
 SAMPLED = "cmaes"
-"""User attribute of a trial: the restart and generation of CMA-ES that it is of, and its point before folding."""
+"""User attribute of a trial: its restart, population and generation of CMA-ES, and its point before folding."""
 
 SILENCE = 4
-"""A worker of which nothing was heard for so many batches of one's own is slow or gone."""
+"""A worker counts as gone if it appended nothing while this one evaluated so many batches."""
 
 
 class Sampler(Protocol):
-    """Points to try, from the trials so far."""
+    """Proposes points from the trials so far."""
 
     @property
     def problem(self) -> SearchProblem:
-        """What the next points are to be evaluated with."""
+        """The problem that the next points are for."""
 
     @property
     def converged(self) -> bool:
-        """Whether there is nothing left to try."""
+        """Whether the search is over."""
 
     def ask(self, count: int) -> list[Sample]:
-        """Points to try, not yet evaluated."""
+        """Points to evaluate."""
 
     def tell(self, trials: Sequence[Sample]) -> None:
-        """Take notice of finished trials, whoever evaluated them."""
+        """Learn from finished trials of any worker."""
 
 
 class OptunaSampler:
-    """One of Optuna's samplers, which works in memory on a copy of the study.
-
-    :param sampler: of whatever kind.
-    :param parameters: to identify.
-    """
+    """A sampler of Optuna's on a copy of the study in memory."""
 
     converged = False
 
@@ -72,8 +68,8 @@ class OptunaSampler:
     def ask(self, count: int) -> list[Sample]:
         """See :class:`Sampler`."""
         numbers = [self._study.ask(self._distributions).number for _ in range(count)]
-        known = self._study.get_trials(deepcopy=False)
-        asked = [known[number] for number in numbers]
+        trials = self._study.get_trials(deepcopy=False)
+        asked = [trials[number] for number in numbers]
         self._asked |= {_key(trial.params): trial.number for trial in asked}
         return [sample_of(trial) for trial in asked]
 
@@ -89,11 +85,11 @@ class OptunaSampler:
 
 @dataclass
 class CmaChain:
-    """One restart of CMA-ES, as the study's trials have advanced it.
+    """One restart of CMA-ES, advanced by the study's trials.
 
-    :param generation: how many generations it has been told.
-    :param waiting: the trials of the generation that is not yet whole.
-    :param trials: how many it has been told in all.
+    :param generation: number of complete generations.
+    :param waiting: trials of the incomplete generation.
+    :param trials: number of trials in all.
     :param owner: the worker that advanced it last.
     """
 
@@ -104,7 +100,7 @@ class CmaChain:
     owner: str | None = None
 
     def take(self, sample: Sample) -> None:
-        """Count a trial, if it was sampled from the distribution as it stands."""
+        """Count a trial if it was sampled from the current distribution."""
         tag = sample.user_attrs[SAMPLED]
         if tag["generation"] != self.generation or tag["population"] != self.restart.population:
             return
@@ -120,12 +116,12 @@ class CmaChain:
 
 
 class SharedCMA:
-    """Several CMA-ES side by side, whose distributions follow from the study's trials.
+    """Several CMA-ES side by side, one chain per worker, reconstructed from the study's trials.
 
-    CMA-ES takes harm from points that were sampled before its last step: of two workers on one
-    distribution each would undo what the other learned. So each advances a chain of its own, and the
-    search is over when two of them have ended in one minimum. A chain whose worker is silent is free for
-    the others, and a trial that comes too late counts for the best point only.
+    Points that were sampled before the last step of a CMA-ES harm it: two workers on one distribution would undo each
+    other's progress. Each worker therefore advances a chain of its own, and the search is over when two chains have
+    ended in one minimum. The chain of a silent worker is free for the others; a trial that arrives too late counts for
+    the best point only.
 
     :param problem: over whole runs.
     :param seed: of the study.
@@ -149,9 +145,9 @@ class SharedCMA:
     ) -> None:
         self._whole, self._parameters, self._incumbent = problem, parameters, incumbent
         self._seed, self._budget, self._population, self._rng = seed, budget, population, rng
-        self._me, self._batches = worker, 0
+        self._name, self._batches = worker, 0
         self._heard: dict[str, int] = {}
-        self._found: list[float] = []
+        self._losses: list[float] = []
         self._ended: set[int] = set()
         self._chains: dict[int, CmaChain] = {}
         self._current = 0
@@ -159,7 +155,7 @@ class SharedCMA:
 
     def _begin(self, index: int, population: int) -> None:
         rng = np.random.default_rng([self._seed, index])
-        # At least two have to end.
+        # Two chains have to end within the budget.
         restart = Restart(self._whole, population, 0.3, rng, self._budget // 2)
         self._chains[index] = CmaChain(restart)
 
@@ -171,7 +167,7 @@ class SharedCMA:
     @property
     def converged(self) -> bool:
         """See :class:`Sampler`."""
-        return done(self._incumbent, self._found)
+        return done(self._incumbent, self._losses)
 
     def ask(self, count: int) -> list[Sample]:
         """See :class:`Sampler`."""
@@ -182,7 +178,7 @@ class SharedCMA:
             "restart": self._current,
             "population": chain.restart.population,
             "generation": chain.generation,
-            "worker": self._me,
+            "worker": self._name,
         }
         values = params_of(self._parameters, fold(points))
         return [
@@ -196,7 +192,7 @@ class SharedCMA:
             tag = sample.user_attrs.get(SAMPLED)
             if tag is None:
                 continue
-            if self._batches:  # what was there before tells nothing of who is there now
+            if self._batches:  # trials read at the start do not say who is working now
                 self._heard[tag["worker"]] = self._batches
             index = tag["restart"]
             if index in self._ended:
@@ -206,13 +202,13 @@ class SharedCMA:
             chain = self._chains[index]
             chain.take(sample)
             if chain.restart.stopped:
-                self._found.append(chain.restart.search.best_loss)
+                self._losses.append(chain.restart.search.best_loss)
                 self._ended.add(index)
                 del self._chains[index]
         self._current = self._chain_to_advance()
 
     def _chain_to_advance(self) -> int:
-        """The most advanced chain that is free; or else one of a worker that has several; or a new one."""
+        """The most advanced free chain, or a chain of a worker that has several, or a new one."""
         trials = {index: chain.trials for index, chain in self._chains.items()}
         owners = [chain.owner for chain in self._chains.values()]
         free = [index for index, chain in self._chains.items() if not self._taken(chain.owner)]
@@ -222,12 +218,12 @@ class SharedCMA:
         if spare:
             return min(spare, key=trials.__getitem__)
         index = max([*self._chains, *self._ended]) + 1
-        self._begin(index, self._population * 2 ** (len(self._found) // 2))
+        self._begin(index, self._population * 2 ** (len(self._losses) // 2))
         return index
 
     def _taken(self, owner: str | None) -> bool:
-        """Whether a chain is another worker's, one that was heard of lately."""
-        if owner is None or owner == self._me or owner not in self._heard:
+        """Whether a chain belongs to another worker that is still active."""
+        if owner is None or owner == self._name or owner not in self._heard:
             return False
         return self._batches - self._heard[owner] <= SILENCE
 
@@ -240,11 +236,11 @@ def sample(
     parameters: ParameterSet,
     batch: int,
 ) -> None:
-    """Work on a study until it has all its trials, or nothing is left to try.
+    """Work on a study until it has all its trials or the search is over.
 
-    :param whole: the problem over whole runs; trials of another one enter the study as pruned.
-    :param incumbent: its budget is that of the study.
-    :param batch: trials evaluated and appended at a time.
+    :param whole: the problem over whole runs; trials of any other enter the study as pruned.
+    :param incumbent: with the budget of the study.
+    :param batch: trials per batch.
     :raises BudgetSpentError: when the study has all its trials.
     """
     count = 0
@@ -265,23 +261,25 @@ def sample(
             incumbent.converged = True
             return
         if sampler.converged:
-            # What others have added by then is read, what they have not is not added any more: all end alike.
+            # Trials that others appended before this are read, later ones are refused: all workers end alike.
             trials.end()
             is_open = False
             continue
         asked = sampler.ask(min(batch, incumbent.remaining))
         state = TrialState.COMPLETE if sampler.problem is whole else TrialState.PRUNED
         losses = sampler.problem.losses(units_of(parameters, asked))
-        found = zip(asked, losses.tolist(), strict=True)
-        is_open = trials.append([replace(s, state=state, value=loss) for s, loss in found], incumbent.budget)
+        evaluated = zip(asked, losses.tolist(), strict=True)
+        is_open = trials.append(
+            [replace(s, state=state, value=loss) for s, loss in evaluated], incumbent.budget
+        )
 
 
 def sampler_for(method: str, seed: int, population: int) -> optuna.samplers.BaseSampler:
-    """Optuna's sampler behind a method."""
+    """Optuna's sampler of a method."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         if method == "tpe":
-            # Trials of one batch that have no value yet count as bad.
+            # Trials of one batch that have no value yet count as bad ones.
             return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         if method == "nsgaii":
             return optuna.samplers.NSGAIISampler(seed=seed, population_size=population)

@@ -26,29 +26,27 @@ AGREEMENT = 2e-3
 
 
 def hybrid(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator) -> None:
-    """Derivatives from many starts, then CMA-ES from scratch, in turn, until two rounds agree or nothing
-    is left to explain.
+    """Derivatives from many starts and CMA-ES from scratch, in turn, until two rounds agree or residuals are noise.
 
-    Two searches of different kinds that end in one minimum are better evidence than two of the same.
+    Two searches of different kinds that end in one minimum are better evidence than two of one kind.
     """
-    found: list[float] = []
-    while not done(incumbent, found):
-        if len(found) % 2 == 0:
-            found.append(_refined(problem, incumbent, descend(problem, incumbent, rng), rng))
+    ends: list[float] = []
+    while not done(incumbent, ends):
+        if len(ends) % 2 == 0:
+            ends.append(_refined(problem, incumbent, descend(problem, incumbent, rng), rng))
         else:
             restart = Restart(problem, POPULATION, 0.3, rng, incumbent.budget)
             while not restart.stopped:
                 advance(incumbent, [restart])
-            found.append(restart.settled(incumbent))
+            ends.append(restart.settled(incumbent))
     incumbent.converged = True
 
 
 def _refined(problem: SearchProblem, incumbent: Incumbent, minima: Minima, rng: np.random.Generator) -> float:
-    """Three CMA-ES around the best minimum, until they have stopped or are clearly behind: a narrow one
-    shaped by the curvature, and two wide round ones that leave a wrong minimum.
+    """Three CMA-ES around the best minimum, until they have stopped or are clearly behind: a narrow one shaped by the
+    curvature, and two wide round ones that can leave a wrong minimum.
 
-    Derivatives mislead at the kinks that sticking and slipping leave in the loss, and stop short of
-    the minimum.
+    At the kinks that sticking and slipping cause in the loss, derivatives stop short of the minimum.
     """
     if incumbent.remaining < problem.dimension + 1:
         raise BudgetSpentError
@@ -77,43 +75,42 @@ def _refined(problem: SearchProblem, incumbent: Incumbent, minima: Minima, rng: 
     return min(search.best_loss for search in searches)
 
 
-def done(incumbent: Incumbent, found: list[float]) -> bool:
-    """Whether two independent searches ended at the best point there is, or one where nothing is left
-    to explain.
+def done(incumbent: Incumbent, ends: list[float]) -> bool:
+    """Whether two independent searches ended at the best point, or one where residuals are noise.
+
+    :param ends: losses at which independent searches ended.
     """
-    best = sum(loss <= incumbent.loss * (1.0 + AGREEMENT) for loss in found)
-    return best >= 2 or (bool(found) and incumbent.loss <= incumbent.floor)
+    best = sum(loss <= incumbent.loss * (1.0 + AGREEMENT) for loss in ends)
+    return best >= 2 or (bool(ends) and incumbent.loss <= incumbent.floor)
 
 
 def multi_start(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator) -> None:
     """Levenberg-Marquardt from many starts, again and again until two rounds agree."""
-    found: list[float] = []
-    while not done(incumbent, found):
+    ends: list[float] = []
+    while not done(incumbent, ends):
         best = levenberg_marquardt(problem, incumbent, descend(problem, incumbent, rng), iterations=30)
         incumbent.settle(best.points, best.losses)
-        found.append(float(best.losses[0]))
+        ends.append(float(best.losses[0]))
     incumbent.converged = True
 
 
 def bipop_cmaes(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator) -> None:
-    """CMA-ES restarted with growing populations, and many small ones beside it, until the best minimum
-    was found twice or the budget is spent.
+    """CMA-ES restarted with growing populations, and many small ones beside it, until the best minimum was found twice.
 
-    Two restarts of the first population begin together. After them the regime that has used fewer
-    evaluations goes on; small populations of different restarts advance together. So a batch fills
-    the machine.
+    Two restarts of the first population begin together. After them the regime that has used fewer evaluations goes on.
+    Small populations of different restarts advance together, so that a batch uses all cores.
     """
     population = POPULATION
     large = [Restart(problem, population, 0.3, rng, incumbent.budget) for _ in range(2)]
     small: list[Restart] = []
-    found: list[float] = []
+    ends: list[float] = []
     spent_large = spent_small = 0
-    while not done(incumbent, found):
+    while not done(incumbent, ends):
         # The first restarts go all the way before small ones begin.
-        if len(found) < 2 or spent_large <= spent_small:
+        if len(ends) < 2 or spent_large <= spent_small:
             advance(incumbent, large)
             spent_large += sum(restart.population for restart in large)
-            found += [restart.settled(incumbent) for restart in large if restart.stopped]
+            ends += [restart.settled(incumbent) for restart in large if restart.stopped]
             large = [restart for restart in large if not restart.stopped]
             if not large:
                 population *= 2
@@ -127,7 +124,7 @@ def bipop_cmaes(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Gen
             small.append(Restart(problem, size, 0.3 * 10.0 ** (-2.0 * rng.random()), rng, incumbent.budget))
         advance(incumbent, small)
         spent_small += sum(restart.population for restart in small)
-        found += [restart.settled(incumbent) for restart in small if restart.stopped]
+        ends += [restart.settled(incumbent) for restart in small if restart.stopped]
         small = [restart for restart in small if not restart.stopped]
     incumbent.converged = True
 
@@ -137,4 +134,4 @@ SEARCHES: dict[str, Callable[[SearchProblem, Incumbent, np.random.Generator], No
     "cmaes": bipop_cmaes,
     "lm": multi_start,
 }
-"""The searches of our own, by method."""
+"""The searches of this module, by method."""

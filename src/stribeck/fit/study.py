@@ -1,7 +1,7 @@
 """Optuna's studies: storages, opening, joining, resuming.
 
-A study keeps every trial of the methods that work batch by batch, and of the other searches every best
-point, so that any of them can be resumed and looked at with Optuna's tools.
+A study keeps every trial of the methods that work batch by batch, and the best points of the other searches, so that
+all of them can be resumed and looked at with Optuna's tools.
 """
 
 from __future__ import annotations
@@ -36,29 +36,26 @@ from stribeck.io.files import check_writable
 FloatArray = npt.NDArray[np.float64]
 
 SIGNATURE = "stribeck"
-"""User attribute of a study that says what is fitted to what, and how."""
+"""User attribute of a study: what is fitted to which recordings, and how."""
 
 TRIALS = "stribeck trials"
-"""User attribute of a study: the trials that it was opened for."""
+"""User attribute of a study: its budget of trials."""
 
 WORKER = "stribeck worker"
-"""What the user attributes of a study begin with that say who took part."""
+"""Prefix of the user attributes of a study that name its workers."""
 
 JOURNALS = (".log", ".journal")
-"""Endings of files that are journals without saying so."""
-
+"""Suffixes of files that are journals without the scheme ``journal:``."""
 
 TRIES = 3
-"""How often a storage is tried again that others may be making."""
+"""Attempts to create tables that others may be creating at the same time."""
 
 
 class Worker(NamedTuple):
-    """A worker of a study.
+    """A worker of a study. Its two numbers are unique, and the same whenever workers sign in in the same order.
 
-    No other one has the same two numbers, and they are the same whenever workers come in the same order.
-
-    :param signed_in: how many had signed in when it had.
-    :param place: which of them it is.
+    :param signed_in: number of workers after it had signed in.
+    :param place: its index among them.
     """
 
     name: str
@@ -67,7 +64,7 @@ class Worker(NamedTuple):
 
 
 class OpenStudy(NamedTuple):
-    """A study, its storage, and where that is."""
+    """A study, its storage, and the URL of that."""
 
     study: optuna.Study
     storage: BaseStorage
@@ -75,14 +72,14 @@ class OpenStudy(NamedTuple):
 
     @property
     def budget(self) -> int:
-        """The trials that it was opened for."""
+        """Its budget of trials."""
         return int(self.study.user_attrs[TRIALS])
 
     def trials(self, parameters: ParameterSet) -> Trials:
         """Its finished trials, to read and to append to."""
         with translated(str(self.url)):
-            found = trials_of(self.study, self.storage, distributions_of(parameters), self.url)
-        return _Translated(found, str(self.url))
+            trials = trials_of(self.study, self.storage, distributions_of(parameters), self.url)
+        return _TranslatedTrials(trials, str(self.url))
 
     def join(self) -> Worker:
         """Sign in as a worker."""
@@ -90,7 +87,7 @@ class OpenStudy(NamedTuple):
         with translated(str(self.url)):
             key = f"{WORKER} {len(self._workers()):04d} {name}"
             self.study.set_user_attr(key, f"{socket.gethostname()} {os.getpid()}")
-            # Two that sign in at once see different numbers, or both the same names.
+            # Two that sign in at once see different numbers of workers, or the same names.
             workers = self._workers()
         return Worker(name, len(workers), workers.index(key))
 
@@ -103,8 +100,8 @@ class OpenStudy(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Translated:
-    """Trials whose errors are ours."""
+class _TranslatedTrials:
+    """Trials whose errors are :class:`StudyError`."""
 
     inner: Trials
     url: str
@@ -126,8 +123,8 @@ def storage_for(url: str | None, *, beside_others: bool = False) -> BaseStorage:
     """The storage of a URL: ``sqlite:///FILE``, ``postgresql://USER@HOST/DATABASE``, ``journal:FILE`` (or a
     path that ends in ``.log`` or ``.journal``), another database of SQLAlchemy's, or memory without one.
 
-    :param beside_others: others may be making its tables this very moment.
-    :raises StudyError: for a storage that cannot be used, or a file that is something else.
+    :param beside_others: other workers may be creating its tables at the same time.
+    :raises StudyError: for a storage that cannot be used, or a file that is no study.
     :raises MissingDependencyError: where the driver of a database is not installed.
     """
     if url is None:
@@ -157,12 +154,12 @@ def storage_for(url: str | None, *, beside_others: bool = False) -> BaseStorage:
 
 
 def _make_tables(url: str) -> None:
-    """Make what a database lacks. Of several that do so at once all but one fail, and find it there then."""
-    # Without a pool no connection is left of an attempt that failed.
+    """Create the tables of a database; of several workers that do so at once all but one fail, and find them then."""
+    # Without a pool no connection of a failed attempt is left.
     for _ in range(TRIES):
         with suppress(Exception):
             engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
-            if sqlalchemy.inspect(engine).has_table("alembic_version"):  # the last one that Optuna makes
+            if sqlalchemy.inspect(engine).has_table("alembic_version"):  # the last table that Optuna creates
                 return
             RDBStorage(url, engine_kwargs={"poolclass": sqlalchemy.NullPool})
             return
@@ -176,7 +173,7 @@ def close_storage(storage: BaseStorage) -> None:
 
 
 def canonical(url: str) -> str:
-    """A URL with its scheme, and with the driver where PostgreSQL's is left open."""
+    """A URL with its scheme, and with the driver of PostgreSQL."""
     if url.endswith(JOURNALS) and "://" not in url and not url.startswith("journal:"):
         return f"journal:{url}"
     scheme, colon, rest = url.partition("://")
@@ -192,8 +189,8 @@ def shown(url: str) -> str:
 
 
 def _sqlite_storage(url: str) -> RDBStorage:
-    """An SQLite file with a write-ahead log: several processes write at once, and a trial costs no wait
-    for the disk. A killed process loses nothing that it has told.
+    """An SQLite file with a write-ahead log: several processes write at once without waiting for the disk, and a
+    killed process loses no trial that it appended.
     """
     storage = RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}})
 
@@ -207,7 +204,7 @@ def _sqlite_storage(url: str) -> RDBStorage:
 
 
 def _check_study_file(path: Path, kind: str, url: str) -> None:
-    """Refuse a file that cannot be written, or that is not a study, before anything touches it."""
+    """Refuse a file that cannot be written or is not a study, before anything changes it."""
     if path.name in ("", ":memory:") or path.is_dir():
         expected = "sqlite:///FILE" if kind == "sqlite" else "journal:FILE"
         raise StudyError(f"study {url!r} names no file; expected {expected}")
@@ -227,7 +224,7 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
                 }
         except sqlite3.Error as error:
             raise StudyError(f"study: {path} is not an SQLite database ({error})") from None
-        begun = tables == {"studies"}  # by another worker this very moment; it is the first that Optuna makes
+        begun = tables == {"studies"}  # the first table that Optuna creates: another worker is at it
         if tables and not begun and not {"studies", "version_info"} <= tables:
             raise StudyError(
                 f"study: {path} is a database of something else (tables {', '.join(sorted(tables)[:4])}); name another file"
@@ -244,7 +241,7 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
 
 @contextmanager
 def translated(url: str) -> Iterator[None]:
-    """Errors of storages, which come from many libraries, as one line of ours."""
+    """Errors of storages, which come from many libraries, as :class:`StudyError`."""
     try:
         yield
     except StribeckError:
@@ -263,11 +260,11 @@ def open_study(
     resume: bool = False,
     join: bool = False,
 ) -> OpenStudy:
-    """A new study; with ``resume`` one that goes on; with ``join`` either, whatever is there.
+    """A new study, an existing one (``resume``), or either (``join``).
 
-    :param signature: what is fitted to what, and how; a study with another signature is not gone on with.
-    :param trials: that a new study is opened for.
-    :raises StudyError: if the study exists and should not, or the other way round, or is of other data.
+    :param signature: what is fitted to which recordings, and how; that of an existing study has to be the same.
+    :param trials: budget of a new study.
+    :raises StudyError: if the study exists and should not, should exist and does not, or has another signature.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = storage_for(url, beside_others=join)
@@ -298,10 +295,10 @@ def _check_signature(study: optuna.Study, place: str, signature: Mapping[str, An
     if SIGNATURE not in study.user_attrs:
         study.set_user_attr(TRIALS, trials)
         study.set_user_attr(SIGNATURE, dict(signature))
-    found = study.user_attrs[SIGNATURE]  # what counts, where two began at once
+    signed = study.user_attrs[SIGNATURE]  # two may have begun at once
     wanted = json.loads(json.dumps(signature))
-    if found != wanted:
-        differing = sorted(key for key in {*found, *wanted} if found.get(key) != wanted.get(key))
+    if signed != wanted:
+        differing = sorted(key for key in {*signed, *wanted} if signed.get(key) != wanted.get(key))
         raise StudyError(
             f"study {place!r}: {study.study_name!r} was made with another {', '.join(differing)}; name another database"
         )
@@ -316,7 +313,7 @@ def best_of(study: optuna.Study, parameters: ParameterSet) -> tuple[FloatArray, 
 
 
 def keep_best(opened: OpenStudy, parameters: ParameterSet, unit: FloatArray, loss: float) -> None:
-    """Add a best point of a search of our own (n,) to a study."""
+    """Add the best point (n,) of a search to a study."""
     (values,) = params_of(parameters, unit[None])
     trial = optuna.create_trial(params=values, distributions=distributions_of(parameters), value=loss)
     with translated(str(opened.url)):
@@ -325,9 +322,7 @@ def keep_best(opened: OpenStudy, parameters: ParameterSet, unit: FloatArray, los
 
 @contextmanager
 def shared_storage(url: str | None, needed: bool) -> Iterator[str | None]:
-    """The storage through which worker processes share a study: the user's, or a journal that is
-    deleted afterwards where one is needed.
-    """
+    """The storage through which worker processes share a study: the user's, or a temporary journal if needed."""
     if url is not None or not needed:
         yield url
         return

@@ -1,12 +1,11 @@
-"""The finished trials of a study, which several workers append to in whole batches.
+"""The finished trials of a study, to which several workers append whole batches.
 
-A trial enters a study when it has been evaluated, never before: a worker that is killed leaves nothing
-behind, and the others go on until the study has all its trials. So nothing has to be given up, timed
-out or tried again.
+A trial enters a study after it was evaluated, never before. A killed worker therefore leaves nothing behind, and the
+others go on until the study has all its trials, without time-outs and retries.
 
-Optuna's relational storage takes some fifty queries for a trial of fourteen parameters. Where its
-tables are the ones known here, a batch goes into them in one transaction, and comes back in a few
-queries. What is written is what ``Study.add_trial`` writes; a test holds the two to each other.
+Optuna's relational storage takes some fifty queries for a trial of fourteen parameters. Where its tables have the known
+version, a batch is written in one transaction and read in a few queries. The rows are those of ``Study.add_trial``; a
+test compares the two.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from optuna.storages.journal import JournalFileSymlinkLock
 from optuna.trial import FrozenTrial, TrialState
 
 SCHEMA = 12
-"""Version of the tables of Optuna's that are written here."""
+"""Version of Optuna's tables that this module writes."""
 
 BACKENDS = ("postgresql", "sqlite")
-"""Databases in which an update locks what it touches, and an insert returns the new keys."""
+"""Databases in which an update locks its rows and an insert returns the new keys."""
 
 EVALUATED = (TrialState.COMPLETE, TrialState.PRUNED)
 """States of trials that count; a pruned one was evaluated over a short horizon only."""
 
 ENDED = "stribeck ended"
-"""User attribute of a study in which nothing is left to find."""
+"""User attribute of a study whose search is over."""
 
 Distributions = Mapping[str, BaseDistribution]
 Attributes = Mapping[str, Any]
@@ -45,7 +44,7 @@ Attributes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Sample:
-    """A point to try, or that was tried: what is used here of a trial of Optuna's, without its checks.
+    """A point to evaluate or evaluated: the part of an Optuna trial that is used here, without its checks.
 
     :param params: values of the free parameters by name.
     :param state: ``COMPLETE``, ``PRUNED`` or, before it was evaluated, ``RUNNING``.
@@ -61,7 +60,7 @@ class Sample:
 
 
 def sample_of(trial: FrozenTrial) -> Sample:
-    """What is used here of a trial."""
+    """A trial of Optuna's as a sample."""
     value = np.nan if trial.value is None else trial.value
     return Sample(
         trial.params, trial.state, value, trial.user_attrs, trial.system_attrs, trial.datetime_start
@@ -69,7 +68,7 @@ def sample_of(trial: FrozenTrial) -> Sample:
 
 
 def trial_of(sample: Sample, distributions: Distributions) -> FrozenTrial:
-    """A finished trial as Optuna wants it."""
+    """A finished trial of Optuna's."""
     trial = optuna.create_trial(
         state=sample.state,
         value=sample.value,
@@ -86,16 +85,16 @@ class Trials(Protocol):
     """The evaluated trials of one study, in the study's order."""
 
     def append(self, samples: Sequence[Sample], limit: int) -> bool:
-        """Add evaluated points, as many as the study may still have of ``limit`` trials.
+        """Add evaluated points until the study has ``limit`` trials.
 
-        :returns: whether the study is open; nothing is added to one that was ended.
+        :returns: whether the study is open; nothing is added to an ended one.
         """
 
     def end(self) -> None:
-        """Take no more trials, as nothing is left to find."""
+        """Refuse all further trials."""
 
     def news(self) -> list[Sample]:
-        """What came since the last call, whoever evaluated it."""
+        """Trials of all workers since the last call."""
 
 
 def trials_of(
@@ -151,17 +150,17 @@ class StudyTrials:
 
     def news(self) -> list[Sample]:
         """See :class:`Trials`."""
-        found = self._evaluated()
-        new, self._seen = found[self._seen :], len(found)
+        evaluated = self._evaluated()
+        new, self._seen = evaluated[self._seen :], len(evaluated)
         return [sample_of(trial) for trial in new]
 
     def _evaluated(self) -> list[FrozenTrial]:
-        found: list[FrozenTrial] = self._study.get_trials(deepcopy=False, states=EVALUATED)
-        return found
+        trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False, states=EVALUATED)
+        return trials
 
 
 class _FileLock:
-    """A lock beside a journal, which Optuna breaks when its holder was killed."""
+    """A lock beside a journal; Optuna breaks it when its holder was killed."""
 
     def __init__(self, path: Path) -> None:
         self._lock = JournalFileSymlinkLock(f"{path}.batch")
@@ -191,7 +190,7 @@ class TableTrials:
         self._last = -1
 
     def append(self, samples: Sequence[Sample], limit: int) -> bool:
-        """See :class:`Trials`. All of them are in the study, or none."""
+        """See :class:`Trials`. All samples are added or none."""
         trial = self._models.TrialModel
         with self._locked() as session:
             if self._ended(session):
@@ -211,8 +210,8 @@ class TableTrials:
 
     def _ended(self, session: Any) -> bool:
         attribute = self._models.StudyUserAttributeModel
-        own = sql.and_(attribute.study_id == self._study, attribute.key == ENDED)
-        return session.scalar(sql.select(attribute.value_json).where(own)) is not None
+        ended = sql.and_(attribute.study_id == self._study, attribute.key == ENDED)
+        return session.scalar(sql.select(attribute.value_json).where(ended)) is not None
 
     def _insert(self, session: Any, samples: Sequence[Sample], number: int) -> None:
         """Add samples, the first of which is the study's trial ``number``."""
@@ -228,7 +227,7 @@ class TableTrials:
             for k, sample in enumerate(samples)
         ]
         session.add_all(rows)
-        session.flush()  # which gives them their keys
+        session.flush()  # assigns their keys
         keyed = [(row.trial_id, sample) for row, sample in zip(rows, samples, strict=True)]
         _fill(session, models.TrialValueModel, (self._value_row(*pair) for pair in keyed))
         _fill(session, models.TrialParamModel, (row for pair in keyed for row in self._param_rows(*pair)))
@@ -267,7 +266,7 @@ class TableTrials:
             ).all()
             if not heads:
                 return []
-            # What others append meanwhile is for the next call.
+            # Trials that others append meanwhile are left to the next call.
             new = sql.and_(new, trial.trial_id <= heads[-1][0])
             params = self._by_trial(session, models.TrialParamModel, ("param_name", "param_value"), new)
             user = self._by_trial(session, models.TrialUserAttributeModel, ("key", "value_json"), new)
@@ -289,23 +288,23 @@ class TableTrials:
     def _by_trial(
         self, session: Any, model: Any, columns: tuple[str, str], new: Any
     ) -> dict[int, dict[str, Any]]:
-        """A table of names and values of the new trials."""
+        """Names and values of the new trials in one table, by trial."""
         trial = self._models.TrialModel
         name, value = (getattr(model, column) for column in columns)
-        found: dict[int, dict[str, Any]] = {}
+        by_trial: dict[int, dict[str, Any]] = {}
         rows = session.execute(
             sql.select(model.trial_id, name, value).join(trial, trial.trial_id == model.trial_id).where(new)
         )
         for key, text, content in rows:
-            found.setdefault(key, {})[text] = content
-        return found
+            by_trial.setdefault(key, {})[text] = content
+        return by_trial
 
     @contextmanager
     def _locked(self) -> Iterator[Any]:
-        """A session in which nobody else adds to the study."""
+        """A session that locks the study against appending by others."""
         study = self._models.StudyModel
         with self._session() as session:
-            # An update that changes nothing locks the study on every database, as Optuna does for a new trial.
+            # An update that changes nothing locks the study on every database; Optuna does the same for a new trial.
             session.execute(
                 sql.update(study).where(study.study_id == self._study).values(study_name=study.study_name)
             )
@@ -335,7 +334,7 @@ def _attribute_rows(key: int, attributes: Attributes) -> Iterator[dict[str, Any]
 
 
 def tables_known(storage: RDBStorage) -> bool:
-    """Whether the tables of a storage are the ones that are written here."""
+    """Whether the tables of a storage have the known version."""
     try:
         from optuna.storages._rdb import models
     except ImportError:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from stribeck.core.friction import CONSTANT_TERMS, LOAD_TERMS
 from stribeck.core.log import Batch
 from stribeck.core.parameters import ParameterSet
-from stribeck.estimates.clusters import ClusterCovariance, Correlation, bias_reduced, leave_one_out
+from stribeck.estimates.clusters import ClusterCovariance, CorrelationMatrix, bias_reduced, leave_one_out
 from stribeck.estimates.correlation import correlation_time
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, Interval, Side, at_bound, estimate_of
 from stribeck.fit.rollout import Rollout, Scores
@@ -50,7 +50,7 @@ class Uncertainty:
     estimates: Mapping[str, Estimate]
     statements: tuple[str, ...]
     clusters: str
-    correlation: Correlation | None = None
+    correlation: CorrelationMatrix | None = None
 
     @property
     def intervals(self) -> dict[str, Interval]:
@@ -201,7 +201,7 @@ def _estimates(
         elif np.isfinite(half):
             interval = (value - half, value + half)
         if name in at_bounds:
-            estimates[name] = at_bound(value, parameter.unit, at_bounds[name])
+            estimates[name] = at_bound(value, parameter.unit, at_bounds[name], bounds)
         else:
             estimates[name] = estimate_of(
                 value, parameter.unit, interval, bounds=bounds, confidence=confidence, reason=reason

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import field
+from msgspec.structs import asdict
 
 from stribeck.core.actuator import (
     EFFECT_PARAMETERS,
@@ -20,14 +21,63 @@ from stribeck.core.actuator import (
 )
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.errors import ConfigError
-from stribeck.io import strict
 from stribeck.io.files import shared_directory
+from stribeck.io.schema import Schema, check_keys, convert, read_yaml
 
 CONTROLS: dict[str, type[Control]] = {
     "voltage": VoltageControl,
     "current": CurrentControl,
     "torque": TorqueControl,
 }
+
+Pairs = dict[str, tuple[float, float]]
+
+
+class ActuatorFile(Schema):
+    """One servo family.
+
+    :param name: key in parameter files and on the command line.
+    :param title: the servo's name in words.
+    :param units: ``rotary`` (N m, rad) or ``linear`` (N, m).
+    :param control: the firmware's control law: ``kind`` (voltage, current or torque) and the keys of that law.
+    :param supply: supply voltages.
+    :param resolution: smallest step of the measured position [rad].
+    :param bounds: search bounds ``[lower, upper]`` of motor parameters and ``q_offset``, and of friction parameters that
+        differ from the defaults.
+    :param effects: value and search bounds ``[value, lower, upper]`` of the parameters that effects beyond the paper add.
+    :param datasheet_bounds: bounds of motor parameters while the current limit is on.
+    :param datasheet_prior: mean and standard deviation of motor parameters while the current limit is on.
+    :param datasheet: the manufacturer's figures, for reports and priors.
+    :param published: identified parameters that were published, by law.
+    :param pwm_register: how recordings hold the duty as a raw integer.
+    """
+
+    name: str
+    title: str
+    units: Literal["rotary", "linear"]
+    control: dict[str, Any]
+    supply: Supply
+    resolution: float
+    bounds: Pairs
+    effects: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    datasheet_bounds: Pairs = field(default_factory=dict)
+    datasheet_prior: Pairs = field(default_factory=dict)
+    datasheet: dict[str, float] = field(default_factory=dict)
+    published: dict[str, dict[str, float]] = field(default_factory=dict)
+    pwm_register: PwmRegister | None = None
+
+    def __post_init__(self) -> None:
+        for key in ("bounds", "datasheet_bounds"):
+            for name, (lower, upper) in getattr(self, key).items():
+                if not lower < upper:
+                    raise ValueError(
+                        f"{key}: {name}: lower bound {lower:g} is not below upper bound {upper:g}"
+                    )
+        for name, (_, deviation) in self.datasheet_prior.items():
+            if not deviation > 0.0:
+                raise ValueError(
+                    f"datasheet_prior: {name}: the standard deviation must be positive, found {deviation:g}"
+                )
 
 
 def actuator_names() -> list[str]:
@@ -56,113 +106,18 @@ def read_actuator(path: Path) -> Actuator:
 
     :raises ConfigError: for a file that is not valid.
     """
-    data = strict.mapping(
-        strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError), str(path), ConfigError
-    )
-    strict.check_keys(
-        data,
-        ("name", "title", "units", "control", "supply", "resolution", "bounds"),
-        ("effects", "datasheet_bounds", "datasheet_prior", "datasheet", "published", "pwm_register"),
-        str(path),
-        ConfigError,
-    )
-    units = data["units"]
-    if units not in ("rotary", "linear"):
-        raise ConfigError(f"{path}: units must be rotary or linear, found {units!r}")
-    control = _control(data["control"], f"{path}: control")
-    bounds = _ranges(data["bounds"], f"{path}: bounds")
-    known = {*control.motor_parameters, "q_offset", *FRICTION_PARAMETERS}
-    strict.check_keys(
-        bounds, (*control.required_parameters, "q_offset"), known, f"{path}: bounds", ConfigError
-    )
-    return Actuator(
-        name=strict.text(data["name"], f"{path}: name", ConfigError),
-        title=strict.text(data["title"], f"{path}: title", ConfigError),
-        units=units,
-        control=control,
-        supply=Supply(**_numbers(data["supply"], f"{path}: supply", ("nominal", "rated_min", "rated_max"))),
-        resolution=strict.number(data["resolution"], f"{path}: resolution", ConfigError),
-        bounds=bounds,
-        effects=_effects(data.get("effects", {}), f"{path}: effects"),
-        datasheet_bounds=_ranges(data.get("datasheet_bounds", {}), f"{path}: datasheet_bounds"),
-        datasheet_prior=_normals(data.get("datasheet_prior", {}), f"{path}: datasheet_prior"),
-        datasheet=_numbers(data.get("datasheet", {}), f"{path}: datasheet"),
-        published={
-            law: _numbers(values, f"{path}: published: {law}")
-            for law, values in strict.mapping(
-                data.get("published", {}), f"{path}: published", ConfigError
-            ).items()
-        },
-        pwm_register=_pwm_register(data.get("pwm_register"), f"{path}: pwm_register"),
-    )
+    content = read_yaml(path, ActuatorFile)
+    control = _control(dict(content.control), f"{path}: control")
+    optional = {*control.motor_parameters, "q_offset", *FRICTION_PARAMETERS}
+    check_keys(content.bounds, (*control.required_parameters, "q_offset"), optional, f"{path}: bounds")
+    effect_of = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}
+    check_keys(content.effects, (), effect_of, f"{path}: effects")
+    effects = {effect_of[name]: values for name, values in content.effects.items()}
+    return Actuator(**{**asdict(content), "control": control, "effects": effects})
 
 
-def _control(value: Any, what: str) -> Control:
-    data = dict(strict.mapping(value, what, ConfigError))
-    kind = data.pop("kind", None)
+def _control(section: dict[str, Any], where: str) -> Control:
+    kind = section.pop("kind", None)
     if not isinstance(kind, str) or kind not in CONTROLS:
-        raise ConfigError(f"{what}: kind must be one of {', '.join(CONTROLS)}, found {kind!r}")
-    chosen = CONTROLS[kind]
-    names = [field.name for field in fields(chosen)]
-    optional = ("integral_gain", "derivative_gain", "goal_speed", "bridge")
-    strict.check_keys(
-        data, [n for n in names if n not in optional], [n for n in names if n in optional], what, ConfigError
-    )
-    bridge = data.pop("bridge", "brake")
-    if bridge not in ("brake", "coast"):
-        raise ConfigError(f"{what}: bridge must be brake or coast, found {bridge!r}")
-    arguments: dict[str, Any] = {
-        key: strict.number(item, f"{what}: {key}", ConfigError) for key, item in data.items()
-    }
-    return chosen(**arguments, bridge=bridge) if chosen is VoltageControl else chosen(**arguments)
-
-
-def _numbers(value: Any, what: str, names: tuple[str, ...] | None = None) -> dict[str, float]:
-    data = strict.mapping(value, what, ConfigError)
-    if names is not None:
-        strict.check_keys(data, names, (), what, ConfigError)
-    return {key: strict.number(item, f"{what}: {key}", ConfigError) for key, item in data.items()}
-
-
-def _triples(value: Any, what: str, length: int) -> dict[str, tuple[float, ...]]:
-    found = {}
-    for key, item in strict.mapping(value, what, ConfigError).items():
-        if not isinstance(item, list) or len(item) != length:
-            raise ConfigError(f"{what}: {key}: expected {length} numbers in brackets, found {item!r}")
-        found[key] = tuple(strict.number(part, f"{what}: {key}", ConfigError) for part in item)
-    return found
-
-
-def _ranges(value: Any, what: str) -> dict[str, tuple[float, float]]:
-    found = {}
-    for key, (lower, upper) in _triples(value, what, 2).items():
-        if not lower < upper:
-            raise ConfigError(f"{what}: {key}: lower bound {lower:g} is not below upper bound {upper:g}")
-        found[key] = (lower, upper)
-    return found
-
-
-def _normals(value: Any, what: str) -> dict[str, tuple[float, float]]:
-    found = {}
-    for key, (mean, deviation) in _triples(value, what, 2).items():
-        if not deviation > 0.0:
-            raise ConfigError(f"{what}: {key}: the standard deviation must be positive, found {deviation:g}")
-        found[key] = (mean, deviation)
-    return found
-
-
-def _effects(value: Any, what: str) -> Mapping[str, tuple[float, float, float]]:
-    by_parameter = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}
-    found = {}
-    for key, (default, lower, upper) in _triples(value, what, 3).items():
-        if key not in by_parameter:
-            raise ConfigError(f"{what}: unknown key {key!r}; valid: {', '.join(by_parameter)}")
-        found[by_parameter[key]] = (default, lower, upper)
-    return found
-
-
-def _pwm_register(value: Any, what: str) -> PwmRegister | None:
-    if value is None:
-        return None
-    numbers = _numbers(value, what, ("full_scale", "bits"))
-    return PwmRegister(full_scale=int(numbers["full_scale"]), bits=int(numbers["bits"]))
+        raise ConfigError(f"{where}: kind must be one of {', '.join(CONTROLS)}, found {kind!r}")
+    return convert(section, CONTROLS[kind], where)

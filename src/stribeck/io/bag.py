@@ -41,6 +41,7 @@ from stribeck.io.messages import (
     text,
 )
 from stribeck.io.recovery import CutOffError, Note
+from stribeck.io.schema import Schema, convert
 from stribeck.io.signals import REQUIRED_SIGNALS, SignalTable, Source, load_signals
 from stribeck.io.storage import Storage, read_messages, write_messages
 
@@ -61,18 +62,35 @@ EVERY_JOINT = "*"
 """In place of a joint's name: the runs of all joints count as those of one servo."""
 
 SETUP_KEYS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
-BENCH_REQUIRED = (
-    "run_id",
-    "joint",
-    "actuator",
-    "mass",
-    "length",
-    "arm_mass",
-    "supply_voltage",
-    "kp",
-    "trajectory",
-)
-BENCH_OPTIONAL = ("ki", "kd", "software")
+
+
+class BenchMessage(Schema):
+    """The JSON of a ``/bench`` message that begins a run.
+
+    :param run_id: name of the run.
+    :param joint: name of the joint.
+    :param actuator: servo family.
+    :param trajectory: name of the trajectory.
+    :param mass: at the end of the rod [kg].
+    :param length: of the rod [m].
+    :param arm_mass: mass of the rod [kg].
+    :param supply_voltage: nominal supply [V].
+    :param kp, ki, kd: firmware gain.
+    :param software: what recorded the run.
+    """
+
+    run_id: str
+    joint: str
+    actuator: str
+    mass: float
+    length: float
+    arm_mass: float
+    supply_voltage: float
+    kp: float
+    trajectory: str
+    ki: float = 0.0
+    kd: float = 0.0
+    software: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,20 +122,12 @@ class BenchDescription:
 
         :raises RecordingError: for missing, unknown or impossible values.
         """
-        strict.check_keys(data, BENCH_REQUIRED, BENCH_OPTIONAL, what, RecordingError)
-        words = {
-            key: strict.text(data[key], f"{what}: {key}", RecordingError)
-            for key in ("run_id", "joint", "actuator", "trajectory")
-        }
-        numbers = {
-            key: strict.number(data[key], f"{what}: {key}", RecordingError)
-            for key in SETUP_KEYS
-            if key in data
-        }
+        bench = convert(dict(data), BenchMessage, what, RecordingError)
         try:
-            return cls(setup=Setup(**numbers), **words)
+            setup = Setup(**{key: getattr(bench, key) for key in SETUP_KEYS})
         except RecordingError as error:
             raise RecordingError(f"{what}: {error}") from None
+        return cls(bench.run_id, bench.joint, bench.actuator, bench.trajectory, setup)
 
 
 @dataclass
@@ -347,7 +357,7 @@ def _bench_event(
 ) -> None:
     what = f"{path}: {BENCH.name}"
     content = decode(path, message, typestore).data
-    data = strict.mapping(strict.parse_json(content, path, RecordingError), what, RecordingError)
+    data = convert(strict.parse_json(content, path, RecordingError), dict[str, Any], what, RecordingError)
     if "event" in data:
         if data["event"] == "end":
             ended = [joint for joint, run in active.items() if run.bench.run_id == data.get("run_id")]

@@ -12,25 +12,84 @@ Traps of the format, and what is done about them:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import field
 
 from stribeck.core.actuator import Actuator, PwmRegister
 from stribeck.core.log import Log, Series, Setup
 from stribeck.errors import ConfigError, RecordingError
-from stribeck.io import strict
 from stribeck.io.actuators import load_actuator
+from stribeck.io.schema import Schema, read_json
 
 FloatArray = npt.NDArray[np.float64]
 
-HEAD_REQUIRED = ("mass", "length", "kp", "motor", "trajectory", "entries")
-HEAD_OPTIONAL = ("arm_mass", "arm-mass", "vin", "dt", "ki", "kd", "damping", "filename")
-ENTRY_REQUIRED = ("timestamp", "position", "goal_position", "torque_enable")
-ENTRY_OPTIONAL = ("speed", "load", "input_volts", "temp", "control")
+
+class BamEntry(Schema):
+    """One sample.
+
+    :param timestamp: [s].
+    :param position: [rad].
+    :param goal_position: [rad].
+    :param torque_enable: true or false, 1 or 0.
+    :param speed: [rad/s].
+    :param load: raw register; the PWM where the servo's YAML file says so.
+    :param input_volts: measured supply [V].
+    :param temp: [°C].
+    :param control: not read.
+    """
+
+    timestamp: float
+    position: float
+    goal_position: float
+    torque_enable: bool | Literal[0, 1]
+    speed: float | None = None
+    load: float | None = None
+    input_volts: float | None = None
+    temp: float | None = None
+    control: Any = None
+
+
+class BamRecording(Schema):
+    """A recording in the BAM JSON format.
+
+    :param mass: at the end of the rod [kg].
+    :param length: of the rod [m].
+    :param kp: firmware gain.
+    :param motor: name of the servo.
+    :param trajectory: name of the trajectory.
+    :param entries: the samples, all with the same keys.
+    :param arm_mass: mass of the rod [kg].
+    :param arm_mass_dashed: the same.
+    :param vin: nominal supply [V]; the servo's if left out.
+    :param dt: time step of resampled files [s].
+    :param ki: firmware gain.
+    :param kd: firmware gain.
+    :param damping: of the control law; has to be that of the servo's YAML file.
+    :param filename: not read.
+    """
+
+    mass: float
+    length: float
+    kp: float
+    motor: str
+    trajectory: str
+    entries: tuple[BamEntry, ...]
+    arm_mass: float | None = None
+    arm_mass_dashed: float | None = field(default=None, name="arm-mass")
+    vin: float | None = None
+    dt: float | None = None
+    ki: float = 0.0
+    kd: float = 0.0
+    damping: float | None = None
+    filename: Any = None
+
+
+SIGNALS = ("timestamp", "position", "goal_position", "torque_enable", "speed", "load", "input_volts", "temp")
 
 LARGEST_POSITION = 4 * np.pi
 """A pendulum beyond two turns [rad] is a position in degrees."""
@@ -44,24 +103,22 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
     :raises RecordingError: for a damaged file, missing or unknown keys, wrong units, or samples that
         make no run.
     """
-    data = strict.mapping(
-        strict.parse_json(strict.read_text(path, RecordingError), path, RecordingError),
-        str(path),
-        RecordingError,
-    )
-    strict.check_keys(data, HEAD_REQUIRED, HEAD_OPTIONAL, str(path), RecordingError)
-    servo = load_actuator(actuator) if actuator else _servo(data["motor"], path)
-    columns = _columns(data["entries"], path)
+    recording = read_json(path, BamRecording, RecordingError)
+    try:
+        servo = load_actuator(actuator or recording.motor)
+    except ConfigError as error:
+        if actuator:
+            raise
+        raise RecordingError(f"{path}: motor: {error}") from None
+    columns = _columns(recording.entries, path)
     time = columns["timestamp"]
     _check_units(columns, path)
-    resampled = "dt" in data
-    setup = _setup(data, servo, arm_mass, path)
-    trajectory = strict.text(data["trajectory"], f"{path}: trajectory", RecordingError)
+    setup = _setup(recording, servo, arm_mass, path)
     try:
         return Log(
             name=path.stem,
             actuator=servo.name,
-            trajectory=trajectory,
+            trajectory=recording.trajectory,
             setup=setup,
             position=Series(time, columns["position"], held=False),
             velocity=Series(time, _velocity(columns), held=False),
@@ -69,68 +126,53 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
             torque_enable=Series(time, columns["torque_enable"], held=True),
             supply_voltage=_measured(columns, "input_volts"),
             temperature=_measured(columns, "temp"),
-            pwm=None if resampled else _pwm(columns, servo.pwm_register),
+            pwm=None if recording.dt is not None else _pwm(columns, servo.pwm_register),
         )
     except RecordingError as error:
         raise RecordingError(f"{path}: {error}") from None
 
 
-def _servo(motor: Any, path: Path) -> Actuator:
-    name = strict.text(motor, f"{path}: motor", RecordingError)
-    try:
-        return load_actuator(name)
-    except ConfigError as error:
-        raise RecordingError(f"{path}: motor: {error}") from None
-
-
-def _columns(entries: Any, path: Path) -> dict[str, FloatArray]:
+def _columns(entries: Sequence[BamEntry], path: Path) -> dict[str, FloatArray]:
     """The entries as one array per key."""
-    if not isinstance(entries, list) or not entries:
+    if not entries:
         raise RecordingError(f"{path}: no entries")
-    first = strict.mapping(entries[0], f"{path}: entry 0", RecordingError)
-    strict.check_keys(first, ENTRY_REQUIRED, ENTRY_OPTIONAL, f"{path}: entry 0", RecordingError)
-    keys = [key for key in first if key != "control"]
-    columns = {key: np.empty(len(entries)) for key in keys}
-    for k, entry in enumerate(entries):
-        if not isinstance(entry, dict) or entry.keys() != first.keys():
-            raise RecordingError(f"{path}: entry {k} does not have the keys of entry 0 ({', '.join(first)})")
-        for key in keys:
-            value = entry[key]
-            if key == "torque_enable":
-                if value not in (0, 1):
-                    raise RecordingError(
-                        f"{path}: entry {k}: torque_enable must be true or false, found {value!r}"
-                    )
-            elif isinstance(value, bool) or not isinstance(value, int | float):
-                raise RecordingError(f"{path}: entry {k}: {key}: expected a number, found {value!r}")
-            try:
-                columns[key][k] = value
-            except OverflowError:
-                raise RecordingError(f"{path}: entry {k}: {key}: expected a finite number") from None
+    columns = {}
+    for key in SIGNALS:
+        values = [getattr(entry, key) for entry in entries]
+        present = values[0] is not None
+        odd = next((k for k, value in enumerate(values) if (value is not None) != present), None)
+        if odd is not None:
+            raise RecordingError(
+                f"{path}: entries[{odd}]: {key} is {'missing' if present else 'given'}, unlike in entries[0]"
+            )
+        if present:
+            columns[key] = np.array(values, dtype=np.float64)
     return columns
 
 
-def _setup(data: Mapping[str, Any], servo: Actuator, arm_mass: float | None, path: Path) -> Setup:
-    def optional(key: str, default: float) -> float:
-        return strict.number(data.get(key, default), f"{path}: {key}", RecordingError)
-
-    for key in ("arm_mass", "arm-mass"):
-        if key in data:
-            arm_mass = strict.number(data[key], f"{path}: {key}", RecordingError)
-    if arm_mass is None:
+def _setup(recording: BamRecording, servo: Actuator, arm_mass: float | None, path: Path) -> Setup:
+    masses = (recording.arm_mass_dashed, recording.arm_mass, arm_mass)
+    rod = next((mass for mass in masses if mass is not None), None)
+    if rod is None:
         raise RecordingError(
             f"{path} gives no rod mass (arm_mass): weigh the rod and say --arm-mass KG (0 for a rod without mass)"
         )
     damping = getattr(servo.control, "damping", None)
-    if "damping" in data and optional("damping", 0.0) != damping:
+    if recording.damping is not None and recording.damping != damping:
         raise RecordingError(
-            f"{path}: recorded with damping {data['damping']}, but the control law of {servo.name} has {damping}: "
+            f"{path}: recorded with damping {recording.damping}, but the control law of {servo.name} has {damping}: "
             "give a copy of its YAML file with that damping as --actuator"
         )
-    numbers = {key: optional(key, 0.0) for key in ("mass", "length", "kp", "ki", "kd")}
-    supply = optional("vin", servo.supply.nominal)
     try:
-        return Setup(arm_mass=arm_mass, supply_voltage=supply, **numbers)
+        return Setup(
+            mass=recording.mass,
+            length=recording.length,
+            arm_mass=rod,
+            supply_voltage=servo.supply.nominal if recording.vin is None else recording.vin,
+            kp=recording.kp,
+            ki=recording.ki,
+            kd=recording.kd,
+        )
     except RecordingError as error:
         raise RecordingError(f"{path}: {error}") from None
 
@@ -205,9 +247,3 @@ def _velocity_ratio(columns: Mapping[str, FloatArray]) -> float | None:
     if np.sqrt(np.mean(slope**2)) < 0.3:
         return None
     return float(np.sum(slope * measured) / np.sum(slope**2))
-
-
-def raw_pwm(duty: npt.ArrayLike, register: PwmRegister) -> npt.NDArray[np.int64]:
-    """The raw register of a duty in [-1, 1]: the exact inverse of reading it."""
-    signed = np.round(np.asarray(duty, dtype=np.float64) * register.full_scale).astype(np.int64)
-    return np.where(signed < 0, signed + (1 << register.bits), signed)

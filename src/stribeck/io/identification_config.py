@@ -133,7 +133,7 @@ class Protocol:
     :param resample: rate to which samples with jitter are interpolated [Hz].
     :param position_filter: filter of positions, or of measured velocities.
     :param effort_filter: filter of efforts.
-    :param every: every so-many-th row is used.
+    :param every: of so many rows one is used.
     :param drop: samples that are left out at each end.
     :param edge_order: order of the differences at both ends.
     :param rest: speed below which a joint has no direction of motion [rad/s or m/s].

@@ -10,57 +10,74 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import FrictionLaw, law_named
 from stribeck.errors import ConfigError, ParameterFileError
-from stribeck.estimates.estimate import Estimate, Status, at_bound, estimates_to_json, fixed
-from stribeck.io import strict
+from stribeck.estimates.estimate import Estimate, Side, Status, at_bound, estimates_to_json, fixed
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
-from stribeck.io.schema import convert
+from stribeck.io.schema import Positive, Schema, check_keys, convert, read_json
 
 SCHEMA = 1
 BLOCK = "stribeck"
-
-OPTIONAL = ("correlation", "minima", "convergence", "estimates")
-"""What a block may lack, because the first ones did."""
+HEAD = ("model", "actuator", BLOCK)
 
 _POSITIVE = ("kt", "R", "ratio", "alpha", "dtheta_stribeck", "current_limit")
 _SIGNED = ("q_offset", "torque_offset", "friction_stribeck")
 
 
+class Temperature(TypedDict):
+    """Temperatures of a servo over all recordings [°C]; the first files have no mean."""
+
+    min: float
+    max: float
+    mean: NotRequired[float]
+
+
+class CorrelationEntry(TypedDict):
+    """Names of n estimated parameters, and their correlation matrix (n, n)."""
+
+    names: tuple[str, ...]
+    matrix: tuple[tuple[float, ...], ...]
+
+
+class MinimumEntry(TypedDict):
+    """A minimum of the search: its error [rad] and the values of the parameters."""
+
+    error: float
+    values: dict[str, float]
+
+
 @dataclass(frozen=True)
 class Provenance:
-    """Where identified parameters come from, and how sure they are. Every field is plain JSON.
+    """The block ``stribeck``: where identified parameters come from, and how sure they are.
 
     :param units: unit of each parameter.
     :param bounds: search bounds of each free parameter.
     :param fixed: parameters that were not identified.
     :param intervals: confidence interval of each parameter that has one, wide ones included.
     :param confidence: level of the intervals.
-    :param not_determined: parameters known loosely or not at all, and why.
+    :param not_determined: parameters that are determined loosely or not at all, and why.
     :param at_bounds: parameters at a search bound: ``lower`` or ``upper``.
     :param statements: what these data cannot tell, in words.
-    :param loss: the loss that was minimised, and errors in rad.
-    :param split: which runs were fitted and which held out.
-    :param simulation: time step, integrator, reset period.
+    :param loss: the loss that was minimised; ``train_mae`` and ``validation_mae`` [rad].
+    :param split: which runs were fitted (``train``) and which held out (``validation``).
+    :param simulation: time step ``dt`` [s], integrator, ``reset_period`` [s].
     :param effects: effects beyond the paper that are on.
     :param supply_voltage: nominal supply of the recordings [V].
-    :param temperature: of the servo during the recordings [°C]: ``mean`` over the runs' means (the first
-        files had none), ``min`` and ``max``.
+    :param temperature: of the servo during the recordings: mean over the runs, smallest and largest [°C].
     :param data: fingerprint, number of runs and the digest of each.
     :param search: method, seed, evaluations, how the search ended.
-    :param versions: of everything that had a part in it.
-    :param correlation: ``names`` of n estimated parameters and the ``matrix`` (n, n); the first files did
-        not have it, nor the following two.
-    :param minima: the best point and the minima that fit as well: ``error`` [rad] and ``values``.
-    :param estimates: all parameters with unit, interval and status.
+    :param versions: of all software that took part.
+    :param correlation: of the estimates; files of the first versions have neither this nor the following two.
+    :param minima: the best point and the minima that fit as well.
     :param convergence: evaluations and equivalent error [rad] at the improvements of the search.
+    :param estimates: all parameters with unit, interval and status; files of version 0.1 do not have it.
     """
 
     units: Mapping[str, str]
@@ -76,7 +93,7 @@ class Provenance:
     simulation: Mapping[str, Any]
     effects: tuple[str, ...]
     supply_voltage: Mapping[str, float] | None
-    temperature: Mapping[str, float] | None
+    temperature: Mapping[str, Any] | None
     data: Mapping[str, Any]
     search: Mapping[str, Any]
     versions: Mapping[str, str]
@@ -84,6 +101,57 @@ class Provenance:
     minima: tuple[Mapping[str, Any], ...] | None = None
     convergence: tuple[tuple[float, float], ...] | None = None
     estimates: Mapping[str, Estimate] | None = None
+
+    def __post_init__(self) -> None:
+        for key in ("bounds", "intervals"):
+            for name, (lower, upper) in getattr(self, key).items():
+                if lower > upper:
+                    raise ValueError(f"{key}: {name}: {lower:g} is above {upper:g}")
+        if self.correlation is not None:
+            count, matrix = len(self.correlation["names"]), self.correlation["matrix"]
+            square = len(matrix) == count and all(len(row) == count for row in matrix)
+            if not square or any(abs(number) > 1.0 for row in matrix for number in row):
+                raise ValueError(
+                    f"correlation: expected {count} rows of as many numbers between -1 and 1, found {len(matrix)} rows"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProvenanceBlock(Provenance):
+    """The block as files hold it.
+
+    :param schema: version of the block.
+    """
+
+    schema: Literal[1]
+    temperature: Temperature | None
+    correlation: CorrelationEntry | None = None
+    minima: tuple[MinimumEntry, ...] | None = None
+
+
+class FileHead(Schema):
+    """The keys of a parameter file beside the parameters themselves.
+
+    :param model: friction law, ``m1`` to ``m6``.
+    :param actuator: servo family.
+    :param stribeck: where the parameters come from, see the block ``stribeck``.
+    """
+
+    model: str
+    actuator: str
+    stribeck: ProvenanceBlock | None = None
+
+
+CHECKED: tuple[tuple[str, str, Any], ...] = (
+    ("split", "train", tuple[str, ...]),
+    ("split", "validation", tuple[str, ...]),
+    ("data", "digests", dict[str, str] | None),
+    ("loss", "train_mae", float | None),
+    ("loss", "validation_mae", float | None),
+    ("simulation", "dt", Positive | None),
+    ("simulation", "reset_period", Positive | None),
+)
+"""Entries of the open parts of the block that are read again, and their types."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +184,8 @@ class ParameterFile:
     @property
     def temperature(self) -> float | None:
         """Temperature of the servo at which the parameters hold [°C], where the file says."""
-        found = self.provenance.temperature if self.provenance is not None else None
-        if not found:
-            return None
-        return found["mean"] if "mean" in found else 0.5 * (found["min"] + found["max"])
+        stated = self.provenance.temperature if self.provenance is not None else None
+        return float(stated.get("mean", 0.5 * (stated["min"] + stated["max"]))) if stated else None
 
 
 def _estimate(name: str, value: float, told: Provenance) -> Estimate:
@@ -128,7 +194,8 @@ def _estimate(name: str, value: float, told: Provenance) -> Estimate:
     if name in told.fixed:
         return fixed(value, unit)
     if name in told.at_bounds:
-        return at_bound(value, unit, "lower" if told.at_bounds[name] == "lower" else "upper")
+        side: Side = "lower" if told.at_bounds[name] == "lower" else "upper"
+        return at_bound(value, unit, side, told.bounds.get(name))
     if name in told.not_determined:
         reason = told.not_determined[name]
         status: Status = "loosely determined" if reason.startswith("loosely") else "not determined"
@@ -209,10 +276,11 @@ def write_parameter_file(path: Path, content: ParameterFile) -> None:
     flat: dict[str, Any] = {name: float(value) for name, value in content.values.items()}
     flat |= {"model": content.law.name, "actuator": content.actuator.name}
     if content.provenance is not None:
+        optional = {field.name for field in fields(Provenance) if field.default is None}
         block = {
-            name: value
-            for name, value in vars(content.provenance).items()
-            if value is not None or name not in OPTIONAL
+            key: value
+            for key, value in vars(content.provenance).items()
+            if value is not None or key not in optional
         }
         if content.provenance.estimates is not None:
             block["estimates"] = estimates_to_json(content.provenance.estimates)
@@ -230,43 +298,35 @@ def read_parameter_file(path: Path, actuator: Actuator | None = None) -> Paramet
     :raises ParameterFileError: for a file that is damaged, has missing or unknown keys, or values
         that are not finite, negative where nothing can be, or otherwise impossible.
     """
-    what = str(path)
-    text = strict.read_text(path, ParameterFileError)
-    data = strict.mapping(strict.parse_json(text, path, ParameterFileError), what, ParameterFileError)
-    for key in ("model", "actuator"):
-        if key not in data:
-            raise ParameterFileError(f"{what}: {key} missing")
+    where, error = str(path), ParameterFileError
+    data = read_json(path, dict[str, Any], error)
+    head = convert({key: data.pop(key) for key in HEAD if key in data}, FileHead, where, error)
+    provenance = None if head.stribeck is None else _provenance(head.stribeck, f"{where}: {BLOCK}")
     try:
-        law = law_named(strict.text(data["model"], f"{what}: model", ParameterFileError))
-        name = strict.text(data["actuator"], f"{what}: actuator", ParameterFileError)
-        if actuator is None or actuator.name != name:
-            actuator = load_actuator(name)
-        provenance = _provenance(data[BLOCK], f"{what}: {BLOCK}") if BLOCK in data else None
+        law = law_named(head.model)
+        if actuator is None or actuator.name != head.actuator:
+            actuator = load_actuator(head.actuator)
         if provenance is not None:
             actuator = actuator.with_effects(provenance.effects)
-    except ConfigError as error:
-        raise ParameterFileError(f"{what}: {error}") from None
-    flat = {key: value for key, value in data.items() if key not in ("model", "actuator", BLOCK)}
+    except ConfigError as problem:
+        raise ParameterFileError(f"{where}: {problem}") from None
+    values = convert(data, dict[str, float], where, error)
     law = law.with_terms(
-        asymmetric=any(key.endswith("_negative") for key in flat), offset="torque_offset" in flat
+        asymmetric=any(key.endswith("_negative") for key in values), offset="torque_offset" in values
     )
-    values = _values(flat, actuator, law, what)
-    return ParameterFile(actuator, law, values, provenance)
+    _check_values(values, actuator, law, where)
+    return ParameterFile(actuator, law, {"q_offset": 0.0, **values}, provenance)
 
 
-def _values(flat: Mapping[str, Any], actuator: Actuator, law: FrictionLaw, what: str) -> dict[str, float]:
+def _check_values(values: Mapping[str, float], actuator: Actuator, law: FrictionLaw, where: str) -> None:
     control = actuator.control
     required = (*control.required_parameters, *law.parameter_names)
     optional = [name for name in (*control.motor_parameters, "q_offset") if name not in required]
     effects = [EFFECT_PARAMETERS[e] for e in sorted(actuator.active_effects) if e in EFFECT_PARAMETERS]
-    strict.check_keys(flat, (*required, *effects), optional, what, ParameterFileError)
-    values = {
-        name: strict.number(value, f"{what}: {name}", ParameterFileError) for name, value in flat.items()
-    }
+    check_keys(values, (*required, *effects), optional, where, ParameterFileError)
     for name, value in values.items():
-        check_possible(name, value, what)
-    _check_static(values, what)
-    return {"q_offset": 0.0, **values}
+        check_possible(name, value, where)
+    _check_static(values, where)
 
 
 def check_possible(name: str, value: float, what: str) -> None:
@@ -297,126 +357,9 @@ def _check_static(values: Mapping[str, float], what: str) -> None:
             )
 
 
-def _provenance(value: Any, what: str) -> Provenance:
-    data = strict.mapping(value, what, ParameterFileError)
-    if data.get("schema") != SCHEMA:
-        raise ParameterFileError(
-            f"{what}: schema {data.get('schema')!r} is not known, this version reads {SCHEMA}: update stribeck"
-        )
-    names = [name for name in Provenance.__dataclass_fields__ if name not in OPTIONAL]
-    strict.check_keys(data, ("schema", *names), OPTIONAL, what, ParameterFileError)
-    mappings = [name for name in names if name not in ("fixed", "statements", "effects", "confidence")]
-    for name in mappings:
-        if data[name] is not None or name not in ("supply_voltage", "temperature"):
-            strict.mapping(data[name], f"{what}: {name}", ParameterFileError)
-    _check_contents(data, what)
-    if data["temperature"] is not None:
-        _check_temperature(data["temperature"], f"{what}: temperature")
-    for name in ("fixed", "statements", "effects"):
-        if not isinstance(data[name], list) or not all(isinstance(item, str) for item in data[name]):
-            raise ParameterFileError(f"{what}: {name}: expected a list of texts")
-    return Provenance(
-        **{name: data[name] for name in mappings if name not in ("bounds", "intervals")},
-        bounds=_ranges(data["bounds"], f"{what}: bounds"),
-        intervals=_ranges(data["intervals"], f"{what}: intervals"),
-        confidence=strict.number(data["confidence"], f"{what}: confidence", ParameterFileError),
-        fixed=tuple(data["fixed"]),
-        statements=tuple(data["statements"]),
-        effects=tuple(data["effects"]),
-        correlation=_correlation(data.get("correlation"), f"{what}: correlation"),
-        minima=_minima(data.get("minima"), f"{what}: minima"),
-        convergence=_pairs(data.get("convergence"), f"{what}: convergence"),
-        estimates=convert(data["estimates"], dict[str, Estimate], f"{what}: estimates", ParameterFileError)
-        if data.get("estimates") is not None
-        else None,
-    )
-
-
-def _correlation(value: Any, what: str) -> Mapping[str, Any] | None:
-    if value is None:
-        return None
-    data = strict.mapping(value, what, ParameterFileError)
-    strict.check_keys(data, ("names", "matrix"), (), what, ParameterFileError)
-    names, rows = (_list(data[key], f"{what}: {key}") for key in ("names", "matrix"))
-    texts = tuple(strict.text(name, f"{what}: names", ParameterFileError) for name in names)
-    matrix = tuple(_numbers(row, len(names), f"{what}: matrix") for row in rows)
-    if len(matrix) != len(names) or any(abs(number) > 1.0 for row in matrix for number in row):
-        raise ParameterFileError(
-            f"{what}: expected {len(names)} rows of as many numbers between -1 and 1, found {len(matrix)}"
-        )
-    return {"names": texts, "matrix": matrix}
-
-
-def _minima(value: Any, what: str) -> tuple[Mapping[str, Any], ...] | None:
-    if value is None:
-        return None
-    found = []
-    for item in _list(value, what):
-        data = strict.mapping(item, what, ParameterFileError)
-        strict.check_keys(data, ("error", "values"), (), what, ParameterFileError)
-        values = strict.mapping(data["values"], f"{what}: values", ParameterFileError)
-        numbers = {
-            name: strict.number(number, f"{what}: {name}", ParameterFileError)
-            for name, number in values.items()
-        }
-        error = strict.number(data["error"], f"{what}: error", ParameterFileError)
-        found.append({"error": error, "values": numbers})
-    return tuple(found)
-
-
-def _pairs(value: Any, what: str) -> tuple[tuple[float, float], ...] | None:
-    if value is None:
-        return None
-    pairs = [_numbers(pair, 2, what) for pair in _list(value, what)]
-    return tuple((first, second) for first, second in pairs)
-
-
-def _numbers(value: Any, count: int, what: str) -> tuple[float, ...]:
-    items = _list(value, what)
-    if len(items) != count:
-        raise ParameterFileError(f"{what}: expected {count} numbers, found {len(items)}")
-    return tuple(strict.number(item, what, ParameterFileError) for item in items)
-
-
-def _list(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise ParameterFileError(f"{what}: expected a list")
-    return value
-
-
-def _check_contents(data: Mapping[str, Any], what: str) -> None:
-    """Refuse texts and numbers that are none, where somebody reckons with them."""
-    texts = {name: data[name] for name in ("units", "not_determined", "at_bounds", "versions")}
-    if data["data"].get("digests") is not None:
-        texts["digests"] = strict.mapping(data["data"]["digests"], f"{what}: digests", ParameterFileError)
-    for name in ("train", "validation"):
-        texts[name] = dict(enumerate(_list(data["split"].get(name, []), f"{what}: split: {name}")))
-    for name, named in texts.items():
-        for key, value in named.items():
-            strict.text(value, f"{what}: {name}: {key}", ParameterFileError)
-    for key, value in (data["supply_voltage"] or {}).items():
-        strict.number(value, f"{what}: supply_voltage: {key}", ParameterFileError)
-    errors = {key: data["loss"].get(key) for key in ("train_mae", "validation_mae")}
-    steps = {key: data["simulation"].get(key) for key in ("dt", "reset_period")}
-    for key, value in (errors | steps).items():
-        found = 1.0 if value is None else strict.number(value, f"{what}: {key}", ParameterFileError)
-        if key in steps and found <= 0.0:
-            raise ParameterFileError(f"{what}: {key} must be positive, found {value}")
-
-
-def _check_temperature(value: Mapping[str, Any], what: str) -> None:
-    strict.check_keys(value, ("min", "max"), ("mean",), what, ParameterFileError)
-    for name, number in value.items():
-        strict.number(number, f"{what}: {name}", ParameterFileError)
-
-
-def _ranges(value: Mapping[str, Any], what: str) -> dict[str, tuple[float, float]]:
-    found = {}
-    for name, pair in value.items():
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise ParameterFileError(f"{what}: {name}: expected two numbers")
-        lower, upper = (strict.number(item, f"{what}: {name}", ParameterFileError) for item in pair)
-        if lower > upper:
-            raise ParameterFileError(f"{what}: {name}: {lower:g} is above {upper:g}")
-        found[name] = (lower, upper)
-    return found
+def _provenance(block: ProvenanceBlock, where: str) -> Provenance:
+    for section, key, kind in CHECKED:
+        entries: Mapping[str, Any] = getattr(block, section)
+        if key in entries:
+            convert(entries[key], kind, f"{where}: {section}: {key}", ParameterFileError)
+    return Provenance(**{field.name: getattr(block, field.name) for field in fields(Provenance)})

@@ -56,7 +56,7 @@ class RobotLimits(Schema):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobotFile:
+class MachineFile:
     """The keys of a machine's file.
 
     :param schema: version of the format.
@@ -88,7 +88,7 @@ class RobotFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobotConfig(RobotFile):
+class RobotConfig(MachineFile):
     """A machine's file and where it is.
 
     :param path: the file.
@@ -187,7 +187,7 @@ def read_robot(name: str) -> RobotConfig:
             raise ConfigError(
                 f"unknown robot {name!r}; valid: {', '.join(robot_names())}, or the path of a YAML file"
             )
-    content = read_yaml(path, RobotFile)
+    content = read_yaml(path, MachineFile)
     keys = {field.name: getattr(content, field.name) for field in fields(content)}
     return RobotConfig(path=path, **{**keys, "title": content.title or content.name})
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform
@@ -34,7 +34,7 @@ from stribeck.errors import ConfigError, StribeckError
 from stribeck.io import strict
 
 Kind = TypeVar("Kind")
-Declared = inspect.StructType | inspect.DataclassType
+Declared = inspect.StructType | inspect.DataclassType | inspect.TypedDictType
 
 Positive = Annotated[float, Meta(gt=0.0)]
 """A number above zero."""
@@ -131,13 +131,15 @@ def _checked(value: Any, info: inspect.Type, place: str, error: type[StribeckErr
     :return: the value, with 1 for 1.0 where a whole number is expected.
     """
     if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value):
+        if not set(map(type, value)) <= {str}:
             raise error(f"{place}: expected named values, found keys that are not text")
         declared = _class_of(info, value, place, error)
         if declared is not None:
             _check_keys(value, declared, place, error)
         return {
-            key: _checked(item, _inner(info, key, value), f"{place}: {key}", error)
+            key: item
+            if item is None or isinstance(item, str | bool)
+            else _checked(item, _inner(info, key, value), f"{place}: {key}", error)
             for key, item in value.items()
         }
     if isinstance(value, list):
@@ -146,15 +148,13 @@ def _checked(value: Any, info: inspect.Type, place: str, error: type[StribeckErr
             for index, item in enumerate(value)
         ]
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if not (isinstance(value, float) and math.isinf(value) and _allows_infinity(info)):
-            strict.number(value, place, error)
-        kinds = {type(found) for found in _alternatives(info)}
-        if (
-            isinstance(value, float)
-            and value.is_integer()
-            and kinds - {inspect.NoneType} == {inspect.IntType}
+        if not (
+            _is_finite(value) or (isinstance(value, float) and math.isinf(value) and _allows_infinity(info))
         ):
-            return int(value)
+            raise error(f"{place}: expected a finite number, found {value}")
+        if isinstance(value, float) and value.is_integer():
+            kinds = {type(found) for found in _alternatives(info)}
+            return int(value) if kinds - {inspect.NoneType} == {inspect.IntType} else value
     return value
 
 
@@ -165,20 +165,78 @@ def _allows_infinity(info: inspect.Type) -> bool:
     return bool((extra or {}).get("infinite"))
 
 
+def mapping(value: Any, where: str, error: type[StribeckError] = ConfigError) -> dict[str, Any]:
+    """``value`` if it is a mapping with keys of text.
+
+    :raises StribeckError: of the given type, otherwise.
+    """
+    if not isinstance(value, dict) or not set(map(type, value)) <= {str}:
+        raise error(f"{where}: expected named values, found {kind_of(value)}")
+    return value
+
+
+def check_keys(
+    content: Mapping[str, Any],
+    required: Iterable[str],
+    optional: Iterable[str],
+    where: str,
+    error: type[StribeckError] = ConfigError,
+) -> None:
+    """Refuse missing and unknown keys, and say which are valid.
+
+    :raises StribeckError: of the given type.
+    """
+    required, optional = tuple(required), tuple(optional)
+    missing = [key for key in required if key not in content]
+    if missing:
+        raise error(f"{where}: {', '.join(missing)} missing")
+    unknown = [key for key in content if key not in required and key not in optional]
+    if unknown:
+        valid = ", ".join(dict.fromkeys((*required, *optional)))
+        raise error(f"{where}: unknown key {', '.join(map(repr, unknown))}; valid: {valid}")
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def kind_of(value: Any) -> str:
+    """A value in the words of error messages."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, str):
+        return f"text {value[:40]!r}"
+    if isinstance(value, bool | int | float):
+        return f"{value}"
+    return f"a {'list' if isinstance(value, list) else type(value).__name__}"
+
+
 def _check_keys(value: Mapping[str, Any], declared: Declared, place: str, error: type[StribeckError]) -> None:
     """Refuse versions that are not known, which explains all else, then missing and unknown keys."""
-    fields = {field.encode_name: field for field in declared.fields}
-    version = fields["schema"].type if "schema" in fields else None
-    known = version.values if isinstance(version, inspect.LiteralType) else ()
-    if known and value.get("schema", known[0]) not in known:
+    required, valid, versions = _declared_keys(declared.cls)
+    if versions and value.get("schema", versions[0]) not in versions:
         raise error(
             f"{place}: schema {value['schema']!r} is not known; this version of stribeck reads "
-            f"{_either([str(number) for number in known])}: update stribeck, or correct the file"
+            f"{_either([str(number) for number in versions])}: update stribeck, or correct the file"
         )
-    required = [name for name, field in fields.items() if field.required]
-    optional = [name for name in fields if name not in required]
-    tag = getattr(declared, "tag_field", None)
-    strict.check_keys(value, [*([tag] if tag else []), *required], optional, place, error)
+    if not required.keys() <= value.keys() <= valid.keys():
+        check_keys(value, required, valid, place, error)
+
+
+@cache
+def _declared_keys(kind: Hashable) -> tuple[dict[str, None], dict[str, None], tuple[Any, ...]]:
+    """Required keys of a class, all its keys, and the versions that it reads; in the order of the class."""
+    info = _type_info(kind)
+    fields = info.fields if isinstance(info, Declared) else ()
+    tag = getattr(info, "tag_field", None)
+    tags = dict.fromkeys([tag] if tag else [])
+    required = {field.encode_name: None for field in fields if field.required}
+    optional = {field.encode_name: None for field in fields if not field.required}
+    versions = [tuple(_literals(field.type)) for field in fields if field.encode_name == "schema"]
+    return {**tags, **required}, {**tags, **required, **optional}, versions[0] if versions else ()
 
 
 def _alternatives(info: inspect.Type) -> list[inspect.Type]:
@@ -201,7 +259,7 @@ def _class_of(
     field = next(str(found.tag_field) for found in tagged.values())
     tag = value.get(field)
     if not isinstance(tag, str) or tag not in tagged:
-        raise error(f"{place}: {field}: expected {_either(sorted(tagged))}, found {strict.kind_of(tag)}")
+        raise error(f"{place}: {field}: expected {_either(sorted(tagged))}, found {kind_of(tag)}")
     return tagged[tag]
 
 
@@ -267,7 +325,7 @@ def _translated(message: str, value: Any, info: inspect.Type) -> str:
     if message == "Expected `str` of length >= 1":
         return "must not be empty"
     if message.startswith(("Expected `", "Invalid enum value")):
-        shown = _shown(value) if isinstance(value, str) and _literals(info) else strict.kind_of(value)
+        shown = _shown(value) if isinstance(value, str) and _literals(info) else kind_of(value)
         return f"expected {type_words(info, bounds=False)}, found {shown}"
     return message.replace("`", "")
 
@@ -275,9 +333,11 @@ def _translated(message: str, value: Any, info: inspect.Type) -> str:
 def type_words(info: inspect.Type, *, bounds: bool = True) -> str:
     """What is valid, in the words of messages and documentation, with or without the bounds of numbers."""
     literals = _literals(info)
-    words = [] if not literals else [str(choice) for choice in literals]
+    words = [str(choice) for choice in literals]
     for found in _alternatives(info):
-        if not isinstance(found, inspect.LiteralType | inspect.NoneType):
+        if isinstance(found, inspect.BoolType):
+            words += ["true", "false"]
+        elif not isinstance(found, inspect.LiteralType | inspect.NoneType):
             words.append(_words(found, bounds))
     return _either(list(dict.fromkeys(words))) if words else "nothing"
 
@@ -294,11 +354,9 @@ def _words(info: inspect.Type, bounds: bool = True) -> str:
         return f"a list of {_plural(info.item_type)}"
     if isinstance(info, inspect.DictType):
         plural = _plural(info.value_type)
-        return "named values" if plural == "values" else f"named {plural}"
+        return f"named {plural if bounds else 'values'}"
     if isinstance(info, inspect.StrType):
         return "text"
-    if isinstance(info, inspect.BoolType):
-        return "true or false"
     return "named values" if isinstance(info, Declared) else "any value"
 
 
@@ -358,11 +416,12 @@ def _keys(info: inspect.Type, above: str) -> list[Key]:
 
 
 def _documented(kind: type[Any]) -> dict[str, str]:
-    """What ``:param`` says in the docstring of a class, by name."""
+    """What ``:param`` says in the docstrings of a class and its bases, by name."""
     pattern = r":param ([\w, ]+):\s*(.+?)(?=\n\s*:\w|\n\s*\n|\Z)"
     return {
         name.strip(): " ".join(text.split())
-        for names, text in re.findall(pattern, kind.__doc__ or "", re.DOTALL)
+        for base in reversed(kind.__mro__)
+        for names, text in re.findall(pattern, base.__doc__ or "", re.DOTALL)
         for name in names.split(",")
     }
 

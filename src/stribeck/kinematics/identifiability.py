@@ -73,11 +73,11 @@ def find_dependent(
     names = [model.names[p] for p in order]
     anywhere = generic_jacobian(model, values)[:, order]
     kept = independent_columns(anywhere)
-    found = [_dependent(anywhere, kept, c, names, "geometry") for c in range(len(order)) if c not in kept]
+    dependent = [_dependent(anywhere, kept, c, names, "geometry") for c in range(len(order)) if c not in kept]
     here = model.linearise(positions, values)[1].reshape(-1, len(values))[:, order]
-    told = [kept[c] for c in independent_columns(here[:, kept], WEAK)]
-    found += [_dependent(here, told, c, names, "poses") for c in kept if c not in told]
-    return sorted(order[c] for c in told), found
+    identified = [kept[c] for c in independent_columns(here[:, kept], WEAK)]
+    dependent += [_dependent(here, identified, c, names, "poses") for c in kept if c not in identified]
+    return sorted(order[c] for c in identified), dependent
 
 
 def _dependent(

@@ -45,9 +45,9 @@ def dependence(matrix: Array, kept: Sequence[int], column: int, negligible: floa
     """
     scale = np.linalg.norm(matrix[:, list(kept)], axis=0)
     length = np.linalg.norm(matrix[:, column])
-    found = np.linalg.lstsq(matrix[:, list(kept)] / scale, matrix[:, column], rcond=None)[0]
+    coefficients = np.linalg.lstsq(matrix[:, list(kept)] / scale, matrix[:, column], rcond=None)[0]
     return {
         index: float(value / size)
-        for index, value, size in zip(kept, found, scale, strict=True)
+        for index, value, size in zip(kept, coefficients, scale, strict=True)
         if abs(value) > negligible * length
     }

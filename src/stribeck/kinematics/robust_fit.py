@@ -14,11 +14,10 @@ with the weights :math:`w_i = \rho'(d_i)/d_i = (1 - \min(1, d_i/(cs))^2)^2` in t
 
 and then the scale is taken anew, until it no longer changes.
 
-Residuals within a pose are correlated, because joints err rather than points. The covariance is therefore the sandwich
-over poses that leaves one out at a time (CR3), :math:`C = \sum_i d_i d_i^T` with
-:math:`d_i = (H - w_i J_i^T J_i)^{-1} w_i J_i^T r_i`.
+Residuals within a pose are correlated, because joints err rather than points: poses are the clusters of the covariance,
+:func:`~stribeck.estimates.clusters.leave_one_out_of_few`.
 
-Sources: Beaton and Tukey 1974; Huber and Ronchetti 2009; Bell and McCaffrey 2002.
+Sources: Beaton and Tukey 1974; Huber and Ronchetti 2009.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from scipy.stats import chi2
 
 from stribeck.core.arrays import Array, Indices
 from stribeck.errors import RecordingError
+from stribeck.estimates.clusters import leave_one_out_of_few
 from stribeck.estimates.levenberg_marquardt import DenseEquations, minimise
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.kinematics.model import KinematicModel
@@ -194,15 +194,6 @@ def covariance(
 ) -> Array:
     """Covariance of the free parameters, for poses that are independent of each other."""
     points, jacobian = model.linearise(data.positions, estimate.values)
-    jacobian = jacobian[:, :, free]
     residuals = (data.points - points).reshape(len(data), -1)
-    weighted = jacobian * estimate.weights[:, None, None]
     ridge = np.zeros(len(free)) if precision is None else estimate.scale**2 * precision[free]
-    normal = np.tensordot(weighted, jacobian, axes=([0, 1], [0, 1])) + np.diag(ridge)
-    size = np.sqrt(np.diag(normal))
-    weighted, jacobian, normal = weighted / size, jacobian / size, normal / np.outer(size, size)
-    # Woodbury: (H − JᵀwJ)⁻¹ Jᵀw r = H⁻¹ Jᵀw (1 − J H⁻¹ Jᵀw)⁻¹ r, matrices of the size of a pose's coordinates
-    gain = np.linalg.inv(normal) @ weighted.transpose(0, 2, 1)
-    inner = np.eye(residuals.shape[1]) - jacobian @ gain
-    left_out = (gain @ np.linalg.solve(inner, residuals[:, :, None]))[:, :, 0]
-    return np.asarray(left_out.T @ left_out / np.outer(size, size))
+    return leave_one_out_of_few(jacobian[:, :, free], residuals, estimate.weights, ridge)

@@ -1,7 +1,6 @@
-"""Identified servos in MuJoCo: a controller for joints, the same for MJX, and export as MJCF.
+"""Identified servos in MuJoCo: a joint controller, the same for MJX, and export as MJCF.
 
-Nothing else in the package imports MuJoCo. :mod:`stribeck.mujoco.batch`, which runs on MJX, is imported by its
-name: it brings JAX.
+No other part of the package imports MuJoCo. :mod:`stribeck.mujoco.batch`, which needs JAX, is not imported here.
 """
 
 from stribeck.errors import MissingDependencyError

@@ -1,7 +1,7 @@
-r"""The controller on MJX: pure functions of JAX for many simulations at once.
+r"""The controller for MJX: pure JAX functions for many simulations at once.
 
-It is :class:`stribeck.mujoco.controller.Controller` with the state passed in and out, so that ``jax.jit`` and
-``jax.vmap`` apply::
+:class:`stribeck.mujoco.controller.Controller` with its state as an argument and a result, for ``jax.jit`` and
+``jax.vmap``::
 
     servos = BatchController(model, {"shoulder": servo})
     start = jax.jit(jax.vmap(servos.start))
@@ -9,8 +9,6 @@ It is :class:`stribeck.mujoco.controller.Controller` with the state passed in an
     data = jax.vmap(forward)(data)                # mjx.forward(servos.model, …) on every state
     memory = start(data, goals)
     data, memory = step(data, memory, goals)
-
-The load of the laws is that of the step before, as there.
 """
 
 from __future__ import annotations
@@ -26,12 +24,12 @@ import mujoco
 import numpy as np
 
 from stribeck.errors import MissingDependencyError
-from stribeck.mujoco.drive import Drive, Memory
+from stribeck.mujoco.drive import Drive, ServoMemory
 from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
 from stribeck.mujoco.servo import Servo
 
 try:
-    # It prints that its other back end, which is optional and not used here, is missing.
+    # On import it prints that an optional back end is missing, which is not used here.
     with contextlib.redirect_stdout(io.StringIO()):
         from mujoco import mjx
 except ModuleNotFoundError as error:
@@ -41,14 +39,13 @@ except ModuleNotFoundError as error:
 
 
 class BatchMemory(NamedTuple):
-    """What the servos of one simulation carry from step to step.
+    """State of the servos of one simulation from one step to the next.
 
-    :param servos: memory of each servo.
-    :param force: force that each joint got in the last step (J,) [N m].
+    :param force: applied force of each joint in the last step (J,) [N m].
     :param cycle: number of the step.
     """
 
-    servos: tuple[Memory, ...]
+    servos: tuple[ServoMemory, ...]
     force: jax.Array
     cycle: jax.Array
 
@@ -56,27 +53,29 @@ class BatchMemory(NamedTuple):
 class BatchController:
     """Servos at joints of an MJX model.
 
-    :param model: the model, which is changed as :class:`~stribeck.mujoco.controller.Controller` does.
-    :param servos: a servo for each joint, by the joint's name; their order is that of the goals.
-    :param replace_actuators: switch off the model's own actuators of these joints.
+    :param model: changed as by :class:`~stribeck.mujoco.controller.Controller`.
+    :param servos: a servo for each joint, by the joint's name; goals come in their order.
+    :param replace_actuators: switch off the model's actuators of these joints.
     :ivar model: the model on the accelerator.
-    :raises ConfigError: for what cannot be simulated.
+    :raises ConfigError: for joints, servos or model options that cannot be simulated.
     """
 
     def __init__(
         self, model: mujoco.MjModel, servos: Mapping[str, Servo], *, replace_actuators: bool = False
     ) -> None:
         joints = take_over(model, servos, replace_actuators)
-        self.model = mjx.put_model(model, impl="jax")  # whose constraint forces we read
+        self.model = mjx.put_model(
+            model, impl="jax"
+        )  # the implementation whose constraint forces are read below
         self.joints = tuple(joint.name for joint in joints)
         self._drives = [Drive(servo, float(model.opt.timestep)) for servo in servos.values()]
         self._positions = np.array([joint.position for joint in joints])
         self._dofs = np.array([joint.dof for joint in joints])
-        # Friction comes in the order of the degrees of freedom that have any.
+        # Friction rows are in the order of the degrees of freedom with friction.
         self._ranks = np.searchsorted(np.flatnonzero(model.dof_frictionloss > 0.0), self._dofs)
 
     def start(self, data: mjx.Data, goals: jax.Array, torque_enable: jax.Array | None = None) -> BatchMemory:
-        """The memory at the beginning, in a state on which ``mjx.forward`` has run.
+        """The initial state of the servos; ``mjx.forward`` must have run on ``data``.
 
         :param data: one simulation.
         :param goals: goal positions (J,) [rad].
@@ -125,7 +124,7 @@ class BatchController:
         return mjx.step(model, data), BatchMemory(tuple(memories), force, memory.cycle + 1)
 
     def _external(self, data: mjx.Data, force: jax.Array) -> jax.Array:
-        """The load of each joint in the step that was made."""
+        """The load of each joint in the previous step."""
         friction = data._impl.efc_force[data._impl.ne + self._ranks]  # equalities come first
         inertia = jnp.diagonal(mjx.full_m(self.model, data))[self._dofs]
         external: jax.Array = inertia * data.qacc[self._dofs] - force - friction

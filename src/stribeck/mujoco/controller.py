@@ -1,14 +1,14 @@
-r"""Servos at joints of a MuJoCo model, step by step.
+r"""Drives joints of a MuJoCo model as identified servos would, step by step.
 
-Before every step the controller computes what the firmware does, sets the motor torque as an applied force and the
-friction law's budget as ``frictionloss``; MuJoCo then finds the friction within it. The load that laws M3 to M6
-depend on is that of the step before (Duclusaud et al., §IV-E):
+Before every step the controller simulates the firmware, sets the motor torque as an applied force and the friction
+law's budget as ``frictionloss``; MuJoCo then finds the friction within it. The load that laws M3 to M6 depend on is
+that of the previous step (Duclusaud et al. 2025, sec. IV-E):
 
 .. math::
 
     \tau_{e,i} = M_{ii}\ddot q_i - \tau_{m,i} - \tau_{f,i}
 
-all that acts on joint i but its motor, its friction and its own inertia, which for a pendulum is the torque of gravity.
+the torque on joint i other than motor, friction and its own inertia; for a pendulum the torque of gravity.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.errors import ConfigError
-from stribeck.mujoco.drive import Drive, Memory
+from stribeck.mujoco.drive import Drive, ServoMemory
 from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
 from stribeck.mujoco.servo import Servo
 
@@ -31,13 +31,13 @@ Numbers = Sequence[float] | npt.NDArray[np.float64]
 class Controller:
     """Servos at joints of a model.
 
-    :param model: the model; it is changed, now (:func:`~stribeck.mujoco.joints.take_over`) and in every step, so each
-        simulation that runs at the same time needs a model of its own.
-    :param servos: a servo for each joint, by the joint's name; their order is that of the goals.
-    :param replace_actuators: switch off the model's own actuators of these joints.
-    :raises ConfigError: for what cannot be simulated.
+    :param model: changed at once (:func:`~stribeck.mujoco.joints.take_over`) and in every step, so simulations that
+        run at the same time need separate models.
+    :param servos: a servo for each joint, by the joint's name; goals come in their order.
+    :param replace_actuators: switch off the model's actuators of these joints.
+    :raises ConfigError: for joints, servos or model options that cannot be simulated.
 
-    ``qfrc_applied`` of these joints is the controller's; disturbances go into ``xfrc_applied``.
+    The controller writes ``qfrc_applied`` of these joints; put disturbances into ``xfrc_applied``.
     """
 
     def __init__(
@@ -49,26 +49,26 @@ class Controller:
         self._drives = [Drive(servo, self._timestep) for servo in servos.values()]
         self._time = math.inf
         self._cycle = 0
-        self._memory: list[Memory] = []
+        self._memory: list[ServoMemory] = []
         self._force = [0.0] * len(self._joints)
         self._external = [0.0] * len(self._joints)
         self._rows = [0] * len(self._joints)
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """The names of the joints, in the order of the goals."""
+        """Names of the joints, in the order of the goals."""
         return tuple(joint.name for joint in self._joints)
 
     @property
     def external_torque(self) -> npt.NDArray[np.float64]:
-        r"""The load :math:`\tau_e` that the laws were last evaluated with [N m], of each joint."""
+        r"""The load :math:`\tau_e` of each joint in the last evaluation of the laws [N m]."""
         return np.array(self._external)
 
     def reset(self, data: mujoco.MjData, goals: Numbers, torque_enable: Numbers | None = None) -> None:
-        """Begin anew in the state that the data are in: firmware at rest at the goals, forces of this very state.
+        """Restart from the current state of the data: firmware at rest at the goals, forces computed for this state.
 
-        :meth:`update` does it by itself at the first step, and when the simulation's time goes backwards; a state
-        that was put in with its time going on needs it.
+        :meth:`update` does this at the first step and when the simulation's time goes backwards. Call it after
+        setting another state without turning back the time.
         """
         enable = self._flags(torque_enable)
         self._memory = [
@@ -83,12 +83,12 @@ class Controller:
         self._cycle = 0
 
     def update(self, data: mujoco.MjData, goals: Numbers, torque_enable: Numbers | None = None) -> None:
-        """Set what the servos do in the coming step; call it before each ``mj_step``.
+        """Set forces and friction for the coming step; call it before each ``mj_step``.
 
         :param goals: goal position of each joint [rad].
         :param torque_enable: 1 with torque on, 0 with torque off; default: on.
-        :raises ConfigError: for goals that are not finite, or not one for each joint; for a model whose time step
-            was changed.
+        :raises ConfigError: for goals that are not finite or not one per joint, or if the model's time step was
+            changed.
         """
         if len(goals) != len(self._joints) or not all(map(math.isfinite, goals)):
             raise ConfigError(
@@ -134,17 +134,17 @@ class Controller:
         self._cycle += 1
 
     def _measure(self, data: mujoco.MjData) -> None:
-        """The load of each joint in the step that was made."""
+        """Compute the load of each joint in the previous step."""
         inertia, acceleration = data.M, data.qacc
         kinds, dofs, friction = data.efc_type, data.efc_id, data.efc_force
         for i, joint in enumerate(self._joints):
             row = self._rows[i]
             if row >= len(kinds) or kinds.item(row) != _FRICTION or dofs.item(row) != joint.dof:
-                # Equalities come and go before the rows of friction.
-                found = np.flatnonzero((kinds == _FRICTION) & (dofs == joint.dof))
-                if not found.size:  # the joint sleeps, and its forces are those before
+                # The number of equality rows, which precede those of friction, may change.
+                rows = np.flatnonzero((kinds == _FRICTION) & (dofs == joint.dof))
+                if not rows.size:  # the joint sleeps: its forces have not changed
                     continue
-                row = self._rows[i] = int(found[0])
+                row = self._rows[i] = int(rows[0])
             self._external[i] = (
                 inertia.item(joint.diagonal) * acceleration.item(joint.dof)
                 - self._force[i]

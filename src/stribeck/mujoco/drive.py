@@ -1,4 +1,4 @@
-r"""What a servo does to its joint in one step: floats under MuJoCo, ``jax.numpy`` arrays under MJX.
+r"""Force and friction of a servo in one time step: floats for MuJoCo, ``jax.numpy`` arrays for MJX.
 
 MuJoCo bounds the friction of a joint by :math:`\pm` ``frictionloss``, our law by
 :math:`[-\tau_f^{m+}, +\tau_f^{m-}]`. With the centre :math:`c = (\tau_f^{m-} - \tau_f^{m+})/2` as a force and
@@ -8,9 +8,8 @@ MuJoCo bounds the friction of a joint by :math:`\pm` ``frictionloss``, our law b
 
     c + clip(\tau_{stop} - c, \pm\tfrac12(\tau_f^{m+} + \tau_f^{m-})) = clip(\tau_{stop}, [-\tau_f^{m+}, +\tau_f^{m-}])
 
-The viscous term is part of the budget, as in the simulation behind a fit, so that ``damping`` stays zero: MuJoCo's
-integrators treat damping implicitly, which is as if the inertia were larger by :math:`\Delta t K_v`, and a joint
-that its friction stops would still move.
+The viscous term is part of the budget, as in the simulation used for a fit, and ``damping`` is zero: MuJoCo integrates
+damping implicitly, which adds :math:`\Delta t K_v` to the inertia and lets a joint creep that friction should hold.
 """
 
 from __future__ import annotations
@@ -19,7 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stribeck.core.actuator import Command, ControlState, control_output, initial_control_state, output_torque
+from stribeck.core.actuator import (
+    ControlState,
+    ServoCommand,
+    control_output,
+    initial_control_state,
+    output_torque,
+)
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 from stribeck.core.friction import friction_budget
 from stribeck.core.namespace import array_namespace
@@ -28,19 +33,18 @@ from stribeck.errors import ConfigError
 from stribeck.mujoco.servo import Servo
 
 LOWEST_VOLTAGE = 1e-3
-"""A supply sags to this and no further [V], so that a duty is defined."""
-
+"""Lower limit of a sagging supply [V], so that the duty is defined."""
 
 _OF_MOTORS = ("kt", "R", "ratio", "current_limit")
 
 
-class Memory(NamedTuple):
-    """What a servo carries from step to step.
+class ServoMemory(NamedTuple):
+    """State of a servo from one step to the next.
 
-    :param control: what the firmware remembers.
-    :param output: what it puts out: duty [1], current [A] or torque [N m].
+    :param control: state of the firmware.
+    :param output: output of the firmware: duty [1], current [A] or torque [N m].
     :param drawn: current drawn from the supply [A].
-    :param commands: the last goals and enabling flags (n, 2), where commands are delayed; else 0.
+    :param commands: the last goals and enable flags (n, 2), if commands are delayed; else 0.
     """
 
     control: ControlState
@@ -50,9 +54,9 @@ class Memory(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What MuJoCo is told of one joint during a step.
+    """Inputs of MuJoCo for one joint during a step.
 
-    :param force: generalised force: motor torque, offset, centre of an asymmetric budget [N m].
+    :param force: generalised force: motor torque, offset, and centre of an asymmetric budget [N m].
     :param frictionloss: half the width of the friction budget [N m].
     """
 
@@ -61,12 +65,11 @@ class Action(NamedTuple):
 
 
 class Drive:
-    """A servo at a time step.
+    """A servo, simulated with a fixed time step.
 
-    :param servo: the servo.
     :param dt: time step of the simulation [s].
-    :ivar every: steps between two cycles of the firmware.
-    :raises ConfigError: for a firmware whose period is no whole number of steps.
+    :ivar every: steps per cycle of the firmware.
+    :raises ConfigError: if the firmware's period is not a multiple of the time step.
     """
 
     def __init__(self, servo: Servo, dt: float) -> None:
@@ -75,43 +78,43 @@ class Drive:
         self.actuator = servo.parameters.actuator.with_used_terms(self.gains)
         self.law = servo.parameters.law
         values = {name: float(value) for name, value in servo.parameters.values.items()}
-        # Formulas look at every value that they are given, so each is given its own.
+        # Formulas check all values that they get: each gets only those that it uses.
         self.friction = {name: values[name] for name in self.law.parameter_names}
         self.motor = {name: value for name, value in values.items() if name in _OF_MOTORS}
         self.every = 1 if servo.period is None else max(1, round(servo.period / dt))
         if servo.period is not None and abs(self.every * dt - servo.period) > 1e-6 * servo.period:
             raise ConfigError(
-                f"{self.actuator.name}: the firmware's period of {servo.period:g} s is no whole number of time steps "
+                f"{self.actuator.name}: the firmware's period of {servo.period:g} s is not a multiple of the time step "
                 f"of {dt:g} s; change the model's timestep, or leave the period out"
             )
         self.delay = np.float64(values.get("command_delay", 0.0))
 
-    def start(self, goal: Any, torque_enable: Any) -> Memory:
-        """The memory at the beginning: the firmware's ramp stands at the goal, as in a simulation of a run."""
+    def start(self, goal: Any, torque_enable: Any) -> ServoMemory:
+        """The initial state: the firmware's ramp is at the goal, as at the start of a simulated run."""
         commands: Any = 0.0
         if self.delay:
             xp = _array_library(goal)
             commands = xp.tile(xp.stack([goal, torque_enable]), (int(self.delay / self.dt) + 2, 1))
-        return Memory(initial_control_state(self.actuator, goal), 0.0 * goal, 0.0 * goal, commands)
+        return ServoMemory(initial_control_state(self.actuator, goal), 0.0 * goal, 0.0 * goal, commands)
 
     def act(
         self,
-        memory: Memory,
+        memory: ServoMemory,
         goal: Any,
         torque_enable: Any,
         position: Any,
         velocity: Any,
         external: Any,
         due: Any = True,
-    ) -> tuple[Action, Memory]:
-        r"""What the servo does in the coming step, and its memory after it.
+    ) -> tuple[Action, ServoMemory]:
+        r"""The servo's inputs to MuJoCo for the coming step, and its state after it.
 
         :param goal: goal position [rad].
         :param torque_enable: 1 with torque on, 0 with torque off.
         :param position: [rad].
         :param velocity: [rad/s].
-        :param external: :math:`\tau_e`, all that acts on the joint but motor and friction [N m].
-        :param due: whether the firmware's cycle is due in this step.
+        :param external: :math:`\tau_e`, torque on the joint other than motor and friction [N m].
+        :param due: whether a cycle of the firmware begins with this step.
         """
         control, output, drawn, commands = memory
         if self.delay:
@@ -123,7 +126,7 @@ class Drive:
                 sagging_supply(self.voltage, self.servo.supply_resistance, drawn), LOWEST_VOLTAGE
             )
         if self.every == 1 or due is not False:
-            found = control_output(
+            updated = control_output(
                 self.actuator,
                 self.motor,
                 self.gains,
@@ -133,14 +136,14 @@ class Drive:
                 velocity,
                 self.every * self.dt,
             )
-            output, control = found if self.every == 1 else _chosen(due, found, (output, control))
+            output, control = updated if self.every == 1 else _chosen(due, updated, (output, control))
         motor = output_torque(
-            self.actuator, self.motor, output, Command(goal, torque_enable, supply), velocity
+            self.actuator, self.motor, output, ServoCommand(goal, torque_enable, supply), velocity
         )
         if self.servo.supply_resistance:
             current = motor_current(self.motor, motor)
             drawn = supply_current(duty_for_current(self.motor, current, supply, velocity), current)
-        return self._action(motor, external, velocity), Memory(control, output, drawn, commands)
+        return self._action(motor, external, velocity), ServoMemory(control, output, drawn, commands)
 
     def _action(self, motor: Any, external: Any, velocity: Any) -> Action:
         positive, negative = friction_budget(self.law, self.friction, motor, external, velocity)
@@ -150,7 +153,7 @@ class Drive:
         return Action(force + 0.5 * (negative - positive), 0.5 * (positive + negative))
 
     def _late(self, commands: Any, goal: Any, torque_enable: Any) -> tuple[Any, Any, Any]:
-        """Goal and enabling flag as they reach the servo, and the commands on their way."""
+        """Delayed goal and enable flag, and the buffer of commands."""
         xp = _array_library(goal)
         commands = xp.concatenate([commands[1:], xp.stack([goal, torque_enable])[None]])
         late = delayed(commands, len(commands) - 1, self.delay, self.dt)
@@ -158,14 +161,14 @@ class Drive:
 
 
 def _array_library(value: Any) -> Any:
-    """The library of an array, numpy for a Python number: where an array of several is made of it."""
+    """The array namespace of a value; numpy for a Python number."""
     return np if isinstance(value, float) else array_namespace(value)
 
 
 def _chosen(
     due: Any, new: tuple[Any, ControlState], old: tuple[Any, ControlState]
 ) -> tuple[Any, ControlState]:
-    """The new output and state of a firmware where its cycle is due, else the old."""
+    """The new output and state of a firmware whose cycle is due, else the old ones."""
     if due is True:
         return new
     xp = array_namespace(due)

@@ -1,4 +1,4 @@
-r"""A fit of law M1 as plain MJCF: attributes of a joint, one actuator, and the options that they need.
+r"""Export of a fit of law M1 as plain MJCF: joint attributes, an actuator, and the options that they need.
 
 Coulomb friction is MuJoCo's ``frictionloss``, viscous friction and the back-EMF of a voltage-driven motor its
 ``damping``, the firmware an affine actuator with a force range:
@@ -7,7 +7,8 @@ Coulomb friction is MuJoCo's ``frictionloss``, viscous friction and the back-EMF
 
     \tau_m = clip(k(\theta_d - \theta) - c\,\dot\theta, \pm\tau_{max}) - c_e\,\dot\theta
 
-All of it is read off the control law of :mod:`stribeck.core.actuator`, which is piecewise linear, at a few points.
+The coefficients are differences of the piecewise linear control law of :mod:`stribeck.core.actuator`.
+:func:`to_mjcf` is the entry point; formats of other simulators fit beside it as functions of the same form.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from xml.etree import ElementTree
 import mujoco
 
 from stribeck.core.actuator import (
-    Command,
     CurrentControl,
+    ServoCommand,
     VoltageControl,
     initial_control_state,
     motor_torque,
@@ -42,15 +43,15 @@ TIMESTEP = 0.002
 
 @dataclass(frozen=True)
 class PlainJoint:
-    r"""A servo as numbers that plain MJCF has a place for.
+    r"""A servo as attributes of plain MJCF.
 
     :param armature: apparent inertia of the rotor [kg m²].
     :param frictionloss: Coulomb friction [N m].
     :param damping: viscous friction and back-EMF, :math:`K_v + c_e` [N m s/rad].
     :param stiffness: torque per position error k [N m/rad].
     :param feedback: velocity feedback inside of the force range c [N m s/rad].
-    :param force: largest torque at rest :math:`\tau_{max}` [N m].
-    :param notes: what the servo does and plain MJCF does not, in words.
+    :param force: maximum torque at rest :math:`\tau_{max}` [N m].
+    :param notes: differences between the servo and plain MJCF, in words.
     """
 
     armature: float
@@ -62,9 +63,9 @@ class PlainJoint:
     notes: tuple[str, ...]
 
     def check_timestep(self, timestep: float) -> None:
-        """Refuse time steps with which explicit damping overshoots, load or no load.
+        """Check that explicit damping is stable with this time step, even without load.
 
-        :raises ConfigError: for them.
+        :raises ConfigError: if it is not.
         """
         longest = self.armature / (self.damping + self.feedback) if self.damping + self.feedback else timestep
         if timestep > longest:
@@ -74,8 +75,25 @@ class PlainJoint:
             )
 
 
+def to_mjcf(
+    servo: Servo, joints: Sequence[str], model: Path | None = None, timestep: float | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """A servo as MJCF: a file to include, or a model with the servo at some of its joints; text and notes.
+
+    :param joints: names of joints of the model.
+    :param model: MJCF model to put the servo in; ``None``: write a file to include.
+    :param timestep: time step of the file to include [s]; default: 0.002.
+    :raises ConfigError: for servos that MJCF cannot express, joints that do not fit, or a time step for a model.
+    """
+    if model is None:
+        return snippet(servo, joints, timestep or TIMESTEP), exported(servo).notes
+    if timestep is not None:
+        raise ConfigError(f"--timestep is of a file to include; {model} has its own")
+    return export_onto(model, servo, joints)
+
+
 def exported(servo: Servo) -> PlainJoint:
-    """The numbers of a servo for plain MJCF.
+    """A servo as attributes of plain MJCF.
 
     :raises ConfigError: for laws, terms and effects that plain MJCF cannot express.
     """
@@ -97,7 +115,7 @@ def exported(servo: Servo) -> PlainJoint:
 
 
 def snippet(servo: Servo, joints: Sequence[str], timestep: float = TIMESTEP) -> str:
-    """An MJCF file to include: options, a default class for the joints, and an actuator for each of them.
+    """An MJCF file to include: options, a default class for the joints, and an actuator for each joint.
 
     :param joints: names of the joints of the model that will include it.
     :param timestep: the model's time step [s].
@@ -107,7 +125,7 @@ def snippet(servo: Servo, joints: Sequence[str], timestep: float = TIMESTEP) -> 
     plain = exported(servo)
     plain.check_timestep(timestep)
     parameters = servo.parameters
-    # Named after a joint: a model may include several such files.
+    # The joint's name makes the class unique, as a model may include several such files.
     name = f"{parameters.actuator.name}_{parameters.law.name}_{joints[0]}"
     root = ElementTree.Element("mujoco")
     for text in (
@@ -131,13 +149,13 @@ def snippet(servo: Servo, joints: Sequence[str], timestep: float = TIMESTEP) -> 
 
 
 def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """An MJCF model with the servo at some of its joints, as text, and what to know of it.
+    """An MJCF model with the servo at some of its joints, as text, and notes on it.
 
-    A joint's own actuator keeps its name and place and becomes the servo; one that has none gets one. Paths of
-    meshes and other files stay as they are in the model, which is flattened.
+    The actuator of a joint keeps its name and place and becomes the servo; a joint without one gets one. Includes
+    are resolved; paths of meshes and other files stay as they are.
 
-    :raises ConfigError: as :func:`exported`; for a model that cannot be read, has no such joint, or more than one
-        actuator on it.
+    :raises ConfigError: as :func:`exported`; for a model that cannot be read, or a joint that is missing or has
+        several actuators.
     """
     _check_names(joints)
     plain = exported(servo)
@@ -169,32 +187,32 @@ def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, 
 
 
 def parts_of(model: Path) -> list[Path]:
-    """An MJCF model and the files that it includes, directly or not; their paths are relative to the model's folder.
+    """An MJCF model and all files that it includes; their paths are relative to the model's folder.
 
-    Files that cannot be read are named and not followed.
+    A file that cannot be read is in the list, without its own includes.
     """
-    found = [model]
-    for path in found:  # grows meanwhile
+    parts = [model]
+    for path in parts:  # the list grows in this loop
         try:
             elements = ElementTree.parse(path).iter("include")  # noqa: S314  # a file that MuJoCo reads too
         except (OSError, ElementTree.ParseError):
             continue
         included = (model.parent / element.get("file", "") for element in elements)
-        found += [part for part in included if part not in found]
-    return found
+        parts += [part for part in included if part not in parts]
+    return parts
 
 
 def _check_names(joints: Sequence[str]) -> None:
     if not all(joints) or len(set(joints)) < len(joints):
-        raise ConfigError(f"expected the names of joints, each once, found {', '.join(map(repr, joints))}")
+        raise ConfigError(f"expected distinct names of joints, found {', '.join(map(repr, joints))}")
 
 
 def _integrator_notes(model: mujoco.MjModel) -> tuple[str, ...]:
     if model.opt.integrator == mujoco.mjtIntegrator.mjINT_EULER:
         return ()
     return (
-        "the model's integrator is not Euler: damping and friction act within a step otherwise than in the "
-        'simulation behind the fit; compare with integrator="Euler"',
+        "the model's integrator is not Euler: damping and friction differ within a step from the simulation used for "
+        'the fit; compare with integrator="Euler"',
     )
 
 
@@ -203,7 +221,7 @@ def _apply_joint(joint: mujoco.MjsJoint, plain: PlainJoint, timestep: float) -> 
     joint.armature, joint.frictionloss = plain.armature, plain.frictionloss
     joint.damping = _like(joint.damping, plain.damping)
     joint.solref_friction, joint.solimp_friction = solref, solimp
-    joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE  # the servo has a range of its own
+    joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE  # the servo has its own range
 
 
 def _apply_actuator(actuator: mujoco.MjsActuator, plain: PlainJoint, joint: str, *, is_new: bool) -> None:
@@ -211,7 +229,7 @@ def _apply_actuator(actuator: mujoco.MjsActuator, plain: PlainJoint, joint: str,
     positioned = actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE and (
         actuator.gainprm[0] == -actuator.biasprm[1]
     )
-    if is_new or not positioned:  # a range of the model's defaults, or of no position
+    if is_new or not positioned:  # the range comes from the model's defaults, or is not a position
         actuator.ctrllimited, actuator.inheritrange = mujoco.mjtLimited.mjLIMITED_FALSE, 0.0
     actuator.gear = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     actuator.dyntype = mujoco.mjtDyn.mjDYN_NONE
@@ -239,7 +257,7 @@ def _joint_attributes(plain: PlainJoint, timestep: float) -> dict[str, str]:
 
 
 def _actuator_attributes(plain: PlainJoint) -> dict[str, str]:
-    return {  # all of it: the class inherits what the model has for its other actuators
+    return {  # all attributes: the class inherits the model's defaults for other actuators
         "gear": "1",
         "ctrllimited": "false",
         "actlimited": "false",
@@ -259,7 +277,7 @@ def _check_expressible(servo: Servo) -> None:
         servo.parameters.actuator,
         servo.parameters.actuator.control,
     )
-    instead = "use stribeck.mujoco.Controller, which sets it every step, or fit law m1 to the same recordings"
+    instead = "use stribeck.mujoco.Controller, which computes it in every step, or fit law m1 to the same recordings"
     beyond = [
         (law.name != "m1", f"law {law.name.upper()} ({law.title})"),
         (law.asymmetric, "friction that differs by direction"),
@@ -273,12 +291,12 @@ def _check_expressible(servo: Servo) -> None:
         (bool(servo.supply_resistance), "the sag of a supply"),
         (servo.period is not None, "a firmware period"),
     ]
-    for found, what in beyond:
-        if found:
-            raise ConfigError(f"plain MJCF cannot express {what}: {instead}")
+    for present, feature in beyond:
+        if present:
+            raise ConfigError(f"plain MJCF cannot express {feature}: {instead}")
     if not servo.kp:
         raise ConfigError(
-            "kp is 0: a servo without a proportional gain follows no goal; give the firmware's gain"
+            "kp is 0: a servo without a proportional gain does not follow its goal; give the firmware's gain"
         )
 
 
@@ -287,7 +305,7 @@ def _notes(servo: Servo) -> tuple[str, ...]:
     notes = []
     if isinstance(control, VoltageControl):
         notes.append(
-            "damping holds the back-EMF too, so the joint stays braked where a real servo's torque is off"
+            "damping includes the back-EMF, so the joint is braked even where a real servo's torque is off"
         )
         if control.goal_speed is not None:
             notes.append(
@@ -308,23 +326,23 @@ def _torque(servo: Servo, error: float, velocity: float) -> float:
     """Motor torque at a position error and a velocity [N m]."""
     actuator = servo.parameters.actuator.with_used_terms(servo.gains)
     values = dict(servo.parameters.values)
-    command = Command(error, 1.0, servo.voltage)
+    command = ServoCommand(error, 1.0, servo.voltage)
     state = initial_control_state(actuator, error)
     torque, _ = motor_torque(actuator, values, servo.gains, state, command, 0.0, velocity, 0.0)
     return float(torque)
 
 
 def _clean(slope: float, force: float) -> float:
-    """A slope without the rounding of a difference of torques."""
+    """A slope, zero if it is only the rounding error of a difference of torques."""
     return slope if abs(slope) > 1e-8 * force else 0.0
 
 
 def _like(current: object, value: float) -> object:
-    """A number in the shape that this version of MuJoCo has for it: newer ones hold a polynomial."""
+    """A number in the shape that this version of MuJoCo expects: newer ones have polynomials."""
     size = getattr(current, "size", 1)
     return value if size == 1 else [value] + [0.0] * (size - 1)
 
 
 def _text(*values: float) -> str:
-    """Numbers as MJCF has them; adding zero takes the sign off a zero."""
+    """Numbers as text of MJCF; adding zero removes the sign of a negative zero."""
     return " ".join(f"{value + 0.0:.10g}" for value in values)

@@ -1,4 +1,4 @@
-"""Joints of a MuJoCo model that servos take over: where they are, and what changes in the model."""
+"""Joints of a MuJoCo model driven by servos: their indices, and the changes that a servo needs in the model."""
 
 from __future__ import annotations
 
@@ -11,33 +11,32 @@ from stribeck.errors import ConfigError
 from stribeck.mujoco.servo import Servo
 
 IMPEDANCE = 0.9999
-"""Impedance of the friction constraint, the largest that MuJoCo takes: its share of the stopping torque."""
+"""Impedance of the friction constraint: the share of the stopping torque; the largest that MuJoCo accepts."""
 
 SMALLEST_LOSS = 1e-9
-"""MuJoCo drops the constraint of a joint without frictionloss; a budget of zero becomes this [N m]."""
+"""Replaces a frictionloss of zero, for which MuJoCo would drop the constraint [N m]."""
 
 KINDS = {"rotary": mujoco.mjtJoint.mjJNT_HINGE, "linear": mujoco.mjtJoint.mjJNT_SLIDE}
-"""The kind of joint that an actuator's units ask for."""
+"""Type of joint for each kind of actuator."""
 
 INTEGRATORS = (
     mujoco.mjtIntegrator.mjINT_EULER,
     mujoco.mjtIntegrator.mjINT_IMPLICIT,
     mujoco.mjtIntegrator.mjINT_IMPLICITFAST,
 )
-"""Semi-implicit Euler, but for damping and the like, which joints under a controller have none of."""
+"""Integrators that are semi-implicit Euler for joints without damping."""
 
 _ON_JOINTS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
 
 
 @dataclass(frozen=True)
-class Joint:
-    """Where a joint is in a model's arrays.
+class ModelJoint:
+    """Indices of a joint in a model's arrays.
 
-    :param name: its name.
-    :param index: its number among the joints.
-    :param position: its place in ``qpos``.
-    :param dof: its place in ``qvel``.
-    :param diagonal: place of its own inertia in ``mjData.M``.
+    :param index: among the joints.
+    :param position: in ``qpos``.
+    :param dof: in ``qvel``.
+    :param diagonal: of its own inertia in ``mjData.M``.
     """
 
     name: str
@@ -50,10 +49,10 @@ class Joint:
 def friction_solver(timestep: float) -> tuple[tuple[float, float], tuple[float, ...]]:
     r"""``solreffriction`` and ``solimpfriction`` for friction that holds.
 
-    MuJoCo's friction constraint asks for :math:`\dot v = (1-d)a_0 - d\,b\,v` within its bounds, :math:`a_0` the
-    acceleration without friction, d the impedance, :math:`b = 2/(d\,t_c)`. A joint that is held creeps with
-    :math:`v = (1-d)\,a_0\,t_c/2`, and one that stops does so in one step if :math:`t_c = 2\Delta t`, the smallest
-    time constant that MuJoCo takes. (MuJoCo documentation, "Solver parameters".)
+    MuJoCo's friction constraint aims at :math:`\dot v = (1-d)a_0 - d\,b\,v` within its bounds, with :math:`a_0` the
+    acceleration without friction, d the impedance, :math:`b = 2/(d\,t_c)`. A joint at rest creeps with
+    :math:`v = (1-d)\,a_0\,t_c/2`, and a moving one stops in one step if :math:`t_c = 2\Delta t`, the smallest time
+    constant that MuJoCo accepts. (MuJoCo documentation, "Solver parameters".)
 
     :param timestep: :math:`\Delta t` [s].
     """
@@ -62,36 +61,33 @@ def friction_solver(timestep: float) -> tuple[tuple[float, float], tuple[float, 
 
 def take_over(
     model: mujoco.MjModel, servos: Mapping[str, Servo], replace_actuators: bool = False
-) -> list[Joint]:
-    """Put servos at joints of a model, which is changed: armature, friction and its solver, damping 0.
-
-    The model's own friction, damping and armature at those joints make way for the servo's.
+) -> list[ModelJoint]:
+    """Replace armature, friction, its solver parameters and damping (by 0) of joints with those of servos, in place.
 
     :param servos: a servo for each joint, by the joint's name.
-    :param replace_actuators: switch off the model's own actuators of these joints; their ``ctrl`` stays, without
-        effect.
-    :raises ConfigError: for joints that are not there or not of the servo's kind, for other actuators that drive
-        them, or for a model whose options leave no friction.
+    :param replace_actuators: switch off the model's actuators of these joints; their ``ctrl`` has no effect then.
+    :raises ConfigError: for joints that are missing or not of the servo's type, for other actuators that drive
+        them, or for a model whose options disable friction.
     """
     if not servos:
-        raise ConfigError("no servos: name a joint and its servo")
+        raise ConfigError("no servos: give at least one joint and its servo")
     check_options(model)
     check_integrator(model)
-    found = []
+    joints = []
     for name, servo in servos.items():
         joint = joint_named(model, name, servo)
         _free_of_actuators(model, joint, replace_actuators)
         _set_joint(model, joint, servo)
-        found.append(joint)
-    # dof_invweight0, to which the friction constraint is scaled, has to know the new armature.
+        joints.append(joint)
+    # dof_invweight0, which scales the friction constraint, depends on the armature.
     mujoco.mj_setConst(model, mujoco.MjData(model))
-    return found
+    return joints
 
 
 def check_options(model: mujoco.MjModel) -> None:
-    """Refuse options under which joints have no friction, or another.
+    """Check that no option disables friction.
 
-    :raises ConfigError: for them.
+    :raises ConfigError: if one does.
     """
     off = mujoco.mjtDisableBit
     for bit, name in ((off.mjDSBL_FRICTIONLOSS, "frictionloss"), (off.mjDSBL_CONSTRAINT, "constraint")):
@@ -102,22 +98,22 @@ def check_options(model: mujoco.MjModel) -> None:
 
 
 def check_integrator(model: mujoco.MjModel) -> None:
-    """Refuse integrators whose steps are not semi-implicit Euler.
+    """Check that the model is integrated by semi-implicit Euler.
 
-    :raises ConfigError: for RK4 and others, with those that are valid.
+    :raises ConfigError: for RK4 and others.
     """
-    found = mujoco.mjtIntegrator(int(model.opt.integrator))
-    if found not in INTEGRATORS:
+    integrator = mujoco.mjtIntegrator(int(model.opt.integrator))
+    if integrator not in INTEGRATORS:
         raise ConfigError(
-            f"the model's integrator is {_short(found)}, which takes another step than the simulation that the servo's "
+            f"the model's integrator is {_short(integrator)}, which differs from the one that the servo's "
             f"parameters were identified with; use one of {', '.join(map(_short, INTEGRATORS))}"
         )
 
 
-def joint_named(model: mujoco.MjModel, name: str, servo: Servo) -> Joint:
-    """A joint of the servo's kind.
+def joint_named(model: mujoco.MjModel, name: str, servo: Servo) -> ModelJoint:
+    """The joint of this name.
 
-    :raises ConfigError: if there is none.
+    :raises ConfigError: if it is missing, or not of the servo's type.
     """
     index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
     if index < 0:
@@ -134,19 +130,19 @@ def joint_named(model: mujoco.MjModel, name: str, servo: Servo) -> Joint:
         )
     dof = int(model.jnt_dofadr[index])
     diagonal = int(model.M_rowadr[dof] + model.M_rownnz[dof] - 1)
-    return Joint(name, index, int(model.jnt_qposadr[index]), dof, diagonal)
+    return ModelJoint(name, index, int(model.jnt_qposadr[index]), dof, diagonal)
 
 
-def actuators_of(model: mujoco.MjModel, joint: Joint) -> list[int]:
-    """The model's own actuators that drive a joint directly."""
+def actuators_of(model: mujoco.MjModel, joint: ModelJoint) -> list[int]:
+    """Indices of the model's actuators that drive a joint directly."""
     return [
         k
-        for k in range(len(model.actuator_trntype))  # which newer versions have fewer of than inputs, nu
+        for k in range(len(model.actuator_trntype))  # newer versions: fewer than nu
         if int(model.actuator_trntype[k]) in _ON_JOINTS and model.actuator_trnid[k, 0] == joint.index
     ]
 
 
-def _free_of_actuators(model: mujoco.MjModel, joint: Joint, replace: bool) -> None:
+def _free_of_actuators(model: mujoco.MjModel, joint: ModelJoint, replace: bool) -> None:
     for k in actuators_of(model, joint):
         if not replace:
             raise ConfigError(
@@ -160,7 +156,7 @@ def _free_of_actuators(model: mujoco.MjModel, joint: Joint, replace: bool) -> No
                 getattr(model, name)[k] = 0.0
 
 
-def _set_joint(model: mujoco.MjModel, joint: Joint, servo: Servo) -> None:
+def _set_joint(model: mujoco.MjModel, joint: ModelJoint, servo: Servo) -> None:
     dof = joint.dof
     model.dof_armature[dof] = servo.parameters.values["armature"]
     model.dof_damping[dof] = 0.0
@@ -171,6 +167,6 @@ def _set_joint(model: mujoco.MjModel, joint: Joint, servo: Servo) -> None:
 
 
 def _short(value: mujoco.mjtJoint | mujoco.mjtIntegrator) -> str:
-    """A constant of MuJoCo as it is called in MJCF."""
+    """The name of a MuJoCo constant in MJCF."""
     name = str(value.name).partition("_")[2]
     return {"EULER": "Euler", "RK4": "RK4"}.get(name, name.lower())

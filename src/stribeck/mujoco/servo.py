@@ -1,4 +1,4 @@
-"""A servo at a joint of a simulated robot: identified parameters, gains, supply, rate of its firmware."""
+"""A servo of a simulated robot: identified parameters, firmware gains and period, supply."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from stribeck.io.parameter_file import ParameterFile
 class Servo:
     r"""A servo with its settings.
 
-    :param parameters: identified parameters. The mounting offset ``q_offset`` is of the bench where they were
-        identified and has no part in a robot.
+    :param parameters: identified parameters; ``q_offset``, which belongs to the test bench, is ignored.
     :param kp: proportional gain, in firmware units.
     :param ki: integral gain.
     :param kd: derivative gain.
-    :param supply_voltage: supply without load :math:`V_0` [V]; default: the servo's nominal one.
-    :param supply_resistance: :math:`R_s` of supply and cables [ohm]: the voltage sags with the current that this
-        servo drew in the step before (:func:`stribeck.core.electrics.sagging_supply`). 0 for a stiff supply.
-    :param period: the firmware's control period [s]; it holds its output for so long. ``None`` for a firmware that
-        acts in every step, as the simulation behind a fit has it.
-    :raises ConfigError: for values that are not finite or impossible, or a sag that cannot be computed.
+    :param supply_voltage: no-load supply voltage :math:`V_0` [V]; default: the servo's nominal voltage.
+    :param supply_resistance: :math:`R_s` of supply and cables [ohm]: the voltage sags with this servo's current of
+        the previous step (:func:`stribeck.core.electrics.sagging_supply`). 0 for a stiff supply.
+    :param period: the firmware's control period [s], over which its output is constant. ``None``: it acts in every
+        step, as in the simulation used for a fit.
+    :raises ConfigError: for values that are not finite or out of range, or a sag that cannot be computed.
     """
 
     parameters: ParameterFile
@@ -51,10 +50,10 @@ class Servo:
     def _check_terms(self) -> None:
         actuator, control = self.parameters.actuator, self.parameters.actuator.control
         for name in ("ki", "kd"):
-            known = isinstance(control, VoltageControl) and (
+            supported = isinstance(control, VoltageControl) and (
                 control.integral_gain if name == "ki" else control.derivative_gain
             )
-            if getattr(self, name) and known in (None, False):
+            if getattr(self, name) and supported in (None, False):
                 raise ConfigError(
                     f"{actuator.name}: its control law has no {name}, found {getattr(self, name):g}; use 0"
                 )
@@ -73,6 +72,6 @@ class Servo:
 
     @property
     def voltage(self) -> float:
-        """Supply without load [V]."""
+        """No-load supply voltage [V]."""
         nominal = self.parameters.actuator.supply.nominal
         return float(nominal if self.supply_voltage is None else self.supply_voltage)

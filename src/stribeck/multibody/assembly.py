@@ -49,11 +49,11 @@ def configurations(problem: EstimationProblem, values: Any, path: Any, begins: A
 
     def iterate(_: int, carry: Any) -> Any:
         q, target = carry
-        found = layout.constraints(physical, q)
+        constraints = layout.constraints(physical, q)
         missing = target - jnp.stack(layout.coordinates(layout.pose(physical, q)))[joints]
         missing = jnp.where(layout.rotates[joints], jnp.arctan2(jnp.sin(missing), jnp.cos(missing)), missing)
-        matrix = jnp.concatenate([found.jacobian, found.motion[joints]])
-        step = _shortest(matrix, jnp.concatenate([-found.deviation, missing]))
+        matrix = jnp.concatenate([constraints.jacobian, constraints.motion[joints]])
+        step = _shortest(matrix, jnp.concatenate([-constraints.deviation, missing]))
         step = step * jnp.minimum(1.0, LONGEST / (jnp.max(jnp.abs(step)) + 1e-300))
         return rotation.plus(q, step.reshape(-1, 6)), target
 
@@ -96,9 +96,9 @@ def start_of(
     physical = problem.mechanism.physical(values)
     q = configurations(problem, values, first[None], jnp.array([True]))[0]
     chosen, joints, sign = _measured(problem)
-    found = problem.dynamics.layout.constraints(physical, q)
-    matrix = jnp.concatenate([found.jacobian, found.motion[joints]])
-    right = jnp.concatenate([jnp.zeros(len(found.deviation)), sign * rate[chosen]])
+    constraints = problem.dynamics.layout.constraints(physical, q)
+    matrix = jnp.concatenate([constraints.jacobian, constraints.motion[joints]])
+    right = jnp.concatenate([jnp.zeros(len(constraints.deviation)), sign * rate[chosen]])
     v = _shortest(matrix, right).reshape(-1, 6)
     after = problem.dynamics.step(physical, BodyState(q, v), voltage, problem.step).v
     return BodyState(q, v - back * (after - v))

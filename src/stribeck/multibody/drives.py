@@ -26,7 +26,7 @@ def drives(estimate: MechanismEstimate) -> dict[str, dict[str, Estimate]]:
     free = [k for k, parameter in enumerate(mechanism.parameters) if parameter.free]
     with jax.enable_x64():
         values = jnp.asarray(mechanism.values())
-        found = np.asarray(_quantities(mechanism, values))
+        quantities = np.asarray(_quantities(mechanism, values))
         slopes = np.asarray(jax.jacfwd(lambda x: _quantities(mechanism, x))(values))[..., free]
 
     def one(value: float, unit: str, slope: Any) -> Estimate:
@@ -38,7 +38,7 @@ def drives(estimate: MechanismEstimate) -> dict[str, dict[str, Estimate]]:
             name: one(value, unit, slope)
             for (name, unit), value, slope in zip(QUANTITIES.items(), row, gradients, strict=True)
         }
-        for motor, row, gradients in zip(mechanism.motors, found.tolist(), slopes, strict=True)
+        for motor, row, gradients in zip(mechanism.motors, quantities.tolist(), slopes, strict=True)
     }
 
 

@@ -36,7 +36,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.core.actuator import Command, VoltageControl, voltage_torque
+from stribeck.core.actuator import ServoCommand, VoltageControl, voltage_torque
 from stribeck.multibody import complementarity, rotation
 from stribeck.multibody.kinematics import Layout, Pose
 from stribeck.multibody.mechanism import Mechanism, Physical, inertia_matrices
@@ -110,7 +110,7 @@ class MultibodyDynamics:
             constants = {"kt": physical.kt[k], "R": physical.resistance[k]}
 
             def torque(u: Any, speed: float, constants: Any = constants) -> Any:
-                return voltage_torque(BRIDGE, constants, 1.0, Command(0.0, 1.0, u), speed)
+                return voltage_torque(BRIDGE, constants, 1.0, ServoCommand(0.0, 1.0, u), speed)
 
             stall[motor.joint] = stall[motor.joint] + torque(voltage[k] + physical.voltage_offset[k], 0.0)
             damping[motor.joint] = damping[motor.joint] - torque(0.0, 1.0)
@@ -118,20 +118,20 @@ class MultibodyDynamics:
 
     def _cogging(self, physical: Physical, pose: Pose) -> list[Any]:
         """Cogging torque of each joint."""
-        found: list[Any] = [0.0] * len(self.mechanism.joints)
+        cogging: list[Any] = [0.0] * len(self.mechanism.joints)
         if self.mechanism.ripples:
             coordinates = self.layout.coordinates(pose)
             for k, ripple in enumerate(self.mechanism.ripples):
                 angle, (a, b) = ripple.order * coordinates[ripple.joint], physical.ripple[k]
-                found[ripple.joint] = found[ripple.joint] + a * cos(angle) + b * sin(angle)
-        return found
+                cogging[ripple.joint] = cogging[ripple.joint] + a * cos(angle) + b * sin(angle)
+        return cogging
 
     def _dry(self, physical: Physical, inputs: Any) -> list[Any]:
         """Bound of dry friction of each joint, brakes included."""
-        found = [physical.coulomb[j] for j in range(len(self.mechanism.joints))]
+        bounds = [physical.coulomb[j] for j in range(len(self.mechanism.joints))]
         for k, joint in enumerate(self.mechanism.brakes, start=len(self.mechanism.motors)):
-            found[joint] = found[joint] + inputs[k]
-        return found
+            bounds[joint] = bounds[joint] + inputs[k]
+        return bounds
 
     def step(
         self, physical: Physical, state: BodyState, voltage: Any, h: Any, push: Any = 0.0, brake: Any = 0.0
@@ -143,9 +143,9 @@ class MultibodyDynamics:
         :param push: additional impulse p along the joints (nj,) [N m s, N s].
         :param brake: :math:`\kappa` of a damping impulse :math:`-\kappa Bv^+` (nj,).
         """
-        found = self.layout.constraints(physical, state.q)
-        G, B = found.jacobian, found.motion
-        drive = self.drive(physical, found.pose, voltage)
+        constraints = self.layout.constraints(physical, state.q)
+        G, B = constraints.jacobian, constraints.motion
+        drive = self.drive(physical, constraints.pose, voltage)
         stall, damping = (jnp.stack([jnp.asarray(x) for x in part]) for part in drive)
         soft, v = self.softness(h), state.v.reshape(-1)
         coulomb = h * jnp.stack([jnp.asarray(x) for x in self._dry(physical, voltage)])
@@ -158,7 +158,7 @@ class MultibodyDynamics:
             + h * self._gyroscopic(physical, state.v)
             + B.T @ ((brake + jnp.zeros(len(B)))[:, None] * B)
         )
-        target = -(4.0 / h) * soft.upsilon * found.deviation + soft.upsilon * (G @ v)
+        target = -(4.0 / h) * soft.upsilon * constraints.deviation + soft.upsilon * (G @ v)
         m = len(target)
         rows = jnp.concatenate([G, B])
         solved = jnp.linalg.solve(mass, jnp.concatenate([rows.T, right[:, None]], axis=1))
@@ -211,10 +211,10 @@ class MultibodyDynamics:
                 for j, motion in enumerate(motions)
             ]
             spread = layout.spread(pose, reaction, drive)
-            found: list[Any] = []
+            external: list[Any] = []
             for b in range(layout.bodies):
-                found += self._external(physical, b, state.v[b], v[b], spread[b], h)
-            return found, gaps
+                external += self._external(physical, b, state.v[b], v[b], spread[b], h)
+            return external, gaps
 
         both = [impulse(v, reaction) for v, reaction in zip(reached, reactions, strict=True)]
         return [one[0] for one in both], [one[1] for one in both]

@@ -148,7 +148,7 @@ class Layout:
         bodies = range(self.bodies)
         linear = [ZERO, *(split(v[b]) for b in bodies)]
         spin = [ZERO, *(mul(pose.turns[b + 1], split(v[b][3:])) for b in bodies)]
-        found, motion = [], []
+        deviation, motion = [], []
         for joint, held, at in zip(self.joints, self.held, pose.joints, strict=True):
             A, B = joint.parent, joint.child
             slide = sub(
@@ -156,10 +156,10 @@ class Layout:
             )
             turn = sub(spin[B], spin[A])
             six = [dot(axis, slide) for axis in at.axes] + [dot(normal, turn) for normal in at.normals]
-            found += [six[k] for k in held]
+            deviation += [six[k] for k in held]
             rates = {"revolute": dot(at.axes[2], turn), "prismatic": six[2]}
             motion.append(rates.get(joint.kind, 0.0 * six[0]))
-        return found, motion
+        return deviation, motion
 
     def spread(self, pose: Pose, reaction: list[Any], drive: list[Any]) -> list[tuple[Vector, Vector]]:
         r""":math:`G^T\lambda + B^T\tau`: impulses on the nb bodies (linear in the world frame, angular in the body frame).

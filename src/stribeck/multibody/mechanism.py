@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -206,24 +207,21 @@ class Mechanism:
             for k in np.flatnonzero(row):
                 number = number + float(row[k]) * chi[int(k)]
             flat.append(number)
-        parts, start = {}, 0
-        for name, shape in self.shapes.items():
-            rows = flat[start : start + int(np.prod(shape))]
-            parts[name] = (
-                rows if len(shape) == 1 else [rows[k : k + shape[1]] for k in range(0, len(rows), shape[1])]
-            )
-            start += len(rows)
+        parts = self._parts(flat)
+        for name, (_, *width) in self.shapes.items():
+            if width:
+                parts[name] = [parts[name][k : k + width[0]] for k in range(0, len(parts[name]), width[0])]
         return Physical(**parts)
 
     def physical(self, chi: Any) -> Physical:
         """Its numbers for parameter values (p,)."""
-        flat = jnp.asarray(self.constant) + jnp.asarray(self.matrix) @ chi
-        parts, start = {}, 0
-        for name, shape in self.shapes.items():
-            size = int(np.prod(shape))
-            parts[name] = flat[start : start + size].reshape(shape)
-            start += size
-        return Physical(**parts)
+        parts = self._parts(jnp.asarray(self.constant) + jnp.asarray(self.matrix) @ chi)
+        return Physical(**{name: parts[name].reshape(shape) for name, shape in self.shapes.items()})
+
+    def _parts(self, flat: Any) -> dict[str, Any]:
+        """Numbers in a row by the fields of :class:`Physical`."""
+        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes.values())]).tolist()
+        return {name: flat[a:b] for name, (a, b) in zip(self.shapes, pairwise(ends), strict=True)}
 
 
 def inertia_matrices(inertia: Any) -> Any:

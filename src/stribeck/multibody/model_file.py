@@ -21,7 +21,7 @@ from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.files import shared_directory
-from stribeck.io.schema import Count, Positive, Schema, convert
+from stribeck.io.schema import Count, Positive, Schema, check_keys, convert
 from stribeck.multibody.mechanism import (
     JointKind,
     Mechanism,
@@ -302,9 +302,12 @@ class _Numbers:
         self.matrix = {name: np.zeros((*shape, len(names))) for name, shape in sizes.items()}
 
     def put(self, name: str, index: int | tuple[int, int], value: Number | None, where: str) -> None:
-        self.constant[name][index], self.matrix[name][index] = affine(
-            0.0 if value is None else value, self.names, where
-        )
+        constant, row = affine(0.0 if value is None else value, self.names, where)
+        self.constant[name][index], self.matrix[name][index] = constant, row
+
+    def put_all(self, name: str, index: int, values: Sequence[Number], where: str) -> None:
+        for k, value in enumerate(values):
+            self.put(name, (index, k), value, where)
 
     def flat(self) -> tuple[Any, Any]:
         constant = np.concatenate([part.reshape(-1) for part in self.constant.values()])
@@ -312,61 +315,66 @@ class _Numbers:
         return constant, matrix
 
 
+SCALARS = {
+    "bodies": ("mass",),
+    "joints": ("coulomb", "viscous"),
+    "motors": ("kt", "resistance", "voltage_offset"),
+    "sensors": ("offset", "lag"),
+}
+"""Keys that are one :data:`Number`, by section."""
+
+
+def _numbers(content: MechanismFile, ripples: Sequence[tuple[Ripple, RippleSection]], path: Path) -> _Numbers:
+    """The affine expressions of all numbers."""
+    numbers = _Numbers(
+        list(content.parameters),
+        shapes(
+            len(content.bodies), len(content.joints), len(content.motors), len(content.sensors), len(ripples)
+        ),
+    )
+    for section, keys in SCALARS.items():
+        for k, (name, entry) in enumerate(getattr(content, section).items()):
+            for key in keys:
+                numbers.put(key, k, getattr(entry, key), f"{path}: {section}: {name}: {key}")
+    for k, (name, body) in enumerate(content.bodies.items()):
+        where = f"{path}: bodies: {name}"
+        numbers.put_all("com", k, body.com, f"{where}: com")
+        numbers.put_all("inertia", k, msgspec.structs.astuple(body.inertia), f"{where}: inertia")
+    for k, (name, joint) in enumerate(content.joints.items()):
+        numbers.put_all("point", k, joint.point, f"{path}: joints: {name}: point")
+    for k, (ripple, wave) in enumerate(ripples):
+        name = list(content.joints)[ripple.joint]
+        numbers.put_all("ripple", k, (wave.cos, wave.sin), f"{path}: joints: {name}: ripple: {ripple.order}")
+    for k, value in enumerate((content.base.tilt_x, content.base.tilt_y)):
+        numbers.put("tilt", k, value, f"{path}: base")
+    return numbers
+
+
 def _mechanism(content: MechanismFile, path: Path) -> Mechanism:
-    parameters = ParameterSet(section.parameter(name) for name, section in content.parameters.items())
     joints, bodies = list(content.joints), ["world", *content.bodies]
     ripples = [
         (Ripple(j, wave.order), wave) for j, at in enumerate(content.joints.values()) for wave in at.ripple
     ]
-    sizes = shapes(
-        len(content.bodies), len(content.joints), len(content.motors), len(content.sensors), len(ripples)
-    )
-    numbers = _Numbers(parameters.names, sizes)
-    for k, (ripple, wave) in enumerate(ripples):
-        where = f"{path}: joints: {joints[ripple.joint]}: ripple: {ripple.order}"
-        numbers.put("ripple", (k, 0), wave.cos, where)
-        numbers.put("ripple", (k, 1), wave.sin, where)
-    for b, (name, body) in enumerate(content.bodies.items()):
-        where = f"{path}: bodies: {name}"
-        numbers.put("mass", b, body.mass, f"{where}: mass")
-        for k, value in enumerate(body.com):
-            numbers.put("com", (b, k), value, f"{where}: com")
-        for k, key in enumerate(InertiaSection.__struct_fields__):
-            numbers.put("inertia", (b, k), getattr(body.inertia, key), f"{where}: inertia: {key}")
-    for j, (name, joint) in enumerate(content.joints.items()):
-        where = f"{path}: joints: {name}"
-        for k, value in enumerate(joint.point):
-            numbers.put("point", (j, k), value, f"{where}: point")
-        numbers.put("coulomb", j, joint.coulomb, f"{where}: coulomb")
-        numbers.put("viscous", j, joint.viscous, f"{where}: viscous")
-    for m, (name, motor) in enumerate(content.motors.items()):
-        for key in ("kt", "resistance", "voltage_offset"):
-            numbers.put(key, m, getattr(motor, key), f"{path}: motors: {name}: {key}")
-    for s, (name, sensor) in enumerate(content.sensors.items()):
-        for key in ("offset", "lag"):
-            numbers.put(key, s, getattr(sensor, key), f"{path}: sensors: {name}: {key}")
-    for k, key in enumerate(("tilt_x", "tilt_y")):
-        numbers.put("tilt", k, getattr(content.base, key), f"{path}: base: {key}")
-    constant, matrix = numbers.flat()
+    constant, matrix = _numbers(content, ripples, path).flat()
     return Mechanism(
         content.name,
         tuple(content.bodies),
         tuple(_joint(name, at, bodies, f"{path}: joints: {name}") for name, at in content.joints.items()),
         tuple(
-            Motor(name, _index(motor.joint, joints, f"{path}: motors: {name}: joint"))
-            for name, motor in content.motors.items()
+            Motor(name, _index(at.joint, joints, f"{path}: motors: {name}: joint"))
+            for name, at in content.motors.items()
         ),
         tuple(
             Sensor(
                 name,
-                _index(one.joint, joints, f"{path}: sensors: {name}: joint"),
-                one.quantity,
-                float(one.sign),
-                one.deviation,
+                _index(at.joint, joints, f"{path}: sensors: {name}: joint"),
+                at.quantity,
+                float(at.sign),
+                at.deviation,
             )
-            for name, one in content.sensors.items()
+            for name, at in content.sensors.items()
         ),
-        parameters,
+        ParameterSet(section.parameter(name) for name, section in content.parameters.items()),
         constant,
         matrix,
         content.regularization,
@@ -386,12 +394,12 @@ def _joint(name: str, section: JointSection, bodies: list[str], where: str) -> M
 def _brakes(data: DataSection | None, joints: list[str], path: Path) -> tuple[int, ...]:
     """Joints that some recording clamps."""
     clamped = {} if data is None else data.clamped
-    found = {
+    indices = {
         _index(joint, joints, f"{path}: data: clamped: {stem}")
         for stem, brakes in clamped.items()
         for joint in brakes
     }
-    return tuple(sorted(found))
+    return tuple(sorted(indices))
 
 
 def _format(data: DataSection, mechanism: Mechanism, where: str) -> DataFormat:
@@ -401,11 +409,11 @@ def _format(data: DataSection, mechanism: Mechanism, where: str) -> DataFormat:
     """
     sensors = {sensor.name: _units(mechanism, sensor) for sensor in mechanism.sensors}
     motors = dict.fromkeys((motor.name for motor in mechanism.motors), ("V", "mV"))
-    strict.check_keys(data.sensors, sensors, (), f"{where}: sensors", ConfigError)
-    strict.check_keys(data.motors, motors, (), f"{where}: motors", ConfigError)
+    check_keys(data.sensors, sensors, (), f"{where}: sensors", ConfigError)
+    check_keys(data.motors, motors, (), f"{where}: motors", ConfigError)
     if data.release:
         positions = [sensor.name for sensor in mechanism.sensors if sensor.quantity == "position"]
-        strict.check_keys(data.release, positions, (), f"{where}: release", ConfigError)
+        check_keys(data.release, positions, (), f"{where}: release", ConfigError)
     return DataFormat(
         _column(data.time, ("s", "ms"), f"{where}: time"),
         {name: _column(data.sensors[name], sensors[name], f"{where}: sensors: {name}") for name in sensors},

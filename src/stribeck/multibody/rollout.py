@@ -75,13 +75,13 @@ class TrajectoryRollout:
 
     def _measured(self, samples: GridSamples) -> Array:
         """Whether each joint's position is measured at each step (N, nj)."""
-        found = np.zeros((len(samples.count), len(self.problem.mechanism.joints)))
+        near = np.zeros((len(samples.count), len(self.problem.mechanism.joints)))
         for k, sensor in enumerate(self.problem.mechanism.sensors):
             if sensor.quantity == "position":
-                found[:, sensor.joint] = np.maximum(
-                    found[:, sensor.joint], _near_samples(samples.count[:, k] > 0)
+                near[:, sensor.joint] = np.maximum(
+                    near[:, sensor.joint], _near_samples(samples.count[:, k] > 0)
                 )
-        return found
+        return near
 
     def _run(
         self,
@@ -98,8 +98,8 @@ class TrajectoryRollout:
         with jax.enable_x64():
             values = jnp.asarray(self.problem.all_values(chi))
             rows = (*old, begins, *first, impulse, gain, goals, stiff, samples.voltage)
-            states, found = self._simulate(values, tuple(jnp.asarray(row) for row in rows))
-        impulses = np.asarray(found) * samples.linked[:, None]
+            states, impulses_taken = self._simulate(values, tuple(jnp.asarray(row) for row in rows))
+        impulses = np.asarray(impulses_taken) * samples.linked[:, None]
         return Point(np.asarray(chi), np.asarray(states.q), np.asarray(states.v), impulses)
 
     def _assembled(self, values: Any, path: Any, linked: Any) -> tuple[BodyState, Any]:
@@ -125,8 +125,8 @@ class TrajectoryRollout:
             new = problem.dynamics.step(physical, state, u, problem.step, pull, stiff)
             return new, (state, pull - stiff * jnp.stack(layout.rates(pose, new.v)[1]))
 
-        found: tuple[BodyState, Any] = jax.lax.scan(advance, BodyState(rows[3][0], rows[4][0]), rows)[1]
-        return found
+        path: tuple[BodyState, Any] = jax.lax.scan(advance, BodyState(rows[3][0], rows[4][0]), rows)[1]
+        return path
 
 
 def _near_samples(seen: Flags) -> Flags:

@@ -146,21 +146,21 @@ def sensitivity(
 def _estimates(
     parameters: ParameterSet, chi: Array, half: Array, sides: Mapping[str, Side]
 ) -> dict[str, Estimate]:
-    found = {}
+    estimates = {}
     for parameter, value, width in zip(parameters.free, chi.tolist(), half.tolist(), strict=True):
         name, unit = parameter.name, parameter.unit
         if name in sides:
-            found[name] = at_bound(value, unit, sides[name])
+            estimates[name] = at_bound(value, unit, sides[name])
             continue
         interval = (value - width, value + width) if np.isfinite(width) else None
-        found[name] = estimate_of(
+        estimates[name] = estimate_of(
             value,
             unit,
             interval,
             bounds=(parameter.lower, parameter.upper),
             reason="the samples determine it only together with other parameters",
         )
-    return found
+    return estimates
 
 
 def _spread(scores: Array, samples: GridSamples, length: int) -> tuple[Array, float]:
@@ -188,14 +188,14 @@ def answers(chain: StateChain) -> tuple[Array, Array]:
 
 def bounds_reached(parameters: ParameterSet, chi: Array) -> dict[str, Side]:
     """Free parameters (p,) at a bound."""
-    found: dict[str, Side] = {}
+    sides: dict[str, Side] = {}
     for parameter, value in zip(parameters.free, chi, strict=True):
         room = AT_BOUND * (parameter.upper - parameter.lower)
         if value <= parameter.lower + room:
-            found[parameter.name] = "lower"
+            sides[parameter.name] = "lower"
         elif value >= parameter.upper - room:
-            found[parameter.name] = "upper"
-    return found
+            sides[parameter.name] = "upper"
+    return sides
 
 
 def correlation_steps(scores: Array, linked: Flags) -> int:

@@ -86,9 +86,9 @@ class Shooting:
             position = at + share * moved
             rate_there = rates + (share + 0.5) * (next_rates - rates)
             signal = sign * jnp.where(rated, rate_there, position) + physical.offset
-            found = jnp.where(samples.count > 0, signal - samples.value, 0.0)
-            found = found - 2 * jnp.pi * jnp.round(found / (2 * jnp.pi)) * problem.angles
-            return (weight * found).reshape(-1)
+            residuals = jnp.where(samples.count > 0, signal - samples.value, 0.0)
+            residuals = residuals - 2 * jnp.pi * jnp.round(residuals / (2 * jnp.pi)) * problem.angles
+            return (weight * residuals).reshape(-1)
 
         return jax.jit(residual), jax.jit(jax.jacfwd(residual))
 
@@ -104,18 +104,18 @@ class Shooting:
     def residual(self, z: Array) -> Array:
         """Weighted residuals of parameters and first states."""
         with jax.enable_x64():
-            found = [np.asarray(f(x)) for (f, _), x in zip(self.functions, self._parts(z), strict=True)]
-        return np.asarray(np.nan_to_num(np.concatenate(found), nan=1e6, posinf=1e6, neginf=-1e6))
+            misfit = [np.asarray(f(x)) for (f, _), x in zip(self.functions, self._parts(z), strict=True)]
+        return np.asarray(np.nan_to_num(np.concatenate(misfit), nan=1e6, posinf=1e6, neginf=-1e6))
 
     def jacobian(self, z: Array) -> Array:
         """Their derivatives."""
         blocks = []
         with jax.enable_x64():
             for k, ((_, f), x) in enumerate(zip(self.functions, self._parts(z), strict=True)):
-                found = np.asarray(f(x))
-                block = np.zeros((len(found), len(z)))
-                block[:, : self.size] = found[:, : self.size]
-                block[:, self.ends[k] - self.sizes[k] : self.ends[k]] = found[:, self.size :]
+                slopes = np.asarray(f(x))
+                block = np.zeros((len(slopes), len(z)))
+                block[:, : self.size] = slopes[:, : self.size]
+                block[:, self.ends[k] - self.sizes[k] : self.ends[k]] = slopes[:, self.size :]
                 blocks.append(block)
         return np.asarray(np.nan_to_num(np.concatenate(blocks)))
 
@@ -139,14 +139,14 @@ class Shooting:
             progress(0.5 * float(np.sum(self.residual(z) ** 2)))
             return self.jacobian(z)
 
-        found = least_squares(
+        result = least_squares(
             self.residual, inside, jacobian, bounds=(low, high), x_scale="jac", max_nfev=most
         )
         ended = time.perf_counter()
         first = (compiled - began) - (again - compiled)
-        status = SolverStatus.CONVERGED if found.status > 0 else SolverStatus.LIMIT
-        if not np.isfinite(found.cost):
+        status = SolverStatus.CONVERGED if result.status > 0 else SolverStatus.LIMIT
+        if not np.isfinite(result.cost):
             status = SolverStatus.DIVERGED
         return Shot(
-            found.x[: self.size], float(found.cost), status, found.njev, max(first, 0.0), ended - again
+            result.x[: self.size], float(result.cost), status, result.njev, max(first, 0.0), ended - again
         )

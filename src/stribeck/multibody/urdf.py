@@ -67,12 +67,14 @@ def mechanism_of_urdf(path: Path, regularization: Regularization | None = None) 
 
 
 def _friction(model: pin.Model, names: list[str]) -> ParameterSet:
-    found = []
+    parameters = []
     for j, name in enumerate(names):
         given = (float(model.friction[j]), float(model.damping[j]))
         for (kind, unit), value in zip(FRICTION, given, strict=True):
-            found.append(Parameter(f"{name}_{kind}", unit, value, 0.0, max(LARGEST_FRICTION, 2.0 * value)))
-    return ParameterSet(found)
+            parameters.append(
+                Parameter(f"{name}_{kind}", unit, value, 0.0, max(LARGEST_FRICTION, 2.0 * value))
+            )
+    return ParameterSet(parameters)
 
 
 def _joint(model: pin.Model, j: int, place: pin.SE3, path: Path) -> MechanismJoint:

@@ -1,4 +1,4 @@
-"""Who moves the joints of a session: the servo node, or a controller of ros2_control."""
+"""Commanders send the goals of a session to the servo node or to a controller of ros2_control."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from stribeck.session.plans import hold, with_rest
 from stribeck.session.session import Session
 
 PLAN_STEP = 0.02
-"""Between the points of a trajectory [s]: the cubics between them are within 0.01 mrad of all of ours."""
+"""Between the points of a trajectory [s]: interpolating cubics are within 0.01 mrad of all built-in trajectories."""
 
 HOLD_TIME = 0.1
-"""A controller gets this long to a position that it is to hold [s]."""
+"""Time for a controller to reach a position that it is to hold [s]."""
 
 ARRIVING = ("settling", "braking", "resting", "finished")
-"""Phases in which joints end what they have begun."""
+"""Phases in which the joints complete a motion."""
 
 POLL = 0.02
 
@@ -45,34 +45,34 @@ SUCCEEDED = 4  # action_msgs/GoalStatus
 
 
 class Waiting:
-    """Waits for others, until a time, or until it is called off.
+    """Waits for conditions, up to a deadline or until it is cancelled.
 
-    :param until: steady clock [s].
-    :param called_off: set when nobody wants to wait any more.
+    :param deadline: steady time [s].
+    :param cancelled: ends the wait.
     """
 
-    def __init__(self, until: float, called_off: threading.Event) -> None:
-        self.until, self.called_off = until, called_off
+    def __init__(self, deadline: float, cancelled: threading.Event) -> None:
+        self._deadline, self._cancelled = deadline, cancelled
 
-    def for_(self, condition: Callable[[], Any], problem: Callable[[], str]) -> None:
+    def until(self, condition: Callable[[], Any], problem: Callable[[], str]) -> None:
         """Wait for a condition.
 
-        :raises ServoError: saying what ``problem`` says if it does not come true.
+        :raises ServoError: with the message of ``problem`` if it does not become true.
         """
         while not condition():
-            if self.called_off.wait(POLL):
-                raise ServoError("called off before it began")
-            if time.monotonic() > self.until:
+            if self._cancelled.wait(POLL):
+                raise ServoError("cancelled before it began")
+            if time.monotonic() > self._deadline:
                 raise ServoError(problem())
 
 
 class Commander:
-    """Takes goals of a session to whoever obeys them. All but the constructor is called by the session's thread.
+    """Base of the commanders. All methods except the constructor are called by the session's thread.
 
-    :param node: whose publishers and clients it uses.
+    :param node: creates publishers and clients.
     :param joints: in the order of all arrays.
-    :param set_gain: sets the firmware gain of all joints, ``None`` where nobody can.
-    :ivar problem: why the session must stop at once, empty while all is well.
+    :param gains: sets the firmware gain of all joints, ``None`` if that is not possible.
+    :ivar problem: why the session must stop at once, empty if there is no reason.
     """
 
     releases_torque = False
@@ -85,9 +85,9 @@ class Commander:
         self._handles: list[Any] = []
 
     def prepare(self, waiting: Waiting) -> None:
-        """Wait until those are there who are needed.
+        """Wait for the nodes that are needed.
 
-        :raises ServoError: if somebody is not.
+        :raises ServoError: if one of them is missing.
         """
         self.problem = ""
         if self._gains is not None:
@@ -95,29 +95,29 @@ class Commander:
             self._gains.prepare(waiting)
 
     def start(self, waiting: Waiting) -> None:
-        """Let goals be obeyed.
+        """Have goals obeyed.
 
-        :raises ServoError: if they will not be.
+        :raises ServoError: if that is refused.
         """
 
     def set_gain(self, gain: float) -> None:
-        """Set the firmware gain, where somebody can; what becomes of it, telemetry tells."""
+        """Request a firmware gain, if that is possible; telemetry shows the result."""
         if self._gains is not None:
             self._gains.set(gain)
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
-        """Bring a directive to whoever obeys it."""
+        """Send the goals of a directive."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """The session is over: leave the joints as its last directive said."""
+        """The session is over: leave the joints as its last directive demands."""
 
     def check(self) -> str:
-        """Why the session must stop at once, empty while all is well."""
+        """Why the session must stop at once, empty if there is no reason."""
         return self.problem or (self._gains.problem if self._gains is not None else "")
 
     def destroy(self) -> None:
-        """Give publishers and clients back."""
+        """Destroy publishers and clients."""
         handles, self._handles = self._handles, []
         for destroy, handle in handles:
             destroy(handle)
@@ -149,13 +149,13 @@ class GainSetter:
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the node."""
-        waiting.for_(
+        waiting.until(
             self._client.service_is_ready,
-            lambda: f"nobody sets gains: the node {self.target!r} is not there; start it",
+            lambda: f"gains cannot be set: the node {self.target!r} is not running; start it",
         )
 
     def set(self, gain: float) -> None:
-        """Ask for a gain."""
+        """Request a gain."""
         value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE_ARRAY, double_array_value=[gain])
         request = SetParameters.Request(parameters=[ParameterMessage(name=self.parameter, value=value)])
         self._client.call_async(request).add_done_callback(lambda future: self._answered(gain, future))
@@ -167,7 +167,7 @@ class GainSetter:
             self.problem = f"{self.target} does not set {self.parameter} to {gain:g}: {reason}"
 
     def destroy(self) -> None:
-        """Give the client back."""
+        """Destroy the client."""
         self.node.destroy_client(self._client)
 
 
@@ -195,16 +195,16 @@ class ServoCommander(Commander):
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the servo node."""
         self._enabled_at = math.inf
-        waiting.for_(
+        waiting.until(
             lambda: self._enable.service_is_ready() and self._goals.get_subscription_count() > 0,
-            lambda: f"the servo node {self._servo!r} is not there, or not configured; start it",
+            lambda: f"the servo node {self._servo!r} is not running, or not configured; start it",
         )
         super().prepare(waiting)
 
     def start(self, waiting: Waiting) -> None:
         """Have the servo node obey."""
         future = self._enable.call_async(SetBool.Request(data=True))
-        waiting.for_(future.done, lambda: f"{self._servo}/enable does not answer")
+        waiting.until(future.done, lambda: f"{self._servo}/enable does not answer")
         answer = future.result()
         if not answer.success:
             raise ServoError(f"{self._servo}: {answer.message}")
@@ -230,11 +230,16 @@ class ServoCommander(Commander):
                 self.problem = f"{self._servo}: {status.message}"
 
 
-class _Other(Commander):
-    """A controller that is not ours: what it is sent goes out on ``joint_commands`` as well.
+class ControllerCommander(Commander):
+    """Base for controllers of ros2_control: goals are published on ``joint_commands`` as well.
 
-    :param sent: takes what was sent, as a serialised JointState.
+    :param sent: takes sent goals, as a serialised JointState.
+    :param controller: its name.
     """
+
+    controller_type = "joint_trajectory_controller"
+    _target: str
+    _goals: Any
 
     def __init__(
         self,
@@ -242,112 +247,93 @@ class _Other(Commander):
         joints: Sequence[SessionJoint],
         gains: GainSetter | None,
         sent: Callable[[bytes], None],
+        controller: str,
     ) -> None:
         super().__init__(node, joints, gains)
-        self._sent = sent
+        self._sent, self._controller = sent, controller
+        self._deceleration = np.array([joint.limits.acceleration for joint in joints])
         self._commands = self._publisher(JointState, "joint_commands")
+        self._connect()
 
-    def _tell(self, goals: list[float]) -> None:
+    def _connect(self) -> None:
+        raise NotImplementedError
+
+    def _is_ready(self) -> bool:
+        return self._goals.get_subscription_count() > 0  # type: ignore[no-any-return]
+
+    def prepare(self, waiting: Waiting) -> None:
+        """Wait for the controller."""
+        waiting.until(
+            self._is_ready,
+            lambda: f"{self._target} is not served: activate the {self.controller_type}, or set controller",
+        )
+        super().prepare(waiting)
+
+    def _publish_commands(self, goals: list[float]) -> None:
         data = joint_state(self.stamp(), self.names, goals)
         self._commands.publish(data)
         self._sent(data)
 
 
-class ForwardCommander(_Other):
-    """A forward_command_controller of positions.
+class ForwardCommander(ControllerCommander):
+    """A forward_command_controller of positions."""
 
-    :param controller: its name.
-    """
+    controller_type = "forward_command_controller"
 
-    def __init__(
-        self, node: Node, joints: Sequence[SessionJoint], gains: Any, sent: Any, controller: str
-    ) -> None:
-        super().__init__(node, joints, gains, sent)
-        self._topic = f"{controller}/commands"
-        self._goals = self._publisher(Float64MultiArray, self._topic)
-
-    def prepare(self, waiting: Waiting) -> None:
-        """Wait for the controller."""
-        waiting.for_(
-            lambda: self._goals.get_subscription_count() > 0,
-            lambda: (
-                f"nobody listens to {self._topic}: activate the forward_command_controller, or set controller"
-            ),
-        )
-        super().prepare(waiting)
+    def _connect(self) -> None:
+        self._target = f"{self._controller}/commands"
+        self._goals = self._publisher(Float64MultiArray, self._target)
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
         """Publish the goals; none are sent while the session waits for states."""
         if np.isfinite(directive.goals).all():
             goals = directive.goals.tolist()
             self._goals.publish(Float64MultiArray(data=goals))
-            self._tell(goals)
+            self._publish_commands(goals)
 
 
-class TrajectoryCommander(_Other):
-    """A joint_trajectory_controller by its topic. Each piece of motion is sent whole, with its way to rest.
-
-    :param controller: its name.
-    """
-
-    def __init__(
-        self, node: Node, joints: Sequence[SessionJoint], gains: Any, sent: Any, controller: str
-    ) -> None:
-        super().__init__(node, joints, gains, sent)
-        self.controller = controller
-        self._deceleration = np.array([joint.limits.acceleration for joint in joints])
-        self._segment = 0
-        self._rest = np.full(len(self.names), math.nan)
-        self._connect()
+class TrajectoryCommander(ControllerCommander):
+    """A joint_trajectory_controller by its topic. Each motion segment is sent as a whole, with its braking to rest."""
 
     def _connect(self) -> None:
-        self._topic = f"{self.controller}/joint_trajectory"
-        self._trajectory = self._publisher(JointTrajectory, self._topic)
+        self._target = f"{self._controller}/joint_trajectory"
+        self._goals = self._publisher(JointTrajectory, self._target)
 
     def prepare(self, waiting: Waiting) -> None:
         """Wait for the controller."""
         self._segment = 0
         self._rest = np.full(len(self.names), math.nan)
-        self._await_controller(waiting)
         super().prepare(waiting)
 
-    def _await_controller(self, waiting: Waiting) -> None:
-        waiting.for_(
-            lambda: self._trajectory.get_subscription_count() > 0,
-            lambda: (
-                f"nobody listens to {self._topic}: activate the joint_trajectory_controller, or set controller"
-            ),
-        )
-
     def send(self, directive: Directive, session: Session, now: float) -> None:
-        """Send the piece of motion if it is new."""
+        """Send the motion segment if it is new."""
         if not np.isfinite(directive.goals).all():
             return
         if directive.segment != self._segment:
             self._segment = directive.segment
-            self._send_piece(directive, session, now)
-        self._tell(directive.goals.tolist())
+            self._send_segment(directive, session, now)
+        self._publish_commands(directive.goals.tolist())
 
-    def _send_piece(self, directive: Directive, session: Session, now: float) -> None:
-        """Send a motion, or a position to hold, unless the piece before ends so."""
-        piece = session.plan(PLAN_STEP)
-        if piece is not None:
-            piece = with_rest(piece, self._deceleration, PLAN_STEP, HOLD_TIME)
+    def _send_segment(self, directive: Directive, session: Session, now: float) -> None:
+        """Send a motion, or a position to hold, unless the previous segment ends there."""
+        segment = session.plan(PLAN_STEP)
+        if segment is not None:
+            segment = with_rest(segment, self._deceleration, PLAN_STEP, HOLD_TIME)
         else:
-            piece = hold(directive.goals, now, HOLD_TIME)
-        rest = piece.position[-1]
-        # The way to rest after a run, and what is then held, went with the run.
+            segment = hold(directive.goals, now, HOLD_TIME)
+        rest = segment.position[-1]
+        # Braking after a run, and the position held then, were sent with the run.
         if directive.phase in ARRIVING and np.allclose(rest, self._rest, rtol=0.0, atol=1e-9):
             return
         self._rest = rest
-        self._send(trajectory_message(self.names, piece, self.stamp(piece.start)))
+        self._send(trajectory_message(self.names, segment, self.stamp(segment.start)))
 
     def _send(self, message: JointTrajectory) -> None:
-        self._trajectory.publish(message)
+        self._goals.publish(message)
 
 
 class ActionCommander(TrajectoryCommander):
-    """A joint_trajectory_controller by its action: it says if it refuses a piece of motion, or gives it up."""
+    """A joint_trajectory_controller by its action, which reports rejected and aborted trajectories."""
 
     def _connect(self) -> None:
         if not HAS_CONTROL_MSGS:
@@ -358,9 +344,9 @@ class ActionCommander(TrajectoryCommander):
         from control_msgs.action import FollowJointTrajectory
 
         self._type = FollowJointTrajectory
-        self._name = f"{self.controller}/follow_joint_trajectory"
-        self._client = ActionClient(self.node, FollowJointTrajectory, self._name)
-        # An action client is for the thread of the executor alone.
+        self._target = f"{self._controller}/follow_joint_trajectory"
+        self._client = ActionClient(self.node, FollowJointTrajectory, self._target)
+        # An action client may be used in the thread of the executor only.
         self._outbox: deque[JointTrajectory] = deque()
         self._wake = self.node.create_guard_condition(self._send_waiting)
         self._handles += [
@@ -369,13 +355,8 @@ class ActionCommander(TrajectoryCommander):
         ]
         self._goal = 0
 
-    def _await_controller(self, waiting: Waiting) -> None:
-        waiting.for_(
-            self._client.server_is_ready,
-            lambda: (
-                f"there is no action {self._name}: activate the joint_trajectory_controller, or set controller"
-            ),
-        )
+    def _is_ready(self) -> bool:
+        return self._client.server_is_ready()  # type: ignore[no-any-return]
 
     def _send(self, message: JointTrajectory) -> None:
         self._outbox.append(message)
@@ -391,13 +372,15 @@ class ActionCommander(TrajectoryCommander):
         if handle.accepted:
             handle.get_result_async().add_done_callback(lambda future: self._on_result(goal, future.result()))
         elif goal == self._goal:
-            self.problem = f"{self._name} refuses the trajectory"
+            self.problem = f"{self._target} refuses the trajectory"
 
     def _on_result(self, goal: int, answer: Any) -> None:
-        """The end of a goal counts unless a later one has replaced it."""
+        """The result of a goal counts unless a later one has replaced it."""
         if goal == self._goal and answer.status != SUCCEEDED:
             result = answer.result
-            self.problem = f"{self._name} gave the trajectory up: {result.error_string or result.error_code}"
+            self.problem = (
+                f"{self._target} aborted the trajectory: {result.error_string or result.error_code}"
+            )
 
 
 def trajectory_message(names: Sequence[str], plan: Plan, start: int) -> JointTrajectory:

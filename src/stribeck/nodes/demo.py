@@ -1,10 +1,11 @@
-"""The controller of the demo: goals with gravity compensation, and what the joints made of them."""
+"""Nodes of ``stribeck demo``: a controller with gravity compensation, and a client of excitation nodes."""
 
 from __future__ import annotations
 
 import json
 import math
 import threading
+import time
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -13,26 +14,25 @@ import numpy as np
 import numpy.typing as npt
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.compensation import FrictionModel, JointModel
-from stribeck.nodes.base import measured, steady
 from stribeck.nodes.messages import seconds
+from stribeck.nodes.qos import best_effort, latched
 
 FloatArray = npt.NDArray[np.float64]
 DEPTH = 50
 CALM_GAP = 0.05
-"""States further apart than this are no steady stream [s]."""
+"""A stream with longer gaps is not steady [s]."""
 
 N = TypeVar("N", bound=Node)
 
 
 class Trace(NamedTuple):
-    """What was measured while a goal was followed: times (n,) [s], goals (n,) and positions (n, J) [rad]."""
+    """Measurements while following a goal: times (n,) [s], goals (n,) and positions (n, J) [rad]."""
 
     time: FloatArray
     goal: FloatArray
@@ -40,7 +40,7 @@ class Trace(NamedTuple):
 
 
 class NaiveCompensator:
-    """A compensator as one should not build it: friction times the sign of the difference of two positions."""
+    """A naive compensator for comparison: friction times the sign of the difference of two positions."""
 
     def __init__(self, joint: JointModel, gain: float, kp: float, supply: float) -> None:
         self.name = joint.name
@@ -62,32 +62,32 @@ class NaiveCompensator:
         return goal + float(self._model.offsets(friction + load, self._kp, self._supply)[0])
 
 
-class Stream:
-    """Messages that come: how long they have been coming steadily."""
+class StreamMonitor:
+    """How long messages have been arriving steadily."""
 
     def __init__(self) -> None:
         self._seen, self._since = -math.inf, math.inf
 
-    def came(self) -> None:
-        """One more."""
-        now = steady()
+    def arrived(self) -> None:
+        """Another message."""
+        now = time.monotonic()
         if now - self._seen > CALM_GAP:
             self._since = now
         self._seen = now
 
     def steady_for(self, duration: float) -> bool:
-        """Whether they have come steadily for ``duration`` [s]: nodes that are just finding each other do not."""
-        return steady() - self._since > duration
+        """Whether they have arrived steadily for ``duration`` [s]; during discovery they do not."""
+        return time.monotonic() - self._since > duration
 
 
 class DemoController(Node):
     """Sends every joint the same goal with its gravity torque, once per state from :meth:`begin` on.
 
-    Goals with feed-forward effort go out on ``controller_command``, for the compensation nodes; that of the
-    naive compensator straight to the servo node.
+    Goals with feed-forward effort are published on ``controller_command`` for the compensation nodes; that of the
+    naive compensator goes directly to the servo node.
 
     :param joints: names.
-    :param pendulum: the load, which gravity compensation knows.
+    :param pendulum: the load, for gravity compensation.
     :param q_offset: its mounting offset [rad].
     :param naive: the joint that is compensated naively.
     """
@@ -100,11 +100,11 @@ class DemoController(Node):
         self._pendulum, self._q_offset, self._naive = pendulum, q_offset, naive
         self._position = np.zeros(len(joints))
         self.seen: set[str] = set()
-        self._stream = Stream()
+        self._stream = StreamMonitor()
         self._begun = False
         self._commands = self.create_publisher(JointState, "controller_command", DEPTH)
         self._goals = self.create_publisher(JointState, "joint_goals", DEPTH)
-        self.create_subscription(JointState, "joint_states", self._on_state, measured(DEPTH))
+        self.create_subscription(JointState, "joint_states", self._on_state, best_effort(DEPTH))
         self._command = JointState(name=list(joints))
         self._naive_goal = JointState(name=[naive.name])
         self._lock = threading.Lock()
@@ -115,11 +115,11 @@ class DemoController(Node):
         self._done = threading.Event()
 
     def calm(self, listeners: int, duration: float) -> bool:
-        """Whether so many nodes take its commands, and states have come steadily for ``duration`` [s]."""
+        """Whether so many nodes subscribe to its commands, and states have arrived steadily for ``duration`` [s]."""
         return self._commands.get_subscription_count() >= listeners and self._stream.steady_for(duration)
 
     def begin(self) -> None:
-        """Send commands from now on: the servo node switches torque on, and off should they stop."""
+        """Send commands from now on: the servo node switches torque on, and off if they stop."""
         self._begun = True
 
     def follow(self, goal: Callable[[float], float], duration: float) -> Trace:
@@ -143,7 +143,7 @@ class DemoController(Node):
         places = [self.joints.index(name) for name in message.name if name in self.joints]
         self._position[places] = message.position
         self.seen.update(message.name)
-        self._stream.came()
+        self._stream.arrived()
         if not self._begun:
             return
         gravity = -gravity_torque(self._pendulum, self._position, np.float64(self._q_offset))
@@ -165,7 +165,7 @@ class DemoController(Node):
 
 
 class Spinner(Generic[N]):
-    """Spins a node in a thread for as long as it is entered."""
+    """Spins a node in a thread while the context lasts."""
 
     def __init__(self, node: N) -> None:
         self.node = node
@@ -191,36 +191,33 @@ class Spinner(Generic[N]):
 
 
 class SessionWatcher(Node):
-    """Starts the sessions of excitation nodes; their progress and results, by their namespaces."""
+    """Starts the sessions of excitation nodes, and collects progress and results by namespace."""
 
     def __init__(self, namespaces: Sequence[str]) -> None:
         super().__init__("demo_watcher")
         self.progress: dict[str, dict[str, Any]] = {}
         self.result: dict[str, dict[str, Any]] = {}
-        self._streams = {space: Stream() for space in namespaces}
+        self._streams = {space: StreamMonitor() for space in namespaces}
         self._start = {
             space: self.create_client(Trigger, f"/{space}/excitation/start") for space in namespaces
         }
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         for space in namespaces:
             self.create_subscription(
                 JointState,
                 f"/{space}/joint_states",
-                lambda _, space=space: self._streams[space].came(),
-                measured(DEPTH),
+                lambda _, space=space: self._streams[space].arrived(),
+                best_effort(DEPTH),
             )
-            for topic, found in (("progress", self.progress), ("result", self.result)):
+            for topic, store in (("progress", self.progress), ("result", self.result)):
                 self.create_subscription(
                     String,
                     f"/{space}/excitation/{topic}",
-                    lambda message, found=found, space=space: found.__setitem__(
-                        space, json.loads(message.data)
-                    ),
-                    latched,
+                    lambda message, store=store, space=space: store.update({space: json.loads(message.data)}),
+                    latched(),
                 )
 
     def calm(self, duration: float) -> bool:
-        """Whether all joint states have come steadily for ``duration`` [s], and all sessions can be started."""
+        """Whether all joint states have arrived steadily for ``duration`` [s], and all sessions can be started."""
         flowing = all(stream.steady_for(duration) for stream in self._streams.values())
         return flowing and all(client.service_is_ready() for client in self._start.values())
 

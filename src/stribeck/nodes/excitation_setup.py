@@ -1,41 +1,40 @@
-"""From the parameters of the excitation node to what it plays and records. No ROS here."""
+"""The session of the excitation node, from its parameters and YAML file. No ROS here."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
 from stribeck.io import strict
+from stribeck.io.schema import mapping
+from stribeck.nodes.parameters import ExcitationParameters
 from stribeck.servo.config import read_record_config
 from stribeck.session.config import SessionConfig, read_robot_session
-from stribeck.session.limits import SessionJoint, check_plays, extent, followed
+from stribeck.session.limits import check_plays, extent, followed
 
 
-def session_config(values: Mapping[str, Any]) -> SessionConfig:
-    """What the parameters of the node describe, checked: what does not fit is refused here.
+def session_config(parameters: ExcitationParameters) -> SessionConfig:
+    """The session that the parameters of the node describe, checked.
 
-    :raises ConfigError: for a missing or wrong file, plays beyond the limits, or plays that the
-        commander cannot do.
+    :raises ConfigError: for a missing or invalid file, plays beyond the limits, or plays that the
+        commander cannot execute.
     """
-    if not values["config"]:
+    if not parameters.config:
         raise ConfigError(
             "config is empty: name the YAML file of joints and plays (config/record.yaml is an example)"
         )
-    session = read_session(Path(values["config"]).expanduser())
-    commander = values["commander"]
+    session = read_session(Path(parameters.config).expanduser())
+    commander = parameters.commander
     check_plays(session.plays, session.joints, releases_torque=commander == "servo")
-    _check_gains(session, commander, values["gain_node"])
+    _check_gains(session, commander, parameters.gain_node)
     if commander.startswith("trajectory"):
         _check_jumps(session)
     return replace(
         session,
-        output=Path(values["output"]).expanduser() if values["output"] else session.output,
-        rate=values["rate"] or session.rate,
+        output=Path(parameters.output).expanduser() if parameters.output else session.output,
+        rate=parameters.rate or session.rate,
     )
 
 
@@ -45,32 +44,30 @@ def read_session(path: Path) -> SessionConfig:
     :raises ConfigError: for a file that is not valid.
     """
     data = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    if "port" in strict.mapping(data, str(path), ConfigError):
+    if "port" in mapping(data, str(path), ConfigError):
         return read_record_config(path)[1]
     return read_robot_session(path)
 
 
 def _check_gains(session: SessionConfig, commander: str, gain_node: str) -> None:
-    """Several gains need somebody who sets them."""
+    """Several gains need a node that sets them."""
     gains = sorted({play.kp for play in session.plays})
     if commander != "servo" and not gain_node and len(gains) > 1:
         raise ConfigError(
             f"plays: gains: commander {commander} cannot set gains, found {', '.join(f'{gain:g}' for gain in gains)}: "
-            "leave the one that is set on the robot, or name a gain_node"
+            "keep only the one that is set on the robot, or name a gain_node"
         )
 
 
-def _followed(trajectory: Trajectory, joints: Sequence[SessionJoint]) -> list[Trajectory]:
-    """What joints follow: one trajectory for all, or one for each."""
-    if not trajectory.joint_goals:
-        return [trajectory]
-    return [followed(trajectory, joint)[0] for joint in joints]
-
-
 def _check_jumps(session: SessionConfig) -> None:
-    """A trajectory controller interpolates: a goal that jumps would be another one."""
+    """A trajectory controller interpolates, so it cannot follow a goal that jumps."""
     for trajectory in {play.trajectory.name: play.trajectory for play in session.plays}.values():
-        if any(math.isinf(extent(own).velocity) for own in _followed(trajectory, session.joints)):
+        each = (
+            [followed(trajectory, joint)[0] for joint in session.joints]
+            if trajectory.joint_goals
+            else [trajectory]
+        )
+        if any(math.isinf(extent(one).velocity) for one in each):
             raise ConfigError(
                 f"trajectory {trajectory.name!r} jumps, which a joint_trajectory_controller cannot: leave it out, or use "
                 "commander servo or forward"

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,37 +41,13 @@ CANCELLED = "cancelled"
 _ROS_BOOTSTRAP_MARK = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 
 
-@dataclass(frozen=True)
-class FitRequest:
-    """What to fit.
+class FitProcess:
+    """A running fit.
 
     :param python: interpreter, see :func:`find_interpreter`.
     :param bags: folder with recordings.
     :param output: parameter file to write; the child writes beside it.
-    :param model, actuator, joint: options of ``stribeck fit``; empty ones are left out.
-    :param options: further command-line arguments.
-    """
-
-    python: Path
-    bags: Path
-    output: Path
-    model: str
-    actuator: str = ""
-    joint: str = ""
-    options: tuple[str, ...] = ()
-
-    def command(self, output: Path) -> list[str]:
-        """The child's command line."""
-        named = {"--model": self.model, "--actuator": self.actuator, "--joint": self.joint}
-        words = [word for option, value in named.items() if value for word in (option, value)]
-        logdir = ["--logdir", str(self.bags), "--output", str(output), "--progress", "json"]
-        return [str(self.python), "-m", "stribeck", "fit", *logdir, *words, *self.options]
-
-
-class FitProcess:
-    """A running fit.
-
-    :param request: what to fit.
+    :param options: further command-line arguments, see :func:`option_words`.
     :ivar progress: the last progress report.
     :ivar warnings: warnings so far; the owner clears them.
     :ivar result: the file that a successful fit has written.
@@ -80,19 +55,19 @@ class FitProcess:
     :raises ConfigError: if the interpreter cannot be started.
     """
 
-    def __init__(self, request: FitRequest) -> None:
+    def __init__(self, python: Path, bags: Path, output: Path, options: Sequence[str]) -> None:
         self.progress: Mapping[str, Any] = {}
         self.warnings: list[str] = []
         self._last_line = self._error = ""
-        self._folder = _folder_beside(request.output)
-        self.result = self._folder / request.output.name
+        self._folder = _folder_beside(output)
+        self.result = self._folder / output.name
+        files = ["--logdir", str(bags), "--output", str(self.result), "--progress", "json"]
+        command = [str(python), "-m", "stribeck", "fit", *files, *options]
         try:
-            self._child = ChildProcess(
-                request.command(self.result), environment=environment_for(request.python), niceness=NICENESS
-            )
+            self._child = ChildProcess(command, environment=environment_for(python), niceness=NICENESS)
         except OSError as error:
             shutil.rmtree(self._folder, ignore_errors=True)
-            raise ConfigError(f"cannot start {request.python}: {error.strerror}") from error
+            raise ConfigError(f"cannot start {python}: {error.strerror}") from error
 
     def poll(self) -> str | None:
         """Read the child's output without waiting.
@@ -129,6 +104,12 @@ class FitProcess:
             self._error = line.removeprefix("stribeck: ")
         elif line:
             self._last_line = line
+
+
+def option_words(model: str, actuator: str, joint: str, options: Sequence[str]) -> list[str]:
+    """Command-line arguments of ``stribeck fit``; empty texts are left out."""
+    named = {"--model": model, "--actuator": actuator, "--joint": joint}
+    return [word for option, value in named.items() if value for word in (option, value)] + list(options)
 
 
 def progress_of(line: str) -> Mapping[str, Any] | None:

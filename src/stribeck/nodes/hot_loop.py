@@ -1,8 +1,12 @@
-"""A thread that serves a few subscriptions fast.
+"""A thread that serves a few subscriptions with low latency.
 
-rclpy's executors build a new wait set from all entities of a node for every message, which for a
-lifecycle node costs more than the compensation of seven joints. This loop builds its wait set once.
-It serves subscriptions that their node hides from its executor (:class:`~stribeck.nodes.base.ServiceNode`).
+rclpy's executors build a new wait set from all entities of a node for every message, which for a lifecycle node costs
+more than the compensation of seven joints. This loop builds its wait set once. It serves subscriptions that their node
+hides from its executor (:class:`~stribeck.nodes.base.ServiceNode`).
+
+rclpy.experimental.EventsExecutor (Jazzy, rclpy 7.1.5) was measured against it: six alternating pairs of 7 joints at 1 kHz
+for 8 s on two loaded cores. Medians: states lost 0 against 28 of 8000, round trip p50 0.50 against 0.59 ms, p99 7 against
+25 ms, in the node p50 199 against 233 µs, 32 against 33 % of a core. It has no priorities among subscriptions either.
 """
 
 from __future__ import annotations
@@ -19,14 +23,13 @@ from rclpy.node import Node
 
 
 class HotLoop:
-    """Serves subscriptions in a thread of its own, in the order in which they are given.
+    """Serves subscriptions in a thread of its own.
 
-    :param node: whose context the subscriptions belong to.
-    :param subscriptions: what to serve; their callbacks take the message alone.
+    :param node: owner of the subscriptions.
+    :param subscriptions: in order of priority; their callbacks take the message alone.
     :param tick: called about once per ``period`` [s], between messages.
-    :param on_error: told of an exception of a callback; the loop goes on.
-    :param lazy: while it says so nothing is waited for: messages are looked for before each tick alone. Waiting costs
-        more than taking a message.
+    :param on_error: takes an exception of a callback; the loop continues.
+    :param lazy: while it returns true, messages are taken before each tick only, because waiting costs more than taking.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class HotLoop:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; what it is doing is finished first."""
+        """Stop the thread, after the callback that is running."""
         self._stopping = True
         with self._guard:
             self._guard.trigger_guard_condition()
@@ -57,13 +60,12 @@ class HotLoop:
             self._thread.join()
         self._guard.destroy_when_not_in_use()
 
-    def go_first(self) -> None:
-        """Let the process's other threads wait until the loop does.
+    def prioritise(self) -> None:
+        """Keep the other threads of the process from preempting the loop.
 
-        Fast DDS wakes a thread of its own for its timers some four times per message, and each time the kernel
-        takes the processor from the loop for it: a third of the loop's time. Threads of the policy SCHED_BATCH
-        are as important, but interrupt nobody when they wake up (sched(7)); whoever may change nothing, or has
-        chosen another policy, keeps what there is.
+        Fast DDS wakes a timer thread some four times per message, and each time it preempts the loop: a third of
+        the loop's time. Threads of the policy SCHED_BATCH have the same share of the processor, but do not preempt
+        when they wake up (sched(7)). Threads with another policy than the default keep it.
         """
         if not hasattr(os, "SCHED_BATCH"):
             return
@@ -97,7 +99,7 @@ class HotLoop:
                     self._tick_when_due()
 
     def _serve(self, subscription: Any) -> None:
-        """Take and handle all messages that wait, so that none is lost to the next wait."""
+        """Take and handle all waiting messages."""
         while not self._stopping:
             taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
             if taken is None:
@@ -114,5 +116,5 @@ class HotLoop:
         try:
             callback(*arguments)
         except Exception as error:
-            # A callback that fails must not end the loop: the owner falls to zero and says why.
+            # A failing callback must not end the loop: the owner falls to zero torque and reports why.
             self._on_error(error)

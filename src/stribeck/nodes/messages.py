@@ -1,4 +1,4 @@
-"""Between ROS messages and numbers: commands, outputs, telemetry."""
+"""Conversion between ROS messages and numbers: commands, goals, outputs, telemetry."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import importlib.util
 import math
 import struct
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
@@ -21,20 +21,22 @@ from stribeck.core.compensator import Compensator
 from stribeck.errors import ConfigError
 from stribeck.io.cdr import BODY, JointStateReader, Stamp, header_stamp
 from stribeck.nodes.goals import GoalSource
+from stribeck.nodes.setup import CompensatedJoint
+from stribeck.nodes.telemetry import RateLimiter
 
 FloatArray = npt.NDArray[np.float64]
 
 _STAMP = struct.Struct("=iI")
 
 HAS_CONTROL_MSGS = importlib.util.find_spec("control_msgs") is not None
-"""Whether telemetry goes out as DynamicJointState; without control_msgs it is a DiagnosticArray."""
+"""Whether telemetry is published as DynamicJointState; without control_msgs as DiagnosticArray."""
 
 SCALES = ("dry", "viscous", "offset")
-"""What ``friction_scale`` says of a joint: shares of its identified friction [1], and a torque [N m]."""
+"""Columns of ``friction_scale``: shares of the identified friction [1], and a torque [N m]."""
 
 
 def seconds(stamp: Any) -> float:
-    """A stamp as a number [s]."""
+    """A stamp [s]."""
     return float(stamp.sec + 1e-9 * stamp.nanosec)
 
 
@@ -44,7 +46,7 @@ def whole_number(data: bytes) -> int:
 
 
 class CommandReader:
-    """Hands a controller's commands, as they are on the wire, to a compensator.
+    """Passes a controller's serialised commands to a compensator.
 
     :param kind: ``array`` or ``joint_state``.
     """
@@ -56,10 +58,10 @@ class CommandReader:
     def take(
         self, compensator: Compensator, data: bytes, arrival: float, now: float | None = None
     ) -> Stamp | None:
-        """Hand a command over; its stamp, ``None`` for one without or with an empty one.
+        """Pass a command on; returns its stamp, ``None`` if it has none or an empty one.
 
-        :param now: the time by the clock of the stamps, where that is not the steady one [s].
-        :raises ValueError: for bytes that are no such message.
+        :param now: time on the clock of the stamps, if that is not the steady clock [s].
+        :raises ValueError: for bytes that are not such a message.
         """
         if self._joint_states is None:
             numbers = deserialize_message(data, Float64MultiArray).data
@@ -68,15 +70,16 @@ class CommandReader:
                 arrival, None, None, () if efforts else numbers, (), numbers if efforts else ()
             )
             return None
-        found = self._joint_states.read(data)
-        stamp = found.stamp if found.stamp.nanoseconds else None
-        told = None if stamp is None else stamp.seconds
-        compensator.on_command(arrival, told, found.names, *found.numbers, now)
+        command = self._joint_states.read(data)
+        stamp = command.stamp if command.stamp.nanoseconds else None
+        compensator.on_command(
+            arrival, None if stamp is None else stamp.seconds, command.names, *command.numbers, now
+        )
         return stamp
 
 
 class GoalReader:
-    """Hands goals, as they are on the wire, to a compensator.
+    """Passes serialised goals to a compensator.
 
     :param kind: a key of :data:`~stribeck.nodes.goals.GOAL_TYPES`.
     :raises ConfigError: for a kind whose messages are not installed.
@@ -89,22 +92,21 @@ class GoalReader:
         self._stamped = kind != "array"
 
     def take(self, data: bytes, arrival: float, now: float | None = None) -> str | None:
-        """Hand goals over; why they do not count, ``None`` if they do.
+        """Pass goals on; returns why they are ignored, ``None`` if they are not.
 
-        :raises ValueError: for bytes that are no such message.
+        :raises ValueError: for bytes that are not such a message.
         """
         stamp = header_stamp(data).seconds if self._stamped else 0.0
         if self._joint_states is None:
             return self.source.take(deserialize_message(data, self.type), arrival, stamp or None, now)
-        found = self._joint_states.read(data)
-        return self.source.take_numbers(arrival, stamp or None, found.names, *found.numbers[:2], now)
+        goal = self._joint_states.read(data)
+        return self.source.take_numbers(arrival, stamp or None, goal.names, *goal.numbers[:2], now)
 
 
 def _goal_type(kind: str) -> Any:
     if kind != "controller_state":
-        return {"joint_state": JointState, "array": Float64MultiArray, "joint_trajectory": JointTrajectory}[
-            kind
-        ]
+        kinds = {"joint_state": JointState, "array": Float64MultiArray, "joint_trajectory": JointTrajectory}
+        return kinds[kind]
     if not HAS_CONTROL_MSGS:
         raise ConfigError(
             "goal_type controller_state needs control_msgs, which is not installed: install "
@@ -115,31 +117,43 @@ def _goal_type(kind: str) -> Any:
     return JointTrajectoryControllerState
 
 
-class OutputMessage:
-    """One serialised message that is filled again for every output.
+class _Template:
+    """A serialised message whose array of numbers can be overwritten."""
+
+    def __init__(self, message: Any, field: str, count: int) -> None:
+        self.type = type(message)
+        self._stamped = hasattr(message, "header")
+        numbers = array("d", (1e300 / (k + 3) for k in range(count)))
+        setattr(message, field, numbers)
+        self._data = bytearray(serialize_message(message))
+        self._begin = self._data.index(numbers.tobytes())
+        self._end = self._begin + 8 * count
+
+    def filled(self, values: FloatArray, stamp: Stamp | None = None) -> bytes:
+        """The message with ``values``, and with ``stamp`` if it has a header."""
+        self._data[self._begin : self._end] = values.tobytes()
+        if stamp is not None and self._stamped:
+            _STAMP.pack_into(self._data, BODY, *stamp)
+        return bytes(self._data)
+
+
+class OutputMessage(_Template):
+    """A message with one number per joint.
 
     :param kind: ``array`` or ``joint_state``.
-    :param mode: what the numbers are.
+    :param mode: output mode: the meaning of the numbers.
     """
 
     def __init__(self, kind: str, mode: str, names: Sequence[str]) -> None:
-        self.type = Float64MultiArray if kind == "array" else JointState
-        message = self.type()
-        if kind == "joint_state":
-            message.name = list(names)
-        self._stamped = kind == "joint_state"
+        message = Float64MultiArray() if kind == "array" else JointState(name=list(names))
         field = "data" if kind == "array" else "position" if mode == "goal_offset" else "effort"
-        self._form = _Form(message, field, len(names))
-
-    def filled(self, values: FloatArray, stamp: Stamp) -> bytes:
-        """The message with ``values``, and with ``stamp`` where it has a header."""
-        return self._form.filled(values, stamp if self._stamped else None)
+        super().__init__(message, field, len(names))
 
 
-class ScaleMessage:
-    """The serialised message of ``friction_scale``: a row of :data:`SCALES` for each joint.
+class ScaleMessage(_Template):
+    """The message of ``friction_scale``: a row of :data:`SCALES` for each joint, as values (n, 3).
 
-    Labels of its dimensions: the joints' names, and those of the columns, with commas between.
+    Labels of its dimensions: the names of the joints and of the columns, separated by commas.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -148,93 +162,57 @@ class ScaleMessage:
             MultiArrayDimension(label=",".join(names), size=len(names), stride=count),
             MultiArrayDimension(label=",".join(SCALES), size=len(SCALES), stride=len(SCALES)),
         ]
-        self._form = _Form(message, "data", count)
-
-    def filled(self, values: FloatArray) -> bytes:
-        """The message with values (n, 3)."""
-        return self._form.filled(np.ascontiguousarray(values))
-
-
-class _Form:
-    """A serialised message whose numbers are filled in anew."""
-
-    def __init__(self, message: Any, field: str, count: int) -> None:
-        numbers = array("d", (1e300 / (k + 3) for k in range(count)))
-        setattr(message, field, numbers)
-        self._data = bytearray(serialize_message(message))
-        self._begin = self._data.index(numbers.tobytes())
-        self._end = self._begin + 8 * count
-
-    def filled(self, values: FloatArray, stamp: Stamp | None = None) -> bytes:
-        self._data[self._begin : self._end] = values.tobytes()
-        if stamp is not None:
-            _STAMP.pack_into(self._data, BODY, *stamp)
-        return bytes(self._data)
-
-
-class Telemetry(NamedTuple):
-    """What a servo says beside its motion."""
-
-    joint: str
-    values: Mapping[str, float]
+        super().__init__(message, "data", count)
 
 
 class TelemetryTopic(NamedTuple):
-    """Topic, message type, and how to read and write it."""
+    """Topic, message type, and a reader that yields joint names with values by interface name."""
 
     name: str
     type: Any
-    read: Callable[[Any], Iterator[Telemetry]]
+    read: Callable[[Any], Iterator[tuple[str, Mapping[str, float]]]]
 
 
 def telemetry_topics() -> list[TelemetryTopic]:
-    """Every topic that telemetry may come by here."""
-    found = [TelemetryTopic("servo_status", DiagnosticArray, _from_diagnostics)]
+    """All topics of telemetry that this installation can receive."""
+    topics = [TelemetryTopic("servo_status", DiagnosticArray, _from_diagnostics)]
     if HAS_CONTROL_MSGS:
         from control_msgs.msg import DynamicJointState
 
-        found.append(TelemetryTopic("dynamic_joint_states", DynamicJointState, _from_dynamic))
-    return found
+        topics.append(TelemetryTopic("dynamic_joint_states", DynamicJointState, _from_dynamic))
+    return topics
 
 
-def decoded(topic: TelemetryTopic, data: bytes) -> Iterator[Telemetry]:
-    """Telemetry from a serialised message."""
+def decode_telemetry(topic: TelemetryTopic, data: bytes) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """Joint names and values from a serialised message."""
     return topic.read(deserialize_message(data, topic.type))
 
 
-def telemetry_message(stamp: Any, joints: Iterable[Telemetry]) -> Any:
-    """Telemetry as a message of the type that this installation publishes."""
-    if HAS_CONTROL_MSGS:
-        from control_msgs.msg import DynamicJointState, InterfaceValue
+class TelemetryReader:
+    """Reads telemetry of compensated joints from a topic, at a limited rate."""
 
-        message = DynamicJointState()
-        message.header.stamp = stamp
-        for joint in joints:
-            message.joint_names.append(joint.joint)
-            message.interface_values.append(
-                InterfaceValue(interface_names=list(joint.values), values=list(joint.values.values()))
-            )
-        return message
-    message = DiagnosticArray()
-    message.header.stamp = stamp
-    message.status = [
-        DiagnosticStatus(
-            name=joint.joint,
-            values=[KeyValue(key=key, value=repr(float(value))) for key, value in joint.values.items()],
-        )
-        for joint in joints
-    ]
-    return message
+    def __init__(self, topic: TelemetryTopic, joints: Sequence[CompensatedJoint]) -> None:
+        self.topic = topic
+        self._limiter = RateLimiter()
+        self._joints = {joint.model.name: joint for joint in joints}
+
+    def read(self, data: bytes) -> Iterator[tuple[CompensatedJoint, Mapping[str, float], float]]:
+        """Joints with their values by interface name, and the stamp [s]; nothing between two readings."""
+        stamp = header_stamp(data)
+        if self._limiter.passes(stamp):
+            for name, values in decode_telemetry(self.topic, data):
+                if name in self._joints:
+                    yield self._joints[name], values, stamp.seconds
 
 
-def _from_diagnostics(message: Any) -> Iterator[Telemetry]:
+def _from_diagnostics(message: Any) -> Iterator[tuple[str, Mapping[str, float]]]:
     for status in message.status:
-        yield Telemetry(status.name, {pair.key: _number(pair.value) for pair in status.values})
+        yield status.name, {pair.key: _number(pair.value) for pair in status.values}
 
 
-def _from_dynamic(message: Any) -> Iterator[Telemetry]:
-    for name, found in zip(message.joint_names, message.interface_values, strict=False):
-        yield Telemetry(name, dict(zip(found.interface_names, found.values, strict=False)))
+def _from_dynamic(message: Any) -> Iterator[tuple[str, Mapping[str, float]]]:
+    for name, values in zip(message.joint_names, message.interface_values, strict=False):
+        yield name, dict(zip(values.interface_names, values.values, strict=False))
 
 
 def _number(text: str) -> float:

@@ -1,4 +1,4 @@
-"""One excitation session, played through a commander and recorded, in a thread of its own."""
+"""Plays one excitation session through a commander and records it, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from stribeck.session.timing import PeriodicLoop
 
 @dataclass(frozen=True)
 class Listener:
-    """Who is told what a player does; all is called in the player's thread.
+    """Callbacks of a player, called in its thread.
 
     :param announce: takes the texts of ``/bench``.
     :param show: takes every directive; it must be quick.
     :param say: takes lines for the log.
-    :param done: takes how it ended, last of all.
+    :param done: takes the outcome, last.
     """
 
     announce: Callable[[str], None]
@@ -47,12 +47,12 @@ class Player:
     """Plays a session once.
 
     :param config: what to play and record.
-    :param commander: who moves the joints.
-    :param listener: who is told.
+    :param commander: moves the joints.
+    :param listener: its callbacks.
     :param topics: of the bags, or ``None`` to record nothing.
     :param patience: how long to wait for commander and states [s].
     :param allow_overvoltage: record although the supply is above the rating.
-    :ivar known: what is known of the joints; whoever hears of them writes it there.
+    :ivar states: the last states of the joints, written by the subscriptions of the node.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Player:
             releases_torque=commander.releases_torque,
             options=config.options,
         )
-        self.known = JointStateBuffer(len(config.joints))
+        self.states = JointStateBuffer(len(config.joints))
         self._writer = None if topics is None else RunWriter[RawMessage](topics, lambda message: (message,))
         self._bags = SessionBags(
             config.output, config.bench_joints, self._writer, config.supply_voltage, listener.announce
@@ -82,57 +82,57 @@ class Player:
         self._patience, self._allow_overvoltage = patience, allow_overvoltage
         self._aborts = 0
         self._stopping = ""
-        self._called_off = threading.Event()
+        self._cancelled = threading.Event()
         self._thread = threading.Thread(target=self._run, name="excitation", daemon=True)
 
-    # From outside.
+    # -- called by the node
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     @property
     def alive(self) -> bool:
-        """Whether it plays."""
+        """Whether it is playing."""
         return self._thread.is_alive()
 
     def abort(self) -> None:
-        """End softly; at once when called again."""
+        """Return softly to rest; stop at once when called again."""
         self._aborts += 1
-        self._called_off.set()
+        self._cancelled.set()
 
     def stop(self, reason: str) -> None:
-        """End at once, and wait until all is finished."""
+        """Stop at once, and wait until everything is finished."""
         self._stopping = self._stopping or reason
-        self._called_off.set()
+        self._cancelled.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
     def record(self, topic: Topic, data: bytes) -> None:
-        """Record a message that just came, if a run is on."""
+        """Record a message that has just arrived, if a run is in progress."""
         if topic in ENCODERS:
             self._telemetry = topic
         if self._writer is not None:
             self._writer.add(RawMessage(topic, time.time_ns(), data))
 
     def sent(self, joint: int, goal: float) -> None:
-        """Note the goal of a joint as it was sent [rad]."""
+        """Store the goal of a joint as it was sent [rad]."""
         self._bags.goals[joint] = goal
 
-    # In the thread.
+    # -- in the thread
 
     def _run(self) -> None:
         try:
             outcome = self._play()
         except StribeckError as error:
-            outcome = Outcome((), "interrupted" if self._called_off.is_set() else "failed", str(error))
+            outcome = Outcome((), "interrupted" if self._cancelled.is_set() else "failed", str(error))
         except Exception as error:
-            # A mistake of ours: the joints have been let go, and whoever waits for the end is told.
+            # A bug: the joints have been released, and the node still learns of the end.
             outcome = Outcome((), "failed", f"{type(error).__name__}: {error}")
         self.listener.done(outcome)
 
     def _play(self) -> Outcome:
-        waiting = Waiting(time.monotonic() + self._patience, self._called_off)
+        waiting = Waiting(time.monotonic() + self._patience, self._cancelled)
         try:
             self.commander.prepare(waiting)
             self._await_states(waiting)
@@ -142,44 +142,45 @@ class Player:
         finally:
             self.commander.finish()
             self._bags.close()
-        return self._bags.outcome(user=self._called_off.is_set())
+        return self._bags.outcome(user=self._cancelled.is_set())
 
     def _await_states(self, waiting: Waiting) -> None:
-        """Wait until all joints are known, and take their supply at rest."""
+        """Wait for states of all joints, and store their supply voltage at rest."""
         names = self.commander.names
-        waiting.for_(
-            lambda: np.isfinite(self.known.position).all(),
-            lambda: f"no joint_states of {_missing(names, self.known.position)} come",
+        waiting.until(
+            lambda: np.isfinite(self.states.position).all(),
+            lambda: f"no joint_states of {_missing(names, self.states.position)} arrive",
         )
         if self.config.supply_voltage is None:
-            waiting.for_(
-                lambda: np.isfinite(self.known.voltage).all(),
+            waiting.until(
+                lambda: np.isfinite(self.states.voltage).all(),
                 lambda: (
-                    f"the supply voltage of {_missing(names, self.known.voltage)} is not known: no telemetry tells "
+                    f"the supply voltage of {_missing(names, self.states.voltage)} is unknown: no telemetry contains "
                     "it; give supply_voltage in the file of config"
                 ),
             )
-        self._bags.voltage = self.known.voltage.copy()
+        self._bags.voltage = self.states.voltage.copy()
         if self.commander.releases_torque:
-            for warning in hanging_warnings(names, self.known.position):
+            for warning in hanging_warnings(names, self.states.position):
                 self.listener.say("warning", warning)
 
     def _first_messages(self, time: int) -> list[RawMessage]:
-        """Torque, which a fit needs to know, of a robot that does not tell: it is on throughout."""
-        known = np.isfinite(self.known.torque)
-        told = {
+        """Telemetry for a robot without any: a fit needs to know that torque is on, which it is throughout."""
+        missing = {
             name: {"torque_enable": 1.0}
-            for name, is_known in zip(self.commander.names, known, strict=True)
-            if not is_known
+            for name, torque in zip(self.commander.names, self.states.torque, strict=True)
+            if not math.isfinite(torque)
         }
-        if self.commander.releases_torque or not told:
+        if self.commander.releases_torque or not missing:
             return []
         encode = ENCODERS[self._telemetry]
-        return [RawMessage(self._telemetry, time, encode(self.commander.stamp(), told))]
+        return [RawMessage(self._telemetry, time, encode(self.commander.stamp(), missing))]
 
     def _check_supply(self) -> None:
         rated_voltage = self.config.rated_voltage or [math.inf] * len(self.commander.names)
-        for name, voltage, rated in zip(self.commander.names, self.known.voltage, rated_voltage, strict=True):
+        for name, voltage, rated in zip(
+            self.commander.names, self.states.voltage, rated_voltage, strict=True
+        ):
             if voltage > rated:
                 text = f"joint {name!r}: supply of {voltage:.1f} V, its servo is rated for {rated:g} V"
                 if not self._allow_overvoltage:
@@ -192,7 +193,7 @@ class Player:
         while True:
             now = time.monotonic()
             self._intervene()
-            directive = session.update(now, **self.known.arguments(now))
+            directive = session.update(now, **self.states.arguments(now))
             self._bags.follow(directive, time.time_ns())
             self.listener.show(directive)
             if directive.kp != kp:
@@ -206,12 +207,12 @@ class Player:
             loop.wait()
 
     def _rest_of_motion(self, now: float) -> float:
-        """When the last motion of a session that is over ends [s]: joints with torque are still to be stopped."""
-        piece = self.session.plan(1.0)
-        return now if piece is None else piece.start + float(piece.time[-1])
+        """When the last motion of a finished session ends [s]: joints with torque still have to come to rest."""
+        segment = self.session.plan(1.0)
+        return now if segment is None else segment.start + float(segment.time[-1])
 
     def _intervene(self) -> None:
-        """Stop or abort for reasons that the session does not see itself."""
+        """Stop or abort for reasons outside the session."""
         if self._stopping:
             self.session.stop(self._stopping)
         elif problem := self.commander.check():
@@ -225,5 +226,5 @@ class Player:
 
 
 def _missing(names: Sequence[str], values: npt.NDArray[np.float64]) -> str:
-    """The joints without a value."""
+    """Names of the joints without a value."""
     return ", ".join(name for name, value in zip(names, values, strict=True) if not math.isfinite(value))

@@ -1,4 +1,4 @@
-"""Topics into bags: subscriptions that only hand bytes on, and the recorder node for robots that move by themselves."""
+"""Recording of topics: subscriptions that pass serialised messages on, and the recorder node for other robots."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rclpy.exceptions import InvalidTopicNameException
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.validate_topic_name import validate_topic_name
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -27,112 +28,106 @@ from stribeck.io.messages import (
     warm_up,
 )
 from stribeck.io.recorder import BagRecorder
-from stribeck.nodes.base import ServiceNode, offered_weakly, quiet_events, run
+from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.messages import telemetry_topics
-from stribeck.nodes.parameters import RECORDER
+from stribeck.nodes.parameters import RecorderParameters
+from stribeck.nodes.qos import has_best_effort_publisher, latched
 
 DEPTH = 2000
-"""Messages of a topic that may wait to be recorded: ten seconds of them."""
+"""Queue of a topic: ten seconds of messages."""
 
 OFFERS_PERIOD = 0.5
-"""How often publishers are looked for that came later than the recording [s]."""
+"""How often new best-effort publishers are looked for [s]."""
 
 TELEMETRY = {topic.name.lstrip("/"): topic for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
 
 
-class Heard(NamedTuple):
-    """A topic to record: its name in the bag, its message type here, and the name by which it is heard."""
+class RecordedTopic(NamedTuple):
+    """A topic to record: its name in the bag, its message type, and the name that is subscribed to."""
 
     topic: Topic
     kind: Any
     name: str
 
 
-def contract_topics() -> list[Heard]:
-    """The topics of the bag contract that can be heard in this installation."""
+def contract_topics() -> list[RecordedTopic]:
+    """The topics of the bag contract that this installation can receive."""
     return [
-        Heard(JOINT_STATES, JointState, "joint_states"),
-        Heard(JOINT_COMMANDS, JointState, "joint_commands"),
-        Heard(BENCH, String, "bench"),
-        *(Heard(TELEMETRY[found.name], found.type, found.name) for found in telemetry_topics()),
+        RecordedTopic(JOINT_STATES, JointState, "joint_states"),
+        RecordedTopic(JOINT_COMMANDS, JointState, "joint_commands"),
+        RecordedTopic(BENCH, String, "bench"),
+        *(RecordedTopic(TELEMETRY[topic.name], topic.type, topic.name) for topic in telemetry_topics()),
     ]
 
 
-class Hearing:
-    """Subscriptions of a node that take serialised messages, each as reliable as its publishers offer.
+class TopicSubscriber:
+    """Subscriptions of a node that take serialised messages, each as reliable as its publishers.
 
-    A reliable one loses nothing, but does not hear a publisher of best effort: as soon as one is found, its topic
-    alone is subscribed to anew (latched messages of the others would come twice).
+    A reliable subscription loses nothing, but does not receive from a best-effort publisher. When one appears, its topic
+    alone is subscribed to again as best effort; latched messages of the other topics would arrive twice.
 
-    :param node: what serves them, in its hot loop.
-    :param takes: what to hear, and what takes it.
+    :param node: serves them in its hot loop.
+    :param callbacks: the topics, and what takes their messages.
     """
 
-    def __init__(self, node: ServiceNode, takes: Mapping[Heard, Callable[[bytes], None]]) -> None:
-        self._node, self._takes = node, dict(takes)
-        self._weak = self._offered_weakly()
-        self._subscriptions = {heard: self._hear(heard) for heard in self._takes}
+    def __init__(
+        self, node: ServiceNode[Any], callbacks: Mapping[RecordedTopic, Callable[[bytes], None]]
+    ) -> None:
+        self._node, self._callbacks = node, dict(callbacks)
+        self._best_effort = self._best_effort_topics()
+        self._subscriptions = {topic: self._subscribe(topic) for topic in self._callbacks}
         node.serve_fast(*self._subscriptions.values())
 
-    def follow_offers(self) -> None:
-        """Look for publishers that came since."""
-        late = self._offered_weakly() - self._weak
+    def follow_publishers(self) -> None:
+        """Subscribe again to topics whose best-effort publishers have appeared since."""
+        late = self._best_effort_topics() - self._best_effort
         if not late:
             return
-        self._weak |= late
-        found = self._subscriptions
-        self._node.stop_serving(keep=[kept for heard, kept in found.items() if heard not in late])
-        found |= {heard: self._hear(heard) for heard in self._takes if heard in late}
-        self._node.serve_fast(*found.values())
+        self._best_effort |= late
+        subscriptions = self._subscriptions
+        self._node.stop_serving(keep=[kept for topic, kept in subscriptions.items() if topic not in late])
+        subscriptions |= {topic: self._subscribe(topic) for topic in self._callbacks if topic in late}
+        self._node.serve_fast(*subscriptions.values())
 
-    def _offered_weakly(self) -> set[Heard]:
-        return {heard for heard in self._takes if offered_weakly(self._node, heard.name)}
+    def _best_effort_topics(self) -> set[RecordedTopic]:
+        return {topic for topic in self._callbacks if has_best_effort_publisher(self._node, topic.name)}
 
-    def _hear(self, heard: Heard) -> Any:
-        weak, latched = heard in self._weak, heard.topic.latched
-        qos = QoSProfile(
-            depth=DEPTH,
-            reliability=ReliabilityPolicy.BEST_EFFORT if weak else ReliabilityPolicy.RELIABLE,
-            durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
-        )
-        return self._node.create_subscription(
-            heard.kind, heard.name, self._takes[heard], qos, raw=True, event_callbacks=quiet_events()
-        )
+    def _subscribe(self, topic: RecordedTopic) -> Any:
+        qos = latched(DEPTH) if topic.topic.latched else QoSProfile(depth=DEPTH)
+        if topic in self._best_effort:
+            qos.reliability = ReliabilityPolicy.BEST_EFFORT
+        return self._node.hot_subscription(topic.kind, topic.name, self._callbacks[topic], qos)
 
 
-class RecorderNode(ServiceNode):
-    """Records while it is active, one bag each time; latched ``~/bag`` says where the last finished one is."""
+class RecorderNode(ServiceNode[RecorderParameters]):
+    """Records while it is active, one bag per activation; latched ``~/bag`` holds the path of the last finished one."""
 
-    table = RECORDER
+    parameter_class = RecorderParameters
 
     def __init__(self, **kwargs: Any) -> None:
         self._recorder: BagRecorder | None = None
-        self._said: Any = None
         self._failure = ""
-        self._hearing: Hearing | None = None
+        self._subscriber: TopicSubscriber | None = None
         super().__init__("recorder", **kwargs)
-        self.steady_timer(OFFERS_PERIOD, self._follow_offers)
+        self.steady_timer(OFFERS_PERIOD, self._follow_publishers)
 
-    def _configure(self, values: Mapping[str, Any]) -> None:
-        self._output, self._prefix = Path(values["output"]).expanduser(), values["prefix"]
+    def _configure(self, parameters: RecorderParameters) -> None:
+        self._output, self._prefix = Path(parameters.output).expanduser(), parameters.prefix
         check_writable(self._output / "bag")
         warm_up()
-        self._heard = [*contract_topics(), *further_topics(values["topics"])]
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._said = self.create_publisher(String, "~/bag", latched)
+        self._topics = [*contract_topics(), *further_topics(parameters.topics)]
+        self._bag = self.managed_publisher(String, "~/bag", latched())
 
     def _activate(self) -> None:
         self._failure = ""
-        self._recorder = BagRecorder.numbered(
-            self._output, self._prefix, [heard.topic for heard in self._heard]
-        )
-        # Subscribed to anew for each bag: that is when latched messages come again.
-        self._hearing = Hearing(self, {heard: self._recording(heard.topic) for heard in self._heard})
+        self._recorder = BagRecorder.numbered(self._output, self._prefix, [one.topic for one in self._topics])
+        # New subscriptions for each bag, so that latched messages arrive again.
+        self._subscriber = TopicSubscriber(self, {one: self._recording(one.topic) for one in self._topics})
         self.get_logger().info(f"recording into {self._recorder.path}")
 
-    def _follow_offers(self) -> None:
-        if self._recorder is not None and self._hearing is not None:
-            self._hearing.follow_offers()
+    def _follow_publishers(self) -> None:
+        if self._recorder is not None and self._subscriber is not None:
+            self._subscriber.follow_publishers()
 
     def _recording(self, topic: Topic) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
@@ -151,7 +146,7 @@ class RecorderNode(ServiceNode):
         if recorder is None:
             return
         self.stop_serving()
-        self._recorder = self._hearing = None
+        self._recorder = self._subscriber = None
         try:
             recorder.close()
         except OutputError as error:
@@ -159,12 +154,7 @@ class RecorderNode(ServiceNode):
         if not self._failure:
             count = sum(recorder.counts.values())
             self.say("info" if count else "warning", f"recorded {count} messages into {recorder.path}")
-            self._said.publish(String(data=str(recorder.path)))
-
-    def _release(self) -> None:
-        said, self._said = self._said, None
-        if said is not None:
-            self.destroy_publisher(said)
+            self._bag.publish(String(data=str(recorder.path)))
 
     def _fail(self, reason: str) -> None:
         if not self._failure:
@@ -180,13 +170,13 @@ class RecorderNode(ServiceNode):
         return "ok", f"recording into {recorder.path}", {**recorder.counts, "lag": recorder.lag}
 
 
-def further_topics(texts: Iterable[str]) -> list[Heard]:
+def further_topics(texts: Iterable[str]) -> list[RecordedTopic]:
     """Topics from ``NAME TYPE``.
 
     :raises ConfigError: for other texts, or a type that is not installed.
     """
-    found: list[Heard] = []
-    taken = {heard.topic.name for heard in contract_topics()}
+    topics: list[RecordedTopic] = []
+    taken = {one.topic.name for one in contract_topics()}
     for text in texts:
         words = text.split()
         parts = words[1].split("/") if len(words) == 2 else []
@@ -199,22 +189,22 @@ def further_topics(texts: Iterable[str]) -> list[Heard]:
         try:
             validate_topic_name(words[0])
         except InvalidTopicNameException as error:
-            raise ConfigError(f"topics: {words[0]!r} is no name of a topic: {_first_line(error)}") from None
+            raise ConfigError(
+                f"topics: {words[0]!r} is not a valid topic name: {_first_line(error)}"
+            ) from None
         name = words[0] if words[0].startswith("/") else f"/{words[0]}"
         if name in taken:
-            raise ConfigError(f"topics: {name} stands twice, or is recorded anyway")
+            raise ConfigError(f"topics: {name} is listed twice, or recorded anyway")
         taken.add(name)
-        found.append(Heard(Topic(name, words[1]), kind, words[0]))
-    return found
+        topics.append(RecordedTopic(Topic(name, words[1]), kind, words[0]))
+    return topics
 
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
 
 
-def main() -> int:
-    """Run the node until it is told to end."""
-    return run(RecorderNode)
+main = partial(run, RecorderNode)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A bag through the compensator of the node: the torque that it gives for a recorded motion. No ROS here."""
+"""Replay of a bag through the compensator of the node: its torque for a recorded motion. No ROS here."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from stribeck.io.signals import interface_samples
 from stribeck.io.storage import BagContent
 from stribeck.nodes.goals import GoalSource, kind_of
 from stribeck.nodes.setup import CompensatedJoint
-from stribeck.nodes.telemetry import Gate, hand_over
+from stribeck.nodes.telemetry import RateLimiter, apply_telemetry
 
 STATE_TYPES = (JOINT_STATES.type,)
 COMMAND_TYPES = (JOINT_COMMANDS.type, "std_msgs/msg/Float64MultiArray")
 
 
 class Replay(NamedTuple):
-    """What a compensator gave for every state of a bag that holds a joint of it, in the order of the log.
+    """Output of a compensator for every state of a bag that contains its joints, in the order of the log.
 
     :param stamps: header stamps (T,) [ns].
     :param torque: friction torque (T, n) [N m], in the robot's coordinates.
-    :param doubts: why the torque is zero, ``None`` where it is what it should be.
+    :param doubts: why the torque is zero, ``None`` where it is not forced to zero.
     """
 
     stamps: npt.NDArray[np.int64]
@@ -51,13 +51,13 @@ def replay(
     joints: Sequence[CompensatedJoint],
     goals: str = "",
 ) -> Replay:
-    """Play a bag's states, commands, goals and telemetry, by their stamps, through a compensator.
+    """Play a bag's states, commands, goals and telemetry through a compensator.
 
-    Stamps stand for arrivals; where a command has none, the time of its log.
+    Stamps count as times of arrival; a command without one arrives at its log time.
 
     :param path: of the bag, for messages.
-    :param goals: topic of goals that are told beside the commands; empty: none.
-    :raises ConfigError: for a topic of goals that the bag lacks, or of another type.
+    :param goals: topic of goals beside the commands; empty: none.
+    :raises ConfigError: for a topic of goals that the bag lacks, or with another message type.
     :raises RecordingError: for a bag without states, or with messages that cannot be decoded.
     """
     if not any(message.topic.name == JOINT_STATES.name for message in bag.messages):
@@ -72,14 +72,14 @@ def replay(
     stamps: list[int] = []
     torque: list[npt.NDArray[np.float64]] = []
     doubts: list[str | None] = []
-    gates = {topic.name: Gate() for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
+    limiters = {topic.name: RateLimiter() for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
     offset: float | None = None
     for message in bag.messages:
         name, stamp = message.topic.name, header_stamp(message.data)
         if source is not None and name == goals:
             goal = decode(path, message, bag.typestore)
-            told = stamp.seconds if hasattr(goal, "header") else 0.0
-            source.take(goal, told or 1e-9 * message.log_time + (offset or 0.0), told or None)
+            stamped = stamp.seconds if hasattr(goal, "header") else 0.0
+            source.take(goal, stamped or 1e-9 * message.log_time + (offset or 0.0), stamped or None)
         if name == JOINT_STATES.name:
             state = decode(path, message, bag.typestore)
             now = stamp.seconds
@@ -87,16 +87,16 @@ def replay(
             foreign = compensator.merger.foreign
             if source is not None:
                 source.before_state(now, now, state.name, state.position)
-            found = compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
+            output = compensator.on_state(now, now, state.name, state.position, state.velocity, state.effort)
             if compensator.merger.foreign != foreign:
                 continue
-            torque.append(found)
+            torque.append(output)
             stamps.append(stamp.nanoseconds)
             doubts.append(compensator.doubt)
         elif name == JOINT_COMMANDS.name:
             logged = 1e-9 * message.log_time + (offset or 0.0)
             _command(compensator, decode(path, message, bag.typestore), stamp.seconds, logged)
-        elif name in gates and gates[name].passes(stamp):
+        elif name in limiters and limiters[name].passes(stamp):
             _telemetry(compensator, joints, decode(path, message, bag.typestore), stamp.seconds)
     if not torque:
         raise RecordingError(
@@ -120,11 +120,11 @@ def _check_types(path: Path, messages: Sequence[RawMessage]) -> None:
 
 
 def _command(compensator: Compensator, command: Any, stamp: float, logged: float) -> None:
-    """Hand over a command; one without stamp arrives when it was logged."""
+    """Pass a command on; one without stamp arrives at its log time."""
     if hasattr(command, "data"):  # numbers without names: efforts or goals, by the output mode
         efforts = compensator.settings.mode == "sum"
-        goals, own = ((), command.data) if efforts else (command.data, ())
-        compensator.on_command(logged, None, None, goals, (), own)
+        goals, effort = ((), command.data) if efforts else (command.data, ())
+        compensator.on_command(logged, None, None, goals, (), effort)
         return
     compensator.on_command(
         stamp or logged, stamp or None, command.name, command.position, command.velocity, command.effort
@@ -134,9 +134,9 @@ def _command(compensator: Compensator, command: Any, stamp: float, logged: float
 def _telemetry(
     compensator: Compensator, joints: Sequence[CompensatedJoint], message: Any, stamp: float
 ) -> None:
-    told: dict[str, dict[str, float]] = defaultdict(dict)
+    values: dict[str, dict[str, float]] = defaultdict(dict)
     for interface in ("p_gain", "voltage", "temperature"):
         for name, value in interface_samples(message, interface):
-            told[name][interface] = value
+            values[name][interface] = value
     for joint in joints:
-        hand_over(compensator, joint, told[joint.model.name], stamp)
+        apply_telemetry(compensator, joint, values[joint.model.name], stamp)

@@ -1,11 +1,13 @@
-"""The servo node: servos on a bus, as joint states, telemetry and goals."""
+"""The servo node: goals in; joint states and telemetry of the servos on a bus out."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,66 +16,60 @@ from diagnostic_msgs.msg import DiagnosticArray
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
-from stribeck.errors import ConfigError, ServoError, StribeckError
+from stribeck.errors import ConfigError, NodeStateError, ServoError
 from stribeck.io.messages import DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES, SERVO_STATUS, Topic
-from stribeck.nodes.base import ServiceNode, quiet_events, run, steady
+from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.messages import HAS_CONTROL_MSGS
-from stribeck.nodes.parameters import SERVO
+from stribeck.nodes.parameters import ServoParameters
 from stribeck.servo.config import DriverConfig, read_driver_config
 from stribeck.servo.driver import Driver, DriverSample, Event
 from stribeck.servo.goals import JointGoals
 from stribeck.servo.sample_messages import SampleMessages
 
 DEPTH = 200
-"""A second of messages: who records them may be kept waiting by a disk."""
+"""A second of messages: a recorder may wait for its disk."""
 
 
-class ServoNode(ServiceNode):
+class ServoNode(ServiceNode[ServoParameters]):
     """Topics: ``joint_goals`` in; ``joint_states``, ``joint_commands`` and telemetry out. All of sensor_msgs/JointState.
 
     Goals are positions, NaN for torque off; joints in current or pwm mode take [A] or duty as effort.
     Telemetry is ``dynamic_joint_states`` where control_msgs is installed, else ``servo_status``. The bus
-    has a thread of its own; what that does when in doubt, :mod:`stribeck.servo.driver` says.
+    has its own thread; :mod:`stribeck.servo.driver` describes its reactions to faults.
     """
 
-    table = SERVO
+    parameter_class = ServoParameters
 
     def __init__(self, **kwargs: Any) -> None:
         self._driver: Driver | None = None
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
-        self._handles: list[Any] = []
         super().__init__("servo", **kwargs)
-        self.create_service(SetBool, "~/enable", self._on_enable)
-        self.create_service(Trigger, "~/clear", self._on_clear)
+        self.answer(SetBool, "~/enable", self._on_enable)
+        self.answer(Trigger, "~/clear", self._on_clear)
 
     # -- life cycle
 
-    def _configure(self, values: Mapping[str, Any]) -> None:
-        config = servo_config(values)
+    def _configure(self, parameters: ServoParameters) -> None:
+        config = servo_config(parameters)
         self._driver = driver = Driver(config)
         report = driver.connect()
         for warning in (*report.warnings, *([driver.stays_energised] if driver.stays_energised else ())):
             self.get_logger().warning(warning)
         for note in report.notes:
             self.get_logger().info(note)
-        self._enable_at_start = values["enabled"]
-        self._figures = Figures(config.names)
+        self._enable_at_start = parameters.enabled
+        self._figures = SampleStatistics(config.names)
         self._trouble = ""
         self._goals = JointGoals(config.joints)
         telemetry = DYNAMIC_JOINT_STATES if HAS_CONTROL_MSGS else SERVO_STATUS
         followers = [joint.servo.follows_position for joint in config.joints]
         self._messages = SampleMessages(config.names, followers, telemetry)
         self._topics = {
-            topic: self.create_publisher(kind, topic.name.lstrip("/"), DEPTH)
+            topic: self.managed_publisher(kind, topic.name.lstrip("/"), DEPTH)
             for topic, kind in ((JOINT_STATES, JointState), (JOINT_COMMANDS, JointState), telemetry_type())
         }
-        self._handles = list(self._topics.values())
-        self.serve_fast(
-            self.create_subscription(
-                JointState, "joint_goals", self._on_goals, 10, event_callbacks=quiet_events()
-            )
-        )
+        self.serve_fast(self.hot_subscription(JointState, "joint_goals", self._on_goals, 10, raw=False))
 
     def _activate(self) -> None:
         driver = self._connected()
@@ -85,7 +81,7 @@ class ServoNode(ServiceNode):
             try:
                 driver.enable()
             except ServoError as error:
-                # States go out all the same: they are what a user needs to find the cause.
+                # States are published all the same: a user needs them to find the cause.
                 self._trouble = str(error)
                 self.get_logger().error(self._trouble)
 
@@ -98,16 +94,13 @@ class ServoNode(ServiceNode):
         if threading.current_thread() is not thread:
             thread.join()
         self._thread = None
-        for event in driver.cycle().events:  # what became of the servos, if they did not confirm it
+        for event in driver.cycle().events:  # if the servos did not confirm that torque is off
             self._say(event)
 
     def _release(self) -> None:
         driver, self._driver = self._driver, None
         if driver is not None:
             driver.close()
-        handles, self._handles = self._handles, []
-        for handle in handles:
-            self.destroy_publisher(handle)
 
     def _change(self, name: str, value: Any) -> None:
         if name == "p_gain" and self._driver is not None:
@@ -115,7 +108,7 @@ class ServoNode(ServiceNode):
 
     def _connected(self) -> Driver:
         if self._driver is None:
-            raise ServoError("not connected: configure the node first")
+            raise NodeStateError("not connected: configure the node first")
         return self._driver
 
     # -- the bus
@@ -124,13 +117,13 @@ class ServoNode(ServiceNode):
         try:
             driver.run(self._take)
         except Exception as error:
-            # A mistake of ours, or a context that is gone: nobody must be left energised by it.
+            # A bug, or a context that was shut down: it must not leave a servo energised.
             driver.disable()
             self._trouble = f"torque is off: the cycle broke ({type(error).__name__}: {error})"
             self.get_logger().fatal(self._trouble)
 
     def _take(self, sample: DriverSample) -> bool:
-        """Publish a sample, and say what happened."""
+        """Publish a sample, and log its events."""
         for message in self._messages(sample):
             self._topics[message.topic].publish(message.data)
         self._figures.take(sample)
@@ -150,43 +143,35 @@ class ServoNode(ServiceNode):
         if driver is None or driver.state != "on":
             return
         try:
-            unknown = self._goals.take(message.name, message.position, message.effort, steady())
+            unknown = self._goals.take(message.name, message.position, message.effort, time.monotonic())
             driver.set_goals(*self._goals.command)
         except ConfigError as error:
-            self.get_logger().warning(f"{error}; the message is not obeyed", throttle_duration_sec=5.0)
+            self.get_logger().warning(f"{error}; the message is ignored", throttle_duration_sec=5.0)
             return
         if unknown:
             self.get_logger().warning(
-                f"goals of joints that are not ours: {unknown}; ours: {', '.join(driver.joints)}",
+                f"goals of unknown joints: {unknown}; known: {', '.join(driver.joints)}",
                 throttle_duration_sec=5.0,
             )
 
-    def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        try:
-            driver = self._connected()
-            if not request.data:
-                driver.disable("by ~/enable")
-                response.success, response.message = driver.state == "off", driver.reason or "torque is off"
-                return response
-            if not self._active:
-                raise ServoError("activate the node first")
-            if driver.state != "on":
-                self._goals.forget()
-                driver.enable()
-            self._trouble = ""
-            response.success, response.message = True, "goals are obeyed"
-        except StribeckError as error:
-            response.success, response.message = False, str(error)
-        return response
+    def _on_enable(self, on: bool) -> str:
+        driver = self._connected()
+        if not on:
+            driver.disable("by ~/enable")
+            if driver.state != "off":
+                raise ServoError(driver.reason)
+            return driver.reason or "torque is off"
+        self.require_active()
+        if driver.state != "on":
+            self._goals.forget()
+            driver.enable()
+        self._trouble = ""
+        return "goals are obeyed"
 
-    def _on_clear(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
-            self._connected().clear()
-            self._trouble = ""
-            response.success, response.message = True, "no fault; torque is off until ~/enable"
-        except StribeckError as error:
-            response.success, response.message = False, str(error)
-        return response
+    def _on_clear(self) -> str:
+        self._connected().clear()
+        self._trouble = ""
+        return "no fault; torque is off until ~/enable"
 
     # -- diagnostics
 
@@ -210,8 +195,8 @@ class ServoNode(ServiceNode):
         return "ok", "goals are obeyed", figures
 
 
-class Figures:
-    """What diagnostics say of the samples since the last time.
+class SampleStatistics:
+    """Statistics of the samples since the last diagnostics.
 
     :param joints: names, in the order of all arrays.
     """
@@ -224,7 +209,7 @@ class Figures:
         self._restart()
 
     def _restart(self) -> None:
-        self._since, self._cycles = steady(), 0
+        self._since, self._cycles = time.monotonic(), 0
         self._longest = np.zeros(len(self._joints))
 
     def take(self, sample: DriverSample) -> None:
@@ -236,10 +221,10 @@ class Figures:
             self._longest = np.maximum(self._longest, sample.gap)
 
     def collect(self) -> tuple[str, dict[str, Any]]:
-        """Gaps in words, empty for none, and figures; both since the last time."""
+        """Description of gaps, empty for none, and figures; both since the last call."""
         with self._lock:
             sample, longest = self._sample, self._longest
-            figures: dict[str, Any] = {"rate": self._cycles / max(1e-9, steady() - self._since)}
+            figures: dict[str, Any] = {"rate": self._cycles / max(1e-9, time.monotonic() - self._since)}
             figures["gaps"] = self._gaps
             self._restart()
         if sample is not None:
@@ -264,21 +249,21 @@ def telemetry_type() -> tuple[Topic, Any]:
     return SERVO_STATUS, DiagnosticArray
 
 
-def servo_config(values: Mapping[str, Any]) -> DriverConfig:
+def servo_config(parameters: ServoParameters) -> DriverConfig:
     """The driver's configuration from the parameters of the node.
 
-    :raises ConfigError: for a missing file, or values that do not fit.
+    :raises ConfigError: for a missing file, or invalid values.
     """
-    if not values["config"]:
+    if not parameters.config:
         raise ConfigError(
             "config is empty: name the YAML file of the servos (config/record.yaml is an example)"
         )
-    config = read_driver_config(Path(values["config"]).expanduser())
-    gains = gains_of(values["p_gain"], config)
+    config = read_driver_config(Path(parameters.config).expanduser())
+    gains = gains_of(parameters.p_gain, config)
     return replace(
         config,
-        port=values["port"] or config.port,
-        rate=values["rate"] or config.rate,
+        port=parameters.port or config.port,
+        rate=parameters.rate or config.rate,
         joints=tuple(
             replace(joint, p_gain=joint.check_gain(gain))
             for joint, gain in zip(config.joints, gains, strict=True)
@@ -299,9 +284,7 @@ def gains_of(value: Sequence[float], config: DriverConfig) -> list[float]:
     return list(value) * count if len(value) == 1 else list(value)
 
 
-def main() -> int:
-    """Run the node until it is told to end."""
-    return run(ServoNode)
+main = partial(run, ServoNode)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
-"""From the parameters of a node to the objects that do its work. No ROS here."""
+"""Objects of the compensation from the parameters of node and guard. No ROS here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from stribeck.core.bench import Pendulum
-from stribeck.core.compensation import JointModel
+from stribeck.core.compensation import EffortMeaning, JointModel
 from stribeck.core.compensator import Compensator
 from stribeck.core.direction import Tuning
 from stribeck.core.dynamics import Dynamics, PendulumModel
@@ -21,13 +21,24 @@ from stribeck.io.learned_file import Identified, digest_of
 from stribeck.io.parameter_file import ParameterFile, cautious_values, read_parameter_file
 from stribeck.io.urdf import read_urdf
 from stribeck.nodes.compiled import compiled
+from stribeck.nodes.parameters import (
+    CompensatedJointParameters,
+    CompensationParameters,
+    InterfaceParameters,
+)
+
+PASSED_ON = (
+    *("gain", "state_timeout", "command_timeout", "ramp_time", "other_joints", "control"),
+    *("adapt", "sure", "loop_delay", "state_lag", "learned_gain"),
+)
+"""Parameters that are settings of the compensator by the same name."""
 
 TUNED = ("deadband", "error_width", "command_velocity", "moving_velocity", "away", "presliding")
-"""Parameters of a joint that are fields of its tuning."""
+"""Parameters of a joint that are fields of its :class:`Tuning`."""
 
 
 class CompensatedJoint(NamedTuple):
-    """One joint with what its group of parameters says."""
+    """One joint with its parameter file and group of parameters."""
 
     model: JointModel
     map: JointMap
@@ -42,42 +53,58 @@ class CompensatedJoint(NamedTuple):
         return self.file.temperature
 
 
-def compensated_joints(values: Mapping[str, Any], base: Path | None = None) -> list[CompensatedJoint]:
+def compensated_joints(parameters: InterfaceParameters, base: Path | None = None) -> list[CompensatedJoint]:
     """The joints of ``joints`` with their parameter files.
 
     :param base: folder that relative file names start from.
     :raises ConfigError: for a joint without a file, or without a torque limit.
     :raises ParameterFileError: for a file that is not valid.
     """
-    return [_compensated_joint(values, name, base) for name in values["joints"]]
+    return [_compensated_joint(parameters, name, base) for name in parameters.joints]
 
 
-def _compensated_joint(values: Mapping[str, Any], name: str, base: Path | None) -> CompensatedJoint:
-    def own(key: str) -> Any:
-        return values[f"{name}.{key}"]
-
-    if not own("parameter_file"):
+def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | None) -> CompensatedJoint:
+    joint = parameters.by_joint[name]
+    if not joint.parameter_file:
         raise ConfigError(f"joint {name!r} has no parameter_file: set {name}.parameter_file")
-    path = Path(own("parameter_file")).expanduser()
-    found = _beside(base, path)
-    file, quantile = read_parameter_file(found), values.get("friction_quantile", 0.5)
-    identified = Identified(name, file.law.name, digest_of(found, quantile))
-    limit = own("max_torque") or 0.5 * file.actuator.datasheet.get("stall_torque", 0.0)
+    path = Path(joint.parameter_file).expanduser()
+    absolute = _beside(base, path)
+    quantile = getattr(parameters, "friction_quantile", 0.5)
+    file = read_parameter_file(absolute)
+    limit = joint.max_torque or 0.5 * file.actuator.datasheet.get("stall_torque", 0.0)
     if not limit > 0.0:
         raise ConfigError(
             f"the datasheet of {file.actuator.name} gives no stall torque: set {name}.max_torque"
         )
     try:
-        mapped = JointMap(own("sign"), own("ratio"), own("offset"))
+        joint_map = JointMap(joint.sign, joint.ratio, joint.offset)
     except ConfigError as error:
         raise ConfigError(f"joint {name!r}: {error}") from None
-    said = {key: own(key) or values.get(key, 0.0) for key in TUNED}
-    tuning = Tuning.of_resolution(file.actuator.resolution).told(
-        mapped.ratio, **{key: value for key, value in said.items() if value}
+    model = JointModel(
+        name,
+        file.actuator,
+        file.law,
+        cautious_values(file, quantile),
+        limit,
+        str(path),
+        _tuning(parameters, joint, file, joint_map),
+        file.temperature,
     )
-    cautious = cautious_values(file, quantile)
-    model = JointModel(name, file.actuator, file.law, cautious, limit, str(path), tuning, file.temperature)
-    return CompensatedJoint(model, mapped, file, own("p_gain"), own("supply_voltage"), identified)
+    identified = Identified(name, file.law.name, digest_of(absolute, quantile))
+    return CompensatedJoint(model, joint_map, file, joint.p_gain, joint.supply_voltage, identified)
+
+
+def _tuning(
+    parameters: InterfaceParameters,
+    joint: CompensatedJointParameters,
+    file: ParameterFile,
+    joint_map: JointMap,
+) -> Tuning:
+    """The joint's own values, else those for all joints, else automatic ones."""
+    values = {key: getattr(joint, key) or getattr(parameters, key, 0.0) for key in TUNED}
+    return Tuning.of_resolution(file.actuator.resolution).told(
+        joint_map.ratio, **{key: value for key, value in values.items() if value}
+    )
 
 
 def _beside(base: Path | None, path: Path) -> Path:
@@ -85,10 +112,10 @@ def _beside(base: Path | None, path: Path) -> Path:
 
 
 class Learning(NamedTuple):
-    """What the friction that there is now is learnt from.
+    """The basis on which the present friction is learnt.
 
     :param dynamics: of the joints, ``None`` if they are not known.
-    :param words: what to say of it, one line each.
+    :param words: remarks for the log, one line each.
     :param gap: why nothing is learnt, empty if something is.
     """
 
@@ -98,33 +125,36 @@ class Learning(NamedTuple):
 
 
 def learning_of(
-    values: Mapping[str, Any], joints: list[CompensatedJoint], base: Path | None = None
+    parameters: CompensationParameters, joints: list[CompensatedJoint], base: Path | None = None
 ) -> Learning:
-    """The dynamics of the joints: of a URDF, or of what is said of each joint.
+    """The dynamics of the joints: from a URDF, or from inertia or load of each joint.
 
     :param base: folder that relative file names start from.
-    :raises ConfigError: for a URDF that does not fit, or for loads of some of the joints alone.
+    :raises ConfigError: for a URDF that does not fit, or for loads of only some of the joints.
     """
-    if not values["adapt"]:
+    if not parameters.adapt:
         return Learning(None, (), "adapt is false")
-    dynamics, words = _of_urdf(values, joints, base) if values["urdf"] else (_of_loads(values, joints), ())
-    gap = ""
+    dynamics, words = (
+        _of_urdf(parameters, joints, base) if parameters.urdf else (_of_loads(parameters, joints), ())
+    )
+    mode, gap = parameters.output_mode, ""
     if dynamics is None:
         gap = "neither a urdf, nor inertia or load of the joints is given"
-    elif values["output_mode"] != "sum" and values["effort_meaning"] != "motor":
-        gap = f"the torque of the motors is not known: effort_meaning is {values['effort_meaning']}"
-    elif not values["goal_topic"] and values["output_mode"] == "sum" and values["command_type"] == "array":
-        gap = "no goals are heard: set goal_topic"
+    elif mode != "sum" and parameters.effort_meaning != "motor":
+        gap = f"the torque of the motors is not known: effort_meaning is {parameters.effort_meaning}"
+    elif not parameters.goal_topic and mode == "sum" and parameters.command_type == "array":
+        gap = "no goals are received: set goal_topic"
+    words = (*words, *([f"no friction is learnt: {gap}"] if gap else []))
     return Learning(dynamics, words, gap)
 
 
 def _of_urdf(
-    values: Mapping[str, Any], joints: list[CompensatedJoint], base: Path | None
+    parameters: CompensationParameters, joints: list[CompensatedJoint], base: Path | None
 ) -> tuple[Dynamics, tuple[str, ...]]:
-    path = Path(values["urdf"]).expanduser()
+    path = Path(parameters.urdf).expanduser()
     robot = read_urdf(_beside(base, path))
     names = [joint.model.name for joint in joints]
-    if len(gravity := values["gravity"] or GRAVITY) != 3:
+    if len(gravity := parameters.gravity or GRAVITY) != 3:
         raise ConfigError(f"gravity: expected three numbers, found {len(gravity)}")
     locked = [name for name in robot.movable if name not in names]
     words = [f"{path}: locked at 0, as they are not compensated: {', '.join(locked)}"] if locked else []
@@ -136,18 +166,18 @@ def _rotors(joints: list[CompensatedJoint]) -> list[float]:
     return [float(joint.map.inertia(joint.model.values.get("armature", 0.0))) for joint in joints]
 
 
-def _of_loads(values: Mapping[str, Any], joints: list[CompensatedJoint]) -> Dynamics | None:
-    """Joints that do not feel each other; ``None`` if nothing is said of them."""
+def _of_loads(parameters: CompensationParameters, joints: list[CompensatedJoint]) -> Dynamics | None:
+    """Joints without dynamic coupling; ``None`` if neither inertia nor load of any joint is given."""
 
-    def of_each(key: str) -> Any:
-        return np.array([values[f"{joint.model.name}.{key}"] for joint in joints], dtype=np.float64)
+    def of_each(key: str) -> npt.NDArray[np.float64]:
+        return np.array([getattr(parameters.by_joint[joint.model.name], key) for joint in joints])
 
     load = Pendulum(of_each("load_mass"), of_each("load_length"), of_each("rod_mass"))
     given = (of_each("inertia") > 0.0) | ((load.length > 0.0) & ((load.mass > 0.0) | (load.arm_mass > 0.0)))
     if not given.any():
         return None
     if not given.all():
-        lacking = [joint.model.name for joint, known in zip(joints, given, strict=True) if not known]
+        lacking = [joint.model.name for joint, is_given in zip(joints, given, strict=True) if not is_given]
         raise ConfigError(
             f"inertia or load is given for some joints only: give it for {', '.join(lacking)} too, or a urdf"
         )
@@ -156,44 +186,34 @@ def _of_loads(values: Mapping[str, Any], joints: list[CompensatedJoint]) -> Dyna
 
 
 def compensator_of(
-    values: Mapping[str, Any], joints: list[CompensatedJoint], dynamics: Dynamics | None = None
+    parameters: CompensationParameters, joints: list[CompensatedJoint], dynamics: Dynamics | None = None
 ) -> Compensator:
     """The compensator that the parameters of the compensation node describe.
 
-    :param dynamics: what friction is learnt from (:func:`learning_of`).
+    :param dynamics: basis on which friction is learnt (:func:`learning_of`).
     """
-    if values["goal_topic"].lstrip("/") == "joint_states":
+    if parameters.goal_topic.lstrip("/") == "joint_states":
         raise ConfigError(
-            "goal_topic: /joint_states holds what is measured, and a goal that follows the measurement leads nobody; give "
-            "the topic of the controller's reference"
+            "goal_topic: /joint_states holds measurements, and a goal that follows the measurement commands nothing; "
+            "give the topic of the controller's reference"
         )
-    if values["goal_topic"] and values["output_mode"] == "goal_offset":
+    if parameters.goal_topic and parameters.output_mode == "goal_offset":
         raise ConfigError("goal_topic: in output_mode goal_offset the commands are the goals; leave it empty")
     settings = Settings(
-        mode=values["output_mode"],
-        effort_meaning=values["effort_meaning"],
-        gain=values["gain"],
-        state_timeout=values["state_timeout"],
-        command_timeout=values["command_timeout"],
-        ramp_time=values["ramp_time"],
-        slew=values["slew_limit"],
-        other_joints=values["other_joints"],
-        control=values["control"],
-        adapt=values["adapt"],
-        sure=values["sure"],
-        loop_delay=values["loop_delay"],
-        state_lag=values["state_lag"],
-        learned_gain=values["learned_gain"],
+        mode=parameters.output_mode,
+        effort_meaning=cast(EffortMeaning, parameters.effort_meaning),
+        slew=parameters.slew_limit,
+        **{key: getattr(parameters, key) for key in PASSED_ON},
     )
-    return _with_known_supply(settings, joints, dynamics)
+    return _compensator(settings, joints, dynamics)
 
 
-def check_lease(values: Mapping[str, Any]) -> None:
-    """A node must stand back before its guard takes over: else both would speak.
+def check_lease(parameters: InterfaceParameters) -> None:
+    """A node must stop compensating before its guard takes over: else both would publish.
 
     :raises ConfigError: for a pause limit that is not shorter than the lease.
     """
-    pause, lease = values["pause_limit"], values["lease"]
+    pause, lease = parameters.pause_limit, parameters.lease
     if not pause < lease:
         raise ConfigError(
             f"pause_limit must be shorter than lease, found {pause:g} s and {lease:g} s: give both under /**, alike for "
@@ -201,25 +221,25 @@ def check_lease(values: Mapping[str, Any]) -> None:
         )
 
 
-def hand_through_of(values: Mapping[str, Any], joints: list[CompensatedJoint]) -> Compensator:
-    """A compensator that is never enabled: what the guard passes on is the controller's own command."""
+def passthrough_of(parameters: InterfaceParameters, joints: list[CompensatedJoint]) -> Compensator:
+    """A compensator that is never enabled: it passes the controller's own command on."""
     settings = Settings(
-        mode=values["output_mode"],
+        mode=parameters.output_mode,
         effort_meaning="none",
-        command_timeout=values["command_timeout"],
-        slew=values["slew_limit"],
+        command_timeout=parameters.command_timeout,
+        slew=parameters.slew_limit,
     )
-    return _with_known_supply(settings, joints)
+    return _compensator(settings, joints)
 
 
-def _with_known_supply(
+def _compensator(
     settings: Settings, joints: list[CompensatedJoint], dynamics: Dynamics | None = None
 ) -> Compensator:
     models, maps = [joint.model for joint in joints], [joint.map for joint in joints]
     compensator = Compensator(models, maps, settings, compiled, dynamics)
     for joint in joints:
-        known = {"kp": joint.p_gain, "supply_voltage": joint.supply_voltage}
+        fixed = {"kp": joint.p_gain, "supply_voltage": joint.supply_voltage}
         compensator.on_telemetry(
-            joint.model.name, **{key: value for key, value in known.items() if value > 0.0}
+            joint.model.name, **{key: value for key, value in fixed.items() if value > 0.0}
         )
     return compensator

@@ -1,4 +1,4 @@
-"""What the compensation takes from telemetry, alike in the node and in the replay of a bag. No ROS here."""
+"""Telemetry for the compensation, the same in the node and in the replay of a bag. No ROS here."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from stribeck.io.cdr import Stamp
 from stribeck.nodes.setup import CompensatedJoint
 
 PERIOD = 200_000_000
-"""Gain, supply and temperature are read this often [ns]: they change slowly, and messages cost time."""
+"""Gain, supply and temperature are read this often [ns]: they change slowly, and decoding takes time."""
 
 
-class Gate:
-    """Lets the first message of every :data:`PERIOD` through, by the stamps alone.
+class RateLimiter:
+    """Passes the first message of every :data:`PERIOD`, by the stamps alone.
 
     So a recording gives the same values at whatever rate it is played.
     """
@@ -28,10 +28,10 @@ class Gate:
         return before != self._period
 
 
-def hand_over(
+def apply_telemetry(
     compensator: Compensator, joint: CompensatedJoint, values: Mapping[str, float], stamp: float
 ) -> None:
-    """Give a compensator gain, supply and temperature of a joint, where its parameters do not fix them.
+    """Give a compensator gain, supply and temperature of a joint, unless its parameters fix them.
 
     :param values: telemetry by interface name.
     """

@@ -1,13 +1,13 @@
-"""How a process talks to others: without shared memory, and without leaving the machine where that is asked for.
+"""Transports of Fast DDS: no shared memory, and loopback only if that is asked for.
 
-Whoever writes into the shared memory of Fast DDS holds a lock of the reader's. A process that is stopped or killed
-while it holds one keeps the others from hearing anybody for a second and more, and every participant that comes or
-goes, each ``ros2`` command too, stalls them for some tenths of a second: what a guard is there for would fail, and
-samples would be lost. Loopback UDP is as fast for messages this small.
+A writer to the shared memory of Fast DDS holds a lock of the reader. A process that is stopped or killed while it holds
+one blocks the others for a second and more, and every participant that joins or leaves, also each ``ros2`` command, stalls
+them for some tenths of a second: the guard would fail, and samples would be lost. Loopback UDP is as fast for messages of
+this size.
 
-``FASTDDS_BUILTIN_TRANSPORTS`` keeps shared memory out, but not with ``ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST``: there
-rmw_fastrtps chooses the transports itself, shared memory among them, and listens at all interfaces. A profile of ours,
-``loopback.xml``, then does what was asked for. No ROS here; to be called before rclpy starts.
+``FASTDDS_BUILTIN_TRANSPORTS`` disables shared memory, except with ``ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST``: then
+rmw_fastrtps chooses the transports itself, including shared memory, and listens on all interfaces. In that case the
+profile ``loopback.xml`` is used instead. No ROS here; to be called before rclpy starts.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 PROFILE = Path(__file__).with_name("loopback.xml")
 
 PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
-"""Where Fast DDS looks for profiles, before and since its version 3."""
+"""Variables that name profiles of Fast DDS, before and since version 3."""
 
 RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 LOCALHOST_ONLY = "ROS_LOCALHOST_ONLY"
-"""What the range was called before; it goes before it."""
+"""Older variable, which takes precedence over the range."""
 
 TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 STATIC_PEERS = "ROS_STATIC_PEERS"
@@ -33,7 +33,7 @@ Environment = MutableMapping[str, str]
 
 
 def stay_on_this_machine(environment: Environment = os.environ) -> None:
-    """Let this process, and those that it starts, hear and be heard on this machine alone, whatever was said before."""
+    """Restrict this process, and those that it starts, to this machine, whatever the environment says."""
     environment.pop(LOCALHOST_ONLY, None)
     environment.pop(STATIC_PEERS, None)
     if not _is_fast_dds(environment):
@@ -43,9 +43,9 @@ def stay_on_this_machine(environment: Environment = os.environ) -> None:
 
 
 def avoid_shared_memory(environment: Environment = os.environ) -> str:
-    """Let this process talk by UDP alone, unless the user has chosen transports.
+    """Restrict this process to UDP, unless the user has chosen transports.
 
-    :returns: what to warn of, in one line: shared memory that could not be kept out. Empty if there is nothing.
+    :returns: a warning if shared memory could not be disabled, else empty.
     """
     if not _is_fast_dds(environment) or environment.get(TRANSPORTS, UDP) != UDP:
         return ""
@@ -56,8 +56,8 @@ def avoid_shared_memory(environment: Environment = os.environ) -> str:
     chosen = [name for name in (*PROFILES, STATIC_PEERS) if environment.get(name, "") not in ours]
     if chosen:
         return (
-            f"{RANGE}=LOCALHOST brings shared memory, in which nodes stall for tenths of a second when others come and "
-            f"go, and {chosen[0]} keeps us from going round it: unset one of the two, or say {RANGE}=SUBNET"
+            f"{RANGE}=LOCALHOST uses shared memory, in which nodes stall for tenths of a second when others join or "
+            f"leave, and {chosen[0]} prevents the remedy: unset one of the two, or set {RANGE}=SUBNET"
         )
     environment.pop(LOCALHOST_ONLY, None)
     _use_profile(environment)
@@ -65,7 +65,7 @@ def avoid_shared_memory(environment: Environment = os.environ) -> str:
 
 
 def _use_profile(environment: Environment) -> None:
-    environment[RANGE] = "SUBNET"  # the one range with which rmw_fastrtps leaves a profile as it is
+    environment[RANGE] = "SUBNET"  # the only range with which rmw_fastrtps does not change a profile
     environment[TRANSPORTS] = UDP
     for name in PROFILES:
         environment[name] = str(PROFILE)

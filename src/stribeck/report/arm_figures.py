@@ -1,20 +1,19 @@
-"""Figures of an identified arm: torques, errors, friction curves, what is left."""
+"""Figures of an identified arm: torques, errors, friction curves, residuals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import matplotlib.style
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from stribeck.errors import ConfigError
-from stribeck.report.figures import COLOURS, MEASURED, STYLE
+from stribeck.report.style import COLOURS, MEASURED, drawing, grid, legend_of
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -33,7 +32,7 @@ class TorqueDrawing:
     :param time: (N,) [s].
     :param measured, predicted: (N, n).
     :param friction: the part of friction (N, n), where the fit has one.
-    :param errors: relative error of each joint (n,), not a number where it did not move.
+    :param errors: relative error of each joint (n,), ``None`` where it did not move.
     """
 
     title: str
@@ -50,7 +49,7 @@ class TorqueDrawing:
 class FrictionDrawing:
     """Friction of one joint against velocity.
 
-    :param velocity, friction: measured, torque less what the rigid arm asks for (N,).
+    :param velocity, friction: measured: torque less that of the rigid arm (N,).
     :param curve_velocity: (k,).
     :param curves: friction of the fitted law (k,) by label.
     """
@@ -63,28 +62,29 @@ class FrictionDrawing:
 
 
 def draw_torques(run: TorqueDrawing) -> Figure:
-    """Measured and predicted torque of each joint, the part of friction, and what is left."""
+    """Measured and predicted torque of each joint, the part of friction, and the residual."""
     n = len(run.joints)
-    with matplotlib.style.context(["default", STYLE]):
-        figure = _figure(WIDTH, 0.9 + 1.75 * n)
-        figure.suptitle(run.title, fontsize=11)
+    with drawing(WIDTH, 0.9 + 1.75 * n, run.title) as figure:
         panels = figure.subplots(n, 1, sharex=True, squeeze=False)[:, 0]
         for j, panel in enumerate(panels):
-            panel.plot(run.time, run.measured[:, j], **{**MEASURED, "linewidth": 1.0})
-            panel.plot(run.time, run.predicted[:, j], color=COLOURS[1], linewidth=0.9, label="predicted")
-            if run.friction is not None:
-                panel.plot(
-                    run.time, run.friction[:, j], color=COLOURS[0], linewidth=0.9, label="friction part"
-                )
-            left = run.measured[:, j] - run.predicted[:, j]
-            panel.plot(run.time, left, color="0.55", linewidth=0.6, label="measured − predicted")
+            curves = [
+                (run.measured, {**MEASURED, "linewidth": 1.0}),
+                (run.predicted, {"color": COLOURS[1], "linewidth": 0.9, "label": "predicted"}),
+                (run.friction, {"color": COLOURS[0], "linewidth": 0.9, "label": "friction part"}),
+                (
+                    run.measured - run.predicted,
+                    {"color": "0.55", "linewidth": 0.6, "label": "measured − predicted"},
+                ),
+            ]
+            for torque, look in curves:
+                if torque is not None:
+                    panel.plot(run.time, torque[:, j], **look)
             error = run.errors[j]
-            told = "did not move" if error is None else f"relative error {100 * error:.2f} %"
-            panel.set_title(f"{run.joints[j]}, {told}", loc="left", fontsize=9)
+            note = "did not move" if error is None else f"relative error {100 * error:.2f} %"
+            panel.set_title(f"{run.joints[j]}, {note}", loc="left", fontsize=9)
             panel.set_ylabel(f"[{run.unit}]")
         panels[-1].set_xlabel("time [s]")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        legend_of(figure, panels[0])
     return figure
 
 
@@ -100,21 +100,20 @@ def draw_fit_errors(
     if not errors:
         raise ConfigError("no errors to draw: fit first")
     labels = [*joints, "all"]
-    with matplotlib.style.context(["default", STYLE]):
-        longest = max(map(len, labels))
-        figure = _figure(max(WIDTH, (0.3 + 0.075 * longest) * len(labels) + 1.5), 0.7 + 2.4 * len(errors))
+    longest = max(map(len, labels))
+    width = max(WIDTH, (0.3 + 0.075 * longest) * len(labels) + 1.5)
+    with drawing(width, 0.7 + 2.4 * len(errors)) as figure:
         panels = figure.subplots(len(errors), 1, squeeze=False, sharex=True)[:, 0]
         for panel, (name, fits) in zip(panels, errors.items(), strict=True):
-            width = 0.8 / len(fits)
+            bar = 0.8 / len(fits)
             for k, (fit, values) in enumerate(fits.items()):
                 heights = [0.0 if value is None else 100.0 * value for value in values]
-                places = np.arange(len(labels)) - 0.4 + (k + 0.5) * width
-                panel.bar(places, heights, width, color=COLOURS[k % len(COLOURS)], label=fit)
+                places = np.arange(len(labels)) - 0.4 + (k + 0.5) * bar
+                panel.bar(places, heights, bar, color=COLOURS[k % len(COLOURS)], label=fit)
             panel.set_title(f"{name}, {rows}", loc="left", fontsize=9)
             panel.set_ylabel("relative error [%]")
             panel.set_xticks(np.arange(len(labels)), labels)
-        handles, names = panels[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+        legend_of(figure, panels[0])
     return figure
 
 
@@ -126,19 +125,13 @@ def draw_friction(joints: Sequence[FrictionDrawing], unit: str, velocity_unit: s
     if not joints:
         raise ConfigError("no friction to draw: no joint moved")
     columns = min(3, len(joints))
-    rows = -(-len(joints) // columns)
-    with matplotlib.style.context(["default", STYLE]):
-        figure = _figure(3.6 * columns + 0.4, 0.7 + 2.7 * rows)
-        panels = figure.subplots(rows, columns, squeeze=False)
-        for panel, joint in zip(panels.flat, joints, strict=False):
+    with drawing(3.6 * columns + 0.4, 0.7 + 2.7 * -(-len(joints) // columns)) as figure:
+        panels = grid(figure, len(joints), columns)
+        for panel, joint in zip(panels, joints, strict=True):
             _draw_cloud(panel, joint)
             panel.set_title(joint.joint, loc="left", fontsize=9)
-            panel.set_xlabel(f"velocity [{velocity_unit}]")
-            panel.set_ylabel(f"friction [{unit}]")
-        for panel in list(panels.flat)[len(joints) :]:
-            panel.remove()
-        handles, names = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+            panel.set(xlabel=f"velocity [{velocity_unit}]", ylabel=f"friction [{unit}]")
+        legend_of(figure, panels[0])
     return figure
 
 
@@ -150,45 +143,31 @@ def draw_residuals(
     signals: Mapping[str, tuple[FloatArray, FloatArray]],
     shares: str,
 ) -> Figure:
-    """What is left of a joint's torque: over frequency, and against other signals.
+    """The residual of a joint's torque: over frequency, and against other signals.
 
     :param frequency, density: spectrum (k,) [Hz, unit²/Hz].
     :param signals: values (N,) and residuals (N,), by the label of the axis.
-    :param shares: what it consists of, in words.
+    :param shares: its components, in words.
     """
-    with matplotlib.style.context(["default", STYLE]):
-        figure = _figure(3.4 * (1 + len(signals)) + 0.4, 3.3)
+    with drawing(3.4 * (1 + len(signals)) + 0.4, 3.3) as figure:
         figure.suptitle(f"{joint}: measured − predicted; {shares}", fontsize=9)
-        panels = figure.subplots(1, 1 + len(signals), squeeze=False)[0]
+        panels = grid(figure, 1 + len(signals), 1 + len(signals))
         panels[0].loglog(frequency[1:], density[1:], color=COLOURS[0])
         squared = f"({unit})²" if " " in unit else f"{unit}²"
         panels[0].set(xlabel="frequency [Hz]", ylabel=f"power density [{squared}/Hz]")
         for axis in (panels[0].xaxis, panels[0].yaxis):  # powers of ten would need mathematics in labels
             axis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axis.set_minor_formatter(NullFormatter())
-        for panel, (label, (values, left)) in zip(panels[1:], signals.items(), strict=True):
+        for panel, (label, (values, residual)) in zip(panels[1:], signals.items(), strict=True):
             step = max(1, len(values) // MOST_POINTS)
-            panel.plot(values[::step], left[::step], ".", color="0.4", markersize=1.5)
+            panel.plot(values[::step], residual[::step], ".", color="0.4", markersize=1.5)
             panel.set(xlabel=label, ylabel=f"[{unit}]")
     return figure
 
 
 def _draw_cloud(panel: Axes, joint: FrictionDrawing) -> None:
     step = max(1, len(joint.velocity) // MOST_POINTS)
-    panel.plot(
-        joint.velocity[::step],
-        joint.friction[::step],
-        ".",
-        color="0.6",
-        markersize=2.0,
-        label="measured",
-        rasterized=True,
-    )
+    cloud: dict[str, Any] = {"color": "0.6", "markersize": 2.0, "label": "measured", "rasterized": True}
+    panel.plot(joint.velocity[::step], joint.friction[::step], ".", **cloud)
     for k, (label, curve) in enumerate(joint.curves.items()):
         panel.plot(joint.curve_velocity, curve, color=COLOURS[(k + 1) % len(COLOURS)], label=label)
-
-
-def _figure(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure

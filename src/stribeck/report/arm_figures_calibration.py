@@ -1,19 +1,17 @@
-"""Figures of kinematic calibrations: errors of each fit, and poses that do not agree with the others."""
+"""Figures of kinematic calibrations: errors of each fit, and poses that disagree with the others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import matplotlib.style
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from stribeck.errors import ConfigError
-from stribeck.report.figures import COLOURS, STYLE
+from stribeck.report.style import COLOURS, drawing
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -28,7 +26,7 @@ class PoseSet:
     :param title: as ``validation, 250 poses``.
     :param rows: row of each pose in its files (poses,).
     :param distances: 3-D errors by fit (poses, markers) [m].
-    :param blunders: rows of the poses that do not agree with the others.
+    :param blunders: rows of the poses that disagree with the others.
     """
 
     title: str
@@ -44,25 +42,23 @@ def draw_errors(sets: Sequence[PoseSet], title: str) -> Figure:
     """
     if not sets:
         raise ConfigError("no errors to draw: calibrate first")
-    largest = 1e3 * max(float(d.max()) for found in sets for d in found.distances.values())
-    with matplotlib.style.context(["default", STYLE]):
-        figure = _figure(4.0 * len(sets) + 0.4, 3.6)
-        figure.suptitle(title, fontsize=11)
+    largest = 1e3 * max(float(d.max()) for poses in sets for d in poses.distances.values())
+    with drawing(4.0 * len(sets) + 0.4, 3.6, title) as figure:
         panels = figure.subplots(1, len(sets), sharex=True, sharey=True, squeeze=False)[0]
-        for panel, found in zip(panels, sets, strict=True):
-            _draw_shares(panel, found)
+        for panel, poses in zip(panels, sets, strict=True):
+            _draw_shares(panel, poses)
             panel.set_xlim(0.0, END_OF_AXIS * largest)
             panel.set_ylim(0.0, 1.0)
         panels[0].set_ylabel("share of points")
     return figure
 
 
-def _draw_shares(panel: Axes, found: PoseSet) -> None:
+def _draw_shares(panel: Axes, poses: PoseSet) -> None:
     """The empirical distribution of one set."""
-    for (fit, distances), colour in zip(found.distances.items(), COLOURS, strict=False):
+    for (fit, distances), colour in zip(poses.distances.items(), COLOURS, strict=False):
         label = f"{fit}: mean {1e3 * distances.mean():.3f} mm, median {1e3 * np.median(distances):.3f} mm"
         panel.ecdf(1e3 * distances.ravel(), color=colour, label=label)
-    panel.set_title(found.title)
+    panel.set_title(poses.title)
     panel.set_xlabel("3-D error [mm]")
     panel.legend(loc="lower right", fontsize=8)
 
@@ -74,29 +70,20 @@ def draw_poses(sets: Sequence[PoseSet], fit: str, title: str) -> Figure:
     """
     if not sets:
         raise ConfigError("no poses to draw: calibrate first")
-    with matplotlib.style.context(["default", STYLE]):
-        figure = _figure(8.4, 0.9 + 2.4 * len(sets))
-        figure.suptitle(title, fontsize=11)
+    with drawing(8.4, 0.9 + 2.4 * len(sets), title) as figure:
         panels = figure.subplots(len(sets), 1, sharey=True, squeeze=False)[:, 0]
-        for panel, found in zip(panels, sets, strict=True):
-            error = 1e3 * found.distances[fit].mean(axis=1)
-            far = np.isin(found.rows, list(found.blunders))
-            panel.plot(found.rows[~far], error[~far], "o", color=COLOURS[0], markersize=2.5)
-            panel.plot(found.rows[far], error[far], "x", color=COLOURS[1], markersize=5.0)
-            for row, height in zip(found.rows[far], error[far], strict=True):
+        for panel, poses in zip(panels, sets, strict=True):
+            error = 1e3 * poses.distances[fit].mean(axis=1)
+            far = np.isin(poses.rows, list(poses.blunders))
+            panel.plot(poses.rows[~far], error[~far], "o", color=COLOURS[0], markersize=2.5)
+            panel.plot(poses.rows[far], error[far], "x", color=COLOURS[1], markersize=5.0)
+            for row, height in zip(poses.rows[far], error[far], strict=True):
                 panel.annotate(
                     str(row), (row, height), (3, 2), textcoords="offset points", fontsize=7, color=COLOURS[1]
                 )
-            panel.set_title(found.title)
+            panel.set_title(poses.title)
             panel.set_ylabel("mean error [mm]")
-        largest = 1e3 * max(float(found.distances[fit].mean(axis=1).max()) for found in sets)
+        largest = 1e3 * max(float(poses.distances[fit].mean(axis=1).max()) for poses in sets)
         panels[0].set_ylim(0.0, END_OF_AXIS * largest)
-        panels[-1].set_xlabel("row of the pose; crosses with row: poses that do not agree with the others")
-    return figure
-
-
-def _figure(width: float, height: float) -> Figure:
-    """An empty figure [inch] that no display is needed for."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+        panels[-1].set_xlabel("row of the pose; crosses with row: poses that disagree with the others")
     return figure

@@ -1,19 +1,17 @@
-"""Figures of priors and posteriors, like figs. 3 to 6 of seed 003."""
+"""Figures of priors and posteriors: densities, intervals of links and inertias, torques, pairs of parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import matplotlib.style
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from stribeck.bayes.measures import total_variation
-from stribeck.report.figures import COLOURS, STYLE
+from stribeck.report.style import COLOURS, drawing, grid, legend_of, logarithmic
 
 Array = npt.NDArray[np.float64]
 
@@ -24,163 +22,150 @@ LOOKS: Mapping[str, tuple[str, float]] = {"prior": ("0.6", -0.15), "posterior": 
 
 INDEPENDENT = "all samples independent\n(far too narrow)"
 
+MEASURED: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 4, "color": "black"}
+
 
 def draw_densities(
     titles: Sequence[str], prior: Array, posterior: Array | None, independent: Array | None = None
 ) -> Figure:
-    """Densities of parameters before and after, (S, P) each, with their total variation distance (the seed's fig. 3).
+    """Densities of parameters before and after, (S, P) each, with their total variation distance.
 
-    :param independent: draws of the posterior that counts every sample as independent, to see beside it.
+    :param independent: draws of the posterior that counts every sample as independent, for comparison.
     """
-    rows = -(-len(titles) // COLUMNS)
-    with matplotlib.style.context(STYLE):
-        figure = Figure(figsize=(2.6 * COLUMNS, 2.0 * rows), layout="constrained")
-        axes = figure.subplots(rows, COLUMNS, squeeze=False).ravel()
-        for k, (axis, title) in enumerate(zip(axes, titles, strict=False)):
+    columns = min(COLUMNS, len(titles))
+    with drawing(2.6 * columns, 2.0 * -(-len(titles) // columns)) as figure:
+        panels = grid(figure, len(titles), columns)
+        for k, (panel, title) in enumerate(zip(panels, titles, strict=True)):
             sets = [None if draws is None else draws[:, k] for draws in (prior, posterior, independent)]
-            _densities(axis, title, *sets)
-        for axis in axes[len(titles) :]:
-            axis.set_axis_off()
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, fontsize=7, loc="outside lower center", ncols=3)
+            _densities(panel, title, *sets)
+        legend_of(figure, panels[0])
     return figure
 
 
-def _densities(axis: Axes, title: str, *sets: Array | None) -> None:
+def _densities(panel: Axes, title: str, *sets: Array | None) -> None:
     shown = [draws for draws in sets if draws is not None]
     ends = np.array([np.quantile(draws, [0.005, 0.995]) for draws in shown])
     edges = np.linspace(ends[:, 0].min(), ends[:, 1].max(), BINS)
-    styles: tuple[dict[str, Any], ...] = (
+    looks: tuple[dict[str, Any], ...] = (
         {"color": "0.7", "label": "prior"},
         {"color": COLOURS[0], "label": "posterior", "histtype": "step", "lw": 1.5},
         {"color": COLOURS[1], "label": INDEPENDENT, "histtype": "step", "lw": 1.0},
     )
-    for draws, style in zip(sets, styles, strict=False):
+    for draws, look in zip(sets, looks, strict=False):
         if draws is not None:
-            # Heights by the tallest bar: one narrow density would flatten all others.
+            # Heights as shares of the tallest bar: one narrow density would flatten all others.
             heights = np.histogram(draws, edges)[0]
-            axis.hist(edges[:-1], edges.tolist(), weights=heights / max(heights.max(), 1), **style)
+            panel.hist(edges[:-1], edges.tolist(), weights=heights / max(heights.max(), 1), **look)
     if len(sets) > 1 and sets[0] is not None and sets[1] is not None:
         title += f"\nTVD {total_variation(sets[0], sets[1]):.2f}"
-    axis.set_title(title, fontsize=8)
-    axis.set_yticks([])
-    axis.tick_params(labelsize=7)
-    axis.locator_params(axis="x", nbins=4)
+    panel.set_title(title, fontsize=8)
+    panel.set_yticks([])
+    panel.tick_params(labelsize=7)
+    panel.locator_params(axis="x", nbins=4)
 
 
 def draw_intervals(
     title: str, unit: str, prior: Array, posterior: Array | None, measured: Array | None
 ) -> Figure:
-    """Means with 95 % intervals of quantities (S, P), in the order of what was measured, else of the prior's means
-    (the seed's figs. 5 and 6). Sizes on a logarithmic axis: an interval that holds zero reaches down to its foot.
+    """Means with 95 % intervals of quantities (S, P), in the order of the measured values, else of the prior's means.
+
+    Sizes on a logarithmic axis: an interval that holds zero reaches down to its foot.
     """
     order = np.argsort(np.abs(prior.mean(axis=0) if measured is None else measured))
-    with matplotlib.style.context(STYLE):
-        figure = Figure(figsize=(8.0, 4.0), layout="constrained")
-        axis = figure.subplots()
-        _logarithmic(axis, (1.0,))
-        for name, draws in (("prior", prior), ("posterior", posterior)):
-            if draws is not None:
-                _sizes(axis, name, draws[:, order])
+    with drawing(8.0, 4.0) as figure:
+        panel = figure.subplots()
+        logarithmic(panel)
+        for name, draws in _both(prior, posterior):
+            low, high = np.quantile(draws[:, order], [0.025, 0.975], axis=0)
+            ends: Array = np.sort(np.abs(np.array([low, high], dtype=np.float64)), axis=0)
+            ends[0, low * high <= 0.0] = 0.0
+            mean: Array = np.abs(draws[:, order].mean(axis=0))
+            place = np.arange(len(mean), dtype=np.float64) + LOOKS[name][1]
+            _intervals(panel, name, place, mean, ends, 3.0)
         if measured is not None:
-            axis.plot(np.arange(len(order)), measured[order], "x", ms=4, color="black", label="measured")
+            panel.plot(np.arange(len(order)), measured[order], **MEASURED, label="measured")
         foot = np.quantile(np.abs(prior.mean(axis=0)), 0.02)
-        axis.set_ylim(bottom=0.2 * foot)
-        axis.set_xlabel("number, by size")
-        axis.set_ylabel(f"size of {title} [{unit}]")
-        axis.legend(loc="upper left")
+        panel.set_ylim(bottom=0.2 * foot)
+        panel.set(xlabel="number, by size", ylabel=f"size of {title} [{unit}]")
+        panel.legend(loc="upper left")
     return figure
 
 
-def _sizes(axis: Axes, name: str, draws: Array) -> None:
-    colour, shift = LOOKS[name]
-    low, high = np.quantile(draws, [0.025, 0.975], axis=0)
-    mean = np.abs(draws.mean(axis=0))
-    ends = np.sort(np.abs([low, high]), axis=0)
-    ends[0, low * high <= 0.0] = 0.0
+def _both(prior: Array, posterior: Array | None) -> Iterator[tuple[str, Array]]:
+    yield "prior", prior
+    if posterior is not None:
+        yield "posterior", posterior
+
+
+def _intervals(panel: Axes, name: str, place: Array, mean: Array, ends: Array, size: float) -> None:
+    """Means (P,) with intervals (2, P) as bars."""
     bars = np.maximum([mean - ends[0], ends[1] - mean], 0.0)
-    place = np.arange(len(mean)) + shift
-    axis.errorbar(place, mean, bars, fmt="o", ms=3, lw=1, color=colour, label=f"{name}, 95 %")
+    panel.errorbar(place, mean, bars, fmt="o", ms=size, lw=1, color=LOOKS[name][0], label=f"{name}, 95 %")
 
 
 def draw_links(
     joints: Sequence[str], parts: Mapping[str, tuple[Array, Array | None, Array | None]]
 ) -> Figure:
-    """Mechanical parameters of all links with 95 % intervals (the seed's fig. 4).
+    """Mechanical parameters of all links with 95 % intervals.
 
-    :param parts: by label with unit, draws of the prior and of the posterior (S, n, k), and what a URDF says (n, k).
+    :param parts: by label with unit, draws of the prior and of the posterior (S, n, k), and the URDF's values (n, k).
     """
-    with matplotlib.style.context(STYLE):
-        figure = Figure(figsize=(9.0, 6.0), layout="constrained")
-        axes = figure.subplots(2, 2).ravel()
-        for axis, (label, (prior, posterior, nominal)) in zip(axes, parts.items(), strict=True):
+    with drawing(9.0, 6.0) as figure:
+        panels = grid(figure, 4, 2)
+        for panel, (label, (prior, posterior, nominal)) in zip(panels, parts.items(), strict=True):
             count = prior.shape[-1]
             place = np.arange(len(joints))[:, None] + np.linspace(-0.3, 0.3, count) * (count > 1)
-            for name, draws in (("prior", prior), ("posterior", posterior)):
-                if draws is not None:
-                    colour, shift = LOOKS[name]
-                    low, high = np.quantile(draws, [0.025, 0.975], axis=0).reshape(2, -1)
-                    mean = draws.mean(axis=0).ravel()
-                    at = place.ravel() + shift / (1.5 * count)
-                    bars = np.maximum([mean - low, high - mean], 0.0)
-                    axis.errorbar(at, mean, bars, fmt="o", ms=2.5, lw=1, color=colour, label=f"{name}, 95 %")
+            for name, draws in _both(prior, posterior):
+                ends = np.quantile(draws, [0.025, 0.975], axis=0).reshape(2, -1)
+                shifted = place.ravel() + LOOKS[name][1] / (1.5 * count)
+                _intervals(panel, name, shifted, draws.mean(axis=0).ravel(), ends, 2.5)
             if nominal is not None:
-                axis.plot(place.ravel(), nominal.ravel(), "x", ms=4, color="black", label="URDF")
-            axis.set_ylabel(label)
-            axis.set_xticks(np.arange(len(joints)), joints, rotation=20, fontsize=7)
-        axes[0].legend(fontsize=7)
+                panel.plot(place.ravel(), nominal.ravel(), **MEASURED, label="URDF")
+            panel.set_ylabel(label)
+            panel.set_xticks(np.arange(len(joints)), joints, rotation=20, fontsize=7)
+        legend_of(figure, panels[0])
     return figure
 
 
 def draw_torques(
     time: Array, joints: Sequence[str], prior: Array, posterior: Array | None, measured: Array | None
 ) -> Figure:
-    """Torques of a motion with 95 % intervals: draws (S, M, n), and what was measured (M, n)."""
-    rows = -(-len(joints) // 2)
-    with matplotlib.style.context(STYLE):
-        figure = Figure(figsize=(10.0, 1.9 * rows + 0.4), layout="constrained")
-        axes = figure.subplots(rows, 2, sharex=True, squeeze=False).ravel()
-        for j, (axis, joint) in enumerate(zip(axes, joints, strict=False)):
-            for name, draws in (("prior", prior), ("posterior", posterior)):
-                if draws is not None:
-                    low, high = np.quantile(draws[:, :, j], [0.025, 0.975], axis=0)
-                    axis.fill_between(
-                        time, low, high, color=LOOKS[name][0], alpha=0.5, lw=0, label=f"{name}, 95 %"
-                    )
+    """Torques of a motion with 95 % intervals: draws (S, M, n), and measured ones (M, n)."""
+    with drawing(10.0, 1.9 * -(-len(joints) // 2)) as figure:
+        panels = grid(figure, len(joints), 2, sharex=True)
+        for j, (panel, joint) in enumerate(zip(panels, joints, strict=True)):
+            for name, draws in _both(prior, posterior):
+                low, high = np.quantile(draws[:, :, j], [0.025, 0.975], axis=0)
+                colour = LOOKS[name][0]
+                panel.fill_between(time, low, high, color=colour, alpha=0.5, lw=0, label=f"{name}, 95 %")
             if measured is not None:
-                axis.plot(time, measured[:, j], color="black", lw=0.6, label="measured")
-            axis.set_ylabel(f"{joint} [N m]", fontsize=8)
-        for axis in axes[-2:]:
-            axis.set_xlabel("time [s]")
-        for axis in axes[len(joints) :]:
-            axis.set_axis_off()
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=3)
+                panel.plot(time, measured[:, j], color="black", lw=0.6, label="measured")
+            panel.set_ylabel(f"{joint} [N m]", fontsize=8)
+        for panel in panels[-2:]:
+            panel.set_xlabel("time [s]")
+        legend_of(figure, panels[0])
     return figure
 
 
 def draw_pairs(
     pairs: Sequence[tuple[str, str]], prior: Mapping[str, Array], posterior: Mapping[str, Array]
 ) -> Figure:
-    """Draws of two parameters against each other, before and after: where a posterior is long and thin, data tell them only
-    together.
+    """Draws of two parameters against each other, before and after.
+
+    Where a posterior is long and thin, the data determine only a combination of the two.
 
     :param prior, posterior: by title, (S,).
     """
     columns = min(3, len(pairs))
-    rows = -(-len(pairs) // columns)
-    with matplotlib.style.context(STYLE):
-        figure = Figure(figsize=(3.4 * columns, 3.0 * rows), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axis, (first, second) in zip(axes, pairs, strict=False):
+    with drawing(3.4 * columns, 3.0 * -(-len(pairs) // columns)) as figure:
+        panels = grid(figure, len(pairs), columns)
+        for panel, (first, second) in zip(panels, pairs, strict=True):
             for name, draws in (("prior", prior), ("posterior", posterior)):
-                axis.plot(draws[first], draws[second], ".", ms=2, alpha=0.5, color=LOOKS[name][0], label=name)
-            axis.set_xlabel(first)
-            axis.set_ylabel(second)
-            axis.locator_params(nbins=5)
-        for axis in axes[len(pairs) :]:
-            axis.set_axis_off()
-        axes[0].legend(markerscale=4, fontsize=7)
+                points: dict[str, Any] = {"ms": 2, "alpha": 0.5, "color": LOOKS[name][0], "label": name}
+                panel.plot(draws[first], draws[second], ".", **points)
+            panel.set(xlabel=first, ylabel=second)
+            panel.locator_params(nbins=5)
+        panels[0].legend(markerscale=4, fontsize=7)
     return figure
 
 
@@ -188,23 +173,14 @@ def draw_error_by_seconds(
     seconds: Sequence[float], posterior: Sequence[float], least_squares: Sequence[float]
 ) -> Figure:
     """Error of torque on the rest of a recording against seconds of training data, as fractions."""
-    with matplotlib.style.context(STYLE):
-        figure = Figure(figsize=(6.0, 4.0), layout="constrained")
-        axis = figure.subplots()
-        axis.plot(seconds, 100.0 * np.array(least_squares), "s-", color="0.5", label="weighted least squares")
-        axis.plot(
-            seconds, 100.0 * np.array(posterior), "o-", color=COLOURS[0], label="posterior, URDF as prior"
-        )
-        _logarithmic(axis, (1.0, 2.0, 5.0))
-        axis.set_xlabel("seconds of training data")
-        axis.set_ylabel("error of torque on the rest [%]")
-        axis.legend()
+    with drawing(6.0, 4.0) as figure:
+        panel = figure.subplots()
+        for errors, look, colour, label in (
+            (least_squares, "s-", "0.5", "weighted least squares"),
+            (posterior, "o-", COLOURS[0], "posterior, URDF as prior"),
+        ):
+            panel.plot(seconds, 100.0 * np.array(errors), look, color=colour, label=label)
+        logarithmic(panel, (1.0, 2.0, 5.0))
+        panel.set(xlabel="seconds of training data", ylabel="error of torque on the rest [%]")
+        panel.legend()
     return figure
-
-
-def _logarithmic(axis: Axes, steps: Sequence[float]) -> None:
-    """A logarithmic axis with plain numbers: the style has no mathematics in its text."""
-    axis.set_yscale("log")
-    axis.yaxis.set_major_locator(LogLocator(subs=steps))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.yaxis.set_minor_formatter(NullFormatter())

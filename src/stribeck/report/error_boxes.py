@@ -1,4 +1,4 @@
-"""Error per run and law: boxes, and the table behind them."""
+"""Errors of each run and law as box plots and as a table."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from stribeck.report.plot import RIGHT, WIDTH, Axis, Panel, figure
 from stribeck.report.words import runs
 
 ROW = 30
-"""Height of a box's row."""
+"""Height of a row."""
 
 NAMES = 150
-"""Room for the names of rows."""
+"""Width of the names of rows."""
 
 FEWEST = 5
-"""Runs from which on a box is drawn; fewer are shown as points alone."""
+"""Least number of runs for a box; fewer are shown as points only."""
 
 GROUPS: tuple[tuple[str, tuple[Role, ...]], ...] = (
     ("fitted", ("fitted",)),
     ("not fitted", ("held out", "not in the fit")),
     ("not stated", ("not stated",)),
 )
-"""Runs that were fitted, and runs that were not, never in one box."""
+"""Groups of runs with a box of their own: fitted and not fitted runs are never mixed."""
 
 
 def error_figure(assessment: Assessment, looks: Mapping[str, int]) -> Element:
-    """A row for each law and group of runs."""
+    """Box plots: a row for each law and group of runs."""
     rows = [
         (one, group, one.errors(*roles))
         for one in assessment.files

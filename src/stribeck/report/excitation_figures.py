@@ -1,4 +1,4 @@
-"""Figures of exciting trajectories: what each joint does within its limits, and what that tells."""
+"""Figures of exciting trajectories: motion within limits, and predicted standard deviations."""
 
 from __future__ import annotations
 
@@ -12,25 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stribeck.report.figures import COLOURS, _figure, _legend_below, _style
+from stribeck.report.style import COLOURS, drawing, legend_below
 
 FloatArray = npt.NDArray[np.float64]
 
 LIMIT: dict[str, Any] = {"color": COLOURS[1], "linewidth": 0.9, "linestyle": (0, (4, 2)), "label": "limit"}
-RANDOM: dict[str, Any] = {
-    "marker": "o",
-    "linestyle": "",
-    "markersize": 4,
-    "color": "0.55",
-    "label": "best random trajectory",
-}
-DESIGNED: dict[str, Any] = {
-    "marker": "o",
-    "linestyle": "",
-    "markersize": 4,
-    "color": COLOURS[0],
-    "label": "designed trajectory",
-}
+_POINTS: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 4}
+RANDOM = {**_POINTS, "color": "0.55", "label": "best random trajectory"}
+DESIGNED = {**_POINTS, "color": COLOURS[0], "label": "designed trajectory"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +42,7 @@ def draw_excitation(time: FloatArray, joints: Sequence[str], rows: Sequence[Row]
 
     :param time: (N,) [s].
     """
-    with _style():
-        figure = _figure(0.9 + 2.1 * len(joints), 0.8 + 1.6 * len(rows), constrained=True)
-        figure.suptitle(title, fontsize=11)
+    with drawing(0.9 + 2.1 * len(joints), 0.8 + 1.6 * len(rows), title) as figure:
         panels = figure.subplots(len(rows), len(joints), sharex=True, squeeze=False)
         for row, line in zip(rows, panels, strict=True):
             for joint, panel in enumerate(line):
@@ -65,7 +52,7 @@ def draw_excitation(time: FloatArray, joints: Sequence[str], rows: Sequence[Row]
             panels[0, joint].set_title(name)
             panels[-1, joint].set_xlabel("time [s]")
         figure.align_ylabels()
-        _legend_below(figure, [Line2D([], [], **LIMIT)])
+        legend_below(figure, [Line2D([], [], **LIMIT)])
     return figure
 
 
@@ -83,8 +70,7 @@ def draw_sigmas(names: Sequence[str], designed: FloatArray, random: FloatArray, 
     :param designed, random: (b,), in the units of the parameters for a torque noise of one sigma.
     """
     place = np.arange(len(names))
-    with _style():
-        figure = _figure(max(6.0, 1.5 + 0.19 * len(names)), 4.2, constrained=True)
+    with drawing(max(6.0, 1.5 + 0.19 * len(names)), 4.2) as figure:
         panel = figure.subplots()
         panel.vlines(place, designed, random, color="0.8", linewidth=1.2)
         panel.plot(place, random, **RANDOM)
@@ -94,5 +80,5 @@ def draw_sigmas(names: Sequence[str], designed: FloatArray, random: FloatArray, 
         panel.set_xticks(place, names, rotation=90, fontsize=7)
         panel.set(ylabel="predicted σ [kg, kg m, kg m²]", title=title)
         panel.margins(x=0.01)
-        _legend_below(figure, [Line2D([], [], **DESIGNED), Line2D([], [], **RANDOM)])
+        legend_below(figure, [Line2D([], [], **DESIGNED), Line2D([], [], **RANDOM)])
     return figure

@@ -1,4 +1,4 @@
-"""Friction against velocity and load, drive/backdrive diagrams, and what residuals depend on."""
+"""Friction over velocity and load, drive/backdrive diagrams, and residuals over velocity, position, temperature."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _over_load(assessment: Assessment, looks: Mapping[str, int], speed: int, bud
 
 
 def _few(panel: Panel, often: float) -> list[Element]:
-    """Shade where few samples or none were recorded."""
+    """Shaded areas beyond 95 % of the samples."""
     sides = [(often, panel.x.high)] if often < panel.x.high else []
     sides += [(panel.x.low, -often)] if panel.x.low < -often else []
     ends = np.array([panel.y.low, panel.y.low])
@@ -90,9 +90,9 @@ def diagram_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[El
     """A drive/backdrive diagram for each law, paler lines for higher speeds."""
     curves = [one.diagram for one in assessment.files]
     reach = float(curves[0].motor_torque[-1])
-    found = np.concatenate([curve.backdrive.ravel() for curve in curves])
-    found = found[np.isfinite(found)]
-    top = min(2.5 * reach, max(reach, float(np.max(found)))) if found.size else reach
+    backdrive = np.concatenate([curve.backdrive.ravel() for curve in curves])
+    backdrive = backdrive[np.isfinite(backdrive)]
+    top = min(2.5 * reach, max(reach, float(np.max(backdrive)))) if backdrive.size else reach
     return [_diagram(one, looks, reach, top) for one in assessment.files]
 
 
@@ -105,7 +105,7 @@ def _diagram(one: Assessed, looks: Mapping[str, int], reach: float, top: float) 
         height=220,
     )
     torque = curve.motor_torque
-    # Where friction alone stops the motor nothing is driven; where nothing backdrives, the static zone has no end.
+    # NaN: the motor cannot overcome friction (drive), or no load backdrives the joint (backdrive).
     drive = np.where(np.isfinite(curve.drive), curve.drive, 0.0)
     backdrive = np.where(np.isfinite(curve.backdrive), curve.backdrive, 10.0 * top)
     shades = np.linspace(1.0, 0.3, len(curve.speeds))
@@ -130,7 +130,7 @@ def _diagram(one: Assessed, looks: Mapping[str, int], reach: float, top: float) 
 
 
 def residual_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
-    """What is left of the motion against velocity, position and temperature."""
+    """Residuals of the motion against velocity, position and temperature."""
     made = []
     for quantity, label in TRENDS.items():
         files = [one for one in assessment.files if quantity in one.trends]

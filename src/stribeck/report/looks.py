@@ -1,4 +1,4 @@
-"""How a law looks: one colour and one dash for each file throughout a report."""
+"""Colour and dashes of each parameter file, the same throughout a report."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from stribeck.report.markup import element
 
 LIGHT = ("#0072B2", "#3E9FD4", "#008C67", "#B27A00", "#B4548F", "#C8500A")
 DARK = ("#4FA8E0", "#8FD0F7", "#2FC596", "#F0B429", "#E596C4", "#FF8F4D")
-"""Okabe and Ito's colours for the colour-blind, made darker or lighter until a line stands out from the page."""
+"""Okabe and Ito's colours for the colour-blind, darker or lighter for contrast with the page."""
 
 DASHES = ("none", "7 2.5", "9 2 2 2", "2.5 2", "5 2 1.5 2 1.5 2")
-"""As many as have no factor in common with the colours: 30 files differ."""
+"""Their number has no factor in common with that of the colours, so that 30 files differ."""
 
 
 def looks_of(files: Sequence[Assessed]) -> dict[str, int]:
-    """Number of the look of each file: that of its law, or of its place where two files have one law."""
+    """Index of the look of each file: that of its law, or its position if two files have the same law."""
     laws = [one.file.law.name for one in files]
     if len(set(laws)) < len(laws):
         return {one.label: k for k, one in enumerate(files)}
@@ -27,7 +27,7 @@ def looks_of(files: Sequence[Assessed]) -> dict[str, int]:
 
 
 def rules(looks: Sequence[int]) -> str:
-    """Style of each look, and what hides it when its box is not ticked."""
+    """CSS of each look, which hides it if its box is not ticked."""
     return "\n".join(
         f".law-{look}{{--law:var(--c{look % len(LIGHT)});--dash:{DASHES[look % len(DASHES)]}}}"
         f"body:has(#show-{look}:not(:checked)) .law-{look}:not(label, label *){{display:none}}"
@@ -36,17 +36,17 @@ def rules(looks: Sequence[int]) -> str:
 
 
 def palette(colours: Sequence[str]) -> str:
-    """Custom properties of the colours."""
+    """CSS variables of the colours."""
     return "".join(f"--c{k}:{colour};" for k, colour in enumerate(colours))
 
 
 def swatch(look: int) -> Element:
-    """A short piece of a file's line."""
+    """A sample of a file's line."""
     line = element("line", x1=0, x2=34, y1=6, y2=6, class_="trace")
     return element("svg", line, class_=f"swatch law-{look}", viewBox="0 0 34 12", aria_hidden="true")
 
 
 def fixed_swatch(kind: str) -> Element:
-    """A short piece of the line of what was measured or commanded."""
+    """A sample of the line of measurement or goal."""
     line = element("line", x1=0, x2=34, y1=6, y2=6, class_=f"trace {kind}")
     return element("svg", line, class_="swatch", viewBox="0 0 34 12", aria_hidden="true")

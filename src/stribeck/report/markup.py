@@ -1,4 +1,4 @@
-"""HTML as elements: texts are escaped by the library that writes them, whatever file they come from."""
+"""HTML elements; ElementTree escapes their texts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 Child = Element | str | None
 
-VIEW_BOX = "viewBox"
-
 
 def element(tag: str, *children: Child, **attributes: str | float | int) -> Element:
-    """An element with its children; texts among them stay texts.
+    """An element with its children; a text child is escaped.
 
-    :param attributes: ``class_`` stands for ``class``, underscores for hyphens, numbers are shortened.
+    :param attributes: ``class_`` means ``class``, underscores mean hyphens; numbers get six digits.
     """
     made = Element(tag, {_attribute(name): _text(value) for name, value in attributes.items()})
     add(made, *children)
@@ -32,7 +30,7 @@ def add(parent: Element, *children: Child) -> None:
 
 
 def table(header: list[Child], rows: list[list[Child]], **attributes: str) -> Element:
-    """A table in a box that scrolls where the screen is narrower; first cells are headers of their rows."""
+    """A table that scrolls on narrow screens; the first cell of a row is its header."""
     made = element("table", **attributes)
     head = SubElement(SubElement(made, "thead"), "tr")
     for cell in header:
@@ -45,7 +43,7 @@ def table(header: list[Child], rows: list[list[Child]], **attributes: str) -> El
 
 
 def page(root: Element) -> bytes:
-    """A whole document. What no encoding has, as half a surrogate in a file's name, becomes a question mark."""
+    """A complete document; characters that UTF-8 cannot encode (surrogates in file names) become question marks."""
     text = tostring(root, encoding="unicode", method="html")
     return ("<!DOCTYPE html>\n" + text + "\n").encode("utf-8", "replace")
 

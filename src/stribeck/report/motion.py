@@ -14,22 +14,22 @@ from stribeck.report.plot import FloatArray, Panel, figure, spanning, thinned
 from stribeck.report.words import mrad
 
 MOST_POINTS = 1500
-"""Points of a line at most, which keeps every sample of a run of 6 s ..."""
+"""Most points of a line, enough for every sample of a run of 6 s ..."""
 
 POINTS = 400_000
-"""... and of all lines of a report together."""
+"""... and most points of all lines of a report together."""
 
 FEWEST_POINTS = 120
 
 SHOWN = 24
-"""Runs shown at once; the others unfold."""
+"""Runs shown at once; the others are folded."""
 
 TALL = 1.6
-"""Simulations may leave the measured range by this share of it; what is further out leaves the picture."""
+"""Simulations are drawn up to this share of the measured range beyond it, and cut off there."""
 
 
 def motion(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
-    """A figure of every run, and a word on how much of it is drawn."""
+    """A figure of every run, with a note on how many samples are drawn."""
     lines = len(assessment.runs) * (2 + 2 * len(assessment.files))
     most = int(np.clip(POINTS // lines, FEWEST_POINTS, MOST_POINTS))
     figures = [_run(run, assessment.files, looks, most) for run in assessment.runs]
@@ -72,13 +72,19 @@ def _run(run: AssessedRun, files: tuple[Assessed, ...], looks: Mapping[str, int]
     lower = [left.line(run.time[[0, -1]], [0.0, 0.0], class_="trace zero")]
     errors = []
     for one, residual in zip(files, residuals, strict=True):
-        own = one.runs[name]
+        simulated_run = one.runs[name]
         look = f"trace law law-{looks[one.label]}"
-        upper.append(_line(position, own.time, own.position, most, one.label, class_=look))
-        lower.append(_line(left, own.time, residual, most, one.label, class_=look))
+        upper.append(
+            _line(position, simulated_run.time, simulated_run.position, most, one.label, class_=look)
+        )
+        lower.append(_line(left, simulated_run.time, residual, most, one.label, class_=look))
         role = "" if one.roles[name] == "fitted" else f", {one.roles[name]}"
         errors.append(
-            element("span", f"{one.label}: {mrad(own.error)}{role}", class_=f"entry law-{looks[one.label]}")
+            element(
+                "span",
+                f"{one.label}: {mrad(simulated_run.error)}{role}",
+                class_=f"entry law-{looks[one.label]}",
+            )
         )
     return figure(
         342,
@@ -96,7 +102,7 @@ def _line(panel: Panel, time: FloatArray, values: FloatArray, most: int, name: s
 
 
 def _torque_off(panel: Panel, run: AssessedRun) -> list[Element]:
-    """Grey where the servo was off."""
+    """Grey areas where torque was off."""
     off = np.concatenate(([False], run.torque_enable < 0.5, [False]))
     edges = np.flatnonzero(off[1:] != off[:-1]).clip(max=len(run.time) - 1)
     ends = np.array([panel.y.low, panel.y.low])

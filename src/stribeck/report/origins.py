@@ -1,4 +1,4 @@
-"""Where the numbers of a report come from: files, versions, fingerprints, recordings."""
+"""Provenance of a report: parameter files, versions, fingerprints, recordings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAME = {True: "yes", False: "no, or not all of them", None: "cannot be told"}
 
 
 def file_table(assessment: Assessment, versions: Mapping[str, str]) -> Element:
-    """What each parameter file says of its making, and what made this report."""
+    """Provenance of each parameter file, and versions of the programs that made this report."""
     files = assessment.files
     rows: list[list[Child]] = [
         ["file", *(element("code", str(one.path)) for one in files), ""],
@@ -78,7 +78,7 @@ def recording_table(assessment: Assessment) -> Element:
 
 
 def digest_table(assessment: Assessment) -> Element:
-    """What identifies the content of each recording."""
+    """Digest of each recording."""
     return table(["run", "SHA-256"], [[run.log.name, element("code", run.digest)] for run in assessment.runs])
 
 

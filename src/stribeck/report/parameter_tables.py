@@ -1,4 +1,4 @@
-"""Parameters with all that is known of them: intervals, bounds, correlation, and the search that found them."""
+"""Parameters with intervals, bounds and correlations, and the course of the search."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ STRIP = 110
 """Width of the drawing of an interval within its search range."""
 
 CLOSE = 0.95
-"""Correlations from which on two parameters are named as hardly told apart."""
+"""Correlations from here on are reported: only a combination of the two parameters is determined."""
 
 NOT_THERE = "Not in this file."
 
 
 def parameter_section(one: Assessed, look: int) -> Element:
-    """Everything known of the parameters of one file."""
+    """All about the parameters of one file."""
     return element(
         "details",
         element("summary", f"{title(one)}: {one.file.law.title}"),
@@ -138,9 +138,9 @@ def _correlation(one: Assessed) -> list[Element]:
     provenance = one.file.provenance
     found = provenance.correlation if provenance else None
     if not found:
-        # Files that tell of their search know correlations, unless there are none to know.
-        told = provenance is not None and provenance.convergence is not None
-        return [heading, element("p", "These data tell no two parameters apart." if told else NOT_THERE)]
+        # A file with the course of its search has correlations, too, if they could be computed.
+        complete = provenance is not None and provenance.convergence is not None
+        return [heading, element("p", "These data tell no two parameters apart." if complete else NOT_THERE)]
     names, matrix = found["names"], found["matrix"]
     close = [
         f"{names[i]} and {names[j]} ({plain(round(matrix[i][j], 3))})"
@@ -196,7 +196,7 @@ def _cell(x: float, y: float, value: float, names: str) -> Element:
 
 
 def convergence(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
-    """How the searches got to their best points, and how they ended."""
+    """Course and outcome of the searches."""
     rows: list[list[Child]] = []
     for one in assessment.files:
         search: Mapping[str, Any] = one.file.provenance.search if one.file.provenance else {}

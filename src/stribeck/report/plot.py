@@ -1,7 +1,7 @@
-"""Axes and lines as SVG that shows without scripts; a script may move the window over the data.
+"""Axes and lines as SVG, which needs no script; a script may zoom.
 
-A panel is a frame with ticks, and in it a nested ``svg`` whose coordinates run from 0 to :data:`UNITS` over
-the axes. Zooming changes its ``viewBox`` and the ticks, never the data.
+A panel is a frame with ticks around a nested ``svg`` whose coordinates run from 0 to :data:`UNITS` along both axes.
+Zooming changes its ``viewBox`` and the ticks, not the data.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ UNITS = 10000
 """Resolution of a panel along each axis."""
 
 WIDTH = 460
-"""Width of a figure; it is drawn at 330 to 600 pixels."""
+"""Width of a figure, shown at 330 to 600 pixels."""
 
 LEFT, RIGHT = 50, 10
-"""Room beside a panel."""
+"""Margins of a panel."""
 
 MOST_TICKS = 6
 
@@ -36,7 +36,7 @@ class Axis:
     """A range of values with a label.
 
     :param label: quantity and unit.
-    :param log: whether the scale is logarithmic; both ends are positive then.
+    :param log: logarithmic scale, with positive ends.
     """
 
     low: float
@@ -45,14 +45,14 @@ class Axis:
     log: bool = False
 
     def fraction(self, values: npt.ArrayLike) -> FloatArray:
-        """Where values lie between the ends, 0 to 1."""
+        """Positions of values between the ends, 0 to 1."""
         found = np.asarray(values, dtype=np.float64)
         if self.log:
             return np.log(found / self.low) / math.log(self.high / self.low)
         return (found - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[float]:
-        """Round values within the range."""
+        """Values of the ticks: round numbers within the range."""
         if self.log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             steps = (1, 2, 5) if self.high / self.low < 1e3 else (1,)
@@ -65,7 +65,7 @@ class Axis:
 
 
 def spanning(label: str, *values: npt.ArrayLike, margin: float = 0.04, zero: bool = False) -> Axis:
-    """An axis over all finite values, with a margin; ``zero`` makes it begin there."""
+    """An axis over all finite values, with a margin; with ``zero`` it starts at zero."""
     found = np.concatenate([np.ravel(np.asarray(array, dtype=np.float64)) for array in values])
     found = found[np.isfinite(found)]
     low, high = (float(np.min(found)), float(np.max(found))) if found.size else (0.0, 1.0)
@@ -76,7 +76,7 @@ def spanning(label: str, *values: npt.ArrayLike, margin: float = 0.04, zero: boo
 
 @dataclass(frozen=True)
 class Panel:
-    """Axes at a place of a figure."""
+    """A pair of axes, placed in a figure."""
 
     x: Axis
     y: Axis
@@ -94,7 +94,7 @@ class Panel:
         return np.asarray(self.top + self.height * (1.0 - self.y.fraction(values)))
 
     def line(self, x: npt.ArrayLike, y: npt.ArrayLike, name: str = "", **attributes: str) -> Element:
-        """A line in the panel's window, broken where ``y`` is not a number."""
+        """A line, interrupted where ``y`` is NaN."""
         attributes = {"class_": "trace", **attributes}
         if name:
             attributes["data_name"] = name
@@ -110,7 +110,7 @@ class Panel:
     def _path(self, x: npt.ArrayLike, y: npt.ArrayLike) -> str:
         across = np.rint(UNITS * self.x.fraction(x))
         down = np.rint(UNITS * (1.0 - self.y.fraction(y)))
-        down = np.clip(down, -9 * UNITS, 10 * UNITS)  # far outside is outside
+        down = np.clip(down, -9 * UNITS, 10 * UNITS)  # limits the digits of points far outside
         return "".join(_stroke(across[a:b], down[a:b]) for a, b in _stretches(np.isfinite(down)))
 
     def draw(self, *content: Child, x_labels: bool = True) -> Element:
@@ -173,12 +173,12 @@ def figure(height: float, title: Child, caption: Child, *content: Child, kind: s
 
 
 def plain(value: float) -> str:
-    """A number as people write it: with a real minus, without needless digits."""
+    """A number with a proper minus sign and at most six digits."""
     return f"{round(value, 10) + 0.0:.6g}".replace("-", "\N{MINUS SIGN}")
 
 
 def thinned(values: FloatArray, most: int) -> npt.NDArray[np.intp]:
-    """Indices of at most so many samples that still have the extremes of every stretch."""
+    """Indices of at most ``most`` samples, which include the extremes of every stretch."""
     count = len(values)
     if count <= most:
         return np.arange(count)

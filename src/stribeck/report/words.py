@@ -1,4 +1,4 @@
-"""The verdict of a report in words, no surer than the numbers are."""
+"""The verdict of a report in words."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from stribeck.fit.judgement import CARRIES_OVER, FAILS, Basis, Comparison, Judge
 Tone = Literal["good", "note", "doubt"]
 
 MARKS: dict[Tone, str] = {"good": "\N{CHECK MARK}", "note": "i", "doubt": "!"}
-"""What stands before a statement, so that colour alone says nothing."""
+"""Marks of statements, so that colour is not the only sign."""
 
 NOTICEABLE = 0.02
-"""The error stated in a file and the one found here are the same within this share."""
+"""Relative difference above which the error stated in a file and the one computed here disagree."""
 
 
 class Statement(NamedTuple):
-    """A sentence and how it is meant."""
+    """A sentence, and whether it is good news, a note, or a doubt."""
 
     tone: Tone
     text: str
 
 
 def verdict(assessment: Assessment, judgement: Judgement) -> list[Statement]:
-    """What the report says, the most important first."""
+    """The statements of the report, the most important first."""
     by_label = {one.label: one for one in assessment.files}
     best = by_label[judgement.best]
     return [
@@ -42,12 +42,12 @@ def verdict(assessment: Assessment, judgement: Judgement) -> list[Statement]:
 
 
 def mrad(error: float) -> str:
-    """An error of position."""
+    """An error of position as text."""
     return f"{1e3 * error:.1f} mrad"
 
 
 def title(one: Assessed) -> str:
-    """A file by its law, or by its name where that says more."""
+    """The title of a file: its law, with its name where that differs."""
     law = one.file.law.name.upper()
     return law if one.label.upper() == law else f"{one.label} ({law})"
 
@@ -58,7 +58,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def runs(count: int) -> str:
-    """So many runs."""
+    """A number of runs as text."""
     return "1 run" if count == 1 else f"{count} runs"
 
 
@@ -80,13 +80,13 @@ def _best(best: Assessed, judgement: Judgement) -> Statement:
 
 
 def steps(found: Stepping) -> str:
-    """How runs are simulated."""
+    """Step and reset period of a simulation as text."""
     reset = f"reset every {found.reset_period:g} s" if found.reset_period else "whole runs"
     return f"steps of {1e3 * found.dt:g} ms, {reset}"
 
 
 def _stepping(assessment: Assessment) -> Iterator[Statement]:
-    """Errors of short stretches, or of another simulation than the fit's, are not what they look like."""
+    """Warn if runs are simulated in another way than in the fit, or in short stretches."""
     for one in assessment.files:
         fitted = one.fitted_stepping
         if fitted is not None and fitted != one.stepping:
@@ -201,9 +201,9 @@ def _undetermined(best: Assessed) -> Iterator[Statement]:
 
 
 def _shared_statements(best: Assessed) -> Iterator[str]:
-    """What the best file says of its data as a whole; single parameters have their table."""
+    """Statements of the best file on its data as a whole."""
     for text in best.file.provenance.statements if best.file.provenance else ():
-        if text.startswith("All runs"):  # which may be others than those of the report
+        if text.startswith("All runs"):  # of the fit, perhaps not those of the report
             yield f"Of the recordings that {title(best)} was fitted to: {text}"
         elif text.startswith("The fit was not finished"):
             yield text
@@ -236,9 +236,7 @@ def _reproduced(assessment: Assessment) -> Iterator[Statement]:
 
 
 def standing(parameter: AssessedParameter) -> str:
-    """What is known of a parameter, for a table."""
+    """What is known of a parameter, as text of a table."""
     if parameter.standing == "determined":
         return "determined"
-    if parameter.standing in ("fixed", "at a bound"):
-        return f"{parameter.why}" if parameter.standing == "fixed" else f"not determined: {parameter.why}"
-    return f"not determined: {parameter.why}"
+    return parameter.why if parameter.standing == "fixed" else f"not determined: {parameter.why}"

@@ -54,7 +54,7 @@ class Reading:
     """One cycle's samples in servo coordinates, one entry per servo; NaN where there is none.
 
     :param valid: which servos answered.
-    :param time: when each servo read its registers, steady clock [s] (see :mod:`stribeck.servo.link`).
+    :param times: when each servo read its registers, steady clock [s] (see :mod:`stribeck.servo.link`).
     :param position: [rad], 0 at the model's center.
     :param velocity: [rad/s].
     :param current: [A].
@@ -65,7 +65,7 @@ class Reading:
     """
 
     valid: BoolArray
-    time: FloatArray
+    times: FloatArray
     position: FloatArray
     velocity: FloatArray
     current: FloatArray
@@ -87,16 +87,6 @@ class ServoState:
     torque_enable: bool
     errors: str
     watchdog_expired: bool
-
-
-@dataclass(frozen=True)
-class _Field:
-    """Where a signal stands in a servo's answer."""
-
-    row: int
-    start: int
-    stop: int
-    register: Register
 
 
 class Bus:
@@ -149,7 +139,7 @@ class Bus:
         port = self.port
         port.openPort()
         try:
-            report = ConnectionReport(low_latency=port.low_latency)
+            report = ConnectionReport()
             check_presence(self.link, self.servos, port.baudrate)
             for index, remote in enumerate(self._remotes):
                 prepare(remote, report)
@@ -209,9 +199,8 @@ class Bus:
             if answer is None:
                 continue
             times[index] = answer.time
-            for field in self._fields[index]:
-                raw = int.from_bytes(answer.data[field.start : field.stop], "little")
-                values[field.row, index] = field.register.decode(raw)
+            for row, place, register in self._fields[index]:
+                values[row, index] = register.decode(int.from_bytes(answer.data[place], "little"))
             self.errors[index] = self._errors_of(index, answer)
         return Reading(np.isfinite(times), times, *values)
 
@@ -346,14 +335,15 @@ class Bus:
         state = self.state_of(index) if not self.errors[index] else None
         return state.errors or "an alert without a reason" if state else self.errors[index]
 
-    def _fields_of(self, servo: ServoSpec) -> list[_Field]:
+    def _fields_of(self, servo: ServoSpec) -> list[tuple[int, slice, Register]]:
+        """Row of each signal in a reading, its bytes in an answer, and its register."""
         start = self._blocks[servo.identity].address
         fields = []
         for row, name in enumerate(SIGNALS.values()):
             if servo.has(name):
                 register = servo.model.registers[name]
                 offset = register.address - start
-                fields.append(_Field(row, offset, offset + register.size, register))
+                fields.append((row, slice(offset, offset + register.size), register))
         return fields
 
 

@@ -2,9 +2,9 @@ r"""Checks and settings before servos move: which servos answer, how they are se
 
 Time of a cycle on the wire: one packet with all goals, one request, and an answer of each servo,
 
-.. math:: T = \frac{10}{baud}\Big(B_{write} + B_{ask} + \sum_i B_{answer,i}\Big) + \sum_i (t_{delay} + 50\,\mu s)
+.. math:: T = \frac{10}{baud}\Big(B_{write} + B_{ask} + \sum_i B_{answer,i}\Big) + n \cdot 50\,\mu s
 
-with 10 bits per byte and :math:`B` in bytes; :math:`t_{delay}` is the servos' return delay, which is set to 0.
+with 10 bits per byte and :math:`B` in bytes; the servos' return delay is set to 0.
 """
 
 from __future__ import annotations
@@ -47,18 +47,14 @@ class ConnectionReport:
     :param warnings: what the user should know before anything moves.
     :param notes: settings that were changed, and what the port lacks.
     :param refuse_recording: reasons why a recording would be useless; empty if there are none.
-    :param without_watchdog: servos that stay energised when this program dies.
     :param errors: hardware errors that servos report, in words, by ID.
-    :param low_latency: whether the port's driver accepted the low-latency setting.
     :param cycle_time: median time of reading all servos [s].
     """
 
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     refuse_recording: list[str] = field(default_factory=list)
-    without_watchdog: list[ServoSpec] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
-    low_latency: bool = False
     cycle_time: float = 0.0
 
 
@@ -102,9 +98,9 @@ def cycle_bytes(servos: Sequence[ServoSpec]) -> int:
     return packets * write + sum(1 + register.size for register in goals) + ask + answers
 
 
-def cycle_time(servos: Sequence[ServoSpec], baud_rate: int, return_delay: float = 0.0) -> float:
+def cycle_time(servos: Sequence[ServoSpec], baud_rate: int) -> float:
     """Time of one cycle on the wire [s]; see the module."""
-    return cycle_bytes(servos) * BITS_PER_BYTE / baud_rate + len(servos) * (return_delay + TURNAROUND)
+    return cycle_bytes(servos) * BITS_PER_BYTE / baud_rate + len(servos) * TURNAROUND
 
 
 def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None:
@@ -182,8 +178,6 @@ def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
     if errors:
         report.errors[servo.identity] = errors
         report.warnings.append(f"{servo} reports: {errors}")
-    if not servo.model.has_watchdog:
-        report.without_watchdog.append(servo)
 
 
 def _make_answer(remote: RemoteServo, report: ConnectionReport) -> None:

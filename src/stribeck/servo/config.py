@@ -7,7 +7,6 @@ every key.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ from msgspec import Meta, structs
 from stribeck.core.joint_map import JointMap
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
-from stribeck.io.schema import NotNegative, Positive, Schema, convert, read_yaml
+from stribeck.io.schema import NotNegative, Positive, Schema, read_yaml
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
 from stribeck.session.config import JointKeys, SessionConfig, SessionKeys, session_of
@@ -168,16 +167,7 @@ def read_driver_config(path: Path) -> DriverConfig:
 
     :raises ConfigError: for a file that is not valid.
     """
-    return _driver_of(read_yaml(path, BusFile), str(path))
-
-
-def driver_config(data: Mapping[str, Any], where: str) -> DriverConfig:
-    """The servos of a file's content.
-
-    :param where: the file, for messages.
-    :raises ConfigError: for content that is not valid.
-    """
-    return _driver_of(convert(data, BusFile, where), where)
+    return driver_of(read_yaml(path, BusFile), str(path))
 
 
 def read_record_config(
@@ -192,7 +182,7 @@ def read_record_config(
     file = read_yaml(path, BusFile)
     changes: dict[str, Any] = {"port": port, "rate": rate, "output": None if output is None else str(output)}
     file = structs.replace(file, **{key: value for key, value in changes.items() if value is not None})
-    driver = _driver_of(file, str(path))
+    driver = driver_of(file, str(path))
     rated = tuple(joint.servo.model.rated_max for joint in driver.joints)
     session = session_of(file, file.joints, [joint.actuator for joint in driver.joints], str(path), rated)
     for joint in driver.joints:
@@ -212,7 +202,12 @@ def read_record_config(
     return driver, session
 
 
-def _driver_of(file: BusFile, where: str) -> DriverConfig:
+def driver_of(file: BusFile, where: str) -> DriverConfig:
+    """The driver's configuration from the keys of a file.
+
+    :param where: the file, for messages.
+    :raises ConfigError: for values that are not valid.
+    """
     joints = tuple(_joint(name, joint, f"{where}: joints: {name}") for name, joint in file.joints.items())
     options = {key: getattr(file, key) for key in DriverConfig.__dataclass_fields__ if key != "joints"}
     try:

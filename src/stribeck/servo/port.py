@@ -17,7 +17,7 @@ import serial
 from dynamixel_sdk import PortHandler
 
 from stribeck.errors import ServoError
-from stribeck.session.timing import SYSTEM_CLOCK, Clock
+from stribeck.session.timing import SYSTEM_CLOCK, SteadyClock
 
 BITS_PER_BYTE = 10
 """Start bit, eight bits, stop bit."""
@@ -115,7 +115,7 @@ class Port(PortHandler):  # type: ignore[misc]
         name: str,
         baud_rate: int,
         open_line: Callable[[str, int], Line] = _SerialLine,
-        clock: Clock = SYSTEM_CLOCK,
+        clock: SteadyClock = SYSTEM_CLOCK,
     ) -> None:
         super().__init__(name)
         self.clock = clock
@@ -293,8 +293,10 @@ def set_low_latency(port: serial.Serial) -> bool:
 
 def _reason(problem: object) -> str:
     """The text of a system error, which pyserial wraps in numbers and brackets."""
-    cause = problem.__context__ if isinstance(problem, BaseException) else None
-    for error in (problem, cause):
+    errors = [problem]
+    if isinstance(problem, BaseException) and not problem.__suppress_context__:
+        errors.append(problem.__context__)
+    for error in errors:
         if isinstance(error, BaseException) and error.args and isinstance(error.args[0], int):
             return os.strerror(error.args[0])
     return str(problem)

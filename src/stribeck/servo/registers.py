@@ -125,10 +125,8 @@ class ServoModel:
 
     :param name: key of ``config/actuators`` where one exists.
     :param title: name for messages.
-    :param model_number: answer to a ping.
     :param protocol: 1.0 or 2.0.
     :param resolution: counts per revolution.
-    :param center: count at 0 rad.
     :param baud_rates: rate [bit/s] by the value of the register ``baud_rate``.
     :param registers: the control table by canonical name.
     :param modes: value of :attr:`mode_register` by mode.
@@ -141,10 +139,8 @@ class ServoModel:
 
     name: str
     title: str
-    model_number: int
     protocol: float
     resolution: float
-    center: int
     baud_rates: Mapping[int, int]
     registers: Mapping[str, Register]
     modes: Mapping[str, int]
@@ -154,6 +150,11 @@ class ServoModel:
     rated_min: float
     rated_max: float
     indirect: tuple[IndirectBlock, ...] = ()
+
+    @property
+    def model_number(self) -> int:
+        """Answer to a ping."""
+        return self.registers["model_number"].initial
 
     @property
     def has_watchdog(self) -> bool:

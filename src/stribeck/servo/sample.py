@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,6 @@ from stribeck.servo.bus import Reading
 from stribeck.servo.config import JointConfig
 
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 DriverState = Literal["off", "on", "fault"]
 Kind = Literal["fault", "warning", "info"]
 
@@ -36,33 +35,15 @@ class Event:
 
 
 @dataclass(frozen=True)
-class JointReading:
+class JointReading(Reading):
     """Measurements of one cycle in joint coordinates, SI; one entry per joint, NaN where there is none.
 
     :param stamp: when the servos were read, steady clock [s]: the median of :attr:`times`.
-    :param times: when each servo read its registers [s].
-    :param valid: joints with a new sample.
-    :param position: [rad].
-    :param velocity: [rad/s].
     :param effort: torque from the servo's current and the datasheet's torque constant [N m].
-    :param current: in the direction of the joint [A].
-    :param load: share of the largest load, of servos that measure it.
-    :param pwm: duty in [-1, 1].
-    :param voltage: [V].
-    :param temperature: [°C].
     """
 
     stamp: float
-    times: FloatArray
-    valid: BoolArray
-    position: FloatArray
-    velocity: FloatArray
     effort: FloatArray
-    current: FloatArray
-    load: FloatArray
-    pwm: FloatArray
-    voltage: FloatArray
-    temperature: FloatArray
 
 
 @dataclass(frozen=True)
@@ -88,36 +69,31 @@ class DriverSample(JointReading):
     reason: str
     events: tuple[Event, ...]
 
-    @property
-    def telemetry(self) -> Mapping[str, FloatArray]:
-        """The signals named in :data:`TELEMETRY`."""
-        return {name: getattr(self, name) for name in TELEMETRY}
-
 
 def reading_of_joints(joints: Sequence[JointConfig], reading: Reading | None, now: float) -> JointReading:
     """A reading in joint coordinates; all NaN without a reading.
 
     :param now: stamp if nobody answered [s].
     """
-    nothing = np.full(len(joints), np.nan)
     if reading is None:
-        return JointReading(now, nothing, np.zeros(len(joints), dtype=bool), *[nothing] * 8)
+        nothing = np.full(len(joints), np.nan)
+        blank = Reading(np.zeros(len(joints), dtype=bool), *[nothing] * 8)
+        return JointReading(**vars(blank), stamp=now, effort=nothing)
     maps = [joint.joint_map for joint in joints]
     sign = np.array([m.sign for m in maps])
     constants = [joint.torque_constant for joint in joints]
     valid = reading.valid
+    changes = {
+        "position": np.array([m.position(q) for m, q in zip(maps, reading.position, strict=True)]),
+        "velocity": np.array([m.velocity(v) for m, v in zip(maps, reading.velocity, strict=True)]),
+        "current": sign * reading.current,
+        "load": sign * reading.load,
+        "pwm": sign * reading.pwm,
+    }
     return JointReading(
-        stamp=float(np.median(reading.time[valid])) if valid.any() else now,
-        times=reading.time,
-        valid=valid,
-        position=np.array([m.position(q) for m, q in zip(maps, reading.position, strict=True)]),
-        velocity=np.array([m.velocity(v) for m, v in zip(maps, reading.velocity, strict=True)]),
+        **{**vars(reading), **changes},
+        stamp=float(np.median(reading.times[valid])) if valid.any() else now,
         effort=np.array([m.effort(i, k) for m, i, k in zip(maps, reading.current, constants, strict=True)]),
-        current=sign * reading.current,
-        load=sign * reading.load,
-        pwm=sign * reading.pwm,
-        voltage=reading.voltage,
-        temperature=reading.temperature,
     )
 
 

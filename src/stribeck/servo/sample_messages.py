@@ -20,7 +20,7 @@ from stribeck.io.messages import (
     warm_up,
 )
 from stribeck.servo.sample import TELEMETRY, DriverSample
-from stribeck.session.timing import SYSTEM_CLOCK, Clock
+from stribeck.session.timing import SYSTEM_CLOCK, SteadyClock
 
 ENCODERS = {DYNAMIC_JOINT_STATES: dynamic_joint_state, SERVO_STATUS: diagnostic_array}
 """Encoders of the telemetry topics."""
@@ -42,7 +42,7 @@ class SampleMessages:
         joints: Sequence[str],
         followers: Sequence[bool],
         telemetry: Topic = DYNAMIC_JOINT_STATES,
-        clock: Clock = SYSTEM_CLOCK,
+        clock: SteadyClock = SYSTEM_CLOCK,
     ) -> None:
         warm_up()
         self.joints = tuple(joints)
@@ -70,8 +70,8 @@ class SampleMessages:
         measured = (values[present] for values in (sample.position, sample.velocity, sample.effort))
         yield RawMessage(JOINT_STATES, stamp, joint_state(stamp, names, *measured))
         table = np.stack([getattr(sample, name) for name in TELEMETRY])[:, present].T.tolist()
-        told = {
+        telemetry = {
             name: {key: value for key, value in zip(TELEMETRY, row, strict=True) if value == value}
             for name, row in zip(names, table, strict=True)
         }
-        yield RawMessage(self._telemetry, stamp, self._encode(stamp, told))
+        yield RawMessage(self._telemetry, stamp, self._encode(stamp, telemetry))

@@ -177,10 +177,8 @@ _XL330_VALUES = _XValues(1200, 70, (31, 35, 70), 445, 53, (180, 1600), 400, curr
 _XL330 = ServoModel(
     name="xl330",
     title="Dynamixel XL330-M288",
-    model_number=1200,
     protocol=2.0,
     resolution=_X_RESOLUTION,
-    center=_X_CENTER,
     baud_rates=_X_BAUD,
     registers=_x_series(1e-3, len(_X_BAUD), _XL330_VALUES),
     modes=_X_MODES,
@@ -198,7 +196,6 @@ _XL330_M077 = replace(
     _XL330,
     name="xl330_m077",
     title="Dynamixel XL330-M077",
-    model_number=1190,
     registers=_x_series(1e-3, len(_X_BAUD), _XL330_M077_VALUES),
 )
 
@@ -228,7 +225,6 @@ def _12_v(
         _XL330,
         name=name,
         title=title,
-        model_number=number,
         baud_rates=_MX_2_BAUD,
         registers=_x_series(current, len(_MX_2_BAUD), values),
         modes=modes,
@@ -287,10 +283,8 @@ _XL320_TABLE = _table(
 _XL320 = ServoModel(
     name="xl320",
     title="Dynamixel XL-320",
-    model_number=350,
     protocol=2.0,
     resolution=_XL320_RESOLUTION,
-    center=_XL320_CENTER,
     baud_rates={0: 9600, 1: 57600, 2: 115200, 3: 1_000_000},
     registers=_XL320_TABLE,
     modes={"velocity": 1, "position": 2},
@@ -372,10 +366,8 @@ def _mx(number: int, max_voltage_limit: int) -> dict[str, Register]:
 _MX64 = ServoModel(
     name="mx64",
     title="Dynamixel MX-64",
-    model_number=310,
     protocol=1.0,
     resolution=_X_RESOLUTION,
-    center=_X_CENTER,
     baud_rates=_MX_BAUD,
     registers=_mx(310, 240),
     modes={"position": 0, "current": 1},
@@ -393,7 +385,7 @@ MODELS: dict[str, ServoModel] = {
         _XL330_M077,
         _XL320,
         _MX64,
-        replace(_MX64, name="mx106", title="Dynamixel MX-106", model_number=320, registers=_mx(320, 160)),
+        replace(_MX64, name="mx106", title="Dynamixel MX-106", registers=_mx(320, 160)),
         _12_v("mx64_2", "Dynamixel MX-64 (protocol 2)", 311, 435, 3.36e-3, 1941),
         _12_v("mx106_2", "Dynamixel MX-106 (protocol 2)", 321, 360, 3.36e-3, 2047),
         _12_v("mx28_2", "Dynamixel MX-28 (protocol 2)", 30, 380),

@@ -1,4 +1,4 @@
-"""The bags of a session: what its events mean for recordings, their names, and what ``/bench`` says."""
+"""Recordings of a session: one bag per run, their names, and the content of ``/bench``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stribeck.session.limits import Play
 
 @dataclass(frozen=True)
 class BenchJoint:
-    """What a recording says of a joint, beside what was played.
+    """What a recording says about a joint besides the play.
 
     :param name: of the joint.
     :param actuator: family in ``config/actuators``, or a YAML file.
@@ -57,16 +57,16 @@ class Outcome:
 
 
 class SessionBags:
-    """Follows a session and makes a bag of every run.
+    """Follows a session and records every run in a bag.
 
-    :param folder: where they go.
-    :param joints: who takes part.
-    :param writer: who writes them; ``None`` if nothing is recorded.
+    :param folder: for the bags.
+    :param joints: the joints of the session.
+    :param writer: writes the bags; ``None`` to record nothing.
     :param supply_voltage: as set on the power supply [V]; ``None``: see :attr:`voltage`.
     :param announce: takes every text of ``/bench``.
-    :ivar goals: last goals that were sent, (J,) [rad], NaN for none. The owner keeps them.
-    :ivar voltage: supply as measured at rest, (J,) [V]. The owner sets it.
-    :ivar first: makes further messages that a bag begins with, from the time on the wall clock [ns].
+    :ivar goals: last goals sent, (J,) [rad], NaN for none; set by the owner.
+    :ivar voltage: supply measured at rest, (J,) [V]; set by the owner.
+    :ivar first: makes further first messages of a bag, from the wall-clock time [ns].
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class SessionBags:
         self._paths: set[Path] = set()
 
     def follow(self, directive: Directive, time: int) -> None:
-        """Begin and end bags.
+        """Begin and end bags by the events of a directive.
 
-        :param time: of the directive, wall clock [ns].
+        :param time: wall clock [ns].
         """
         for event in directive.events:
             match event:
@@ -109,16 +109,16 @@ class SessionBags:
 
     @property
     def failure(self) -> str:
-        """Why nothing is recorded any more, empty as long as all is well."""
+        """Why nothing is recorded any more, empty if recording works."""
         return self.writer.failure if self.writer is not None else ""
 
     def close(self) -> None:
-        """Finish the last bag, and wait for it."""
+        """Finish the last bag and wait for it."""
         if self.writer is not None:
             self.writer.close()
 
     def outcome(self, *, user: bool) -> Outcome:
-        """How it went, once closed.
+        """How the session ended; call it once closed.
 
         :param user: whether an abort was the user's.
         """
@@ -137,7 +137,7 @@ class SessionBags:
             self._announce(words)
         if self.writer is not None:
             messages = [RawMessage(BENCH, time, text(words)) for words in texts]
-            # Where nothing is commanded, a log needs to know what held before.
+            # A log without goals in the run needs the goal that was sent before.
             held = np.flatnonzero(np.isfinite(self.goals))
             if np.isnan(directive.goals).any() and held.size:
                 names = [self.joints[j].name for j in held]

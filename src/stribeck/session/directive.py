@@ -1,4 +1,4 @@
-"""What a session says, and how it moves and waits: events, directives, options."""
+"""Output and options of a session: events, directives, plans, speeds and times."""
 
 from __future__ import annotations
 
@@ -15,19 +15,9 @@ from stribeck.session.limits import Play
 FloatArray = npt.NDArray[np.float64]
 
 Phase = Literal[
-    "waiting",
-    "enabling",
-    "gain",
-    "approaching",
-    "settling",
-    "running",
-    "braking",
-    "returning",
-    "resting",
-    "swinging",
-    "finished",
-    "aborted",
-]
+    "waiting", "enabling", "gain", "approaching", "settling", "running", "braking", "returning", "resting",
+    "swinging", "finished", "aborted",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,20 +26,20 @@ class SessionOptions:
 
     :param soft_speed: largest speed of a goal between runs [rad/s].
     :param soft_acceleration: its largest acceleration [rad/s²].
-    :param rest_speed: a joint slower than this is at rest [rad/s].
-    :param rest_distance: one that leaves a range as wide as this is not [rad].
-    :param rest_time: it must be so for this long before a run [s].
+    :param rest_speed: a slower joint is at rest [rad/s].
+    :param rest_distance: a joint that leaves a range of this width is not [rad].
+    :param rest_time: joints must be at rest for this long before a run [s].
     :param settle_timeout: a run begins after this at the latest [s].
-    :param swing_time: with torque off it must be at rest for this long [s].
+    :param swing_time: with torque off, joints must be at rest for this long [s].
     :param swing_timeout: torque goes on again after this at the latest [s].
     :param enable_time: how long the measured position is held when torque goes on [s].
-    :param gain_time: pause after a new gain that nobody confirms [s].
-    :param gain_timeout: a gain that is not confirmed after this stops the session [s].
-    :param start_timeout: states that have not come after this stop the session [s].
-    :param state_timeout: states older than this, or cycles further apart, stop the session [s].
-    :param following_time: a following error, or torque lost, for longer than this stops the session [s].
-    :param alarm_time: a position that is none or out of limits, or a temperature, must last for longer
-        than this to stop the session: one corrupt packet is no alarm [s].
+    :param gain_time: pause after a new gain that no servo confirms [s].
+    :param gain_timeout: a gain that differs from the reported one after this stops the session [s].
+    :param start_timeout: joint states that have not arrived after this stop the session [s].
+    :param state_timeout: older joint states, or cycles further apart, stop the session [s].
+    :param following_time: a following error, or lost torque, that lasts longer stops the session [s].
+    :param alarm_time: an impossible position, one beyond the limits, or a high temperature must last longer than
+        this to stop the session, because single packets may be corrupt [s].
     :param position_margin: how far beyond its limits a joint may swing [rad].
     :raises ConfigError: for values that are not positive and finite.
     """
@@ -87,7 +77,7 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class RunEnded:
-    """The goals of this directive are no longer of the run; ``reason`` says why it was cut short."""
+    """The goals of this directive no longer belong to the run; ``reason`` tells why it was cut short, if so."""
 
     play: Play
     index: int
@@ -106,7 +96,7 @@ class Aborted:
     reason: str
 
 
-Event = RunStarted | RunEnded | Finished | Aborted
+SessionEvent = RunStarted | RunEnded | Finished | Aborted
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,18 +106,18 @@ class Directive:
     :param goals: goal positions (J,) [rad]; NaN means torque off, or, while the session still waits
         for states, nothing to send.
     :param kp: firmware gain of all joints, in firmware units.
-    :param events: what happened since the last directive, in order.
-    :param phase: where the session stands.
-    :param play: index of the play in hand.
-    :param progress: share of the session that is done, in [0, 1], never falling.
-    :param remaining: about how long it will go on [s].
-    :param segment: counts the pieces of motion, for commanders that send them whole
+    :param events: since the previous directive, in order.
+    :param phase: of the session.
+    :param play: index of the current play.
+    :param progress: completed share of the session, in [0, 1], never falling.
+    :param remaining: estimated time until the end [s].
+    :param segment: number of the current piece of motion, for commanders that send them whole
         (:meth:`Session.plan`).
     """
 
     goals: FloatArray
     kp: float
-    events: tuple[Event, ...]
+    events: tuple[SessionEvent, ...]
     phase: Phase
     play: int
     progress: float

@@ -1,4 +1,4 @@
-"""What a joint allows, and the check of a list of plays against it before torque goes on."""
+"""Limits of joints, and the check of plays against them before torque goes on."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from stribeck.errors import ConfigError
 FloatArray = npt.NDArray[np.float64]
 
 GRID = 0.001
-"""Goals are examined at steps of this [s], or shorter ones."""
+"""Largest step at which goals are examined [s]."""
 
 JUMP_TIME = 1e-9
-"""A goal that changes within this time [s] as much as within a step of the grid jumps."""
+"""A goal jumps if it changes within this time [s] as much as within a step of the grid."""
 
 ROUNDING = 1e-6
-"""Share of a limit by which differences of goals may exceed it through rounding."""
+"""Share of a limit by which differences of goals may exceed it because of rounding."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a joint allows. ``inf`` is no limit.
+    """Limits of a joint; ``inf`` is no limit.
 
-    :param position_lower: lowest position [rad].
-    :param position_upper: highest position [rad].
+    :param position_lower, position_upper: [rad].
     :param velocity: largest speed of the goal [rad/s].
     :param acceleration: largest acceleration of the goal [rad/s²].
     :param following_error: distance of goal and position that stops a session if it lasts [rad].
@@ -57,13 +56,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class SessionJoint:
-    """A joint that takes part in a session.
+    """A joint of a session.
 
-    :param name: its name in messages and recordings.
-    :param limits: what it allows.
-    :param center: where its trajectories have their zero [rad].
-    :param scale: factor on the amplitude of its trajectories.
-    :raises ConfigError: for a center or a scale that is no number, or a scale of zero.
+    :param name: in messages and recordings.
+    :param limits: its limits.
+    :param center: position that trajectories start from [rad].
+    :param scale: factor on the amplitude of trajectories.
+    :raises ConfigError: for a center or a scale that is not finite, or a scale of zero.
     """
 
     name: str
@@ -80,7 +79,7 @@ class SessionJoint:
 
 @dataclass(frozen=True)
 class Play:
-    """One run to make: every joint follows the trajectory with this firmware gain.
+    """One run: every joint follows the trajectory with this firmware gain.
 
     :param trajectory: goal over time.
     :param kp: proportional gain, in firmware units.
@@ -98,13 +97,13 @@ class Play:
 def plays_of(
     trajectories: Sequence[Trajectory], gains: Sequence[float], repetitions: int = 1
 ) -> tuple[Play, ...]:
-    """Every trajectory at every gain, all trajectories of one gain after each other.
+    """Every trajectory at every gain, grouped by gain.
 
     :raises ConfigError: for empty lists or fewer repetitions than one.
     """
-    for values, what in ((trajectories, "trajectory"), (gains, "gain")):
+    for values, name in ((trajectories, "trajectory"), (gains, "gain")):
         if not values:
-            raise ConfigError(f"nothing to play: name at least one {what}")
+            raise ConfigError(f"nothing to play: name at least one {name}")
     if repetitions < 1:
         raise ConfigError(f"repetitions must be at least 1, found {repetitions}")
     return tuple(Play(t, kp) for _ in range(repetitions) for kp in gains for t in trajectories)
@@ -112,13 +111,12 @@ def plays_of(
 
 @dataclass(frozen=True)
 class Extent:
-    """How far and how fast a trajectory goes while torque is on.
+    """Range and speed of a trajectory while torque is on.
 
-    :param lower: lowest goal [rad].
-    :param upper: highest goal [rad].
+    :param lower, upper: lowest and highest goal [rad].
     :param velocity: largest speed [rad/s].
     :param acceleration: largest acceleration [rad/s²].
-    :param end: the last goal [rad].
+    :param end: last goal [rad].
     :param end_velocity: velocity of the goal at the end, 0 if torque is off by then [rad/s].
     """
 
@@ -131,9 +129,9 @@ class Extent:
 
 
 def followed(trajectory: Trajectory, joint: SessionJoint) -> tuple[Trajectory, SessionJoint]:
-    """The trajectory as one joint follows it, and the joint with the center and the scale that count.
+    """The trajectory as one joint follows it, and the joint with the center and scale that apply.
 
-    :raises ConfigError: for a trajectory that has goals of other joints alone.
+    :raises ConfigError: for a trajectory with goals of other joints only.
     """
     if not trajectory.joint_goals:
         return trajectory, joint
@@ -142,19 +140,19 @@ def followed(trajectory: Trajectory, joint: SessionJoint) -> tuple[Trajectory, S
             f"trajectory {trajectory.name!r} has no goals of joint {joint.name!r}; it has those of "
             f"{', '.join(trajectory.joint_goals)}"
         )
-    own = replace(trajectory, goal=trajectory.joint_goals[joint.name], joint_goals={})
-    return own, replace(joint, center=0.0, scale=1.0)
+    single = replace(trajectory, goal=trajectory.joint_goals[joint.name], joint_goals={})
+    return single, replace(joint, center=0.0, scale=1.0)
 
 
 def goal_velocity(trajectory: Trajectory, time: float) -> float:
-    """Velocity of the goal [rad/s] by the difference over 2 µs, one-sided at both ends."""
+    """Velocity of the goal [rad/s] from its difference over 2 µs, one-sided at both ends."""
     early, late = max(time - 1e-6, 0.0), min(time + 1e-6, trajectory.duration)
     goals = trajectory.goal(np.array([early, late]))
     return float((goals[1] - goals[0]) / (late - early))
 
 
 def extent(trajectory: Trajectory) -> Extent:
-    """Examine a trajectory on a grid of 1 ms or less, up to where torque goes off.
+    """Examine a trajectory on a grid of at most 1 ms, until torque goes off.
 
     The start from rest does not count: a trajectory may begin with a velocity. A goal that jumps has
     infinite velocity and acceleration.
@@ -192,20 +190,15 @@ def _jumps(trajectory: Trajectory, time: FloatArray, interval: int) -> bool:
     return bool(abs(last - first) > 0.5 * whole)
 
 
-def braking_distance(velocity: float, acceleration: float) -> float:
-    """Distance to rest at a constant deceleration: v|v| / 2a, with the sign of the velocity [rad]."""
-    return 0.0 if math.isinf(acceleration) else velocity * abs(velocity) / (2.0 * acceleration)
-
-
 def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releases_torque: bool) -> None:
-    """Refuse a session that would not stay within the limits, before torque goes on.
+    """Refuse a session that would leave the limits, before torque goes on.
 
-    Positions include the way to brake at the end of a run. The part of a trajectory after torque
-    goes off does not count.
+    Positions include the braking distance at the end of a run. The part of a trajectory after torque goes off
+    does not count.
 
-    :param releases_torque: whether torque may go off: a servo on a bench. Everything else refuses
-        trajectories with a part without torque.
-    :raises ConfigError: naming trajectory, joint, figure and limit.
+    :param releases_torque: whether torque may go off, as for a servo on a bench; otherwise trajectories with
+        a part without torque are refused.
+    :raises ConfigError: with trajectory, joint, figure and limit.
     """
     if not plays or not joints:
         raise ConfigError("a session needs at least one play and one joint")
@@ -221,24 +214,20 @@ def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releas
                 f"trajectory {trajectory.name!r} switches torque off, which only a servo on a bench may: leave it "
                 "out, or play it through the servo node"
             )
-        _check_trajectory(trajectory, joints)
-
-
-def _check_trajectory(trajectory: Trajectory, joints: Sequence[SessionJoint]) -> None:
-    strangers = sorted(set(trajectory.joint_goals) - {joint.name for joint in joints})
-    if strangers:
-        raise ConfigError(
-            f"trajectory {trajectory.name!r} moves joint {strangers[0]!r} too, which does not take part: add it to "
-            "joints, or leave the trajectory out"
-        )
-    common = None if trajectory.joint_goals else extent(trajectory)
-    for joint in joints:
-        own, placed = followed(trajectory, joint)
-        _check_extent(trajectory.name, common or extent(own), placed)
+        strangers = sorted(set(trajectory.joint_goals) - set(names))
+        if strangers:
+            raise ConfigError(
+                f"trajectory {trajectory.name!r} moves joint {strangers[0]!r} too, which does not take part: add it to "
+                "joints, or leave the trajectory out"
+            )
+        common = None if trajectory.joint_goals else extent(trajectory)
+        for joint in joints:
+            single, placed = followed(trajectory, joint)
+            _check_extent(trajectory.name, common or extent(single), placed)
 
 
 def rest_position(joint: SessionJoint, releases_torque: bool) -> float:
-    """Where a joint waits [rad]: hanging where torque goes off at the end, otherwise at its center."""
+    """Where a joint waits between runs [rad]: hanging if torque goes off at the end, otherwise at its center."""
     return 0.0 if releases_torque else joint.center
 
 
@@ -252,25 +241,28 @@ def _check_rest(joint: SessionJoint, releases_torque: bool) -> None:
         )
 
 
-def _check_extent(name: str, found: Extent, joint: SessionJoint) -> None:
+def _check_extent(name: str, goals: Extent, joint: SessionJoint) -> None:
     limits, scale = joint.limits, joint.scale
-    stop = found.end + braking_distance(scale * found.end_velocity, limits.acceleration) / scale
-    ends = [joint.center + scale * goal for goal in (found.lower, found.upper, stop)]
-    what = f"trajectory {name!r}: joint {joint.name!r}"
+    velocity = scale * goals.end_velocity
+    braking = (
+        0.0 if math.isinf(limits.acceleration) else velocity * abs(velocity) / (2.0 * limits.acceleration)
+    )
+    ends = [joint.center + scale * goal for goal in (goals.lower, goals.upper, goals.end + braking / scale)]
+    where = f"trajectory {name!r}: joint {joint.name!r}"
     advice = "lower the joint's scale, leave the trajectory out, or raise"
     if min(ends) < limits.position_lower or max(ends) > limits.position_upper:
         raise ConfigError(
-            f"{what} would go from {min(ends):.4g} to {max(ends):.4g} rad, its limits are "
+            f"{where} would go from {min(ends):.4g} to {max(ends):.4g} rad, its limits are "
             f"{limits.position_lower:g} to {limits.position_upper:g} rad: {advice} limits: position"
         )
     for figure, limit, key, unit in (
-        (found.velocity, limits.velocity, "velocity", "rad/s"),
-        (found.acceleration, limits.acceleration, "acceleration", "rad/s²"),
+        (goals.velocity, limits.velocity, "velocity", "rad/s"),
+        (goals.acceleration, limits.acceleration, "acceleration", "rad/s²"),
     ):
         reached = figure * abs(scale)
         if reached > limit * (1.0 + ROUNDING):
             jumps = " (its goal jumps: only a limit of .inf admits it)" if math.isinf(reached) else ""
             raise ConfigError(
-                f"{what} would reach {reached:.4g} {unit}{jumps}, its limit is {limit:g} {unit}: {advice} "
+                f"{where} would reach {reached:.4g} {unit}{jumps}, its limit is {limit:g} {unit}: {advice} "
                 f"limits: {key}"
             )

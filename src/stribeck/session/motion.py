@@ -1,7 +1,7 @@
-"""Pieces of motion that a session is made of: goals of all joints over the time since a piece began.
+"""Pieces of motion of a session: goals of all joints over the time since the piece began.
 
-Every piece is a function of time alone, so that a goal belongs to the moment at which it is sent,
-whatever the cycle does. Positions and velocities are (J,), one per joint; NaN where torque is off.
+A piece is a function of time alone, so that a goal belongs to the moment at which it is sent, whatever the timing of
+the loop. Positions and velocities are (J,); NaN where torque is off.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class GoalMotion(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Hold:
-    """Goals that stay, or torque off where they are NaN."""
+    """Constant goals, or torque off where they are NaN."""
 
     goal: FloatArray
     duration: float = 0.0
@@ -53,11 +53,8 @@ class Hold:
 
 @dataclass(frozen=True, eq=False)
 class Glide:
-    """From rest to rest on a cubic, all joints together (see :func:`~stribeck.core.trajectories.cubic`).
-
-    :param start: (J,) [rad].
-    :param end: (J,) [rad].
-    :param duration: [s].
+    """From rest at ``start`` to rest at ``end``, (J,) [rad], on a cubic (:func:`~stribeck.core.trajectories.cubic`),
+    all joints together in ``duration`` [s].
     """
 
     start: FloatArray
@@ -95,7 +92,7 @@ class Brake:
 
     :param start: (J,) [rad].
     :param start_velocity: (J,) [rad/s].
-    :param deceleration: (J,), positive, infinite for a stop at once [rad/s²].
+    :param deceleration: (J,), positive, infinite for an immediate stop [rad/s²].
     """
 
     start: FloatArray
@@ -105,34 +102,28 @@ class Brake:
     @property
     def duration(self) -> float:
         """Until the last joint has stopped [s]."""
-        return float(np.max(self._stops()))
+        return float(np.max(self._stops))
 
+    @cached_property
     def _stops(self) -> FloatArray:
         return np.asarray(np.abs(self.start_velocity) / self.deceleration)
 
     def position(self, time: float) -> FloatArray:
         r""":math:`x_0 + v_0 t (1 - t / 2T)` until each joint's :math:`T = |v_0| / a`."""
-        stops = self._stops()
-        t = np.clip(time, 0.0, stops)
-        share = 1.0 - 0.5 * t / np.where(stops > 0.0, stops, 1.0)
+        t = np.clip(time, 0.0, self._stops)
+        share = 1.0 - 0.5 * t / np.where(self._stops > 0.0, self._stops, 1.0)
         return np.asarray(self.start + self.start_velocity * t * share)
 
     def velocity(self, time: float) -> FloatArray:
         r""":math:`v_0 (1 - t / T)`, zero from T on."""
-        stops = self._stops()
-        left = np.clip(1.0 - time / np.where(stops > 0.0, stops, 1.0), 0.0, 1.0)
-        return np.asarray(np.where(stops > 0.0, self.start_velocity * left, 0.0))
+        moving = self._stops > 0.0
+        left = np.clip(1.0 - time / np.where(moving, self._stops, 1.0), 0.0, 1.0)
+        return np.asarray(np.where(moving, self.start_velocity * left, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Following:
-    """A trajectory about each joint's center, by each joint's scale, or one with goals of each joint.
-
-    Goals are NaN from where torque is off.
-
-    :param trajectory: goal over time.
-    :param joints: who follows it.
-    """
+    """A trajectory with each joint's center and scale, or one with goals of each joint; NaN once torque is off."""
 
     trajectory: Trajectory
     joints: Sequence[SessionJoint]
@@ -155,7 +146,7 @@ class Following:
         if not self.trajectory.joint_goals:
             goal = float(self.trajectory.goal(np.array([time]))[0])
             return np.array([joint.center + joint.scale * goal for joint in self.joints])
-        return np.array([own.goal(np.array([time]))[0] for own in self._own])
+        return np.array([trajectory.goal(np.array([time]))[0] for trajectory in self._of_joints])
 
     def velocity(self, time: float) -> FloatArray:
         """Velocities of the goals."""
@@ -163,9 +154,9 @@ class Following:
         if not self.trajectory.joint_goals:
             velocity = goal_velocity(self.trajectory, time)
             return np.array([joint.scale * velocity for joint in self.joints])
-        return np.array([goal_velocity(own, time) for own in self._own])
+        return np.array([goal_velocity(trajectory, time) for trajectory in self._of_joints])
 
     @cached_property
-    def _own(self) -> list[Trajectory]:
-        """What each joint follows, of a trajectory with goals of each."""
+    def _of_joints(self) -> list[Trajectory]:
+        """The trajectory of each joint."""
         return [followed(self.trajectory, joint)[0] for joint in self.joints]

@@ -1,4 +1,4 @@
-"""Pieces of motion for controllers that take them whole and come to rest at their end."""
+"""Pieces of motion for trajectory controllers, which take them whole and come to rest at their end."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from stribeck.session.motion import Brake
 FloatArray = npt.NDArray[np.float64]
 
 AT_REST = 1e-6
-"""Who stops within this time is at rest already, but for rounding: controllers want times that rise [s]."""
+"""A joint that stops within this time is at rest except for rounding; controllers need strictly rising times [s]."""
 
 
 def with_rest(plan: Plan, deceleration: FloatArray, step: float, rest: float) -> Plan:
-    """A plan with the way to rest behind it, and a while of rest.
+    """A plan extended by braking and a period of rest.
 
-    Whoever has it stops even if nobody says anything further; and it is not over when it arrives, which
-    controllers refuse. An infinite deceleration leaves the last position as it is, with the velocity zero.
+    The controller then stops even if it receives nothing further, and the plan is not over on arrival, which
+    controllers would refuse. With infinite deceleration the last position stays, with zero velocity.
 
     :param deceleration: of each joint, (J,) [rad/s²].
     :param step: between points [s].
-    :param rest: how long it rests at the end [s].
+    :param rest: duration of the rest [s].
     """
     brake = Brake(plan.position[-1], plan.velocity[-1], deceleration)
     count = math.ceil(brake.duration / step) if brake.duration > AT_REST else 0
@@ -42,10 +42,5 @@ def with_rest(plan: Plan, deceleration: FloatArray, step: float, rest: float) ->
 
 
 def hold(position: FloatArray, start: float, duration: float) -> Plan:
-    """To a position within a time, and there to rest.
-
-    :param position: (J,) [rad].
-    :param start: when it begins, on the clock of the session [s].
-    :param duration: [s].
-    """
+    """Move to a position (J,) [rad] within ``duration`` [s] and rest there; ``start`` on the session's clock [s]."""
     return Plan(start, np.array([duration]), position[np.newaxis], np.zeros((1, position.size)))

@@ -1,7 +1,7 @@
-"""An excitation session: plays trajectories on joints, softly in between, and stops by itself.
+"""An excitation session: plays trajectories on joints, with soft motion in between, and stops by itself.
 
-A pure state machine over time: measurements go in, goals and events come out. Whoever drives servos
-or publishes commands calls :meth:`Session.update` in every cycle and sends what it says.
+A pure state machine over time: measurements go in, goals and events come out. The program that drives the servos
+or publishes commands calls :meth:`Session.update` in every cycle and sends the result.
 
 A session goes through these phases::
 
@@ -10,9 +10,9 @@ A session goes through these phases::
                  |          +------------ next play -------------|---------------------------------+
                  +--- next play --- swinging <-- torque went off-+             after the last: finished
 
-``enabling`` holds the measured position, so that nothing jumps when torque goes on. ``braking`` stops
-the goal from the velocity that a run ends with. ``swinging`` waits with torque off until a pendulum
-hangs. The trajectory time of a run is the time since its first goal was sent, whatever the cycle did.
+``enabling`` holds the measured position, so that nothing jumps when torque goes on. ``braking`` stops the goal from
+the velocity at the end of a run. ``swinging`` waits with torque off until a pendulum hangs. The trajectory time of a
+run is the time since its first goal was sent, whatever the timing of the loop.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ import numpy.typing as npt
 from stribeck.session.directive import (
     Aborted,
     Directive,
-    Event,
     Finished,
     Phase,
     Plan,
     RunEnded,
     RunStarted,
+    SessionEvent,
     SessionOptions,
 )
 from stribeck.session.limits import Play, SessionJoint, check_plays, rest_position
@@ -42,14 +42,14 @@ from stribeck.session.watch import Debounce, Measurement, RestDetector, alarm
 FloatArray = npt.NDArray[np.float64]
 
 GAIN_TOLERANCE = 0.5
-"""Firmware gains are whole numbers: a reported one this near to the wanted one is it."""
+"""Firmware gains are whole numbers: a reported one this close to the requested one equals it."""
 
 
 class Session:
     """Plays a list of plays on one or several joints.
 
     :param plays: runs to make, in this order.
-    :param joints: who takes part, with limits.
+    :param joints: the joints and their limits.
     :param releases_torque: whether torque may go off (a servo on a bench). Then the session rests at
         0 rad, hanging, and ends with torque off; otherwise it rests at each joint's center and holds.
     :param options: speeds and times.
@@ -79,15 +79,13 @@ class Session:
         )
         self._estimates = [self._estimate(play) for play in self.plays]
         self._phase: Phase = "waiting"
-        self._play = 0
-        self._since = self._play_since = math.nan
-        self._now = math.nan
-        self._motion: GoalMotion = Hold(np.full(len(self.joints), math.nan))
-        self._segment = 0
+        self._play = self._segment = 0
+        self._since = self._play_since = self._now = math.nan
+        self._motion: GoalMotion = self._off()
         self._sent = self._motion.position(0.0)
-        self._events: list[Event] = []
+        self._events: list[SessionEvent] = []
         self._ending: str | None = None
-        self._quiet = RestDetector(self.options.rest_speed, self.options.rest_distance)
+        self._resting = RestDetector(self.options.rest_speed, self.options.rest_distance)
         self._following = Debounce(self.options.following_time)
         self._torque = Debounce(self.options.following_time)
         self._alarm = Debounce(self.options.alarm_time)
@@ -96,34 +94,34 @@ class Session:
 
     @property
     def phase(self) -> Phase:
-        """Where the session stands."""
+        """The current phase."""
         return self._phase
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the session has ended."""
         return self._phase in ("finished", "aborted")
 
     @property
     def duration(self) -> float:
-        """About how long the session takes [s]."""
+        """Estimated duration of the session [s]."""
         return sum(self._estimates)
 
     def abort(self, reason: str) -> None:
         """End the session softly: the run ends, the joints return to rest, torque goes off.
 
-        The directives to come say so. Nothing happens if the session is over or already ending.
+        No effect if the session is over or already ending.
         """
         if self._ending is None and not self.over:
             self._ending = reason
 
     def stop(self, reason: str) -> None:
-        """End the session at once, with the next directive: torque off, or a stop where it stands."""
+        """End the session at once, with the next directive: torque off, or a stop at the present position."""
         if not self.over:
             self._stop(reason)
 
     def plan(self, step: float) -> Plan | None:
-        """The piece of motion in hand as points ``step`` [s] apart, or ``None`` while it holds.
+        """The current piece of motion as points ``step`` [s] apart, or ``None`` while it holds.
 
         For commanders that send pieces whole: send one whenever ``Directive.segment`` has changed.
         """
@@ -146,19 +144,25 @@ class Session:
         gains: npt.ArrayLike | None = None,
         torque: npt.ArrayLike | None = None,
     ) -> Directive:
-        """What to do at ``now``.
+        """What to do at ``now``. Measurements are (J,), or one number for all joints.
 
         :param now: a steady clock [s].
-        :param positions: measured, (J,) [rad].
-        :param velocities: measured, (J,) [rad/s]; NaN or ``None`` where nobody tells.
-        :param temperatures: (J,) [°C]; NaN or ``None`` where nobody tells.
-        :param state_age: how old these are [s].
-        :param gains: the gains that the servos report, (J,), NaN while not known; ``None`` where nobody
-            tells, then a new gain is trusted after a pause.
-        :param torque: 1 where the servo says that torque is on, else 0, (J,); ``None`` where nobody tells.
+        :param positions: measured [rad].
+        :param velocities: measured [rad/s]; NaN or ``None`` where unknown.
+        :param temperatures: [°C]; NaN or ``None`` where unknown.
+        :param state_age: age of these [s].
+        :param gains: the gains that the servos report, NaN while unknown; ``None`` if none reports them, then
+            a new gain is trusted after a pause.
+        :param torque: 1 where the servo reports that torque is on, else 0; ``None`` where unknown.
         """
-        measured = Measurement.of(
-            len(self.joints), positions, velocities, temperatures, state_age, gains, torque
+
+        def array(value: npt.ArrayLike | None) -> FloatArray:
+            filled = math.nan if value is None else value
+            return np.array(np.broadcast_to(np.asarray(filled, dtype=np.float64), (len(self.joints),)))
+
+        known_gains = None if gains is None else array(gains)
+        measured = Measurement(
+            array(positions), array(velocities), array(temperatures), state_age, known_gains, array(torque)
         )
         if math.isnan(self._now):
             self._since = self._now = now
@@ -184,12 +188,15 @@ class Session:
             if blocked is not None:
                 self._stop(blocked, Hold(trusted.position))
                 return
-            self._quiet.update(now, trusted)
-            self._go_on(now, trusted)
+            self._resting.update(now, trusted)
+            if self._ending is not None:
+                self._begin_ending(now, self._ending)
+            while not self.over and self._step(now, trusted):
+                pass
         self._now = now
 
     def _doubt(self, now: float, measured: Measurement) -> str | None:
-        """Why time or states cannot be relied on, if so."""
+        """Why time or states are not reliable, if so."""
         options = self.options
         if self._phase == "waiting":
             late = now - self._since > options.start_timeout and not measured.complete(options.state_timeout)
@@ -203,9 +210,9 @@ class Session:
         return None
 
     def _trusted(self, now: float, measured: Measurement) -> tuple[Measurement | None, str | None]:
-        """What to believe, and the alarm that has lasted for too long to be a corrupt packet.
+        """The measurement to use, and an alarm that has lasted too long to be a corrupt packet.
 
-        Until then the last good measurement stands; there is none while no states have come.
+        Until then the last good measurement is used; there is none before the first states have arrived.
         """
         options = self.options
         if self._phase == "waiting" and not measured.complete(options.state_timeout):
@@ -220,7 +227,7 @@ class Session:
         return self._good, None
 
     def _not_following(self, now: float, measured: Measurement) -> str | None:
-        """Why a joint is taken not to do what it is told, if so."""
+        """Why a joint does not seem to obey, if so."""
         error = np.abs(self._sent - measured.position)  # NaN, so no error, where torque is off
         allowed = np.array([joint.limits.following_error for joint in self.joints])
         late = self._following.update(now, error > allowed)
@@ -233,9 +240,9 @@ class Session:
         return None if lost is None else f"joint {self.joints[lost].name!r} switched its torque off"
 
     def _stop(self, reason: str, hold: Hold | None = None) -> None:
-        """Torque off, or, where it must stay on, brake from the last goal sent and hold.
+        """Torque off, or, where it must stay on, brake from the last goal and hold.
 
-        :param hold: what to hold instead, at once: a joint that is kept from moving is not pushed on.
+        :param hold: what to hold immediately instead: a blocked joint must not be pushed further.
         """
         if self._phase == "running":
             self._events.append(RunEnded(self.plays[self._play], self._play, reason))
@@ -252,17 +259,24 @@ class Session:
         start = self._motion.position(time)
         return Brake(start, self._motion.velocity(time), self._deceleration)
 
-    # Going on. Every phase has a step: it returns True if the next phase may have its turn at once.
+    def _begin_ending(self, now: float, reason: str) -> None:
+        """After :meth:`abort`: leave the current phase for the way to rest."""
+        match self._phase:
+            case "waiting":
+                self._end("aborted", Aborted(reason), now)
+            case "running":
+                self._end_run(now, reason)
+            case "enabling" | "gain" | "approaching" | "settling":
+                self._move("braking", now, self._braking(now - self._since))
+            case _:
+                pass  # on the way already
 
-    def _go_on(self, now: float, measured: Measurement) -> None:
-        if self._ending is not None:
-            self._begin_ending(now, self._ending)
-        while not self.over and self._step(now, measured):
-            pass
+    # The phases.
 
     def _step(self, now: float, measured: Measurement) -> bool:
+        """Enter the next phase if it is time; whether it may enter another one at once."""
         elapsed, options = now - self._since, self.options
-        end = self._since + self._motion.duration
+        end, done = self._since + self._motion.duration, elapsed >= self._motion.duration
         match self._phase:
             case "waiting":
                 return measured.complete(options.state_timeout) and self._begin_play(now, measured)
@@ -271,21 +285,22 @@ class Session:
             case "gain":
                 return self._gain_is_set(elapsed, measured) and self._approach(now)
             case "approaching":
-                return elapsed >= self._motion.duration and self._move("settling", end, self._held())
+                return done and self._move("settling", end, self._held())
             case "settling":
                 return self._rested(elapsed, options.rest_time, options.settle_timeout) and self._run(now)
             case "running":
-                return elapsed >= self._motion.duration and self._end_run(end, None)
+                return done and self._end_run(end, None)
             case "braking":
-                return elapsed >= self._motion.duration and self._return(end)
+                here = self._motion.position(self._motion.duration)
+                return done and self._move("returning", end, Glide.within(here, self._rest, *self._soft))
             case "returning":
-                return elapsed >= self._motion.duration and self._move("resting", end, self._held())
+                return done and self._move("resting", end, self._held())
             case "resting":
-                done = self._rested(elapsed, options.rest_time, options.settle_timeout)
-                return done and self._next(now, measured)
+                rested = self._rested(elapsed, options.rest_time, options.settle_timeout)
+                return rested and self._next(now, measured)
             case "swinging":
-                done = self._rested(elapsed, options.swing_time, options.swing_timeout)
-                return done and self._next(now, measured)
+                rested = self._rested(elapsed, options.swing_time, options.swing_timeout)
+                return rested and self._next(now, measured)
             case _:
                 return False
 
@@ -295,17 +310,17 @@ class Session:
         if motion is not self._motion:
             self._motion = motion
             self._segment += 1
-        self._quiet.restart()
+        self._resting.restart()
         return True
 
     def _held(self) -> GoalMotion:
         return Hold(self._motion.position(self._motion.duration))
 
     def _rested(self, elapsed: float, wanted: float, timeout: float) -> bool:
-        return elapsed >= timeout or self._quiet.lasts(wanted)
+        return elapsed >= timeout or self._resting.lasts(wanted)
 
     def _begin_play(self, now: float, measured: Measurement) -> bool:
-        """Hold the measured position, and switch torque on by that."""
+        """Hold the measured position, which switches torque on."""
         self._play_since = now
         return self._move("enabling", now, Hold(np.clip(measured.position, self._lower, self._upper)))
 
@@ -315,10 +330,8 @@ class Session:
         wanted = self.plays[self._play].kp
         wrong = np.flatnonzero(~(np.abs(measured.gain - wanted) <= GAIN_TOLERANCE))
         if wrong.size and elapsed > self.options.gain_timeout:
-            found = measured.gain[wrong[0]]
-            self._stop(
-                f"joint {self.joints[wrong[0]].name!r} did not take the gain {wanted:g}, it reports {found:g}"
-            )
+            name, reported = self.joints[wrong[0]].name, measured.gain[wrong[0]]
+            self._stop(f"joint {name!r} did not take the gain {wanted:g}, it reports {reported:g}")
         return not wrong.size
 
     def _approach(self, now: float) -> bool:
@@ -338,10 +351,6 @@ class Session:
             return self._move("swinging", at, self._off())
         return self._move("braking", at, self._braking(time))
 
-    def _return(self, at: float) -> bool:
-        here = self._motion.position(self._motion.duration)
-        return self._move("returning", at, Glide.within(here, self._rest, *self._soft))
-
     def _next(self, now: float, measured: Measurement) -> bool:
         """The next play, or the end of the session."""
         if self._ending is not None:
@@ -354,32 +363,18 @@ class Session:
         self._play_since = now
         return self._move("gain", now, self._motion)
 
-    def _end(self, phase: Phase, event: Event, now: float) -> bool:
+    def _end(self, phase: Phase, event: SessionEvent, now: float) -> bool:
         self._events.append(event)
         return self._move(phase, now, self._off() if self.releases_torque else self._motion)
 
-    def _begin_ending(self, now: float, reason: str) -> None:
-        """Leave what is going on for the way to rest, once, after :meth:`abort`."""
-        match self._phase:
-            case "waiting":
-                self._end("aborted", Aborted(reason), now)
-            case "running":
-                self._end_run(now, reason)
-            case "enabling" | "gain" | "approaching" | "settling":
-                self._move("braking", now, self._braking(now - self._since))
-            case _:
-                pass  # on the way already
-
-    # What comes out.
+    # Output.
 
     def _directive(self, now: float) -> Directive:
-        goals = np.clip(self._motion.position(now - self._since), self._lower, self._upper)
-        self._sent = goals
+        self._sent = np.clip(self._motion.position(now - self._since), self._lower, self._upper)
         events, self._events = tuple(self._events), []
-        done = self._done(now)
-        total = self.duration
+        done, total = self._done(now), self.duration
         return Directive(
-            goals=goals,
+            goals=self._sent,
             kp=self.plays[self._play].kp,
             events=events,
             phase=self._phase,
@@ -390,14 +385,14 @@ class Session:
         )
 
     def _done(self, now: float) -> float:
-        """Share of the estimated duration that is done, in seconds; a play counts no more than was estimated."""
+        """Part of the estimated duration that is over [s]; a play counts for at most its estimate."""
         if self._phase == "finished":
             return self.duration
         elapsed = 0.0 if math.isnan(self._play_since) else now - self._play_since
         return sum(self._estimates[: self._play]) + min(elapsed, self._estimates[self._play])
 
     def _estimate(self, play: Play) -> float:
-        """About how long a play takes with everything around it [s]."""
+        """Estimated duration of a play with everything around it [s]."""
         options = self.options
         before = options.gain_time + 2.0 * options.rest_time + play.trajectory.duration
         following = Following(play.trajectory, self.joints)

@@ -1,6 +1,6 @@
 """Clocks and the periodic loop of everything that runs at a fixed rate.
 
-Code that waits or measures time takes a :class:`Clock`, so that tests can run it on virtual time.
+Code that waits or measures time takes a :class:`SteadyClock`, so that tests can run it on virtual time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 from typing import Protocol
 
 
-class Clock(Protocol):
+class SteadyClock(Protocol):
     """A steady clock."""
 
     def now(self) -> float:
@@ -46,7 +46,7 @@ class PeriodicLoop:
     :param catch_up: how many missed cycles it makes up for.
     """
 
-    def __init__(self, period: float, clock: Clock = SYSTEM_CLOCK, catch_up: float = 0.0) -> None:
+    def __init__(self, period: float, clock: SteadyClock = SYSTEM_CLOCK, catch_up: float = 0.0) -> None:
         self._period, self._clock, self._catch_up = period, clock, catch_up
         self._due = clock.now()
 

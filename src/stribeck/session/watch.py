@@ -1,4 +1,4 @@
-"""What a session watches: measurements, alarms, errors that last, joints that come to rest."""
+"""Monitoring of a session: measurements, alarms, errors that last, joints at rest."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What is known of all joints, (J,) each; NaN where nobody tells.
+    """State of all joints, (J,) each; NaN where unknown.
 
     :param position: [rad].
     :param velocity: [rad/s].
     :param temperature: [°C].
     :param age: how old this is [s].
     :param gain: firmware gains; ``None`` if no servo reports them.
-    :param torque: 1 where the servo says that torque is on, else 0.
+    :param torque: 1 where the servo reports that torque is on, else 0.
     """
 
     position: FloatArray
@@ -33,33 +33,13 @@ class Measurement:
     gain: FloatArray | None
     torque: FloatArray
 
-    @classmethod
-    def of(
-        cls,
-        joints: int,
-        position: npt.ArrayLike,
-        velocity: npt.ArrayLike | None,
-        temperature: npt.ArrayLike | None,
-        age: float,
-        gain: npt.ArrayLike | None,
-        torque: npt.ArrayLike | None,
-    ) -> Measurement:
-        """From arrays or sequences of one length, or numbers that stand for all joints."""
-
-        def array(value: npt.ArrayLike | None) -> FloatArray:
-            filled = math.nan if value is None else value
-            return np.array(np.broadcast_to(np.asarray(filled, dtype=np.float64), (joints,)))
-
-        gains = None if gain is None else array(gain)
-        return cls(array(position), array(velocity), array(temperature), age, gains, array(torque))
-
     def complete(self, timeout: float) -> bool:
         """Whether all positions are known and no older than ``timeout`` [s]."""
         return bool(self.age <= timeout and np.isfinite(self.position).all())
 
 
 def alarm(measured: Measurement, joints: Sequence[SessionJoint], margin: float) -> str | None:
-    """Why a session must stop at once, if so: not a number, out of limits, too hot.
+    """Why a session must stop at once, if so: not finite, out of limits, too hot.
 
     :param margin: how far beyond its limits a joint may be [rad].
     """
@@ -80,34 +60,28 @@ def alarm(measured: Measurement, joints: Sequence[SessionJoint], margin: float) 
 
 
 class Debounce:
-    """Tells when something has been wrong with a joint for too long without a pause.
-
-    :param patience: how long is not yet too long [s].
-    """
+    """Reports a joint whose condition has been wrong without interruption for longer than ``patience`` [s]."""
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
         self._since: FloatArray | None = None
 
     def update(self, now: float, wrong: npt.NDArray[np.bool_]) -> int | None:
-        """Index of the joint with which something has been wrong for too long, if there is one.
+        """Index of the first such joint, if there is one.
 
         :param wrong: (J,).
         """
-        if self._since is None:
-            self._since = np.full(wrong.shape, math.inf)
-        self._since = np.where(wrong, np.minimum(self._since, now), math.inf)
+        before = math.inf if self._since is None else self._since
+        self._since = np.where(wrong, np.minimum(before, now), math.inf)
         late = np.flatnonzero(now - self._since > self.patience)
         return int(late[0]) if late.size else None
 
 
 class RestDetector:
-    """Tells how long all joints have been at rest, by their velocity and by where they are.
+    """Measures how long all joints have been at rest. Where no velocity is known the position alone decides.
 
-    Where no velocity is known the position alone decides.
-
-    :param speed: a joint faster than this moves [rad/s].
-    :param distance: so does one that leaves a range as wide as this [rad].
+    :param speed: a faster joint moves [rad/s].
+    :param distance: so does one that leaves a range of this width [rad].
     """
 
     def __init__(self, speed: float, distance: float) -> None:
@@ -116,11 +90,11 @@ class RestDetector:
         self._lower = self._upper = np.empty(0)
 
     def restart(self) -> None:
-        """Forget: rest counts from the next measurement."""
+        """Count from the next measurement."""
         self._since = math.nan
 
     def update(self, now: float, measured: Measurement) -> None:
-        """Take in a measurement."""
+        """Add a measurement."""
         self._now = now
         if not math.isnan(self._since):
             self._lower = np.minimum(self._lower, measured.position)

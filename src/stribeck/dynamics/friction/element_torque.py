@@ -1,14 +1,14 @@
-r"""Joint torques with our friction laws, for a motion that is known: inverse dynamics with friction.
+r"""Inverse dynamics with our friction laws: the torque of each joint for a given motion.
 
-For every element (a joint, or a coupling) the motor has to give
+The motor of every element (a joint, or a coupling) has to exert
 
 .. math::
 
     \tau_m = I_a\ddot q - \tau_e - \tau_0 + z\,\tau_f^m(\tau_m, \tau_e, \dot q), \qquad \tau_e = -Y\pi
 
-with the budget :math:`\tau_f^m` of :func:`~stribeck.core.friction.friction_budget` and z in [-1, 1], how far friction is
-developed (the sign of the motion, or :func:`~stribeck.dynamics.signals.presliding`). A budget that depends on the load
-makes the equation implicit; its slope in :math:`\tau_m` is below one, so that iterating it converges.
+with the budget :math:`\tau_f^m` of :func:`~stribeck.core.friction.friction_budget` and the developed share of friction
+z in [-1, 1] (the sign of the velocity, or :func:`~stribeck.dynamics.signals.presliding`). A budget that depends on the
+load makes the equation implicit; its slope in :math:`\tau_m` is below one, so fixed-point iteration converges.
 """
 
 from __future__ import annotations
@@ -20,23 +20,21 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.friction import FrictionLaw, friction_budget
 
-Array = npt.NDArray[np.float64]
-
 ITERATIONS = 12
-"""Of the implicit equation; a law whose budget grows by a third of the torque is then exact to 1e-6."""
+"""Of the implicit equation: exact to 1e-6 for a law whose budget grows by a third of the torque."""
 
 
 @dataclass(frozen=True)
 class Element:
-    r"""What one element does at all times, each (N,).
+    r"""Motion and load of one element at N times, each (N,).
 
     :param velocity, acceleration: :math:`\dot q, \ddot q`.
     :param developed: z in [-1, 1].
-    :param load: torque :math:`Y\pi` that the links ask for; zeros for a coupling.
+    :param load: torque :math:`Y\pi` of the links; zeros for a coupling.
     """
 
     velocity: Array
@@ -47,12 +45,12 @@ class Element:
 
 @dataclass(frozen=True)
 class ElementTorque:
-    r"""Torque of an element beyond what the links ask for (N,), and its derivatives.
+    r"""Torque of an element in addition to that of the links (N,), and its derivatives.
 
     :param torque: :math:`\tau_m - Y\pi` [N m].
-    :param by_parameters: by inertia and the law's parameters (N, 1 + k).
-    :param by_load: by the torque of the links (N,).
-    :param budget: what friction can be at most, in the direction of z (N,).
+    :param by_parameters: derivatives by rotor inertia and the law's parameters (N, 1 + k).
+    :param by_load: derivative by the torque of the links (N,).
+    :param budget: largest possible friction in the direction of z (N,).
     """
 
     torque: Array
@@ -62,24 +60,24 @@ class ElementTorque:
 
 
 def parameter_names(law: FrictionLaw) -> tuple[str, ...]:
-    """Names of an element's parameters: its inertia, then the law's."""
+    """Names of an element's parameters: its rotor inertia, then the law's."""
     return ("armature", *law.parameter_names)
 
 
 def element_torque(law: FrictionLaw, parameters: Array, element: Element) -> ElementTorque:
     """Torque of an element with derivatives.
 
-    :param parameters: inertia, then the law's, (1 + k,), by :func:`parameter_names`.
+    :param parameters: as in :func:`parameter_names` (1 + k,).
     """
     with jax.enable_x64():
-        found = _with_derivatives(
+        parts = _with_derivatives(
             law, parameters, element.velocity, element.acceleration, element.developed, element.load
         )
-    return ElementTorque(*(np.asarray(part) for part in found))
+    return ElementTorque(*(np.asarray(part) for part in parts))
 
 
 def friction_part(law: FrictionLaw, parameters: Array, element: Element) -> Array:
-    """Friction of an element alone, its offset left out (N,) [N m]."""
+    """Friction of an element without its offset (N,) [N m]."""
     inertia = parameters[0] * element.acceleration
     offset = parameters[1 + law.parameter_names.index("torque_offset")] if law.offset else 0.0
     return np.asarray(element_torque(law, parameters, element).torque - inertia + offset)
@@ -88,7 +86,7 @@ def friction_part(law: FrictionLaw, parameters: Array, element: Element) -> Arra
 def friction_curve(
     law: FrictionLaw, values: Mapping[str, float], velocity: Array, load: float = 0.0
 ) -> Array:
-    """Friction at velocities (N,) under a constant load of the links, without acceleration [N m]."""
+    """Friction at constant velocities (N,) under a constant load of the links [N m]."""
     still = np.zeros_like(velocity)
     element = Element(velocity, still, np.sign(velocity), np.full_like(velocity, load))
     ordered = np.array([values[name] for name in parameter_names(law)])
@@ -109,8 +107,7 @@ def _torque(
 
     def budget_at(motor: jax.Array) -> jax.Array:
         positive, negative = friction_budget(law, values, motor, -load, velocity)
-        found: jax.Array = jnp.where(developed >= 0.0, positive, negative)
-        return found
+        return jnp.asarray(jnp.where(developed >= 0.0, positive, negative))
 
     budget = budget_at(driving)
     motor = driving + developed * budget
@@ -129,13 +126,13 @@ def _with_derivatives(
     developed: jax.Array,
     load: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    def torque(given: jax.Array, pull: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return _torque(law, given, pull, velocity, acceleration, developed)
+    def torque(theta: jax.Array, pull: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return _torque(law, theta, pull, velocity, acceleration, developed)
 
-    found, budget = torque(parameters, load)
-    by_parameters = jax.jacfwd(lambda given: torque(given, load)[0])(parameters)
+    value, budget = torque(parameters, load)
+    by_parameters = jax.jacfwd(lambda theta: torque(theta, load)[0])(parameters)
     by_load = jax.jvp(lambda pull: torque(parameters, pull)[0], (load,), (jnp.ones_like(load),))[1]
-    return found, by_parameters, by_load, budget
+    return value, by_parameters, by_load, budget
 
 
 def elements_of(
@@ -143,15 +140,11 @@ def elements_of(
 ) -> Sequence[Element]:
     """The elements of a motion.
 
-    :param weights: motion of each element as a sum of the joints' (E, n).
+    :param weights: velocity of each element as a weighted sum of joint velocities (E, n).
     :param velocity, acceleration, load: of the joints (N, n).
     :param developed: of the elements (N, E).
     """
     rates, accelerations = velocity @ weights.T, acceleration @ weights.T
-    nothing = np.zeros(len(velocity))
-    return [
-        Element(
-            rates[:, e], accelerations[:, e], developed[:, e], load[:, e] if e < load.shape[1] else nothing
-        )
-        for e in range(len(weights))
-    ]
+    loads = np.pad(load, ((0, 0), (0, len(weights) - load.shape[1])))
+    columns = (rates.T, accelerations.T, developed.T, loads.T)
+    return [Element(*parts) for parts in zip(*columns, strict=True)]

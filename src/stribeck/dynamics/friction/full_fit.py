@@ -1,27 +1,27 @@
-r"""The whole model fitted at once: consistent inertias, and the friction laws of :mod:`stribeck.core.friction`.
+r"""The full fit: physically consistent inertias together with the friction laws of :mod:`stribeck.core.friction`.
 
 .. math::
 
     \min_{\xi, \theta} \sum_{j,t} \Big(\frac{\tau_j(t) - F[\,Y\pi(\xi) + \sum_e w_{ej} f_e(\theta_e)\,](t)}{\sigma_j}\Big)^2
       + \frac{c}{s^2}\|\pi - \pi_0\|_S^2 + c\sum_i \big(tr(J_i J_{i0}^{-1}) - \log|J_i|\big) + c\,p(\theta)
 
-F is the filter that the measured torques went through: predictions go through it too, or every reversal of friction
-would be an error. c rows carry the information of one independent row, so that knowledge before the data (the URDF,
-weak bounds on the laws' shape p) weighs what it should beside residuals that are alike. Rows at rest are no
-equations but inequalities: only what exceeds the friction budget counts,
+F is the filter of the measured torques; predictions are filtered too, otherwise every reversal of friction would cause
+an error. c correlated rows carry the information of one independent row, and priors (the URDF, weak priors p on the shape
+of the laws) are weighted accordingly. Rows at rest are inequalities: only the excess over the friction budget counts,
 :math:`\max(0, |\tau - Y\pi| - \tau_f^m)`. Inertials are in log-Cholesky coordinates, so every link is physically
-consistent. Solved by Levenberg-Marquardt on exact first derivatives.
+consistent. Levenberg-Marquardt with exact first derivatives solves the problem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Indices, Mask
 from stribeck.core.friction import LAWS, FrictionLaw
 from stribeck.dynamics.friction.element_torque import (
     ElementTorque,
@@ -37,31 +37,30 @@ from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine
 from stribeck.estimates.autoregressive import covariance, standard_deviations
 from stribeck.estimates.levenberg_marquardt import DenseEquations, minimise
-
-Array = npt.NDArray[np.float64]
+from stribeck.estimates.solver_status import SolverStatus
 
 ROUNDS = 3
-"""How often the noise of the joints is estimated again."""
+"""How often the noise of the joints is estimated anew."""
 
 SHAPE = {"alpha": (1.0, 0.3), "dtheta_stribeck": (0.0, 1.0)}
-"""Centre and standard deviation of the curvature, and of the logarithm of the Stribeck velocity over its start."""
+"""Prior mean and standard deviation of the exponent, and of the logarithm of the Stribeck velocity over its first guess."""
 
 ALIKE = 0.5
-"""Standard deviation of the difference of two directions, as a share of their mean."""
+"""Prior standard deviation of the difference of two directions, as a share of their mean."""
 
 NEGATIVE = 1e-3
-"""Standard deviation of a budget at rest that is negative, as a share of Coulomb friction."""
+"""Prior standard deviation of a negative budget at rest, as a share of Coulomb friction."""
 
 LOADED = 0.1
-"""Standard deviation of load-dependent terms about zero [1]."""
+"""Prior standard deviation of load-dependent terms about zero [1]."""
 
 
 class TorqueParts(NamedTuple):
     """Parts of the torques at the rows of a run, each (M, n) [N m or N].
 
     :param rigid: without friction.
-    :param friction: friction alone.
-    :param budget: what friction can be at most.
+    :param friction: of friction only.
+    :param budget: largest possible friction.
     """
 
     rigid: Array
@@ -71,15 +70,16 @@ class TorqueParts(NamedTuple):
 
 @dataclass(frozen=True)
 class FullFit:
-    """The whole model.
+    """A fit of the full model; its elements are the joints and then the couplings.
 
-    :param choice: what was fitted.
+    :param choice: the terms that were fitted.
     :param inertials: standard inertial parameters (n, 10).
-    :param laws: of the elements, the joints and then the couplings.
-    :param parameters: inertia and the law's parameters of each element.
+    :param laws: friction law of each element.
+    :param parameters: rotor inertia and the law's parameters of each element.
     :param inertial_sigma, sigma: standard deviations of the inertials (n, 10), and of each element's parameters.
     :param noise: standard deviation of the residuals of each joint (n,).
-    :param rest: velocity below which there is no direction [rad/s].
+    :param rest: velocity below which a joint has no direction of motion [rad/s].
+    :param status: how the solver ended in the last round.
     """
 
     machine: Machine
@@ -91,6 +91,7 @@ class FullFit:
     sigma: tuple[Array, ...]
     noise: Array
     rest: float
+    status: SolverStatus
 
     def values(self, element: str) -> Mapping[str, float]:
         """Parameters of a joint or a coupling by name."""
@@ -99,12 +100,12 @@ class FullFit:
         return dict(zip(names, self.parameters[k].tolist(), strict=True))
 
     def predict(self, motion: ProcessedMotion) -> Array:
-        """Torques at the rows of a run (M, n), which was made with the delay of the choice."""
-        found = self.torques(motion)
-        return found.rigid + found.friction
+        """Predicted torques at the rows of a run (M, n), which was processed with the delay of the choice."""
+        parts = self.torques(motion)
+        return parts.rigid + parts.friction
 
     def torques(self, motion: ProcessedMotion) -> TorqueParts:
-        """What the torques at the rows of a run are made of; the run was made with the delay of the choice."""
+        """Parts of the torques at the rows of a run, which was processed with the delay of the choice."""
         run = prepare(self.machine, motion)
         load = run.regressor @ self.inertials.ravel()
         rigid, friction, budget = load.copy(), np.zeros_like(load), np.zeros_like(load)
@@ -114,11 +115,11 @@ class FullFit:
         for law, parameters, element, weights in zip(
             self.laws, self.parameters, elements, self.machine.weights, strict=True
         ):
-            found = element_torque(law, parameters, element)
-            own = friction_part(law, parameters, element)
-            rigid += (found.torque - own)[:, None] * weights
-            friction += own[:, None] * weights
-            budget += found.budget[:, None] * np.abs(weights)
+            whole = element_torque(law, parameters, element)
+            of_friction = friction_part(law, parameters, element)
+            rigid += (whole.torque - of_friction)[:, None] * weights
+            friction += of_friction[:, None] * weights
+            budget += whole.budget[:, None] * np.abs(weights)
         return TorqueParts(run.at_rows(rigid), run.at_rows(friction), budget[motion.pick])
 
 
@@ -126,21 +127,20 @@ class FullFit:
 class JointRows:
     """Residuals of one joint.
 
-    :param residual: measured less predicted torque (M,) [N m].
-    :param jacobian: derivatives by inertials and friction parameters (M, c).
-    :param columns: which ones (c,).
+    :param residual: measured minus predicted torque (M,) [N m].
+    :param jacobian: its derivatives by inertials and friction parameters (M, c).
+    :param columns: indices of these parameters (c,).
     """
 
     residual: Array
     jacobian: Array
-    columns: npt.NDArray[np.intp]
+    columns: Indices
 
 
 class FullProblem:
-    """Normal equations of the whole model.
+    """Normal equations of the full model.
 
-    :param motions: the runs, made with the delay of the choice.
-    :param start: inertial parameters (n, 10) of the URDF.
+    :param motions: the runs, processed with the delay of the choice.
     :param noise: standard deviation of the residuals of each joint (n,).
     """
 
@@ -168,32 +168,29 @@ class FullProblem:
         self._columns = [self._acting_on(j) for j in range(joints)]
 
     def _sections(self) -> list[slice]:
-        """Where the parameters of each element stand in the point."""
-        found, first = [], self.start.size
-        for law in self.laws:
-            found.append(slice(first, first + len(parameter_names(law))))
-            first = found[-1].stop
-        return found
+        """Position of each element's parameters in a point."""
+        ends = self.start.size + np.cumsum([len(parameter_names(law)) for law in self.laws])
+        return [slice(int(first), int(end)) for first, end in pairwise([self.start.size, *ends])]
 
-    def _acting_on(self, joint: int) -> npt.NDArray[np.intp]:
+    def _acting_on(self, joint: int) -> Indices:
         """Inertials and friction parameters that the torque of a joint depends on."""
         acting = np.flatnonzero(self.machine.weights[:, joint])
-        own = [np.arange(self.sections[e].start, self.sections[e].stop) for e in acting]
-        return np.concatenate([self._links[joint], *own])
+        of_friction = [np.arange(self.sections[e].start, self.sections[e].stop) for e in acting]
+        return np.concatenate([self._links[joint], *of_friction])
 
     @property
     def dimension(self) -> int:
         """Number of coordinates."""
         return int(self.sections[-1].stop)
 
-    def fitted_rows(self, run: PreparedRun) -> npt.NDArray[np.bool_]:
-        """Rows that are equations (M, n): the moving ones; with presliding, all but those at rest."""
+    def fitted_rows(self, run: PreparedRun) -> Mask:
+        """Rows that count as equations (M, n): moving ones; with presliding, all but those at rest."""
         return run.motion.moving if self.choice.presliding is None else ~run.motion.resting
 
     def rows(self, point: Array) -> list[list[JointRows]]:
         """Residuals with their derivatives of each run and joint; rows that do not count are zero."""
         inertials = self.bodies.at(point[: self.start.size])[0].ravel()
-        found = []
+        by_run = []
         for run, developed in zip(self.runs, self.developed, strict=True):
             load, fine = run.regressor @ inertials, run.motion.fine
             elements = elements_of(self.machine.weights, fine.velocity, fine.acceleration, developed, load)
@@ -204,10 +201,10 @@ class FullProblem:
             slopes = [run.at_rows(part.by_parameters) for part in parts]
             friction = np.stack([part.torque for part in parts], axis=1) @ self.machine.weights
             predicted = run.filtered @ inertials + run.at_rows(friction)
-            found.append(
+            by_run.append(
                 [self._joint_rows(run, j, predicted[:, j], parts[j], slopes) for j in range(load.shape[1])]
             )
-        return found
+        return by_run
 
     def _joint_rows(
         self, run: PreparedRun, joint: int, predicted: Array, part: ElementTorque, slopes: Sequence[Array]
@@ -216,25 +213,25 @@ class FullProblem:
         rigid = run.filtered[:, joint, links]
         if self.choice.law.load != "none" and len(links):
             rigid = rigid + run.at_rows(part.by_load[:, None] * run.regressor[:, joint, links])
-        own = [slopes[e] * self.machine.weights[e, joint] for e in acting]
+        by_friction = [slopes[e] * self.machine.weights[e, joint] for e in acting]
         residual = run.motion.torque[:, joint] - predicted
         fitted = self.fitted_rows(run)[:, joint]
         resting = run.motion.resting[:, joint] & ~fitted
         excess = np.sign(residual) * np.maximum(np.abs(residual) - part.budget[run.motion.pick], 0.0)
         counted = np.where(fitted, residual, np.where(resting, excess, 0.0))
         used = fitted | (resting & (excess != 0.0))
-        jacobian = np.column_stack([rigid, *own])
+        jacobian = np.column_stack([rigid, *by_friction])
         return JointRows(counted, -jacobian * used[:, None], self._columns[joint])
 
     def equations(self, point: Array) -> DenseEquations:
-        """Cost, gradient and Gauss-Newton's Hessian at a point."""
+        """Cost, gradient and Gauss-Newton Hessian at a point."""
         cost, gradient = 0.0, np.zeros(self.dimension)
         hessian = np.zeros((self.dimension, self.dimension))
         for run in self.rows(point):
             for one, noise in zip(run, self.noise, strict=True):
-                jacobian, left = one.jacobian / noise, one.residual / noise
-                cost += 0.5 * float(left @ left)
-                gradient[one.columns] += jacobian.T @ left
+                jacobian, residual = one.jacobian / noise, one.residual / noise
+                cost += 0.5 * float(residual @ residual)
+                gradient[one.columns] += jacobian.T @ residual
                 hessian[np.ix_(one.columns, one.columns)] += jacobian.T @ jacobian
         inner = self._inner(point)
         prior_cost, slope, curvature = self.prior(point)
@@ -244,10 +241,9 @@ class FullProblem:
 
     def _inner(self, point: Array) -> Array:
         """Derivative of inertials and friction parameters by the coordinates, (p, p)."""
-        found = np.eye(self.dimension)
-        size = self.start.size
-        found[:size, :size] = self.bodies.at(point[:size])[1]
-        return found
+        inner, size = np.eye(self.dimension), self.start.size
+        inner[:size, :size] = self.bodies.at(point[:size])[1]
+        return inner
 
     def covariance(self, point: Array) -> Array:
         """Covariance of inertials and friction parameters, (p, p)."""
@@ -263,7 +259,7 @@ class FullProblem:
         return covariance(jacobians, residuals, self.noise, prior, self.choice.correlated)
 
     def prior(self, point: Array) -> tuple[float, Array, Array]:
-        """Knowledge before the data: cost, gradient, curvature."""
+        """Cost, gradient and curvature of the priors."""
         size, c = self.start.size, self.choice.correlated
         gradient, curvature = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
         cost = 0.0
@@ -279,9 +275,9 @@ class FullProblem:
             curvature[:size, :size] = inner.T @ (precision[:, None] * inner)
             curvature[:size, :size] += self.bodies.bends(point[:size], slope)
         for section, law, speed in zip(self.sections, self.laws, self.speed, strict=True):
-            rows, left = _shape(law, point[section], speed * self.choice.stribeck)
-            cost += 0.5 * c * float(left @ left)
-            gradient[section] += c * rows.T @ left
+            rows, residual = _shape_prior(law, point[section], speed * self.choice.stribeck)
+            cost += 0.5 * c * float(residual @ residual)
+            gradient[section] += c * rows.T @ residual
             curvature[section, section] += c * rows.T @ rows
         return cost, gradient, curvature
 
@@ -290,8 +286,7 @@ class FullProblem:
         lower, upper = np.full(self.dimension, -np.inf), np.full(self.dimension, np.inf)
         for section, law, speed in zip(self.sections, self.laws, self.speed, strict=True):
             for k, name in enumerate(parameter_names(law), section.start):
-                low, high = _range(name, float(speed))
-                lower[k], upper[k] = low, high
+                lower[k], upper[k] = _range(name, float(speed))
         return lower, upper
 
 
@@ -303,11 +298,11 @@ def fit_full(
     noise: Array,
     terms: Mapping[str, Array],
 ) -> FullFit:
-    """Fit the whole model.
+    """Fit the full model.
 
-    :param motions: the runs, made with the delay of the choice.
-    :param noise: standard deviation of the residuals of each joint (n,), to begin with.
-    :param terms: friction to begin with, by :meth:`~stribeck.dynamics.friction.selection.FrictionSelection.solution`.
+    :param motions: the runs, processed with the delay of the choice.
+    :param noise: first guess of the standard deviation of each joint's residuals (n,).
+    :param terms: first guess of friction, by :meth:`~stribeck.dynamics.friction.selection.FrictionSelection.solution`.
     """
     problem = FullProblem(machine, motions, choice, rest, noise)
     lower, upper = problem.bounds()
@@ -316,13 +311,27 @@ def fit_full(
         [np.ones(problem.start.size), np.maximum(np.abs(point[problem.start.size :]), _typical(problem))]
     )
     for _ in range(ROUNDS):
-        point = minimise(problem.equations, point, lower, upper, units, iterations=60).point
+        end = minimise(problem.equations, point, lower, upper, units, iterations=60)
+        point = end.point
         problem.noise = _noise(problem, point)
-    return _result(problem, _with_budgets(problem, point))
+    point, size = _with_budgets(problem, point), problem.start.size
+    sigma = standard_deviations(problem.covariance(point))
+    return FullFit(
+        machine=machine,
+        choice=choice,
+        inertials=problem.bodies.at(point[:size])[0],
+        laws=problem.laws,
+        parameters=tuple(point[section] for section in problem.sections),
+        inertial_sigma=sigma[:size].reshape(-1, 10),
+        sigma=tuple(sigma[section] for section in problem.sections),
+        noise=problem.noise,
+        rest=rest,
+        status=end.status,
+    )
 
 
 def _with_budgets(problem: FullProblem, point: Array) -> Array:
-    """The point with budgets at rest that are exactly not negative."""
+    """The point, with friction budgets at rest that the prior left slightly negative raised to zero."""
     point = point.copy()
     for section, law in zip(problem.sections, problem.laws, strict=True):
         names = parameter_names(law)
@@ -335,25 +344,8 @@ def _with_budgets(problem: FullProblem, point: Array) -> Array:
     return point
 
 
-def _result(problem: FullProblem, point: Array) -> FullFit:
-    size = problem.start.size
-    sigma = standard_deviations(problem.covariance(point))
-    inertials = problem.bodies.at(point[:size])[0]
-    return FullFit(
-        machine=problem.machine,
-        choice=problem.choice,
-        inertials=inertials,
-        laws=problem.laws,
-        parameters=tuple(point[section] for section in problem.sections),
-        inertial_sigma=sigma[:size].reshape(-1, 10),
-        sigma=tuple(sigma[section] for section in problem.sections),
-        noise=problem.noise,
-        rest=problem.rest,
-    )
-
-
 def _first(problem: FullProblem, terms: Mapping[str, Array]) -> Array:
-    """A point to begin with, from the linear terms of the selection."""
+    """First guess, from the linear terms of the selection."""
     point = np.zeros(problem.dimension)
     for e, (section, law) in enumerate(zip(problem.sections, problem.laws, strict=True)):
         sides = (
@@ -366,7 +358,7 @@ def _first(problem: FullProblem, terms: Mapping[str, Array]) -> Array:
             if law.asymmetric
             else {"friction_viscous": terms["viscous"][e], "friction_base": terms["base"][e]}
         )
-        known = {
+        values = {
             "armature": terms["inertia"][e],
             "friction_stribeck": terms["stribeck"][e] if "stribeck" in terms else 0.0,
             "load_friction_base": max(terms["load"][e], 0.01) if "load" in terms else 0.0,
@@ -375,21 +367,21 @@ def _first(problem: FullProblem, terms: Mapping[str, Array]) -> Array:
             "torque_offset": -terms["offset"][e] if "offset" in terms else 0.0,
             **sides,
         }
-        point[section] = [known.get(name, 0.0) for name in parameter_names(law)]
+        point[section] = [values.get(name, 0.0) for name in parameter_names(law)]
     return point
 
 
 def _typical(problem: FullProblem) -> Array:
-    """What parameters of the elements may change by in one step: a share of the torque there is."""
+    """Largest change of each friction parameter in one step, from a share of the torques."""
     torque = np.max([np.sqrt(np.mean(run.motion.torque**2, axis=0)) for run in problem.runs], axis=0)
-    found = []
+    sizes = []
     for law, weights, speed in zip(problem.laws, problem.machine.weights, problem.speed, strict=True):
         size = 0.1 * float(np.max(np.abs(weights) * torque))
         kinds = {"alpha": 0.3, "dtheta_stribeck": 0.1 * speed, "armature": 0.1 * size}
         for name in parameter_names(law):
-            known = 0.1 if name.startswith("load") else size / speed if "viscous" in name else size
-            found.append(kinds.get(name, known))
-    return np.array(found)
+            usual = 0.1 if name.startswith("load") else size / speed if "viscous" in name else size
+            sizes.append(kinds.get(name, usual))
+    return np.array(sizes)
 
 
 def _noise(problem: FullProblem, point: Array) -> Array:
@@ -409,14 +401,14 @@ def _range(name: str, speed: float) -> tuple[float, float]:
     return (0.0, 0.5) if name.startswith("load") else (0.0, np.inf)
 
 
-def _shape(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[Array, Array]:
-    """Derivatives (r, k) and residuals (r,) of what is held for likely of a law's shape."""
+def _shape_prior(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[Array, Array]:
+    """Derivatives (r, k) and residuals (r,) of the priors on the shape of a law."""
     names = parameter_names(law)
     values = dict(zip(names, parameters, strict=True))
-    rows, left = [], []
+    rows, residuals = [], []
 
     def add(residual: float, slopes: Mapping[str, float]) -> None:
-        left.append(residual)
+        residuals.append(residual)
         rows.append([slopes.get(name, 0.0) for name in names])
 
     if law.stribeck:
@@ -430,14 +422,13 @@ def _shape(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[Array,
             add(values[name] / LOADED, {name: 1.0 / LOADED})
     for name in ("friction_base", "friction_base_negative") if law.stribeck else ():
         static = values.get(name, 0.0) + values["friction_stribeck"]
-        if static < 0.0:  # a budget is never negative, at rest neither
+        if static < 0.0:  # a budget is never negative, not even at rest
             scale = 1.0 / (NEGATIVE * max(values[name], 1e-9)) if name in values else 0.0
             add(scale * static, {name: scale, "friction_stribeck": scale})
     if law.asymmetric:
         for name in ("friction_base", "friction_viscous"):
             mean = max(0.5 * (values[name] + values[f"{name}_negative"]), 1e-9)
             scale = 1.0 / (ALIKE * mean)
-            add(
-                scale * (values[name] - values[f"{name}_negative"]), {name: scale, f"{name}_negative": -scale}
-            )
-    return np.array(rows).reshape(-1, len(names)), np.array(left)
+            difference = values[name] - values[f"{name}_negative"]
+            add(scale * difference, {name: scale, f"{name}_negative": -scale})
+    return np.array(rows).reshape(-1, len(names)), np.array(residuals)

@@ -1,4 +1,4 @@
-"""Identified friction of the joints of an arm as parameter files, which the compensation node loads."""
+"""Identified friction of an arm's joints as parameter files, which the compensation node loads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import stribeck
 from stribeck.core.actuator import MOTOR_UNITS, Actuator
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.dynamics.friction.full_fit import FullFit
-from stribeck.dynamics.identify import friction_intervals
 from stribeck.dynamics.recordings import ArmRecording
+from stribeck.estimates.estimate import CONFIDENCE, Estimate, estimate_of, fixed
+from stribeck.estimates.quantiles import normal_quantile
 from stribeck.io.parameter_file import ParameterFile, Provenance
 
-CONFIDENCE = 0.95
 ACTUATORS = {"rotary": "torque_joint", "linear": "force_axis"}
 """Actuator of the parameter files, by the units of the machine."""
 
-LARGEST_HALF_WIDTH = 0.5
-"""Parameters whose interval is wider than ± this share of the value are called not determined."""
+FIXED = {"ratio": 1.0, "q_offset": 0.0}
+"""Parameters of the actuator that are not identified."""
 
 
 def joint_files(
@@ -28,86 +28,92 @@ def joint_files(
     """A parameter file for each joint, by its name.
 
     :param actuator: of :data:`ACTUATORS`.
-    :param runs: what was fitted, for the record.
+    :param runs: the fitted recordings, for the provenance.
     :param errors: scores by set.
     """
     return {
         joint: ParameterFile(
             actuator=actuator,
             law=fit.laws[k],
-            values={"ratio": 1.0, "q_offset": 0.0, **fit.values(joint)},
+            values={**FIXED, **fit.values(joint)},
             provenance=_provenance(fit, joint, actuator, runs, errors),
         )
         for k, joint in enumerate(fit.machine.joints)
     }
 
 
+def joint_estimates(fit: FullFit, element: str, actuator: Actuator) -> dict[str, Estimate]:
+    """The parameters of a joint with units, intervals and statuses."""
+    values, k = fit.values(element), fit.machine.elements.index(element)
+    estimates = {name: fixed(value, _unit(name, actuator)) for name, value in FIXED.items()}
+    for (name, value), half in zip(values.items(), normal_quantile() * fit.sigma[k], strict=True):
+        interval = (float(value - half), float(value + half))
+        estimates[name] = estimate_of(value, _unit(name, actuator), interval)
+    return estimates
+
+
+def _unit(name: str, actuator: Actuator) -> str:
+    if name in FRICTION_PARAMETERS:
+        parameter = FRICTION_PARAMETERS[name]
+        return parameter.rotary_unit if actuator.units == "rotary" else parameter.linear_unit
+    return MOTOR_UNITS[name][actuator.units]
+
+
 def _provenance(
     fit: FullFit, joint: str, actuator: Actuator, runs: Sequence[ArmRecording], errors: Mapping[str, Any]
 ) -> Provenance:
-    intervals = friction_intervals(fit, joint)
-    values = fit.values(joint)
+    estimates, choice = joint_estimates(fit, joint, actuator), fit.choice
     index = fit.machine.joints.index(joint)
+    error = {name: scores["moving"]["per_joint"][index] for name, scores in errors.items()}
     return Provenance(
-        units=_units(values, actuator),
+        units={name: estimate.unit for name, estimate in estimates.items()},
         bounds={},
-        fixed=("ratio", "q_offset"),
-        intervals=intervals,
+        fixed=tuple(FIXED),
+        intervals={name: one.interval for name, one in estimates.items() if one.interval is not None},
         confidence=CONFIDENCE,
-        not_determined={
-            name: "its interval is wider than half its value"
-            for name, (lower, upper) in intervals.items()
-            if 0.5 * (upper - lower) > LARGEST_HALF_WIDTH * abs(values[name])
-        },
+        not_determined={name: one.reason for name, one in estimates.items() if one.reason},
         at_bounds={},
         statements=_statements(fit, joint),
         loss={
             "name": "relative error of torque",
-            "train": errors["train"]["moving"]["per_joint"][index],
-            "validation": errors["validation"]["moving"]["per_joint"][index]
-            if "validation" in errors
-            else None,
+            "train": error["train"],
+            "validation": error.get("validation"),
             "unit": "1",
         },
         split={"rule": "as given", "train": [run.name for run in runs], "validation": []},
-        simulation={"inverse_dynamics": True, "delay": fit.choice.delay, "presliding": fit.choice.presliding},
+        simulation={"inverse_dynamics": True, "delay": choice.delay, "presliding": choice.presliding},
         effects=(),
         supply_voltage=None,
         temperature=None,
         data={"runs": len(runs)},
         search={
             "method": "identify-arm",
-            "prior": fit.choice.prior,
-            "correlated_rows": fit.choice.correlated,
+            "status": fit.status.value,
+            "prior": choice.prior,
+            "correlated_rows": choice.correlated,
         },
         versions=_versions(),
+        estimates=estimates,
     )
 
 
-def _units(values: Mapping[str, float], actuator: Actuator) -> dict[str, str]:
-    found = {name: MOTOR_UNITS[name][actuator.units] for name in ("ratio", "q_offset", "armature")}
-    for name in values:
-        if name in FRICTION_PARAMETERS:
-            known = FRICTION_PARAMETERS[name]
-            found[name] = known.rotary_unit if actuator.units == "rotary" else known.linear_unit
-    return found
-
-
 def _statements(fit: FullFit, joint: str) -> tuple[str, ...]:
-    found = ["friction under load is that of the links as they were, without other payload"]
-    found += [
-        f"the coupling {name} acts on this joint too; its friction is not in this file"
-        for name, weights in fit.machine.couplings.items()
-        if weights[fit.machine.joints.index(joint)] != 0.0
-    ]
-    return tuple(found)
+    index = fit.machine.joints.index(joint)
+    return (
+        "friction under load is that of the links as they were, without additional payload",
+        *(
+            f"the coupling {name} acts on this joint too; its friction is not in this file"
+            for name, weights in fit.machine.couplings.items()
+            if weights[index] != 0.0
+        ),
+    )
 
 
 def _versions() -> dict[str, str]:
-    found = {"stribeck": stribeck.__version__}
+    versions = {"stribeck": stribeck.__version__}
     for name in ("numpy", "scipy", "jax", "pin", "casadi"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

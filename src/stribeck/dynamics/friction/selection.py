@@ -1,9 +1,9 @@
 r"""Which friction terms the data support, by cross-validation, before the full problem is solved.
 
-The law is replaced by terms that torques are linear in (friction that fades as :math:`e^{-|\dot q|/v_0}`, friction in
-proportion to the torque that the links ask for), inertials stay near the URDF by a quadratic prior, and every choice
-is scored on blocks of time that were left out. Blocks, because neighbouring samples are alike. A term comes in if it
-lowers the error on what was left out by :data:`WORTHWHILE`.
+The law is replaced by terms in which torques are linear (friction that decays as :math:`e^{-|\dot q|/v_0}`, friction
+proportional to the torque of the links), a quadratic prior keeps inertials near the URDF, and every choice is scored on
+blocks of time that were held out; blocks, because neighbouring samples are correlated. A term is added if it lowers the
+error on held-out blocks by a share of :data:`WORTHWHILE`.
 """
 
 from __future__ import annotations
@@ -12,47 +12,46 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, sparse
 
+from stribeck.core.arrays import Array, Indices
 from stribeck.core.friction import LAWS, FrictionLaw
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine
-from stribeck.dynamics.signals import autocovariance, convolution, direction, presliding
+from stribeck.dynamics.signals import convolution, direction, presliding
+from stribeck.estimates.correlation import correlation_time
 from stribeck.io.identification_config import Protocol
-
-Array = npt.NDArray[np.float64]
 
 BLOCKS = 5
 WORTHWHILE = 0.005
-"""Least share by which a term has to lower the error on blocks that were left out."""
+"""Smallest share by which a term has to lower the error on held-out blocks."""
 
 PRESLIDING = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
-"""Presliding lengths that are tried [rad or m]."""
+"""Candidate presliding lengths [rad or m]."""
 
 STRIBECK = (0.03, 0.1, 0.2, 0.4)
-"""Stribeck velocities that are tried, as shares of the largest velocity."""
+"""Candidate Stribeck velocities, as shares of the largest velocity."""
 
 PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0)
-"""Standard deviations of inertials about the URDF that are tried, as shares of the size of a link."""
+"""Candidate standard deviations of inertials about the URDF, as shares of the size of a link."""
 
 DELAY_STEP = 0.05
-"""Steps of the delay, in periods of the torques' cut-off frequency."""
+"""Step between candidate delays, in periods of the torques' cut-off frequency."""
 
 RIDGE = 1e-3
-"""Precision of friction terms, in units of what the residuals allow: only against exact collinearity."""
+"""Prior precision of friction terms, over the noise: just enough against exact collinearity."""
 
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """What the full problem is about.
+    """The terms of the full model.
 
     :param law: friction law of the joints.
-    :param delay: recorded states come so much later than torques [s].
-    :param presliding: presliding length [rad or m], ``None`` for friction that turns at once.
-    :param stribeck: Stribeck velocity to begin with, as a share of the largest velocity of an element.
+    :param delay: delay of recorded states behind torques [s].
+    :param presliding: presliding length [rad or m], ``None`` for friction that reverses at once.
+    :param stribeck: first guess of the Stribeck velocity, as a share of the largest velocity of an element.
     :param prior: standard deviation of inertials about the URDF, as a share of the size of a link.
-    :param correlated: how many rows carry the information of one independent row.
+    :param correlated: number of rows that carry the information of one independent row.
     """
 
     law: FrictionLaw
@@ -68,7 +67,7 @@ class PreparedRun:
     """A run ready for predictions.
 
     :param regressor: of the inertials at fine times (N, n, 10 n).
-    :param filtered: the same, filtered, at the rows (M, n, 10 n).
+    :param filtered: the same after the filter of the torques, at the rows (M, n, 10 n).
     :param speed: largest velocity of each element (E,).
     :param smoothing: the filter of torques, from fine times to the rows; ``None`` for none.
     """
@@ -80,11 +79,11 @@ class PreparedRun:
     smoothing: sparse.csr_array | None
 
     def at_rows(self, fine: Array) -> Array:
-        """What the filter of torques makes of fine signals (N, k), at the rows (M, k)."""
+        """Signals at fine times (N, k) after the filter of the torques, at the rows (M, k)."""
         return fine[self.motion.pick] if self.smoothing is None else np.asarray(self.smoothing @ fine)
 
     def developed(self, machine: Machine, length: float | None, rest: float) -> Array:
-        """How far friction of each element is developed at fine times, (N, E)."""
+        """Developed share of each element's friction at fine times, (N, E)."""
         fine = self.motion.fine
         if length is None:
             return direction(fine.velocity @ machine.weights.T, rest)
@@ -104,21 +103,21 @@ def prepare(machine: Machine, motion: ProcessedMotion) -> PreparedRun:
 
 
 def sizes(inertials: Array) -> Array:
-    """Size of the inertial parameters of links (n, 10): m, m·0.1 m, m·(0.14 m)², for links of 0.1 kg at least."""
+    """Typical size of the inertial parameters of links (n, 10): m, m·0.1 m, m·(0.14 m)², with m at least 0.1 kg."""
     mass = np.maximum(inertials.reshape(-1, 10)[:, 0], 0.1)
     return np.asarray(mass[:, None] * np.array([1.0, *[0.1] * 3, *[0.02] * 6]))
 
 
 @dataclass(frozen=True)
 class _RigidRows:
-    """What one joint's moving rows in one block of time have to do with the links, over its noise.
+    """The rigid-body part of one joint's moving rows in one block of time, divided by the joint's noise.
 
-    :param rows: indices (R,); links: indices of the inertials that matter (s,).
+    :param rows: indices (R,); links: indices of the inertials that act on the joint (s,).
     :param columns, torque: (R, s) and (R,); gram, slope: their products.
     """
 
-    rows: npt.NDArray[np.intp]
-    links: npt.NDArray[np.intp]
+    rows: Indices
+    links: Indices
     columns: Array
     torque: Array
     gram: Array
@@ -126,11 +125,11 @@ class _RigidRows:
 
 
 class FrictionSelection:
-    """Cross-validation of choices.
+    """Cross-validation of candidate models.
 
-    :param motions: makes the runs for a delay.
-    :param reference: inertial parameters (10 n,) that loads are reckoned from.
-    :param inertia: inertia of each element (E,), likewise.
+    :param motions: returns the runs, processed with a delay.
+    :param reference: inertial parameters (10 n,) from which loads are computed.
+    :param inertia: rotor inertia of each element (E,), likewise.
     :param noise: standard deviation of the residuals of each joint (n,).
     """
 
@@ -155,33 +154,36 @@ class FrictionSelection:
         return self._prepared[delay]
 
     def choose(self) -> tuple[ModelChoice, dict[str, float]]:
-        """The choice, and the share of the error that each step left of what the step before had."""
+        """The chosen model, and the error after each step as a share of the error before it."""
         choice = ModelChoice(LAWS["m1"].with_terms(offset=True))
         choice = replace(choice, correlated=self._correlation(choice))
         best = start = self.error(choice)
         steps: dict[str, float] = {}
-        for name, others in (
+        for name, candidates in (
             ("prior", self._priors),
-            ("asymmetric", self._asymmetric),
+            ("asymmetric", lambda c: [replace(c, law=c.law.with_terms(asymmetric=True))]),
             ("delay", self._delays),
-            ("presliding", self._presliding),
-            ("stribeck", self._stribeck),
-            ("load", self._load),
+            ("presliding", lambda c: [replace(c, presliding=length) for length in PRESLIDING]),
+            (
+                "stribeck",
+                lambda c: [replace(c, law=_like("m2", c.law), stribeck=share) for share in STRIBECK],
+            ),
+            ("load", lambda c: [replace(c, law=_like("m4" if c.law.stribeck else "m3", c.law))]),
             ("delay again", self._delays),
             ("prior again", self._priors),
         ):
-            errors = {other: self.error(other) for other in others(choice)}
-            found = min(errors, key=lambda other: errors[other], default=choice)
+            errors = {other: self.error(other) for other in candidates(choice)}
+            candidate = min(errors, key=lambda other: errors[other], default=choice)
             before = best
-            if errors and errors[found] < best * (1.0 - WORTHWHILE):
-                choice, best = found, errors[found]
+            if errors and errors[candidate] < best * (1.0 - WORTHWHILE):
+                choice, best = candidate, errors[candidate]
             steps[name] = best / before
             self._prepared = {d: p for d, p in self._prepared.items() if d == choice.delay}
             self._blocks = {d: b for d, b in self._blocks.items() if d == choice.delay}
         return choice, {**steps, "all": best / start}
 
     def error(self, choice: ModelChoice) -> float:
-        """Root mean square of the residuals over the noise, on blocks of time that were left out."""
+        """Root mean square of the residuals over the noise, on held-out blocks of time."""
         grams = self._grams(choice)
         centre, precision = self._prior(choice, len(grams[0][1]))
         whole, pull = sum_of(part[0] for part in grams), sum_of(part[1] for part in grams)
@@ -206,7 +208,7 @@ class FrictionSelection:
             name: values[size + k * elements : size + (k + 1) * elements] for k, name in enumerate(names)
         }
 
-    # -- what is tried
+    # -- candidates
 
     def _priors(self, choice: ModelChoice) -> list[ModelChoice]:
         return [] if self._machine.arm is None else [replace(choice, prior=prior) for prior in PRIORS]
@@ -226,20 +228,6 @@ class FrictionSelection:
                 stride //= 2
             centre = best
         return [replace(choice, delay=centre * step)]
-
-    def _presliding(self, choice: ModelChoice) -> list[ModelChoice]:
-        return [replace(choice, presliding=length) for length in PRESLIDING]
-
-    def _stribeck(self, choice: ModelChoice) -> list[ModelChoice]:
-        law = _terms_of(LAWS["m2"], choice.law)
-        return [replace(choice, law=law, stribeck=share) for share in STRIBECK]
-
-    def _load(self, choice: ModelChoice) -> list[ModelChoice]:
-        law = LAWS["m4" if choice.law.stribeck else "m3"]
-        return [replace(choice, law=_terms_of(law, choice.law))]
-
-    def _asymmetric(self, choice: ModelChoice) -> list[ModelChoice]:
-        return [replace(choice, law=choice.law.with_terms(asymmetric=True))]
 
     # -- linear algebra
 
@@ -279,18 +267,18 @@ class FrictionSelection:
         """Normal equations of each block of time: Gram matrix, slope, square of the torques, rows."""
         machine = self._machine
         size, terms, elements = len(machine.inertials), len(self._terms(choice)), len(machine.elements)
-        own = size + np.arange(terms * elements).reshape(terms, elements)
-        found = []
+        places_of = size + np.arange(terms * elements).reshape(terms, elements)
+        grams = []
         for run, blocks in zip(self.prepared(choice.delay), self._rigid(choice.delay), strict=True):
             friction = self._friction(choice, run)
             for block in blocks:
-                gram = np.zeros((size + own.size,) * 2)
+                gram = np.zeros((size + places_of.size,) * 2)
                 slope, square, count = np.zeros(len(gram)), 0.0, 0
                 for j, part in enumerate(block):
                     acting = np.flatnonzero(machine.weights[:, j])
                     columns = friction[part.rows][:, :, acting] * machine.weights[acting, j]
                     columns = columns.reshape(len(part.rows), -1) / self._noise[j]
-                    places = own[:, acting].ravel()
+                    places = places_of[:, acting].ravel()
                     cross = part.columns.T @ columns
                     gram[np.ix_(part.links, part.links)] += part.gram
                     gram[np.ix_(part.links, places)] += cross
@@ -300,11 +288,11 @@ class FrictionSelection:
                     slope[places] += columns.T @ part.torque
                     square += float(part.torque @ part.torque)
                     count += len(part.rows)
-                found.append((gram, slope, square, count))
-        return found
+                grams.append((gram, slope, square, count))
+        return grams
 
     def _rigid(self, delay: float) -> list[list[list[_RigidRows]]]:
-        """The part of the links of each run, block of time and joint; it depends on the delay alone."""
+        """The rigid-body part of each run, block of time and joint, which depends on the delay only."""
         if delay not in self._blocks:
             self._blocks[delay] = [
                 [
@@ -316,7 +304,7 @@ class FrictionSelection:
             ]
         return self._blocks[delay]
 
-    def _rigid_rows(self, run: PreparedRun, block: npt.NDArray[np.intp], joint: int) -> _RigidRows:
+    def _rigid_rows(self, run: PreparedRun, block: Indices, joint: int) -> _RigidRows:
         rows = block[run.motion.moving[block, joint]]
         links = np.flatnonzero(run.regressor[:, joint].any(axis=0))
         columns = run.filtered[rows, joint][:, links] / self._noise[joint]
@@ -333,23 +321,21 @@ class FrictionSelection:
         )
 
     def _correlation(self, choice: ModelChoice) -> float:
-        """Rows that carry the information of one independent row, by the residuals of a plain fit."""
+        """Number of rows that carry the information of one independent row, from the residuals of a plain fit."""
         inertials, terms = self.solution(choice)
         values = np.concatenate([inertials, *terms.values()])
-        found = []
+        times = []
         friction = values[len(self._machine.inertials) :].reshape(-1, len(self._machine.elements))
         for run in self.prepared(choice.delay):
             rows = np.einsum("mte,te->me", self._friction(choice, run), friction) @ self._machine.weights
             residual = run.motion.torque - run.filtered @ inertials - rows
-            for column in residual.T:
-                gamma = autocovariance(column - column.mean())
-                found.append(2.0 * gamma.sum() / gamma[0] - 1.0)
-        return float(np.median(found))
+            times += [correlation_time([column]) for column in residual.T]
+        return float(np.median(times))
 
 
-def _terms_of(law: FrictionLaw, other: FrictionLaw) -> FrictionLaw:
-    """A law with the asymmetry, or the offset, of another."""
-    return law.with_terms(asymmetric=other.asymmetric, offset=other.offset)
+def _like(name: str, law: FrictionLaw) -> FrictionLaw:
+    """The law of that name with the asymmetry and the offset of another."""
+    return LAWS[name].with_terms(asymmetric=law.asymmetric, offset=law.offset)
 
 
 def sum_of(parts: Iterable[Array]) -> Array:

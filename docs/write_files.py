@@ -1,0 +1,129 @@
+"""Writes ``docs/files.md``: the keys of every YAML and JSON file, from the classes that read them.
+
+``python docs/write_files.py`` after a change of a format; a test checks that the page is up to date.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from stribeck.io.schema import Key, keys_of
+
+PAGE = Path(__file__).with_name("files.md")
+
+INTRODUCTION = """# Files
+
+The keys of every YAML and JSON file, from the classes that read them (`python docs/write_files.py` writes this page).
+A key without a default is required. Unknown keys, missing keys, keys that are given twice, wrong types and numbers that
+are not finite are errors that name the file and the key. Units are SI: rad, m, s, N m, N, kg, V, A; temperatures in °C.
+"""
+
+FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (
+        "Servo families",
+        "`config/actuators/*.yaml`, `--actuator FILE`. `control` has the key `kind` and those of one of the three laws.",
+        (
+            "stribeck.io.actuators:ActuatorFile",
+            "stribeck.core.actuator:VoltageControl",
+            "stribeck.core.actuator:CurrentControl",
+            "stribeck.core.actuator:TorqueControl",
+        ),
+    ),
+    (
+        "Parameter files",
+        "JSON that fits write and all else reads, see [](parameter_file.md). Beside these keys the values of the parameters.",
+        ("stribeck.io.parameter_file:FileHead",),
+    ),
+    (
+        "Robots",
+        "`config/robots/*.yaml`, `--config FILE`: arms and linear axes, with a section for each verb.",
+        (
+            "stribeck.io.robot_config:MachineFile",
+            "stribeck.io.identification_config:IdentificationConfig",
+            "stribeck.io.excitation_section:ExcitationSection",
+            "stribeck.kinematics.config:CalibrationConfig",
+        ),
+    ),
+    (
+        "Mechanisms",
+        "`config/mechanisms/*.yaml`, of `stribeck estimate`.",
+        ("stribeck.multibody.model_file:MechanismFile",),
+    ),
+    (
+        "Exciting trajectories",
+        "YAML that `stribeck excite` writes.",
+        ("stribeck.io.excitation_file:FourierFile",),
+    ),
+    (
+        "Servos on a bus",
+        "`config/servo.yaml` and `config/record*.yaml`.",
+        ("stribeck.servo.config:BusFile",),
+    ),
+    ("Robots to be recorded", "`config/excitation.yaml`.", ("stribeck.session.config:RobotFile",)),
+    (
+        "Signal tables",
+        "`config/signals.yaml`, `--signals FILE`: where a bag holds the signals.",
+        ("stribeck.io.signals:SignalFile",),
+    ),
+    (
+        "Fleets",
+        "`config/fleet.yaml`, of `stribeck fit-all`. A servo and `defaults` may also hold options of `stribeck fit`.",
+        ("stribeck.io.fleet_file:FleetFile", "stribeck.io.fleet_file:FleetEntry"),
+    ),
+    ("Priors", "`config/priors/*.yaml`, of `stribeck posterior`.", ("stribeck.bayes.knowledge:TableFile",)),
+    (
+        "The topic /bench",
+        "JSON in a std_msgs/String, with which a run begins.",
+        ("stribeck.io.bag:BenchMessage",),
+    ),
+    ("BAM recordings", "JSON, of `stribeck import` and `--logdir`.", ("stribeck.io.bam_json:BamRecording",)),
+    (
+        "Learnt friction",
+        "JSON that the compensation node keeps in its `state_file`.",
+        ("stribeck.io.learned_file:LearnedFile",),
+    ),
+    (
+        "Results of calibrations",
+        "JSON that `stribeck calibrate` writes.",
+        ("stribeck.kinematics.result_file:CalibrationFile",),
+    ),
+    (
+        "Parameters of mechanisms",
+        "JSON that `stribeck estimate` writes.",
+        ("stribeck.multibody.parameter_file:MechanismParameterFile",),
+    ),
+)
+"""Title, place and declaring classes (``module:class``) of every file."""
+
+
+def page() -> str:
+    """The text of the page."""
+    parts = [INTRODUCTION]
+    for title, place, classes in FILES:
+        parts.append(f"## {title}\n\n{place}\n")
+        for name in classes:
+            module, _, kind = name.partition(":")
+            declared = getattr(import_module(module), kind)
+            if len(classes) > 1:
+                parts.append(f"### {kind}\n\n{_first_sentence(declared)}\n")
+            parts.append(_table(keys_of(declared)))
+    return "\n".join(parts)
+
+
+def _first_sentence(kind: type) -> str:
+    text = (kind.__doc__ or "").split("\n\n")[0]
+    return " ".join(text.replace("``", "`").split())
+
+
+def _table(keys: list[Key]) -> str:
+    rows = ["| key | valid | default | meaning |", "|---|---|---|---|"]
+    for key in keys:
+        meaning = key.description.replace("``", "`").replace(":math:`", "`").removesuffix(".")
+        cells = (f"`{key.name}`", key.type, f"`{key.default}`" if key.default else "", meaning)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,38 @@
+"""Measured inertias of the axes of an arm: a CSV file of poses, axes and inertias."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.errors import RecordingError
+
+Array = npt.NDArray[np.float64]
+
+
+def read_inertias(path: Path, joints: int) -> tuple[Array, npt.NDArray[np.int64], Array]:
+    """Poses (N, n) [rad], axes (N,) from 0, and inertias (N,) [kg m^2] of a CSV file.
+
+    :raises RecordingError: for a file that is not such a table.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # an empty file is reported below
+            rows = np.loadtxt(path, delimiter=",", ndmin=2)
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"{path}: cannot read inertias: {error}") from None
+    if rows.shape[1:] != (joints + 2,) or len(rows) == 0 or not np.all(np.isfinite(rows)):
+        raise RecordingError(
+            f"{path}: expected rows of {joints} joint positions, the axis and its inertia, all finite; found {len(rows)} rows of {rows.shape[-1]}"
+        )
+    axes, measured = rows[:, joints].astype(int) - 1, rows[:, joints + 1]
+    if (
+        np.any(axes != rows[:, joints] - 1)
+        or np.any((axes < 0) | (axes >= joints))
+        or np.any(measured <= 0.0)
+    ):
+        raise RecordingError(f"{path}: axes must be 1 to {joints} and inertias positive")
+    return rows[:, :joints], axes, measured

@@ -1,0 +1,179 @@
+"""Who may publish commands: when the compensation node is enabled, and when its guard takes over. No ROS here.
+
+The node gives signs of life, which carry since when it is enabled. If they fail to come for longer than the guard's
+``lease``, the guard takes over and revokes that spell. A node that was suspended for longer than its ``pause_limit``,
+which is shorter, stops compensating by itself. So at most one of the two publishes. All times are steady [s].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from stribeck.core.compensator import Compensator
+
+TICK = 0.01
+"""Period of the signs of life and of the checks for them [s]."""
+
+CALM_TIME = 0.3
+"""How long a node must have run without a pause before it starts to compensate by itself [s]."""
+
+SUSPENDED = 2.0 * TICK
+"""Ticks of the guard further apart than this mean that its own process was suspended [s]."""
+
+NOT_YET = "the compensation node has not been enabled yet"
+
+Log = Callable[[Literal["info", "warning", "error"], str], None]
+
+
+class EnableState:
+    """When the compensation node compensates.
+
+    :param compensator: is enabled and disabled accordingly.
+    :param guarded: whether a guard publishes while this node does not.
+    :param pause_limit: a node that was suspended for longer stops compensating [s].
+    :param returns: how many times it resumes by itself before it must be enabled again.
+    :param at_start: whether it starts to compensate by itself.
+    :param log: takes lines for the log.
+    :ivar spell: since when it is enabled [ns], 0 while it is not; names the spell.
+    :ivar muted: whether it publishes no commands.
+    :ivar tripped: why it was disabled, empty if it was not.
+    :ivar moved: whether a state was served; before that a trip does not count as one.
+    """
+
+    def __init__(
+        self,
+        compensator: Compensator,
+        *,
+        guarded: bool,
+        pause_limit: float,
+        returns: int,
+        at_start: bool,
+        log: Log,
+        now: float,
+    ) -> None:
+        self._compensator, self._log = compensator, log
+        self._guarded, self._pause, self.returns, self._at_start = guarded, pause_limit, returns, at_start
+        self.spell, self.returned = 0, 0
+        self.muted, self.moved = guarded, False
+        self.tripped = ""
+        self._when_calm, self._calm_since, self._last_sign = False, now, now
+
+    def start(self, now: float) -> None:
+        """The node is active: it may start by itself once it is calm, after discovery in the graph has delayed it."""
+        self._calm_since, self._when_calm = now, self._at_start
+
+    def enable(self, now: float, spell: int) -> None:
+        """Start a new spell, also of a node that is enabled: what a guard holds against the last one ends with it.
+
+        :param spell: wall clock [ns].
+        """
+        self._when_calm, self._last_sign, self.tripped = False, now, ""
+        if not self._compensator.enabled:
+            self._compensator.enable()
+        self.spell, self.muted = spell, False
+
+    def disable(self, now: float, send_zero: Callable[[], None]) -> bool:
+        """Stop compensating; whether it did before.
+
+        :param send_zero: publishes the zero torque, before the node falls silent.
+        """
+        self._when_calm = False
+        if not self._compensator.enabled:
+            return False
+        self._last_sign, self.tripped = now, ""
+        self._compensator.disable()
+        send_zero()
+        self.spell, self.muted = 0, self._guarded
+        return True
+
+    def check_pause(self, now: float) -> None:
+        """Before anything is served: after too long a pause the guard has taken over."""
+        pause = now - self._last_sign
+        if pause > self._pause and self._guarded:
+            self.trip(f"suspended for {1e3 * pause:.0f} ms", now)
+
+    def sign(self, now: float) -> None:
+        """A sign of life is about to be given."""
+        if now - self._last_sign > self._pause:
+            self._calm_since = now
+        self.check_pause(now)
+        self._last_sign = now
+
+    def resumes(self, now: float) -> bool:
+        """Whether the node is to be enabled now, by itself."""
+        return self._when_calm and now - self._calm_since > CALM_TIME
+
+    def revoke(self, spell: int, now: float) -> None:
+        """The guard has taken over from a spell."""
+        if spell == self.spell:
+            self.trip("no sign of life reached the guard", now)
+
+    def trip(self, reason: str, now: float) -> None:
+        """Stop compensating because the guard is in charge; resume by itself if that is allowed."""
+        if not self._compensator.enabled:
+            return
+        self.tripped = f"{reason}, the guard took over: enable again"
+        self._compensator.disable(self.tripped)
+        self.spell, self.muted = 0, True
+        if self._at_start and not self.moved:
+            self._when_calm, self._calm_since = True, now
+        elif self.returned < self.returns:
+            self.returned += 1
+            self.tripped = (
+                f"{reason}, the guard took over: automatic return {self.returned} of {self.returns}"
+            )
+            self._when_calm, self._calm_since = True, now
+            self._log("warning", self.tripped)
+        else:
+            self._log("error", self.tripped)
+
+
+class Lease:
+    """Whether the guard is in charge.
+
+    :param duration: it takes over when no sign of life came for so long [s].
+    :ivar revoked: the last spell that it took over from [ns].
+    :ivar reason: why it is in charge, empty while it is not.
+    """
+
+    def __init__(self, duration: float, now: float) -> None:
+        self._duration = duration
+        self._spell = self.revoked = 0
+        self._alive_at = self._ticked = now
+        self.reason = NOT_YET
+
+    @property
+    def in_charge(self) -> bool:
+        """Whether the guard publishes commands."""
+        return bool(self.reason)
+
+    def sign(self, spell: int, now: float) -> Literal["lost", "returned", ""]:
+        """Take in a sign of life; what has changed with it.
+
+        :param spell: since when the node is enabled [ns], 0 while it is not.
+        """
+        self._spell, self._alive_at = spell, now
+        if spell == 0 and not self.in_charge:
+            self._take_over("the compensation node is switched off")
+            return "lost"
+        if self.in_charge and spell > self.revoked:
+            self.reason = ""
+            return "returned"
+        return ""
+
+    def expired(self, now: float) -> bool:
+        """To be called every :data:`TICK`: whether the guard takes over now.
+
+        A pause of the guard's own process does not count: nobody is dead because of it.
+        """
+        since, self._ticked = now - self._ticked, now
+        if since > SUSPENDED:
+            self._alive_at += since - TICK
+        if self.in_charge or now - self._alive_at <= self._duration:
+            return False
+        self._take_over("the compensation node gives no sign of life")
+        return True
+
+    def _take_over(self, reason: str) -> None:
+        self.reason, self.revoked = reason, self._spell
