@@ -26,7 +26,7 @@ PARTS = {
     "arena": "closed loops against plants with other friction, quick form",
     "fits": "evaluations, searches and whole commands of stribeck fit",
     "throughput": "evaluations per second on two cores and on a GPU",
-    "fleet": "48 fits by stribeck fit-all",
+    "fleet": "24 fits by stribeck fit-all, and as single commands",
     "arm": "regressor and identification of arms",
     "excitation": "designed trajectories of arms",
     "multibody": "joint estimation of a simulated Furuta pendulum",

@@ -92,13 +92,13 @@ def test_integers_beyond_a_float_are_refused(tmp_path, key, digits):
 @pytest.mark.parametrize("value", ["0.1", None, True, [0.1], {}])
 def test_samples_that_are_no_numbers_are_refused(tmp_path, value):
     """The message says which entry and key."""
-    refused(tmp_path, entry(60, position=value), "entry 60", "position", "expected a number")
+    refused(tmp_path, entry(60, position=value), "entries[60]", "position", "expected a number")
 
 
 @pytest.mark.parametrize("value", [2, 0.5, "true", None, []])
 def test_torque_flags_are_true_or_false(tmp_path, value):
     """A flag in between is an interpolated one."""
-    refused(tmp_path, entry(60, torque_enable=value), "entry 60", "torque_enable")
+    refused(tmp_path, entry(60, torque_enable=value), "entries[60]", "torque_enable")
 
 
 @pytest.mark.parametrize("earlier", [59, 58, 0])
@@ -119,13 +119,14 @@ def test_a_run_shorter_than_a_second_is_refused(tmp_path, duration):
 @pytest.mark.parametrize("entries", [[], {}, None, "many", 3])
 def test_a_recording_without_entries_is_refused(tmp_path, entries):
     """An empty list, or no list."""
-    refused(tmp_path, {**bam_recording(), "entries": entries}, "no entries")
+    part = "no entries" if entries == [] else "entries: expected a list"
+    refused(tmp_path, {**bam_recording(), "entries": entries}, part)
 
 
 @pytest.mark.parametrize("first", [[], 3, None, {}, {"position": 0.0}])
 def test_entries_that_are_no_samples_are_refused(tmp_path, first):
     """The first entry tells the keys."""
-    refused(tmp_path, {**bam_recording(), "entries": [first]}, "entry 0")
+    refused(tmp_path, {**bam_recording(), "entries": [first]}, "entries[0]")
 
 
 @pytest.mark.parametrize("other", [[], 3, None, {}])
@@ -133,7 +134,7 @@ def test_entries_that_differ_are_refused(tmp_path, other):
     """A later entry has the keys of the first."""
     content = bam_recording()
     content["entries"][7] = other
-    refused(tmp_path, content, "entry 7")
+    refused(tmp_path, content, "entries[7]")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_a_key_that_stands_twice_is_refused(tmp_path):
 
 def test_an_unknown_key_of_an_entry_is_refused(tmp_path):
     """A column that nothing reads would be lost silently."""
-    refused(tmp_path, with_entries(lambda k, values: {**values, "current": 0.1}), "entry 0", "'current'")
+    refused(tmp_path, with_entries(lambda k, values: {**values, "current": 0.1}), "entries[0]", "'current'")
 
 
 DEGREES = 180.0 / np.pi

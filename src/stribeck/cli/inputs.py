@@ -17,9 +17,9 @@ from stribeck.io.bag import BenchDescription
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
+from stribeck.io.schema import convert
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import is_bag
-from stribeck.io.strict import number
 
 BENCH_NUMBERS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
 
@@ -90,7 +90,7 @@ def as_number(text: str, what: str) -> float:
     :raises ConfigError: for any other text.
     """
     try:
-        return number(float(text), what, ConfigError)
+        return convert(float(text), float, what)
     except ValueError:
         raise ConfigError(f"{what}: expected a number, found {text!r}") from None
 

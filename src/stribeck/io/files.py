@@ -1,4 +1,4 @@
-"""Where the project's own files lie, and writing that never loses what was there."""
+"""Folders of the installation, and atomic writing of files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from stribeck.errors import ConfigError, OutputError
 def shared_directory(name: str) -> Path:
     """The folder ``config`` or ``bags`` of this installation.
 
-    It lies under ``share/stribeck`` of an installed package (pip or colcon), and at the top of a
-    source tree.
+    It is ``share/stribeck`` of an installed package (pip or colcon), or at the top of a source tree.
 
     :raises ConfigError: if the installation has no such folder.
     """
@@ -32,7 +31,7 @@ def shared_directory(name: str) -> Path:
 
 
 def check_writable(path: Path) -> None:
-    """Raise :class:`OutputError` unless a file could be written at ``path``, which stays untouched."""
+    """Raise :class:`OutputError` unless a file can be written at ``path``; nothing is changed there."""
     path = path.resolve()
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file")
@@ -45,7 +44,7 @@ def check_writable(path: Path) -> None:
     if not existing.is_dir():
         raise OutputError(f"cannot write {path}: {existing} is not a folder")
     try:
-        # Permissions alone do not tell of read-only and special file systems.
+        # Permissions do not reveal read-only and special file systems.
         handle, probe = tempfile.mkstemp(prefix=f".{path.name}.", dir=existing)
         os.close(handle)
         os.unlink(probe)
@@ -57,11 +56,11 @@ def check_writable(path: Path) -> None:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write beside ``path`` and rename: at every moment the old file or the new one is there, whole.
+    """Write to a temporary file and rename it to ``path``: at every moment the old or the new file is there, complete.
 
     :raises OutputError: if the file cannot be written.
     """
-    path = path.resolve()  # what a link names is replaced, not the link
+    path = path.resolve()  # the target of a link is replaced, not the link
     data = content.encode() if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,11 +80,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def replace_keeping(new: Path, path: Path) -> Path | None:
-    """Put ``new`` in the place of ``path``; what was there stays beside it as ``<stem>_<number><suffix>``.
+    """Rename ``new`` to ``path``; a file that was there is kept as ``<stem>_<number><suffix>``.
 
-    At every moment the old file or the new one is at ``path``, whole.
-
-    :returns: where the old file is now, ``None`` if there was none.
+    :returns: path of the old file, ``None`` if there was none.
     :raises OutputError: if one of them cannot be written.
     """
     path = path.resolve()

@@ -1,11 +1,9 @@
-"""A streaming recorder of bags: what was written is on disk within half a second, whatever happens then.
+"""Streaming recorder of bags: every message is on disk within half a second.
 
-rosbag2's own recorder is not used, also where it is installed: its chunks are closed by size only, so
-that a crash takes many seconds of slow topics with it.
+rosbag2's recorder closes chunks by size only, so that a crash loses many seconds of slow topics; hence our own.
 
-While it grows, a bag is a folder with its final name, one MCAP file in it and no ``metadata.yaml``,
-which appears last. The file is locked (``flock``) while its recorder lives; :mod:`stribeck.io.recovery`
-finishes what a dead one left.
+During recording a bag is a folder with its final name that holds one MCAP file; ``metadata.yaml`` is written last.
+The recorder holds a lock (``flock``) on the file; :mod:`stribeck.io.recovery` finishes bags of recorders that died.
 """
 
 from __future__ import annotations
@@ -28,13 +26,13 @@ from stribeck.io.mcap_bag import McapBag
 from stribeck.io.messages import Topic
 
 FLUSH_PERIOD: Final = 0.2
-"""Chunks are closed and written this often [s]; with the time a disk takes it stays below 0.5 s."""
+"""Period of closing and writing chunks [s]; together with the disk's latency below 0.5 s."""
 
 MEMORY_LIMIT: Final = 64 << 20
-"""What may wait for a disk that does not answer [bytes]: minutes of slow topics."""
+"""Memory for messages while the disk does not respond [bytes]: minutes of slow topics."""
 
 CLOSE_TIMEOUT: Final = 30.0
-"""How long closing waits for the disk [s]."""
+"""Time-out of closing [s]."""
 
 
 class BagRecorder:
@@ -47,9 +45,9 @@ class BagRecorder:
     :param topics: all topics of the bag.
     :param definitions: texts of message types (ros2msg, as a bag's schema) that
         :func:`~stribeck.io.messages.contract_types` does not know.
-    :param memory_limit: what may wait for the disk [bytes].
-    :raises OutputError: if something is at ``path`` already, or nothing can be written there.
-    :raises ConfigError: for a message type that nobody defines.
+    :param memory_limit: memory for messages that wait for the disk [bytes].
+    :raises OutputError: if ``path`` exists, or cannot be written.
+    :raises ConfigError: for a message type without a definition.
     """
 
     def __init__(
@@ -103,7 +101,7 @@ class BagRecorder:
 
     @property
     def lag(self) -> float:
-        """Age of the oldest message that is not yet on disk [s]: what a crash would take now."""
+        """Age of the oldest message that is not on disk yet [s]: what a crash would lose now."""
         since = self._writing_since or self._waiting_since
         return 0.0 if since is None else time.monotonic() - since
 
@@ -131,7 +129,7 @@ class BagRecorder:
         """Write what is left, and finish the bag with its index and ``metadata.yaml``.
 
         :raises OutputError: if the disk is full, gone or does not answer; what is on it can be
-            recovered. A failure that :meth:`write` has told of is not told again.
+            recovered. A failure that :meth:`write` has raised is not raised again.
         """
         if self._ending.is_set():
             return
@@ -158,7 +156,7 @@ class BagRecorder:
             self.close()
 
     def _run(self) -> None:
-        """What the recorder's thread does until the bag is finished, or the disk fails."""
+        """Body of the recorder's thread."""
         try:
             while not self._ending.wait(FLUSH_PERIOD):
                 self._store()

@@ -1,8 +1,8 @@
-"""Bags that a killed recorder or a power cut left unfinished: read up to the last whole chunk, and finished.
+"""Recovery of bags that a killed recorder or a power cut left unfinished, up to the last complete chunk.
 
 An unfinished bag is a folder without ``metadata.yaml`` that holds one MCAP file of its own name, without
-an index or of our recorder. It stays as it is. A finished copy, ``<name>_recovered``, is made
-beside it when it is first read, and knows by a digest which file it was made of.
+an index or written by our recorder. It is never changed. When it is first read, a finished copy ``<name>_recovered`` is
+made beside it, which holds a digest of the file that it was made from.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ ORIGINAL_KEY = "stribeck_original"
 """Key in the metadata of a finished copy: digest of the unfinished file."""
 
 Note = Callable[[str], None]
-"""Takes a line of text that a user should read."""
+"""Receives one line of text for the user."""
 
 STILL_WRITTEN: Final = 10.0
-"""A file of a recorder that takes no lock is taken for growing if it changed within this time [s]."""
+"""Without a lock, a file that changed within this time counts as being recorded [s]."""
 
 _HEADER = struct.Struct("<BQ")
 _MESSAGE = struct.Struct("<HIQQ")
@@ -58,10 +58,10 @@ class BeingRecordedError(RecordingError):
 
 @dataclass
 class Salvage:
-    """What can be read of an unfinished bag.
+    """The readable part of an unfinished bag.
 
     :param definitions: texts of message types (ros2msg), by name.
-    :param damaged: chunks whose checksum is wrong, or that hold nonsense; they are left out.
+    :param damaged: number of chunks with a wrong checksum or invalid records; they are left out.
     """
 
     topics: dict[int, Topic] = field(default_factory=dict)
@@ -98,16 +98,13 @@ def is_recovered(bag: Path) -> bool:
 
 
 def original_digest(path: Path) -> str | None:
-    """What tells an unfinished bag, and finished copies of it, from all others; nothing for other bags."""
+    """Digest that identifies an unfinished bag and its finished copies; ``None`` for other bags."""
     file = unfinished_file(path)
     return custom_value(path, ORIGINAL_KEY) if file is None else _digest(file.read_bytes())
 
 
 def is_being_recorded(file: Path) -> bool:
-    """Whether the recorder of an unfinished bag is alive.
-
-    Ours holds a lock. Others do not, so there it is told by the age of the file.
-    """
+    """Whether the recorder of an unfinished bag is alive: by its lock, for other recorders by the age of the file."""
     with file.open("rb") as opened:
         try:
             fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -119,11 +116,11 @@ def is_being_recorded(file: Path) -> bool:
 
 
 def recover(file: Path, note: Note) -> Path | Salvage:
-    """The finished copy of an unfinished bag, which is made if there is none yet.
+    """The finished copy of an unfinished bag, made if there is none yet.
 
-    Where none can be made, because the folder is read-only or the disk full, what can be read.
+    If it cannot be written (read-only folder, full disk), the readable part is returned.
 
-    :param note: is told what happened, in one line.
+    :param note: receives one line on what happened.
     :raises BeingRecordedError: for a bag whose recorder is alive.
     :raises CutOffError: for a bag without a single message.
     """
@@ -153,7 +150,7 @@ def recover(file: Path, note: Note) -> Path | Salvage:
 
 
 def salvaged(content: bytes) -> Salvage:
-    """All that is whole in an MCAP file, whatever it was cut off or damaged by."""
+    """All complete records of an MCAP file that was cut off or damaged."""
     found = Salvage()
     schemas: dict[int, str] = {}
     if not content.startswith(MAGIC):
@@ -175,7 +172,7 @@ def salvaged(content: bytes) -> Salvage:
 
 
 def _records(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Whole records, up to the first that is cut off or is none, as the zeros a file system may leave."""
+    """Complete records, up to the first that is cut off or invalid, such as zeros that a file system left."""
     offset = 0
     while offset + _HEADER.size <= len(data):
         opcode, length = _HEADER.unpack_from(data, offset)
@@ -187,7 +184,7 @@ def _records(data: memoryview) -> Iterator[tuple[int, memoryview]]:
 
 
 def _chunk_records(payload: memoryview) -> list[tuple[int, memoryview]]:
-    """The records of a chunk, whose checksum is right where it has one."""
+    """The records of a chunk, after a check of its checksum if it has one."""
     chunk = Chunk.read(ReadDataStream(BytesIO(payload)))
     stream, length = get_chunk_data_stream(chunk, validate_crc=True)
     data = stream.read(length)
@@ -224,7 +221,7 @@ def _copy_of(folder: Path, digest: str) -> Path | None:
 
 
 def _finished_copy(folder: Path, digest: str, salvage: Salvage) -> Path:
-    """Write the copy beside and rename it: it appears at once and whole."""
+    """Write the copy under a temporary name and rename it, so that it is never seen incomplete."""
     known = contract_types()
     own = {
         name: text
@@ -260,7 +257,7 @@ def _place(unfinished: Path, copy: Path, digest: str) -> None:
 
 
 def _free_name(folder: Path, digest: str) -> Path:
-    """A name for the copy that nothing has, but this copy."""
+    """A name for the copy: free, or that of this very copy."""
     number, copy = 1, folder.with_name(f"{folder.name}_recovered")
     while copy.exists() and custom_value(copy, ORIGINAL_KEY) != digest:
         number += 1
@@ -269,7 +266,7 @@ def _free_name(folder: Path, digest: str) -> Path:
 
 
 def _has_index(file: Path) -> bool:
-    """Whether an MCAP file ends as it should."""
+    """Whether an MCAP file ends with footer and magic."""
     with file.open("rb") as opened, contextlib.suppress(OSError):
         opened.seek(-_ENDING, os.SEEK_END)
         ending = opened.read()
@@ -278,7 +275,7 @@ def _has_index(file: Path) -> bool:
 
 
 def _is_ours(file: Path) -> bool:
-    """Whether our recorder wrote the file, by its header; also one whose header a crash damaged."""
+    """Whether our recorder wrote the file, by its header; true if the header is damaged."""
     with file.open("rb") as opened:
         start = memoryview(opened.read(len(MAGIC) + 200))
     for opcode, payload in _records(start[len(MAGIC) :]):

@@ -1,6 +1,6 @@
-"""Runs to bags, one bag for each, without making the loop wait that moves the joints.
+"""Background writer of runs: one bag for each run, without blocking the control loop.
 
-Messages are made and bags opened and closed in a thread of its own; the loop only hands things over.
+A thread of its own makes the messages and opens and closes the bags.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Start:
-    """A run begins: where its bag goes, and its first messages."""
+    """A run begins: path of its bag, and its first messages."""
 
     path: Path
     messages: tuple[RawMessage, ...]
@@ -36,18 +36,18 @@ class _End:
 
 @dataclass(frozen=True)
 class _Item(Generic[T]):
-    """Something of a run."""
+    """An item of a run."""
 
     value: T
 
 
 class RunWriter(Generic[T]):
-    """Writes what belongs to runs into bags.
+    """Records items of runs into bags, in a thread of its own.
 
     :param topics: of every bag.
     :param messages: makes the messages of what :meth:`add` takes; called in the thread of the writer.
     :ivar bags: finished bags so far.
-    :ivar failure: why nothing is recorded any more, empty as long as all is well.
+    :ivar failure: why recording has stopped; empty while it works.
     """
 
     def __init__(self, topics: Sequence[Topic], messages: Callable[[T], Iterable[RawMessage]]) -> None:
@@ -63,17 +63,17 @@ class RunWriter(Generic[T]):
         self._thread.start()
 
     def start(self, path: Path, messages: Iterable[RawMessage]) -> None:
-        """Record what comes from now on into a new bag, ``messages`` first."""
+        """Begin a run: a new bag, ``messages`` first."""
         self._queue.put(_Start(path, tuple(messages)))
         self._recording = True
 
     def add(self, item: T) -> None:
-        """Record something, if a run is on."""
+        """Record an item, if a run is active."""
         if self._recording:
             self._queue.put(_Item(item))
 
     def end(self, messages: Iterable[RawMessage] = ()) -> None:
-        """The run is over, with ``messages`` last; its bag is finished in the background."""
+        """End the run, with ``messages`` last; its bag is finished in the background."""
         if self._recording:
             self._recording = False
             self._queue.put(_End(tuple(messages)))
@@ -118,7 +118,7 @@ class RunWriter(Generic[T]):
             self.bags.append(bag.path)
 
     def _give_up(self, bag: BagRecorder) -> None:
-        """Close a bag that cannot be written any more; what is on the disk can be recovered."""
+        """Close a bag that can no longer be written; its part on the disk can be recovered."""
         self._bag = None
         try:
             bag.close()

@@ -165,6 +165,16 @@ def _allows_infinity(info: inspect.Type) -> bool:
     return bool((extra or {}).get("infinite"))
 
 
+def mapping(value: Any, where: str, error: type[StribeckError] = ConfigError) -> dict[str, Any]:
+    """``value`` if it is a mapping with keys of text.
+
+    :raises StribeckError: of the given type, otherwise.
+    """
+    if not isinstance(value, dict) or not set(map(type, value)) <= {str}:
+        raise error(f"{where}: expected named values, found {kind_of(value)}")
+    return value
+
+
 def check_keys(
     content: Mapping[str, Any],
     required: Iterable[str],
@@ -323,9 +333,11 @@ def _translated(message: str, value: Any, info: inspect.Type) -> str:
 def type_words(info: inspect.Type, *, bounds: bool = True) -> str:
     """What is valid, in the words of messages and documentation, with or without the bounds of numbers."""
     literals = _literals(info)
-    words = [] if not literals else [str(choice) for choice in literals]
+    words = [str(choice) for choice in literals]
     for found in _alternatives(info):
-        if not isinstance(found, inspect.LiteralType | inspect.NoneType):
+        if isinstance(found, inspect.BoolType):
+            words += ["true", "false"]
+        elif not isinstance(found, inspect.LiteralType | inspect.NoneType):
             words.append(_words(found, bounds))
     return _either(list(dict.fromkeys(words))) if words else "nothing"
 
@@ -345,8 +357,6 @@ def _words(info: inspect.Type, bounds: bool = True) -> str:
         return f"named {plural if bounds else 'values'}"
     if isinstance(info, inspect.StrType):
         return "text"
-    if isinstance(info, inspect.BoolType):
-        return "true or false"
     return "named values" if isinstance(info, Declared) else "any value"
 
 

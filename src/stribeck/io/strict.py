@@ -1,10 +1,9 @@
-"""Strict reading of JSON and YAML: no unknown keys, no duplicates, no numbers that are none."""
+"""Reading of text, JSON and YAML files; keys that are given twice are errors."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +23,7 @@ def read_text(path: Path, error: type[StribeckError]) -> str:
 
 
 def read_bytes(path: Path, error: type[StribeckError]) -> bytes:
-    """The bytes of a file, for formats that say their encoding themselves.
+    """The bytes of a file, for formats that declare their encoding.
 
     :raises StribeckError: of the given type, if it cannot be read.
     """
@@ -43,22 +42,22 @@ def _read(path: Path, read: Callable[[], Content], error: type[StribeckError]) -
     except OSError as problem:
         raise error(f"cannot read {path}: {problem.strerror}") from problem
     except ValueError:
-        raise error(f"{str(path)!r} is no name that a file can have") from None
+        raise error(f"{str(path)!r} cannot be the name of a file") from None
 
 
 def parse_json(text: str, source: Path, error: type[StribeckError]) -> Any:
     """Parse JSON; refuse duplicate keys, NaN and infinities, and truncated files."""
 
     def refuse_constant(name: str) -> float:
-        raise error(f"{source}: {name} is not a number that JSON or physics allows")
+        raise error(f"{source}: {name} is not a number that JSON allows")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        unique_keys: dict[str, Any] = {}
         for key, value in pairs:
-            if key in found:
+            if key in unique_keys:
                 raise error(f"{source}: key {key!r} stands twice")
-            found[key] = value
-        return found
+            unique_keys[key] = value
+        return unique_keys
 
     try:
         return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=unique)
@@ -68,7 +67,7 @@ def parse_json(text: str, source: Path, error: type[StribeckError]) -> Any:
             f"column {problem.colno}"
         ) from None
     except RecursionError:
-        raise error(f"{source} is nested too deeply to be a file of ours") from None
+        raise error(f"{source} is nested too deeply") from None
     except ValueError:
         raise error(f"{source} holds an integer of thousands of digits") from None
 
@@ -92,65 +91,8 @@ def parse_yaml(text: str, source: Path, error: type[StribeckError]) -> Any:
         reason = " ".join(str(problem).split())
         raise error(f"{source} is not valid YAML: {reason}") from None
     except RecursionError:
-        raise error(f"{source} is nested too deeply to be a file of ours") from None
+        raise error(f"{source} is nested too deeply") from None
     except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as problem:
         # PyYAML's constructors trust the values of dates, tagged numbers and tagged collections.
         reason = " ".join(str(problem).split())
         raise error(f"{source} is not valid YAML: {reason}") from None
-
-
-def mapping(value: Any, what: str, error: type[StribeckError]) -> dict[str, Any]:
-    """``value`` if it is a mapping with string keys."""
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise error(f"{what}: expected named values, found {kind_of(value)}")
-    return value
-
-
-def check_keys(
-    found: Mapping[str, Any],
-    required: Iterable[str],
-    optional: Iterable[str],
-    what: str,
-    error: type[StribeckError],
-) -> None:
-    """Refuse missing and unknown keys, and say which are valid."""
-    required, optional = tuple(required), tuple(optional)
-    missing = [key for key in required if key not in found]
-    if missing:
-        raise error(f"{what}: {', '.join(missing)} missing")
-    unknown = [key for key in found if key not in required and key not in optional]
-    if unknown:
-        raise error(
-            f"{what}: unknown key {', '.join(map(repr, unknown))}; valid: {', '.join((*required, *optional))}"
-        )
-
-
-def number(value: Any, what: str, error: type[StribeckError]) -> float:
-    """``value`` as a finite float."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise error(f"{what}: expected a number, found {kind_of(value)}")
-    try:
-        converted = float(value)
-    except OverflowError:
-        converted = math.inf
-    if not math.isfinite(converted):
-        raise error(f"{what}: expected a finite number, found {value}")
-    return converted
-
-
-def text(value: Any, what: str, error: type[StribeckError]) -> str:
-    """``value`` if it is a string."""
-    if not isinstance(value, str):
-        raise error(f"{what}: expected text, found {kind_of(value)}")
-    return value
-
-
-def kind_of(value: Any) -> str:
-    """A value in the words of error messages."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, str):
-        return f"text {value[:40]!r}"
-    if isinstance(value, bool | int | float):
-        return f"{value}"
-    return f"a {'list' if isinstance(value, list) else type(value).__name__}"

@@ -21,7 +21,7 @@ from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.files import shared_directory
-from stribeck.io.schema import Count, Positive, Schema, convert
+from stribeck.io.schema import Count, Positive, Schema, check_keys, convert
 from stribeck.multibody.mechanism import (
     JointKind,
     Mechanism,
@@ -409,11 +409,11 @@ def _format(data: DataSection, mechanism: Mechanism, where: str) -> DataFormat:
     """
     sensors = {sensor.name: _units(mechanism, sensor) for sensor in mechanism.sensors}
     motors = dict.fromkeys((motor.name for motor in mechanism.motors), ("V", "mV"))
-    strict.check_keys(data.sensors, sensors, (), f"{where}: sensors", ConfigError)
-    strict.check_keys(data.motors, motors, (), f"{where}: motors", ConfigError)
+    check_keys(data.sensors, sensors, (), f"{where}: sensors", ConfigError)
+    check_keys(data.motors, motors, (), f"{where}: motors", ConfigError)
     if data.release:
         positions = [sensor.name for sensor in mechanism.sensors if sensor.quantity == "position"]
-        strict.check_keys(data.release, positions, (), f"{where}: release", ConfigError)
+        check_keys(data.release, positions, (), f"{where}: release", ConfigError)
     return DataFormat(
         _column(data.time, ("s", "ms"), f"{where}: time"),
         {name: _column(data.sensors[name], sensors[name], f"{where}: sensors: {name}") for name in sensors},

@@ -13,9 +13,8 @@ import msgspec
 from stribeck.core.parameters import ParameterSet
 from stribeck.errors import ParameterFileError
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, Interval, Side, Status, estimates_to_json
-from stribeck.io import strict
 from stribeck.io.files import write_atomically
-from stribeck.io.schema import Schema, read_json
+from stribeck.io.schema import Schema, check_keys, read_json
 
 
 class ParameterEntry(Schema):
@@ -92,7 +91,7 @@ def read_mechanism_parameters(path: Path, model: str, parameters: ParameterSet) 
     content = read_json(path, MechanismParameterFile, ParameterFileError)
     if content.model != model:
         raise ParameterFileError(f"{path} belongs to the mechanism {content.model!r}, not to {model!r}")
-    strict.check_keys(content.parameters, parameters.names, (), f"{path}: parameters", ParameterFileError)
+    check_keys(content.parameters, parameters.names, (), f"{path}: parameters", ParameterFileError)
     for name, entry in content.parameters.items():
         if entry.unit != parameters[name].unit:
             raise ParameterFileError(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stribeck.errors import ConfigError
 from stribeck.io import strict
+from stribeck.io.schema import mapping
 from stribeck.nodes.parameters import ExcitationParameters
 from stribeck.servo.config import read_record_config
 from stribeck.session.config import SessionConfig, read_robot_session
@@ -43,7 +44,7 @@ def read_session(path: Path) -> SessionConfig:
     :raises ConfigError: for a file that is not valid.
     """
     data = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    if "port" in strict.mapping(data, str(path), ConfigError):
+    if "port" in mapping(data, str(path), ConfigError):
         return read_record_config(path)[1]
     return read_robot_session(path)
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from stribeck.errors import ConfigError, StribeckError
 from stribeck.io import strict
+from stribeck.io.schema import check_keys, mapping
 
 PARAMETERS = "ros__parameters"
 
@@ -47,19 +48,19 @@ def read_sections(path: Path) -> list[NodeSection]:
     :raises ConfigError: for a file that is not a parameter file.
     """
     content = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
-    return list(_below("", strict.mapping(content, str(path), ConfigError), path))
+    return list(_below("", mapping(content, str(path), ConfigError), path))
 
 
 def _below(prefix: str, group: Mapping[str, Any], path: Path) -> Iterator[NodeSection]:
     for key, value in group.items():
         pattern = f"{prefix}/{str(key).strip('/')}"
         where = f"{path}: {pattern.lstrip('/') if prefix else key}"
-        inner = strict.mapping(value, where, ConfigError)
+        inner = mapping(value, where, ConfigError)
         if PARAMETERS not in inner and inner and all(isinstance(part, dict) for part in inner.values()):
             yield from _below(pattern, inner, path)
         else:
-            strict.check_keys(inner, (PARAMETERS,), (), where, ConfigError)
-            yield NodeSection(pattern, strict.mapping(inner[PARAMETERS], where, ConfigError))
+            check_keys(inner, (PARAMETERS,), (), where, ConfigError)
+            yield NodeSection(pattern, mapping(inner[PARAMETERS], where, ConfigError))
 
 
 def sections_of(path: Path, node: str) -> list[NodeSection]:
