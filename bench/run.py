@@ -26,12 +26,16 @@ PARTS = {
     "arena": "closed loops against plants with other friction, quick form",
     "fits": "evaluations, searches and whole commands of stribeck fit",
     "throughput": "evaluations per second on two cores and on a GPU",
-    "fleet": "48 fits by stribeck fit-all",
+    "fleet": "24 fits by stribeck fit-all, and as single commands",
     "arm": "regressor and identification of arms",
     "excitation": "designed trajectories of arms",
     "multibody": "joint estimation of a simulated Furuta pendulum",
 }
 """Modules of this folder, each with a function ``measure`` that prints a table and returns its figures."""
+
+
+QUICK = {"multibody": {"shooting": False}}
+"""Arguments that keep parts short: single shooting takes minutes, ``python bench/multibody.py`` measures it."""
 
 
 def main() -> None:
@@ -44,7 +48,7 @@ def main() -> None:
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
-        figures = importlib.import_module(options.part[0]).measure()
+        figures = importlib.import_module(options.part[0]).measure(**QUICK.get(options.part[0], {}))
         options.json.write_text(json.dumps(figures), encoding="utf-8")
         return
     found = json.loads(options.json.read_text(encoding="utf-8")) if options.json.is_file() else {}

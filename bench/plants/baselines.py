@@ -15,9 +15,10 @@ import numpy as np
 
 from plants.friction import FloatArray
 from stribeck.core.compensation import JointModel
-from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.compensator import Compensator
 from stribeck.core.friction import law_named
 from stribeck.core.joint_map import JointMap
+from stribeck.core.settings import Settings
 from stribeck.io.actuators import load_actuator
 
 

@@ -16,9 +16,10 @@ from bags import joint_state as joint_state_of
 from helpers import REPOSITORY, write_json
 from stribeck.cli.main import main
 from stribeck.core.compensation import JointModel
-from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.compensator import Compensator
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap
+from stribeck.core.settings import Settings
 from stribeck.io.actuators import load_actuator
 from stribeck.io.messages import (
     DYNAMIC_JOINT_STATES,

@@ -22,9 +22,10 @@ from closed_loop import (
     torque_controlled,
 )
 from helpers import published
-from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.compensator import Compensator
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap
+from stribeck.core.settings import Settings
 
 ANGLES = (0.0, 0.5, 1.2)
 LARGEST = 2.0

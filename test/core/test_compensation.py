@@ -13,15 +13,13 @@ from stribeck.core.actuator import ControlState, Gains, ServoCommand, VoltageCon
 from stribeck.core.compensation import (
     FrictionModel,
     JointModel,
-    Tuning,
     check_gain,
     current_of,
     goal_offset,
-    intended_direction,
     load_feedback,
-    smooth_step,
     stall_torque,
 )
+from stribeck.core.direction import Tuning, intended_direction, smooth_step
 from stribeck.core.friction import FRICTION_PARAMETERS, LAWS, FrictionLaw, friction_budget
 from stribeck.io.actuators import load_actuator
 

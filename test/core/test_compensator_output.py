@@ -11,9 +11,10 @@ from helpers import refusal
 from stribeck.core.actuator import ControlState, Gains, motor_torque
 from stribeck.core.actuator import ServoCommand as FirmwareCommand
 from stribeck.core.compensation import JointModel, goal_offset
-from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.compensator import Compensator
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap
+from stribeck.core.settings import Settings
 from stribeck.io.actuators import load_actuator
 
 # -- outputs

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from compensating import model
+from stribeck.core.admission import LONGEST_STEP
 from stribeck.core.compensation import EFFORT_MEANINGS
-from stribeck.core.compensator import LONGEST_STEP, OUTPUT_MODES, Compensator, Settings
+from stribeck.core.compensator import Compensator
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap
+from stribeck.core.settings import OUTPUT_MODES, Settings
 from stribeck.errors import ConfigError
 
 NAMES = ("a", "b")

@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 
 from compensating import XL330
 from helpers import published
-from stribeck.core.compensation import (
-    FrictionModel,
-    JointModel,
-    Tuning,
-    fixed_point,
-    intended_direction,
-    motion_direction,
-)
+from stribeck.core.compensation import FrictionModel, JointModel, fixed_point
 from stribeck.core.compensator import slew_limited
+from stribeck.core.direction import Tuning, intended_direction, motion_direction
 from stribeck.core.friction import FRICTION_PARAMETERS, LAWS
 from stribeck.nodes import compiled as module
 from stribeck.nodes.compiled import compiled

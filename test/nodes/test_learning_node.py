@@ -286,7 +286,7 @@ def test_a_tank_that_empties_and_clocks_that_differ_are_warned_of(parameters):
         robot.state(0.2, 0.0)
         robot.state(0.2, 0.0)
         compensator = robot.node._compensator
-        compensator._commands.difference = 0.5
+        compensator.wishes.commands.difference = 0.5
         status = robot.diagnosis()
         assert (status.level, "commands are stamped" in status.message) == (DiagnosticStatus.WARN, True)
         compensator.feed_forward.tank.content = np.zeros(1)

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import write_json
 from stribeck.core.bench import Pendulum, inertia
-from stribeck.core.compensation import Tuning
+from stribeck.core.direction import Tuning
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import load_actuator
 from stribeck.nodes.parameters import CompensationParameters

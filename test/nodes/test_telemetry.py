@@ -6,8 +6,9 @@ import pytest
 
 from compensating import XL330, model
 from helpers import write_json
-from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.compensator import Compensator
 from stribeck.core.joint_map import JointMap
+from stribeck.core.settings import Settings
 from stribeck.io.cdr import Stamp
 from stribeck.io.learned_file import Identified
 from stribeck.io.parameter_file import read_parameter_file

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from compensating import model
-from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.compensator import Compensator
 from stribeck.core.dynamics import IndependentJoints
 from stribeck.core.joint_map import JointMap
-from stribeck.core.settings import OUTPUT_MODES
+from stribeck.core.settings import OUTPUT_MODES, Settings
 
 WHEEL = IndependentJoints(np.array([0.002]))
 
@@ -34,7 +34,7 @@ def test_a_joint_at_rest_for_long_needs_no_more_memory(mode: str, enabled: bool)
         time = 10.0 + 0.005 * k
         found.on_command(time, time, ["a"], [0.3], [0.0], [0.01])
         found.on_state(time, time + 0.001, ["a"], [0.3], [0.0], [0.01])
-    assert max(len(sent._sent) for sent in (found._own, found._controller)) <= 300
+    assert max(len(sent._sent) for sent in (found._loads._own, found._loads._controller)) <= 300
 
 
 def test_after_time_jumped_back_the_controllers_torque_is_the_present_one() -> None:
@@ -44,7 +44,7 @@ def test_after_time_jumped_back_the_controllers_torque_is_the_present_one() -> N
             time = start + 0.005 * k
             found.on_command(1000.0 - start + 0.005 * k, time, ["a"], (), (), [effort])
             found.on_state(1000.0 - start + 0.005 * k, time + 0.001, ["a"], [0.0], [0.0], [0.0])
-    acts = found._controller.at(10.4)
+    acts = found._loads._controller.at(10.4)
     assert acts is not None
     assert acts[0] == 0.01
 

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import published
-from stribeck.core.compensation import JointModel, Tuning
-from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.compensation import JointModel
+from stribeck.core.compensator import Compensator
+from stribeck.core.direction import Tuning
 from stribeck.core.friction import LAWS, FrictionLaw, friction_budget
 from stribeck.core.joint_map import JointMap
+from stribeck.core.settings import Settings
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile, Provenance, cautious_values

@@ -11,9 +11,10 @@ import numpy as np
 from stribeck.core.actuator import Actuator, ControlState, Gains, ServoCommand, motor_torque
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.compensation import JointModel, goal_offset
-from stribeck.core.compensator import Compensator, Settings
+from stribeck.core.compensator import Compensator
 from stribeck.core.friction import LAWS, FrictionLaw, friction_budget
 from stribeck.core.joint_map import JointMap
+from stribeck.core.settings import Settings
 from stribeck.core.step import Plant, PlantState, Torques, advance, torques
 from stribeck.io.actuators import load_actuator
 

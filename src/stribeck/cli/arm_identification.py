@@ -56,19 +56,19 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
             f"--fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
         )
     with threadpool_limits(limits=1, user_api="blas"):
-        found = {
+        fits = {
             name: work.fit(name)
             for name in tqdm(chosen, desc="fits", unit=" fits", disable=options.quiet, leave=False)
         }
     seconds = time.perf_counter() - started
-    written = _write(options, robot, work, found, runs)
-    summary = _summary(robot, work, found) | {"wall_seconds": seconds}
+    written = _write(options, robot, work, fits, runs)
+    summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
     write_json(options.json, summary)
     if options.plots is not None:
-        written += draw(options.plots, robot, found)
-    _print(robot, work, found, seconds)
+        written += draw(options.plots, robot, fits)
+    _print(robot, work, fits, seconds)
     if options.base_parameters:
-        _print_base(work, found)
+        _print_base(work, fits)
     print(*written, sep="\n", end="\n" if written else "")
     return 0
 
@@ -97,7 +97,7 @@ def _write(
     options: IdentifyArmOptions,
     robot: RobotConfig,
     work: Identification,
-    found: Mapping[str, Scored],
+    fits: Mapping[str, Scored],
     runs: Sequence[ArmRecording],
 ) -> list[Path]:
     """Write the URDF of the last fit that has one, and parameter files of the joints; the paths."""
@@ -105,13 +105,13 @@ def _write(
     if folder is None:
         return []
     written = []
-    arms = [arm for scored in found.values() if (arm := arm_of(scored.fit)) is not None]
+    arms = [arm for scored in fits.values() if (arm := arm_of(scored.fit)) is not None]
     if arms:
         written.append(folder / f"{robot.name}.urdf")
         write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, arms[-1].inertials))
-    if "full" in found and isinstance(fit := found["full"].fit, FullFit):
+    if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
         actuator = load_actuator(ACTUATORS[robot.units])
-        for joint, content in joint_files(fit, actuator, runs, found["full"].errors).items():
+        for joint, content in joint_files(fit, actuator, runs, fits["full"].errors).items():
             written.append(folder / f"{joint}.json")
             write_parameter_file(written[-1], content)
     if not written:
@@ -119,7 +119,7 @@ def _write(
     return written
 
 
-def _summary(robot: RobotConfig, work: Identification, found: Mapping[str, Scored]) -> dict[str, Any]:
+def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> dict[str, Any]:
     """The object of ``--json``."""
     summary: dict[str, Any] = {
         "schema": SCHEMA,
@@ -129,7 +129,7 @@ def _summary(robot: RobotConfig, work: Identification, found: Mapping[str, Score
         "unidentifiable": list(work.base.unidentifiable),
         "fits": {},
     }
-    for name, scored in found.items():
+    for name, scored in fits.items():
         entry: dict[str, Any] = {
             "status": scored.fit.status.value,
             "parameters": scored.parameters,
@@ -162,25 +162,25 @@ def _details(work: Identification, scored: Scored, fit: FullFit) -> dict[str, An
     }
 
 
-def _print(robot: RobotConfig, work: Identification, found: Mapping[str, Scored], seconds: float) -> None:
+def _print(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored], seconds: float) -> None:
     joints = work.machine.joints
     print(f"{robot.title}: {len(work.base)} base parameters of {len(work.base.names)}, {seconds:.1f} s")
     for rows, title in (("moving", "moving rows"), ("every_row", "every row")):
         table = []
-        for name, scored in found.items():
+        for name, scored in fits.items():
             for part, errors in scored.errors.items():
                 cells = [errors[rows]["all"], *errors[rows]["per_joint"]]
                 table.append([name, part, *("-" if e is None else f"{100 * e:.2f}" for e in cells)])
         print(f"relative error of torque [%], {title}")
         print_table(["fit", "runs", "all", *joints], table, left=2)
-    if "full" in found and isinstance(fit := found["full"].fit, FullFit):
+    if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
         _print_full(work, fit)
 
 
-def _print_base(work: Identification, found: Mapping[str, Scored]) -> None:
+def _print_base(work: Identification, fits: Mapping[str, Scored]) -> None:
     """Print base parameters as expressions of the standard ones, with the values of the first linear fit."""
     fit = next(
-        (s.fit for s in found.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
+        (s.fit for s in fits.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
         None,
     )
     if fit is None:

@@ -29,13 +29,13 @@ from stribeck.report.style import save
 UNITS = {"rotary": ("N m", "rad/s", "rad"), "linear": ("N", "m/s", "m")}
 
 
-def draw(folder: Path, robot: RobotConfig, found: Mapping[str, Scored]) -> list[Path]:
+def draw(folder: Path, robot: RobotConfig, fits: Mapping[str, Scored]) -> list[Path]:
     """Draw errors of all fits, and torques, friction and residuals of the last one; the paths of the pictures."""
-    last = list(found)[-1]
+    last = list(fits)[-1]
     written = [folder / "errors.png"]
-    joints = next(iter(found.values())).fit.machine.joints
-    save(draw_fit_errors(_errors(found), joints, "moving rows"), written[0])
-    scored = found[last]
+    joints = next(iter(fits.values())).fit.machine.joints
+    save(draw_fit_errors(_errors(fits), joints, "moving rows"), written[0])
+    scored = fits[last]
     for part, motions in scored.motions.items():
         for motion, predicted in zip(motions, scored.predictions[part], strict=True):
             written.append(folder / f"torque_{part}_{motion.name}.png")
@@ -46,9 +46,9 @@ def draw(folder: Path, robot: RobotConfig, found: Mapping[str, Scored]) -> list[
     return written
 
 
-def _errors(found: Mapping[str, Scored]) -> dict[str, dict[str, list[float | None]]]:
+def _errors(fits: Mapping[str, Scored]) -> dict[str, dict[str, list[float | None]]]:
     sets: dict[str, dict[str, list[float | None]]] = {}
-    for name, scored in found.items():
+    for name, scored in fits.items():
         for part, errors in scored.errors.items():
             moving = errors["moving"]
             sets.setdefault(part, {})[name] = [*moving["per_joint"], moving["all"]]
@@ -97,7 +97,7 @@ def _friction_of(
         moving = motion.moving[:, joint]
         velocity.append(motion.states.velocity[moving, joint])
         friction.append((motion.torque - without)[moving, joint])
-    speeds, found = np.concatenate(velocity), np.concatenate(friction)
+    speeds, measured = np.concatenate(velocity), np.concatenate(friction)
     if not len(speeds):
         return None
     name = fit.machine.joints[joint]
@@ -107,7 +107,7 @@ def _friction_of(
     return FrictionDrawing(
         joint=name,
         velocity=speeds,
-        friction=found,
+        friction=measured,
         curve_velocity=curve,
         curves={"fitted law, no load": friction_curve(law, fit.values(name), curve)},
     )

@@ -61,7 +61,7 @@ def _check_options(options: CalibrateOptions) -> None:
 def _check_outputs(options: CalibrateOptions, config: CalibrationConfig) -> None:
     """Refuse outputs that cannot be written, or would replace a file that is read."""
     poses = [*options.data, *options.validate]
-    files = [path for found in find_sets(poses, config, needed=[]) for path in found.values()]
+    files = [path for pose_set in find_sets(poses, config, needed=[]) for path in pose_set.values()]
     outputs = [result_path(options.output, RESULT if options.select is None else CHOSEN), options.json]
     if options.plots is not None:
         outputs.append(options.plots / "errors.png")
@@ -75,7 +75,7 @@ def _calibrate(
     measured = read_poses(options.data, config, chain)
     sets = _sets(options, config, chain, measured)
     extra = config.extra if options.terms is None else tuple(t for t in options.terms if t != "none")
-    found = calibrate(
+    calibrations = calibrate(
         chain,
         measured.markers,
         sets["train"],
@@ -85,11 +85,11 @@ def _calibrate(
         seed=options.seed,
     )
     seconds = time.perf_counter() - started
-    written = _write(options, robot, sets, found)  # before printing, which a closed pipe may end
-    write_json(options.json, _summary(options, robot, sets, found) | {"wall_seconds": seconds})
+    written = _write(options, robot, sets, calibrations)  # before printing, which a closed pipe may end
+    write_json(options.json, _summary(options, robot, sets, calibrations) | {"wall_seconds": seconds})
     if options.plots is not None:
-        written += _draw(options.plots, robot, sets, found)
-    _print(robot, sets, found, seconds)
+        written += _draw(options.plots, robot, sets, calibrations)
+    _print(robot, sets, calibrations, seconds)
     print(*written, sep="\n", end="\n" if written else "")
     return 0
 
@@ -130,16 +130,16 @@ def _train_rows(
     return range(number)
 
 
-def _best(found: Mapping[str, ArmCalibration]) -> ArmCalibration:
+def _best(calibrations: Mapping[str, ArmCalibration]) -> ArmCalibration:
     """The last fit, which has the most parameters."""
-    return list(found.values())[-1]
+    return list(calibrations.values())[-1]
 
 
 def _summary(
-    options: CalibrateOptions, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]
+    options: CalibrateOptions, robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration]
 ) -> dict[str, Any]:
     """The object of ``--json``."""
-    best = _best(found)
+    best = _best(calibrations)
     return {
         "schema": SCHEMA,
         "robot": robot.name,
@@ -148,9 +148,9 @@ def _summary(
         "train_rows": sets["train"].rows.tolist(),
         "fits": {
             fit: {name: _errors(calibration, data) for name, data in sets.items()}
-            for fit, calibration in found.items()
+            for fit, calibration in calibrations.items()
         },
-        "status": {fit: calibration.estimate.status.value for fit, calibration in found.items()},
+        "status": {fit: calibration.estimate.status.value for fit, calibration in calibrations.items()},
         "blunders": _blunders(best, sets),
         "terms": _terms(best),
         "undetermined": [
@@ -197,16 +197,18 @@ def _terms(best: ArmCalibration) -> dict[str, Any]:
     }
 
 
-def _print(robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration], seconds: float) -> None:
+def _print(
+    robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration], seconds: float
+) -> None:
     poses = ", ".join(f"{len(data)} poses {name}" for name, data in sets.items())
     print(f"{robot.title}: {poses}, {seconds:.1f} s")
     header = ["3-D error [mm]", *(f"{name} {what}" for name in sets for what in ("mean", "median", "max"))]
     rows = [
         [fit, *(f"{value:.3f}" for data in sets.values() for value in _errors(calibration, data).values())]
-        for fit, calibration in found.items()
+        for fit, calibration in calibrations.items()
     ]
     print_table(header, rows)
-    best = _best(found)
+    best = _best(calibrations)
     for trial in best.selection.trials:
         print(
             f"{'kept' if trial.kept else 'not kept'}: {trial.group}, mean error in cross-validation "
@@ -226,13 +228,13 @@ def _print_list(what: str, entries: Sequence[str]) -> None:
 
 
 def _write(
-    options: CalibrateOptions, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]
+    options: CalibrateOptions, robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration]
 ) -> list[Path]:
     """Write the result file and, if the nominal geometry is a URDF, a calibrated URDF beside it; the paths."""
     path = result_path(options.output, RESULT)
     if path is None:
         return []
-    best = _best(found)
+    best = _best(calibrations)
     provenance = {
         "data": [file.name for file in options.data],
         "poses": {name: len(data) for name, data in sets.items()},
@@ -242,13 +244,13 @@ def _write(
         "terms": _terms(best),
         "undetermined": {d.name: {"because": d.because, "equals": dict(d.equals)} for d in best.dependent},
     }
-    write_calibration(path, robot.name, list(found)[-1], best, provenance)
+    write_calibration(path, robot.name, list(calibrations)[-1], best, provenance)
     written = [path]
     if read_calibration(robot).nominal.urdf:
         urdf = robot.find_urdf(options.data)
         if urdf is not None:
             written.append(path.with_name(f"{urdf.stem}_calibrated.urdf"))
-            _write_urdf(written[-1], urdf, best, list(found)[-1], sets["train"])
+            _write_urdf(written[-1], urdf, best, list(calibrations)[-1], sets["train"])
     return written
 
 
@@ -262,22 +264,24 @@ def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, dat
     write_calibrated_urdf(target, nominal, chain)
 
 
-def _draw(folder: Path, robot: RobotConfig, sets: Sets, found: Mapping[str, ArmCalibration]) -> list[Path]:
+def _draw(
+    folder: Path, robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration]
+) -> list[Path]:
     """Pictures of the errors and of the poses."""
     from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
     from stribeck.report.style import save_all
 
-    best = _best(found)
+    best = _best(calibrations)
     drawn = [
         PoseSet(
             f"{name}, {len(data)} poses",
             data.rows,
-            {fit: calibration.distances(data) for fit, calibration in found.items()},
+            {fit: calibration.distances(data) for fit, calibration in calibrations.items()},
             [blunder.row for blunder in best.blunders(data)],
         )
         for name, data in sets.items()
     ]
     title = f"Kinematic calibration of {robot.title}"
-    fit = list(found)[-1]
+    fit = list(calibrations)[-1]
     figures = {"errors": draw_errors(drawn, title), "poses": draw_poses(drawn, fit, f"{title}: {fit}")}
     return save_all(figures, folder)

@@ -17,7 +17,8 @@ from stribeck.cli.inputs import check_outputs, warn, write_json
 from stribeck.cli.options import Positive, group, option
 from stribeck.cli.table import print_table
 from stribeck.core.compensation import EFFORT_MEANINGS
-from stribeck.core.compensator import OUTPUT_MODES, Compensator
+from stribeck.core.compensator import Compensator
+from stribeck.core.settings import OUTPUT_MODES
 from stribeck.errors import ConfigError
 from stribeck.io.bag import decode
 from stribeck.io.files import write_atomically

@@ -47,15 +47,15 @@ def run_estimate(options: EstimateOptions) -> int:
     estimator = MechanismEstimator(mechanism, fitted, step, model.settings.ratio)
     ready = time.perf_counter()
     with tqdm(desc="iterations", unit="", disable=options.quiet, leave=False) as bar:
-        found = estimator.estimate(lambda ratio, cost: _show(bar, ratio, cost))
+        estimation = estimator.estimate(lambda ratio, cost: _show(bar, ratio, cost))
     searched = time.perf_counter()
-    _say(options, f"{len(found.solution.history)} iterations in {searched - ready:.0f} s; simulating")
-    if not found.solution.converged:
+    _say(options, f"{len(estimation.solution.history)} iterations in {searched - ready:.0f} s; simulating")
+    if not estimation.solution.converged:
         warn(
-            f"the search {found.solution.status.words}: judge the errors, try other starting values or a smaller ratio"
+            f"the search {estimation.solution.status.words}: judge the errors, try other starting values or a smaller ratio"
         )
-    simulator = Simulator(found.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
-    summary = _summary(model, found, estimator, simulator, fitted, others)
+    simulator = Simulator(estimation.mechanism, step, max(len(one.path) for one in [*fitted, *others]))
+    summary = _summary(model, estimation, estimator, simulator, fitted, others)
     summary |= {
         "prepare_seconds": ready - started,
         "search_seconds": searched - ready,
@@ -64,10 +64,10 @@ def run_estimate(options: EstimateOptions) -> int:
     if options.compare:
         _say(options, "the same by single shooting")
         summary["single_shooting"] = _shooting(options, model, fitted, simulator)
-    _write(options, model, found, summary)
+    _write(options, model, estimation, summary)
     if options.plots is not None:
-        _draw(options.plots, model, found, estimator, simulator, fitted, others)
-    _print(model, found, summary)
+        _draw(options.plots, model, estimation, estimator, simulator, fitted, others)
+    _print(model, estimation, summary)
     return 0
 
 
@@ -99,33 +99,35 @@ def _say(options: EstimateOptions, text: str) -> None:
 
 def _summary(
     model: MechanismModel,
-    found: MechanismEstimate,
+    estimation: MechanismEstimate,
     estimator: MechanismEstimator,
     simulator: Simulator,
     fitted: Sequence[GridRun],
     others: Sequence[GridRun],
 ) -> dict[str, Any]:
     """The object of ``--json``."""
-    chi, known = found.solution.point.chi, found.sensitivity
-    states = [BodyState(found.solution.point.q[k], found.solution.point.v[k]) for k in estimator.starts]
+    chi, known = estimation.solution.point.chi, estimation.sensitivity
+    states = [
+        BodyState(estimation.solution.point.q[k], estimation.solution.point.v[k]) for k in estimator.starts
+    ]
     return {
         "schema": SCHEMA,
         "model": model.mechanism.name,
         "step": model.settings.step,
         "ratio": model.settings.ratio,
         "regularization": vars(model.mechanism.regularization),
-        "status": found.solution.status.value,
-        "converged": found.solution.converged,
-        "kink": found.solution.kink,
-        "iterations": len(found.solution.history),
-        "cost": found.solution.cost,
-        "parameters": found.mechanism.parameters.values(),
-        "estimates": estimates_to_json(found.estimates),
+        "status": estimation.solution.status.value,
+        "converged": estimation.solution.converged,
+        "kink": estimation.solution.kink,
+        "iterations": len(estimation.solution.history),
+        "cost": estimation.solution.cost,
+        "parameters": estimation.mechanism.parameters.values(),
+        "estimates": estimates_to_json(estimation.estimates),
         "intervals": {name: list(ends) for name, ends in known.intervals.items()},
         "identifiable": list(known.identifiable),
         "motors": {
             name: {key: {"interval": None, **one.to_json()} for key, one in quantities.items()}
-            for name, quantities in drives(found).items()
+            for name, quantities in drives(estimation).items()
         },
         "not_told": list(known.directions),
         "at_bounds": dict(known.at_bounds),
@@ -170,16 +172,16 @@ def _shooting(
 
 
 def _write(
-    options: EstimateOptions, model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]
+    options: EstimateOptions, model: MechanismModel, estimation: MechanismEstimate, summary: dict[str, Any]
 ) -> None:
     if options.output is not None:
         provenance = {
             "data": [str(path) for path in options.data],
             "step": model.settings.step,
             "ratio": model.settings.ratio,
-            "status": found.solution.status.value,
+            "status": estimation.solution.status.value,
         }
-        content = MechanismParameters(model.mechanism.name, found.estimates, provenance)
+        content = MechanismParameters(model.mechanism.name, estimation.estimates, provenance)
         write_mechanism_parameters(options.output, content)
     write_json(options.json, _finite(summary), allow_nan=False)
 
@@ -196,7 +198,7 @@ def _finite(value: Any) -> Any:
 def _draw(
     folder: Path,
     model: MechanismModel,
-    found: MechanismEstimate,
+    estimation: MechanismEstimate,
     estimator: MechanismEstimator,
     simulator: Simulator,
     fitted: Sequence[GridRun],
@@ -205,16 +207,16 @@ def _draw(
     from stribeck.report.estimate_figures import DrawnSignals, draw_convergence, draw_signals
     from stribeck.report.style import save
 
-    chi, problem = found.solution.point.chi, estimator.problem
+    chi, problem = estimation.solution.point.chi, estimator.problem
     sensors = model.mechanism.sensors
     units = [
         ("rad" if model.mechanism.joints[s.joint].kind == "revolute" else "m")
         + ("/s" if s.quantity == "velocity" else "")
         for s in sensors
     ]
-    deviation = estimator.signal_deviation(found)
+    deviation = estimator.signal_deviation(estimation)
     names = [sensor.name for sensor in sensors]
-    whole = found.solution.point
+    whole = estimation.solution.point
     for k, one in enumerate([*fitted, *others]):
         count = len(one.path)
         points, band = {"simulated": simulator.simulate(one, chi)}, np.zeros_like(one.path)
@@ -233,7 +235,7 @@ def _draw(
         times = np.asarray(model.settings.step * np.arange(count), float)
         path = folder / f"{k}_{Path(one.name).stem}.png"
         save(draw_signals(one.name, times, names, units, measured, drawn, band), path)
-    save(draw_convergence(found.solution.history), folder / "convergence.png")
+    save(draw_convergence(estimation.solution.history), folder / "convergence.png")
 
 
 def _predicted(problem: EstimationProblem, point: Point, run: GridRun) -> Array:
@@ -244,20 +246,20 @@ def _predicted(problem: EstimationProblem, point: Point, run: GridRun) -> Array:
     return np.asarray(run.path + problem.signals(point, everywhere))
 
 
-def _print(model: MechanismModel, found: MechanismEstimate, summary: dict[str, Any]) -> None:
+def _print(model: MechanismModel, estimation: MechanismEstimate, summary: dict[str, Any]) -> None:
     print(f"{model.title}: {summary['iterations']} iterations, {summary['search_seconds']:.1f} s")
     rows = []
-    for parameter in found.mechanism.parameters.free:
-        estimate = found.estimates[parameter.name]
+    for parameter in estimation.mechanism.parameters.free:
+        estimate = estimation.estimates[parameter.name]
         low, high = estimate.interval or (float("nan"),) * 2
         status = "" if estimate.status == "determined" else estimate.status
         rows.append(
             [parameter.name, f"{parameter.value:.5g}", f"{low:.5g}", f"{high:.5g}", parameter.unit, status]
         )
     print_table(["parameter", "value", "from", "to", "unit", ""], rows, left=1)
-    for direction in found.sensitivity.directions:
+    for direction in estimation.sensitivity.directions:
         print(f"not determined by the samples: {direction}")
-    for name, quantities in drives(found).items():
+    for name, quantities in drives(estimation).items():
         for quantity, one in quantities.items():
             ends = one.interval
             interval = f"from {ends[0]:.5g} to {ends[1]:.5g}" if ends else "not determined by the samples"

@@ -45,7 +45,7 @@ class Design:
     """
 
     task: ExcitationTask
-    found: Search
+    result: Search
     climb: Climb
     trajectory: FourierTrajectory
     report: LimitReport
@@ -69,7 +69,7 @@ def run_excite(options: ExciteOptions) -> int:
     task = _task(config, options)
     criterion = Criterion(task)
     with SearchBar(clock, options.quiet) as bar:
-        found = search(
+        result = search(
             criterion,
             clock,
             starts=options.starts,
@@ -77,19 +77,19 @@ def run_excite(options: ExciteOptions) -> int:
             seed=options.seed,
             tell=bar.tell,
         )
-    climb, trajectory, report = _first_clean(task, found)
+    climb, trajectory, report = _first_clean(task, result)
     sigmas = task.sigmas(trajectory)
-    random_sigmas = task.sigmas(task.trajectory(found.baseline.z[0]))
-    design = Design(task, found, climb, trajectory, report, sigmas, random_sigmas, clock.elapsed)
+    random_sigmas = task.sigmas(task.trajectory(result.baseline.z[0]))
+    design = Design(task, result, climb, trajectory, report, sigmas, random_sigmas, clock.elapsed)
     _write(config, design, options)
     _tell(config, design)
-    if len(found.baseline.z) < options.random:
+    if len(result.baseline.z) < options.random:
         warn(
-            f"time was up after {len(found.baseline.z)} of {options.random} random trajectories: raise --seconds"
+            f"time was up after {len(result.baseline.z)} of {options.random} random trajectories: raise --seconds"
         )
-    if climb.log_det <= found.baseline.log_det[0]:
+    if climb.log_det <= result.baseline.log_det[0]:
         warn("the result is the best random trajectory: no search had time to improve on it; raise --seconds")
-    if found.interrupted:
+    if result.interrupted:
         print("stribeck: interrupted; the best so far is saved", file=sys.stderr)
         return INTERRUPTED
     return 0
@@ -110,13 +110,13 @@ def _task(config: RobotConfig, options: ExciteOptions) -> ExcitationTask:
     )
 
 
-def _first_clean(task: ExcitationTask, found: Search) -> tuple[Climb, FourierTrajectory, LimitReport]:
+def _first_clean(task: ExcitationTask, result: Search) -> tuple[Climb, FourierTrajectory, LimitReport]:
     """The best trajectory that passes the check.
 
     :raises OutputError: if there is none.
     """
     reports = []
-    for climb in found.climbs:
+    for climb in result.climbs:
         trajectory = task.trajectory(climb.z)
         report = check(task, trajectory)
         if report.clean:
@@ -140,7 +140,7 @@ def _write(config: RobotConfig, design: Design, options: ExciteOptions) -> None:
 
 
 def _summary(design: Design) -> dict[str, Any]:
-    task, baseline = design.task, design.found.baseline
+    task, baseline = design.task, design.result.baseline
     best = float(baseline.log_det[0])
     return {
         "harmonics": task.harmonics,
@@ -154,7 +154,7 @@ def _summary(design: Design) -> dict[str, Any]:
         "seconds": design.seconds,
         "violations": design.report.violations,
         "largest": design.report.largest,
-        "interrupted": design.found.interrupted,
+        "interrupted": design.result.interrupted,
         "starts": [
             {
                 "log_det": climb.log_det,
@@ -163,7 +163,7 @@ def _summary(design: Design) -> dict[str, Any]:
                 "finished": climb.finished,
                 "status": climb.status.value,
             }
-            for climb in design.found.climbs
+            for climb in design.result.climbs
         ],
     }
 

@@ -52,7 +52,7 @@ def run_fleet(options: FitAllOptions) -> int:
     output = options.output or fleet.output
     servos = [_servo(entry, options.fleet) for entry in fleet.servos]
     _check_output(output, servos)
-    fits = {} if options.force else _known(output, servos)
+    fits = {} if options.force else _existing_fits(output, servos)
     with StopRequest.on_signals() as stop:
         todo = [
             (servo, law)
@@ -116,9 +116,9 @@ def _check_output(output: Path, servos: Sequence[ServoFits]) -> None:
             check_writable(output / servo.path(law))
 
 
-def _known(output: Path, servos: Sequence[ServoFits]) -> dict[tuple[str, str], Fit]:
+def _existing_fits(output: Path, servos: Sequence[ServoFits]) -> dict[tuple[str, str], Fit]:
     """Existing fits of these recordings with these options."""
-    found = {}
+    fits = {}
     for servo in servos:
         if not (output / servo.entry.name).is_dir():
             continue
@@ -127,8 +127,8 @@ def _known(output: Path, servos: Sequence[ServoFits]) -> dict[tuple[str, str], F
             digest = inputs_digest(servo.options.decisive, law, recordings)
             file = up_to_date(output / servo.path(law), digest, servo.actuator)
             if file is not None:
-                found[servo.entry.name, law] = fit_of(servo.entry.name, law, servo.path(law), file)
-    return found
+                fits[servo.entry.name, law] = fit_of(servo.entry.name, law, servo.path(law), file)
+    return fits
 
 
 def _fit(

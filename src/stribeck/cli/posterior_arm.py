@@ -157,16 +157,16 @@ def run_arm(options: PosteriorOptions, config: str) -> int:
     study = _study(options, config)
     if options.seconds is not None:
         return _by_seconds(study, options.seconds)
-    known = _known(study)
-    names, values = known.last.named(study.arm.joints)
+    results = _sampled(study)
+    names, values = results.last.named(study.arm.joints)
     summary = summarise(names, values)
     seconds = time.perf_counter() - started
-    content = _content(study, known, summary) | {"wall_seconds": seconds}
-    _write(study, known, content)
-    after = known.after
+    content = _content(study, results, summary) | {"wall_seconds": seconds}
+    _write(study, results, content)
+    after = results.after
     mode = "zero-shot: the prior's prediction" if after is None else f"{after.divergences} divergences"
     print(f"{study.robot.title}, prior {options.prior}: {mode}")
-    print_summary(summary, known.estimates(study.arm.joints), seconds)
+    print_summary(summary, results.estimates(study.arm.joints), seconds)
     _tell(content)
     return 0
 
@@ -206,7 +206,7 @@ def _check(options: PosteriorOptions, arm: ArmModel, rotors: Array | None) -> No
         )
 
 
-def _known(study: ArmStudy) -> PosteriorDraws:
+def _sampled(study: ArmStudy) -> PosteriorDraws:
     options, measured, beside = study.options, None, None
     posterior: Posterior
     if options.data:
@@ -269,34 +269,34 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
     return 0
 
 
-def _content(study: ArmStudy, known: PosteriorDraws, summary: Summary) -> dict[str, Any]:
+def _content(study: ArmStudy, results: PosteriorDraws, summary: Summary) -> dict[str, Any]:
     """The object of ``--json``."""
     options, joints = study.options, study.arm.joints
-    names, prior = known.before.named(joints)
-    lambdas = summarise(study.base.expressions(), known.last.standard @ study.base.projection.T)
+    names, prior = results.before.named(joints)
+    lambdas = summarise(study.base.expressions(), results.last.standard @ study.base.projection.T)
     nominal = nominal_of(study.arm, study.rotors)
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": "arm",
         "machine": study.robot.name,
         "prior": options.prior,
-        "mode": "zero-shot" if known.after is None else "inference",
+        "mode": "zero-shot" if results.after is None else "inference",
         "converged": summary.converged,
         "parameters": summary.json,
-        "estimates": estimates_to_json(known.estimates(joints)),
+        "estimates": estimates_to_json(results.estimates(joints)),
         "base_parameters": lambdas.json,
-        "measures": {"prior": measures(known.before, study.base, nominal, known.measured)},
+        "measures": {"prior": measures(results.before, study.base, nominal, results.measured)},
     }
-    if known.after is not None:
-        content["divergences"] = known.after.divergences
-        content["measures"]["posterior"] = measures(known.after, study.base, nominal, known.measured)
-        pairs = zip(names, _flat(prior).T, _flat(known.after.named(joints)[1]).T, strict=True)
+    if results.after is not None:
+        content["divergences"] = results.after.divergences
+        content["measures"]["posterior"] = measures(results.after, study.base, nominal, results.measured)
+        pairs = zip(names, _flat(prior).T, _flat(results.after.named(joints)[1]).T, strict=True)
         content["total_variation"] = {name: total_variation(first, then) for name, first, then in pairs}
-    if known.beside is not None:
-        content["independent"] = {"parameters": summarise(*known.beside.named(joints)).json}
+    if results.beside is not None:
+        content["independent"] = {"parameters": summarise(*results.beside.named(joints)).json}
     if options.test:
         motions = study.motions(options.test)
-        for name, draws in (("prior", known.before), ("posterior", known.after)):
+        for name, draws in (("prior", results.before), ("posterior", results.after)):
             if draws is not None:
                 rest = study.config.protocol.rest
                 means = [torques_of(draws, study.machine, motion, rest).mean(axis=0) for motion in motions]
@@ -316,28 +316,28 @@ WORDS = {
 
 def _tell(content: dict[str, Any]) -> None:
     """Print the measures as a table."""
-    found = content["measures"]
-    rows = [[WORDS[key], *(f"{own[key]:.4g}" for own in found.values())] for key in found["prior"]]
+    measures = content["measures"]
+    rows = [[WORDS[key], *(f"{one[key]:.4g}" for one in measures.values())] for key in measures["prior"]]
     if rows:
         print()
-        print_table(["of the means", *found], rows)
+        print_table(["of the means", *measures], rows)
 
 
-def _write(study: ArmStudy, known: PosteriorDraws, content: dict[str, Any]) -> None:
+def _write(study: ArmStudy, results: PosteriorDraws, content: dict[str, Any]) -> None:
     options = study.options
-    names, prior = known.before.named(study.arm.joints)
+    names, prior = results.before.named(study.arm.joints)
     if options.json is not None:
         write_atomically(options.json, json.dumps(content, indent=1) + "\n")
     if options.netcdf is not None:
-        values = known.last.named(study.arm.joints)[1]
-        kept = None if known.after is None else {name: prior[..., k] for k, name in enumerate(names)}
+        values = results.last.named(study.arm.joints)[1]
+        kept = None if results.after is None else {name: prior[..., k] for k, name in enumerate(names)}
         write_netcdf(options.netcdf, {name: values[..., k] for k, name in enumerate(names)}, kept)
     if options.plots is not None:
-        print(*save_all(_figures(study, known), options.plots), sep="\n")
+        print(*save_all(_figures(study, results), options.plots), sep="\n")
 
 
-def _figures(study: ArmStudy, known: PosteriorDraws) -> dict[str, Figure]:
-    joints, before, after = study.arm.joints, known.before, known.after
+def _figures(study: ArmStudy, results: PosteriorDraws) -> dict[str, Figure]:
+    joints, before, after = study.arm.joints, results.before, results.after
     names, prior = before.named(joints)
     last = [k for k, name in enumerate(names) if name.endswith(f"_{joints[-1]}")]
 
@@ -350,7 +350,7 @@ def _figures(study: ArmStudy, known: PosteriorDraws) -> dict[str, Figure]:
     titles = [f"{names[k]} [{unit_of(names[k])}]" for k in last]
     rows = study.base.projection
     figures = {
-        "posterior": draw_densities(titles, _flat(prior)[:, last], picked(after), picked(known.beside)),
+        "posterior": draw_densities(titles, _flat(prior)[:, last], picked(after), picked(results.beside)),
         "links": draw_links(joints, _parts(study, before, after)),
         "base_parameters": draw_intervals(
             "base parameters", "kg m²", _flat(before.inertias(rows)), inertias(after, rows), None
@@ -363,7 +363,7 @@ def _figures(study: ArmStudy, known: PosteriorDraws) -> dict[str, Figure]:
             "kg m²",
             _flat(before.inertias(rows)),
             inertias(after, rows),
-            known.measured,
+            results.measured,
         )
     shown = study.options.test or study.options.data
     if shown:

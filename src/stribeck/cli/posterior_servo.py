@@ -54,18 +54,18 @@ def run_servo(options: PosteriorOptions) -> int:
     split = split_runs(logs, validation_kp=options.validation_kp)
     task = task_for(split, actuator, law_named(options.model), settings, fixed=fixed, freed=options.free)
     prior = servo_prior(task.actuator, task.law, task.parameters)
-    found = _sampled(options, task, prior, discrepancy=True)
+    draws = _sampled(options, task, prior, discrepancy=True)
     beside = _sampled(options, task, prior, discrepancy=False) if options.independent else None
-    content = as_json(found, split.train, time.perf_counter() - started)
+    content = as_json(draws, split.train, time.perf_counter() - started)
     if split.validation:
-        content["validation_mae"] = _held_out(found, task)
+        content["validation_mae"] = _held_out(draws, task)
     if beside is not None:
-        own = as_json(beside, split.train, content["wall_seconds"])
-        content["independent"] = {"parameters": own["parameters"]}
+        independent = as_json(beside, split.train, content["wall_seconds"])
+        content["independent"] = {"parameters": independent["parameters"]}
         if split.validation:
             content["independent"]["validation_mae"] = _held_out(beside, task)
-    _write(options, found, beside, split, settings, content)
-    _tell(task, found, beside, content)
+    _write(options, draws, beside, split, settings, content)
+    _tell(task, draws, beside, content)
     return 0
 
 
@@ -85,18 +85,18 @@ def _sampled(options: PosteriorOptions, task: FitTask, prior: ServoPrior, *, dis
     )
 
 
-def _held_out(found: ServoDraws, task: FitTask) -> float:
+def _held_out(draws: ServoDraws, task: FitTask) -> float:
     """Mean absolute error of the predictive mean on the runs held out [rad]."""
     rollout = replace(task.rollout(), batch=task.batch(task.split.validation))
-    return float(rollout.batch.mean_absolute_errors(mean_position(found, rollout)).mean())
+    return float(rollout.batch.mean_absolute_errors(mean_position(draws, rollout)).mean())
 
 
-def _tell(task: FitTask, found: ServoDraws, beside: ServoDraws | None, content: Mapping[str, Any]) -> None:
-    counted = found.posterior.samples
+def _tell(task: FitTask, draws: ServoDraws, beside: ServoDraws | None, content: Mapping[str, Any]) -> None:
+    counted = draws.posterior.samples
     print(
         f"{task.law.name.upper()} ({task.law.title}), {task.actuator.title}: {len(counted)} runs, {counted.mean():.3g} samples count in each"
     )
-    print_summary(summary_of(found), estimates_of(found), content["wall_seconds"])
+    print_summary(summary_of(draws), estimates_of(draws), content["wall_seconds"])
     if "validation_mae" in content:
         print(f"{task.split.rule}: predicted to {1e3 * content['validation_mae']:.1f} mrad")
     for statement in content["statements"]:
@@ -112,36 +112,36 @@ def _tell(task: FitTask, found: ServoDraws, beside: ServoDraws | None, content: 
 
 def _write(
     options: PosteriorOptions,
-    found: ServoDraws,
+    draws: ServoDraws,
     beside: ServoDraws | None,
     split: Split,
     settings: FitSettings,
     content: object,
 ) -> None:
-    names, prior = found.posterior.names, prior_draws(found, options.seed)
+    names, prior = draws.posterior.names, prior_draws(draws, options.seed)
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
     else:
-        write_parameter_file(options.output, parameter_file(found, split, settings))
+        write_parameter_file(options.output, parameter_file(draws, split, settings))
     if options.json is not None:
         write_atomically(options.json, json.dumps(content, indent=1) + "\n")
     if options.netcdf is not None:
         before = {name: prior[None, :, k] for k, name in enumerate(names)}
-        write_netcdf(options.netcdf, {name: found.values[..., k] for k, name in enumerate(names)}, before)
+        write_netcdf(options.netcdf, {name: draws.values[..., k] for k, name in enumerate(names)}, before)
     if options.plots is not None:
-        _draw(options.plots, found, beside, prior, split.train)
+        _draw(options.plots, draws, beside, prior, split.train)
 
 
 def _draw(
-    folder: Path, found: ServoDraws, beside: ServoDraws | None, prior: Array, logs: tuple[Log, ...]
+    folder: Path, draws: ServoDraws, beside: ServoDraws | None, prior: Array, logs: tuple[Log, ...]
 ) -> None:
-    names, parameters = found.posterior.names, found.posterior.rollout.parameters
+    names, parameters = draws.posterior.names, draws.posterior.rollout.parameters
     titles = [f"{name} [{'rad' if name == 'sigma' else parameters[name].unit}]" for name in names]
-    own = None if beside is None else beside.flat
-    figures = {"posterior": draw_densities(titles, prior, found.flat, own)}
-    pairs = pairs_to_show(names[:-1], found.flat[:, :-1], logs)
+    independent = None if beside is None else beside.flat
+    figures = {"posterior": draw_densities(titles, prior, draws.flat, independent)}
+    pairs = pairs_to_show(names[:-1], draws.flat[:, :-1], logs)
     if pairs:
-        known = dict(zip(names, titles, strict=True))
-        before, after = (dict(zip(titles, draws.T, strict=True)) for draws in (prior, found.flat))
-        figures["ridges"] = draw_pairs([(known[a], known[b]) for a, b in pairs], before, after)
+        title_of = dict(zip(names, titles, strict=True))
+        before, after = (dict(zip(titles, flat.T, strict=True)) for flat in (prior, draws.flat))
+        figures["ridges"] = draw_pairs([(title_of[a], title_of[b]) for a, b in pairs], before, after)
     print(*save_all(figures, folder), sep="\n")

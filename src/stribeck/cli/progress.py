@@ -80,8 +80,8 @@ class JsonLines:
 
     def update(self, evaluations: int, error: float | None) -> None:
         """Write a line, if the last one is old enough."""
-        found = None if error is None or not math.isfinite(error) else float(error)
-        self._state |= {"evaluations": int(evaluations), "error": found}
+        best = None if error is None or not math.isfinite(error) else float(error)
+        self._state |= {"evaluations": int(evaluations), "error": best}
         if time.perf_counter() >= self._due:
             self._write()
 

@@ -100,13 +100,13 @@ def _design(
     if options.data:
         files = find_sets(options.data, config, needed=[JOINTS])
         markers = set(config.data.markers)
-        complete = bool(markers) and all(markers <= set(found) for found in files)
+        complete = bool(markers) and all(markers <= set(paths) for paths in files)
     if not complete:
         return *_model(chain, config, np.eye(4), TOOL, ("a", "b", "c")), nothing
-    found = read_poses(options.data, config, chain)
-    base, points = align(chain, found.data)
-    model, values = _model(chain, config, base, points, found.markers)
-    return model, values, found.data.positions if options.candidates is not None else nothing
+    measured = read_poses(options.data, config, chain)
+    base, points = align(chain, measured.data)
+    model, values = _model(chain, config, base, points, measured.markers)
+    return model, values, measured.data.positions if options.candidates is not None else nothing
 
 
 def _model(

@@ -36,7 +36,7 @@ class Gains(NamedTuple):
 
 
 class ServoCommand(NamedTuple):
-    """What the firmware acts on during one step.
+    """Inputs of the firmware during one step.
 
     :param goal: goal position [rad].
     :param torque_enable: 1 with torque on, 0 with torque off.
@@ -49,7 +49,7 @@ class ServoCommand(NamedTuple):
 
 
 class ControlState(NamedTuple):
-    """What a firmware remembers between steps.
+    """State of the firmware between steps.
 
     :param goal: goal after the firmware's ramp [rad].
     :param integral: integral of the position error [rad s].
@@ -302,7 +302,7 @@ def initial_control_state(actuator: Actuator, goal: Any) -> ControlState:
 
     :param goal: first goal of the run [rad], an array where there are many runs.
 
-    What a firmware does not have is the number 0.0, which costs nothing.
+    States that a firmware does not have are the number 0.0.
     """
     control = actuator.control
     ramps = isinstance(control, VoltageControl) and control.goal_speed is not None
@@ -341,9 +341,9 @@ def control_output(
     velocity: Any,
     dt: float,
 ) -> tuple[Any, ControlState]:
-    """What the firmware puts out, and its next state: a duty [1], a current [A] or a torque [N m].
+    """Output of the firmware (a duty [1], a current [A] or a torque [N m]), and its next state.
 
-    It is what a firmware holds until its next cycle; parameters are those of :func:`motor_torque`.
+    The firmware holds its output until its next cycle. Parameters as in :func:`motor_torque`.
     """
     control = actuator.control
     if isinstance(control, VoltageControl):
@@ -357,7 +357,7 @@ def control_output(
 
 
 def output_torque(actuator: Actuator, p: Values, output: Any, command: ServoCommand, velocity: Any) -> Any:
-    """Motor torque at the output shaft [N m] for what the firmware puts out (:func:`control_output`)."""
+    """Motor torque at the output shaft [N m] of an output of the firmware (:func:`control_output`)."""
     control = actuator.control
     if isinstance(control, VoltageControl):
         return voltage_torque(control, p, output, command, velocity)

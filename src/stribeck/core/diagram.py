@@ -20,10 +20,10 @@ from stribeck.core.friction import FrictionLaw, Values, friction_budget
 FloatArray = npt.NDArray[np.float64]
 
 SPEEDS = (0.0, 1.0, 2.0, 3.0)
-"""Speeds that a diagram shows [rad/s], rest first: the paper's fig. 4 has steps of 1 rad/s."""
+"""Speeds of a diagram [rad/s], rest first, as in fig. 4 of the paper."""
 
 LOCKING_RATIO = 100.0
-"""A joint that a load cannot move with so many times the torques at hand counts as self-locking."""
+"""A joint that is not backdriven by this many times the largest torques counts as self-locking."""
 
 SCAN_STEPS = 1000
 """Steps of the scan from balance to the end of the range, finer near balance."""

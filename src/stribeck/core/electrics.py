@@ -1,4 +1,4 @@
-r"""Electrical side of a servo with a voltage bridge: current, duty, what its supply gives.
+r"""Electrical equations of a servo with a voltage bridge: current, duty and supply voltage.
 
 The motor equation itself is :func:`stribeck.core.actuator.voltage_torque`; these are what a servo
 measures of it, and its inverse. They hold for a drive/brake bridge, whose winding carries

@@ -11,31 +11,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.compensation import (
-    LARGEST_FEEDBACK,
-    FrictionModel,
-    JointModel,
-    Scales,
-    Tuning,
-    intended_direction,
-    load_feedback,
-    motion_direction,
-)
+from stribeck.core import feedforward_formulas as formulas
+from stribeck.core.compensation import LARGEST_FEEDBACK, FrictionModel, JointModel, Scales, load_feedback
 from stribeck.core.contact import Contact
+from stribeck.core.direction import Tuning
 from stribeck.core.dynamics import Dynamics
 from stribeck.core.energy import EnergyTank
 from stribeck.core.formulas import Compiler, compiled_by
-from stribeck.core.goals import LEADING, GoalPath
+from stribeck.core.goals import GoalPath
 from stribeck.core.joint_map import JointMap
-from stribeck.core.namespace import array_namespace
 from stribeck.core.observer import FrictionObserver, Learned, Motion
 from stribeck.core.settings import Settings
-from stribeck.core.travel import Travel, Turning, noise
+from stribeck.core.travel import Travel, Turning
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -52,15 +44,6 @@ RELEASE_TIME = 0.03
 HELD = 0.9
 """Friction holds a joint against this share of itself."""
 
-STEPS = 2.0
-"""A velocity that comes in steps tells motion by itself only from so many of them."""
-
-NOISE = 4.0
-"""A velocity of so many standard deviations of its noise is motion."""
-
-FOLLOWING = 0.2
-"""A joint slower than this share of its goal's velocity sticks."""
-
 BEYOND_PRESLIDING = 3.0
 """Friction is what it is in motion so many presliding lengths after a turn."""
 
@@ -69,12 +52,6 @@ RESIDUAL_TIME = 0.02
 
 RESIDUAL_LOOPS = 4.0
 """... and in loop times."""
-
-GOAL_LOOP = 6.0
-"""With a goal, the motion decides from a velocity that friction makes in so many loop times [1]."""
-
-FREE_LOOP = 2.0
-"""The same without a goal, where it is a part of the friction that is added."""
 
 LOOP_SHARE = 0.3
 r"""Largest frequency that the intention of a joint at rest may have, :math:`\omega_c T` [rad]."""
@@ -175,17 +152,18 @@ class FeedForward:
 
     def _compile(self, compiler: Compiler) -> None:
         compiled = partial(compiled_by, compiler)
-        self._moving, self._measured = compiled(_moving), compiled(_measured)
-        self._free, self._free_at = compiled(_free), compiled(_free_at)
+        self._moving, self._measured = compiled(formulas.moving), compiled(formulas.measured)
+        self._error_share = compiled(formulas.error_share)
+        self._free, self._free_at = compiled(formulas.free), compiled(formulas.free_at)
         self._unled_of, self._threshold, self._behind = (
-            compiled(_unled),
-            compiled(_threshold),
-            compiled(_behind),
+            compiled(formulas.unled),
+            compiled(formulas.threshold),
+            compiled(formulas.behind),
         )
-        self._intended, self._direction = compiled(_intended), compiled(_direction)
-        self._law_velocity = compiled(_law_velocity)
-        self._following, self._stuck = compiled(_following), compiled(_stuck)
-        self._learned_gain, self._offset = compiled(_learned_gain), compiled(_offset)
+        self._intended, self._direction = compiled(formulas.intended), compiled(formulas.direction)
+        self._law_velocity = compiled(formulas.law_velocity)
+        self._following, self._stuck = compiled(formulas.following), compiled(formulas.stuck)
+        self._learned_gain, self._offset = compiled(formulas.learned_gain), compiled(formulas.offset)
 
     def restart(self) -> None:
         """Forget the motion; what was learnt stays."""
@@ -238,7 +216,10 @@ class FeedForward:
         travel.update(state.position, speed, tuning.deadband, dt)
         motion = self._measured(speed, travel.velocity, travel.step, moving)
         behind = self._behind(wish.goal, state.position, tuning.deadband)
-        path.update(wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity)
+        error = self._error_share(wish.goal, state.position, tuning.deadband)
+        path.update(
+            wish.goal, wish.rate, behind, motion, dt, tuning.presliding, tuning.command_velocity, error
+        )
         self.turning.update(state.position, motion, tuning.presliding)
         leads = known & path.leads
         if observing and self._dynamics is not None and acting is not None:
@@ -430,123 +411,3 @@ class FeedForward:
         ratios = {name: 1.0 if name == "away" else self._map.ratio for name in vars(said)}
         n = len(joints)
         return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(said, name) for name in ratios})
-
-
-# -- formulas of one joint, or of all at once
-
-
-def _unled(unled: Any, goal: Any, rate: Any, command_velocity: Any, dt: Any) -> Any:
-    """Time since a goal said where its joint is to be [s]."""
-    xp = array_namespace(goal, rate)
-    says = xp.isfinite(goal) | (xp.abs(rate) >= LEADING * command_velocity)
-    return xp.where(says, 0.0, unled + dt)
-
-
-def _threshold(moving_velocity: Any, known: Any, steep: Any, bends: Any) -> Any:
-    """Velocity from which a joint moves: it must stand out of its noise, and be slow for the loop."""
-    xp = array_namespace(known, steep, bends)
-    least = xp.maximum(xp.where(known, GOAL_LOOP, FREE_LOOP) * steep, NOISE * noise(bends))
-    return xp.maximum(moving_velocity, least)
-
-
-def _moving(velocity: Any, moving_velocity: Any) -> Any:
-    return motion_direction(velocity, Tuning(moving_velocity=moving_velocity))
-
-
-def _measured(speed: Any, smooth: Any, step: Any, moving_velocity: Any) -> Any:
-    """Direction of the measured motion; of the smoothed velocity where velocities come in coarse steps."""
-    coarse = STEPS * step > moving_velocity
-    return _moving(array_namespace(speed, smooth).where(coarse, smooth, speed), moving_velocity)
-
-
-def _behind(goal: Any, position: Any, deadband: Any) -> Any:
-    """Error beyond the dead-band, 0 without a goal."""
-    xp = array_namespace(goal, position)
-    error = xp.where(xp.isfinite(goal), goal - position, 0.0)
-    return error - xp.minimum(xp.maximum(error, -deadband), deadband)
-
-
-def _free(motion: Any, turned: Any) -> Any:
-    """Direction of a joint without a goal."""
-    return array_namespace(motion).abs(motion) * turned
-
-
-def _free_at(velocity: Any, moving_velocity: Any, turned: Any) -> Any:
-    return _free(_moving(velocity, moving_velocity), turned)
-
-
-def _intended(
-    speed: Any, position: Any, goal: Any, rate: Any, moving_velocity: Any, deadband: Any, error_width: Any,
-    command_velocity: Any, away: Any,
-) -> Any:  # fmt: skip
-    """Direction by the error and the goal's velocity."""
-    xp = array_namespace(goal, position)
-    error = xp.where(xp.isfinite(goal), goal - position, 0.0)
-    tuning = Tuning(deadband, error_width, command_velocity, moving_velocity, away)
-    return intended_direction(speed, error, rate, tuning)
-
-
-def _direction(
-    motion: Any, behind: Any, path: Any, leads: Any, led: Any, known: Any, intended: Any, free: Any,
-    error_width: Any, away: Any,
-) -> Any:  # fmt: skip
-    """Direction of the motion that is or is intended, in [-1, 1]."""
-    xp = array_namespace(motion, path, intended)
-    ahead = xp.minimum(xp.maximum(-behind * path / error_width, 0.0), 1.0)
-    moves = xp.where(leads, motion, 0.0)
-    along = (1.0 - (1.0 - away) * ahead) * (moves + (1.0 - xp.abs(moves)) * path)
-    return xp.where(known, led * along + (1.0 - led) * intended, free)
-
-
-def _law_velocity(rate: Any, speed: Any, smooth: Any, motion: Any, path: Any, leads: Any, led: Any) -> Any:
-    """Velocity at which the law is evaluated [rad/s]: the measured one, or under a goal the slower of goal and joint."""
-    xp = array_namespace(rate, speed, motion)
-    slower = xp.maximum(smooth * path, 0.0)
-    slower = xp.where(rate != 0.0, xp.minimum(xp.abs(rate), slower), slower)
-    moving = xp.where(xp.abs(motion) > 0.1, speed, 0.0)
-    return xp.where(leads, led * slower * path + (1.0 - led) * speed, moving)
-
-
-def _following(direction: Any, velocity: Any, path: Any, rate: Any, command_velocity: Any) -> Any:
-    """Where a joint moves with its goal."""
-    xp = array_namespace(velocity, path)
-    along = xp.where(direction * path > 0.0, velocity * path, 0.0)
-    return along > xp.maximum(FOLLOWING * xp.abs(rate), 0.3 * command_velocity)
-
-
-def _stuck(
-    boost: Any,
-    growth: Any,
-    most: Any,
-    release: Any,
-    leads: Any,
-    follows: Any,
-    path: Any,
-    behind: Any,
-    contact: Any,
-) -> Any:
-    """Torque beyond the friction for a joint that sticks although its goal moves on, as a share of that at rest."""
-    xp = array_namespace(boost, path)
-    sticks = leads & ~follows & (path * behind > 0.0) & (contact < 0.5)
-    return xp.where(sticks, xp.minimum(boost + growth, most), boost * release)
-
-
-def _learned_gain(gain: Any, led: Any, certainty: Any, reached: Any) -> Any:
-    return gain + led * certainty * (reached - gain)
-
-
-def _offset(
-    torque: Any,
-    led: Any,
-    direction: Any,
-    offset: Any,
-    boost: Any,
-    path: Any,
-    at_rest: Any,
-    limit: Any,
-    contact: Any,
-) -> Any:
-    xp = array_namespace(torque, direction)
-    added = torque + led * xp.abs(direction) * offset + boost * path * at_rest
-    torque = xp.where(direction * added > 0.0, added, 0.0)
-    return xp.minimum(xp.maximum(torque, -limit), limit) * (1.0 - contact)

@@ -23,7 +23,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class FrictionParameter:
-    """What is known of a friction parameter before any data: symbol, units, default bounds."""
+    """Symbol, units and default search bounds of a friction parameter."""
 
     symbol: str
     rotary_unit: str

@@ -66,12 +66,14 @@ class GoalPath:
         dt: float,
         presliding: Any,
         command_velocity: Any,
+        error: Any = None,
     ) -> None:
         r"""Take in a goal.
 
         :param goal: :math:`\theta_d` (n,) [rad], NaN where there is none.
         :param rate: :math:`\dot\theta_d` [rad/s].
         :param behind: goal minus position beyond the dead-band, 0 within it [rad].
+        :param error: goal minus position per dead-band, between -1 and 1; the sign of ``behind`` if left out [1].
         :param motion: direction of the measured motion, in [-1, 1].
         :param presliding: :math:`\ell` [rad].
         :param command_velocity: as in :class:`~stribeck.core.direction.Tuning` [rad/s].
@@ -82,8 +84,8 @@ class GoalPath:
         self._goal = goal
         self._resting = self._resting_of(self._resting, rate, command_velocity, behind, direction, dt)
         self.leads = self._leads_of(self._resting, rate, command_velocity)
-        hold, led = math.exp(-dt / HOLD_TIME), math.exp(-dt / LED_TIME)
-        self.led = self._led_of(self.led, self._resting, rate, command_velocity, behind, direction, hold, led)
+        error = np.sign(behind) if error is None else error
+        self.led = self._led_of(self.led, self._resting, rate, command_velocity, error, direction, dt)
         self._conflict = self._conflict_of(self._conflict, motion, direction, min(1.0, dt / CONFLICT_TIME))
 
     @property
@@ -116,17 +118,12 @@ def _leads(resting: Any, rate: Any, command_velocity: Any) -> Any:
 
 
 def _led(
-    led: Any,
-    resting: Any,
-    rate: Any,
-    command_velocity: Any,
-    behind: Any,
-    direction: Any,
-    hold: Any,
-    fade: Any,
+    led: Any, resting: Any, rate: Any, command_velocity: Any, error: Any, direction: Any, dt: Any
 ) -> Any:
-    xp = array_namespace(led, rate)
-    fading = xp.where(behind * direction >= 0.0, hold, fade)
+    """How much a goal leads; at rest it fades the faster the further its joint is ahead of it."""
+    xp = array_namespace(led, rate, error)
+    ahead = xp.maximum(-error * direction, 0.0)
+    fading = xp.exp(-dt * (ahead / LED_TIME + (1.0 - ahead) / HOLD_TIME))
     return xp.maximum(xp.where(resting < math.inf, led, led * fading), _moves(rate, command_velocity))
 
 

@@ -243,3 +243,67 @@ class Commands:
                 slope = rate + share * ((command.position - last.position) / elapsed - rate)
         said = np.where(np.isfinite(command.velocity), command.velocity, slope)
         return np.asarray(np.where(np.isfinite(said), said, 0.0))
+
+
+class ControllerWishes:
+    """Commands of a controller, and its goals where it tells them apart from the commands.
+
+    From the first goal on, the goals inside commands no longer count.
+
+    :param joints: number of joints n.
+    :param timeout: age from which a command or goal no longer counts [s].
+    """
+
+    def __init__(self, joints: int, timeout: float) -> None:
+        self._timeout = timeout
+        self.commands, self.goals = Commands(joints), Commands(joints)
+        self._nothing: FloatArray = np.full(joints, np.nan)
+
+    def command(
+        self,
+        arrival: float,
+        stamp: float | None,
+        command: Command,
+        states_behind: float | None,
+        now: float | None,
+    ) -> bool:
+        """Take in a command (:meth:`Commands.add`); whether it counts."""
+        return self.commands.add(arrival, stamp, command, states_behind, self._timeout, now)
+
+    def goal(
+        self,
+        arrival: float,
+        stamp: float | None,
+        goal: Command,
+        states_behind: float | None,
+        now: float | None,
+    ) -> bool:
+        """Take in a goal; whether it counts."""
+        return self.goals.add(arrival, stamp, goal, states_behind, self._timeout, now)
+
+    def latest(self, now: float) -> Command | None:
+        """The last command, if it is recent enough to be passed on at ``now`` [s]."""
+        return self.commands.latest(now, self._timeout)
+
+    def before(self, stamp: float, arrival: float) -> tuple[Command | None, FloatArray]:
+        """Command and velocity of its goal that count for a state."""
+        command, rate = self.commands.before(stamp, arrival, self._timeout)
+        if not self.goals:
+            return command, rate
+        goal, rate = self.goals.before(stamp, arrival, self._timeout)
+        effort = self._nothing if command is None else command.effort
+        if goal is None:
+            return (None if command is None else Command(self._nothing, self._nothing, effort)), rate
+        return Command(goal.position, goal.velocity, effort), rate
+
+    @property
+    def notice(self) -> str | None:
+        """Which clock differs from that of the states, and by how much."""
+        for what, commands in (("goals", self.goals), ("commands", self.commands)):
+            if commands.difference:
+                side = "behind" if commands.difference > 0.0 else "ahead of"
+                return (
+                    f"{what} are stamped {abs(commands.difference):.3f} s {side} the states: they count from their "
+                    "arrival on; synchronise the clocks"
+                )
+        return None

@@ -1,4 +1,4 @@
-r"""A robot's own convention for a joint against that of its servo or parameter file.
+r"""Conversion between the coordinates of a joint and those of its servo (or parameter file).
 
 :math:`q = s\,q_{servo}/n + q_0`, and for equal power :math:`\tau = s\,n\,\tau_{servo}`.
 """

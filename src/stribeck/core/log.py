@@ -1,4 +1,4 @@
-"""One recorded run, frozen and validated, and its way to arrays on a common time grid."""
+"""Recorded runs on the bench, validated, and their resampling to arrays on a common time grid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST_GAP = 0.1
 
 
 MOST_SAMPLES = 5_000_000
-"""More steps than this are no run of a bench."""
+"""Largest number of steps of a run; more show a wrong unit of time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Series:
         """Samples at other times: the last one held for commands and flags, interpolated for
         measurements. Outside the recording the first or last sample holds.
 
-        :param interpolate: overrules what the signal is.
+        :param interpolate: overrides ``held``.
         """
         wanted = np.asarray(times, dtype=np.float64)
         if not self.held if interpolate is None else interpolate:
@@ -83,7 +83,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Setup:
-    """What does not change during a run.
+    """Load, gains and supply of a run.
 
     :param mass: load mass [kg].
     :param length: rod length [m].

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.compensation import SLOPE_TIME
+from stribeck.core.direction import SLOPE_TIME
 from stribeck.core.incoming import KNOWN_ORDERS, Numbers, picked
 
 FloatArray = npt.NDArray[np.float64]

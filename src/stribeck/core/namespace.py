@@ -1,6 +1,6 @@
-"""Which array library a formula runs on: numpy in the nodes, jax.numpy in the fit, ``math`` for one number.
+"""Selects the array library of a formula: numpy in the nodes, jax.numpy in the fit, ``math`` for Python floats.
 
-A live servo is one number at a time, for which numpy's functions cost ten times what they compute.
+A live servo computes with single numbers, on which numpy's functions take ten times as long as those of ``math``.
 """
 
 import math
@@ -64,7 +64,7 @@ _NUMPY = _FLOATS | {np.ndarray, np.float64}
 
 
 def array_namespace(*arrays: Any) -> ModuleType:
-    """The array namespace of the arguments, numpy when nothing else asks.
+    """The array namespace of the arguments, numpy by default.
 
     The first argument that belongs to another library than numpy decides. The arrays of numpy 1.26,
     which know no ``__array_namespace__``, count as numpy. Where all arguments are Python numbers the

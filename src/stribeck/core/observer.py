@@ -118,7 +118,7 @@ class FrictionObserver:
         """Where more acts against the motion than friction can."""
         self._surprised: FloatArray = np.zeros(n)
         self.learning: BoolArray = np.zeros(n, dtype=np.bool_)
-        self._elapsed, self._residual = 0.0, self.torque
+        self._elapsed, self._impulse = 0.0, self.torque
         self._fastest: FloatArray = np.zeros(n)
         """Largest identified viscous friction at a motion that was learnt from [N m]."""
         self._conclude()
@@ -155,7 +155,7 @@ class FrictionObserver:
         self.residual.restart()
         self._friction.value = np.zeros_like(self._friction.value)
         self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
-        self._surprised, self._elapsed = np.zeros_like(self._surprised), 0.0
+        self._surprised, self._elapsed, self._impulse = np.zeros_like(self._surprised), 0.0, self.torque
 
     def update(self, q: FloatArray, v: FloatArray, acting: FloatArray, dt: float) -> bool:
         """Take in a state; whether it is time for :meth:`conclude`, every :data:`PERIOD`.
@@ -165,14 +165,18 @@ class FrictionObserver:
         :param acting: torque of the motors that acts at this state, likewise [N m].
         :param dt: time since the last state [s].
         """
-        self._residual = self.residual.update(q, v, acting, dt)
+        self._impulse = self._impulse + self.residual.update(q, v, acting, dt) * dt
         self._elapsed += dt
         return self._elapsed >= PERIOD
 
     def conclude(self, motion: Motion) -> float:
-        """Learn from the residual and detect contacts; the time since the last conclusion [s]."""
+        """Learn from the residual and detect contacts; the time since the last conclusion [s].
+
+        The residual counts with its mean since then: velocities that come in steps make pulses of it.
+        """
         elapsed, self._elapsed = self._elapsed, 0.0
-        self.torque = self._map.servo_torque(self._residual)
+        self.torque = self._map.servo_torque(self._impulse / max(elapsed, 1e-9))
+        self._impulse = np.zeros_like(self.torque)
         model, level, learned = self._model, self.level, self.filter
         whole = model.budget(motion.direction, motion.velocity, motion.motor, motion.external)
         viscous = self._viscous_part(motion.direction, motion.velocity, *model.viscous_slopes)
@@ -212,7 +216,7 @@ class FrictionObserver:
         certainty = 1.0 - (self.filter.deviation / (0.5 * prior)) ** 2
         self.certainty: FloatArray = np.maximum(certainty, 0.0)
         """How well the friction is known, 0 before any motion to 1, (n,)."""
-        self.doubtful: FloatArray = spread_dry + 0.1
+        self.doubtful: FloatArray = spread_dry + self._offset_size + 0.1
         """How much more friction than estimated there may be at rest, as a share of that identified, (n,)."""
         sure = dry - spread_dry - self._offset_size
         self.surely = Scales(sure, np.minimum(viscous - spread_viscous, sure))

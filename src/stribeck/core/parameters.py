@@ -1,4 +1,4 @@
-"""Named physical parameters with unit and bounds, and their way to an optimiser's vector."""
+"""Named physical parameters with units and bounds, and their conversion to an optimiser's vector."""
 
 from __future__ import annotations
 

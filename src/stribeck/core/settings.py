@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from stribeck.core.adaptation import AdaptationSettings
-from stribeck.core.compensation import EFFORT_MEANINGS, EffortMeaning, Tuning
+from stribeck.core.compensation import EFFORT_MEANINGS, EffortMeaning
+from stribeck.core.direction import Tuning
 from stribeck.errors import ConfigError
 
 OutputMode = Literal["friction_only", "sum", "goal_offset", "current"]

@@ -47,7 +47,7 @@ INTEGRATORS: tuple[Integrator, ...] = ("semi-implicit", "paper", "bam")
 
 @dataclass(frozen=True)
 class Plant:
-    """What is simulated: servo, friction law, load and gains; arrays where there are many runs."""
+    """The simulated system: servo, friction law, load and gains; arrays for many runs."""
 
     actuator: Actuator
     law: FrictionLaw
@@ -65,7 +65,7 @@ class PlantState(NamedTuple):
 
     :param position: [rad].
     :param velocity: [rad/s].
-    :param control: what the firmware remembers.
+    :param control: state of the firmware.
     """
 
     position: Any
@@ -134,7 +134,7 @@ def advance(
 
 
 def delayed(signal: Any, index: Any, delay: Any, dt: float) -> Any:
-    r"""A held signal as the servo sees it: :math:`c(t_k - \delta)` [unit of the signal].
+    r"""A held signal with a delay: :math:`c(t_k - \delta)` [unit of the signal].
 
     :param signal: samples (T, …) on a grid of ``dt``.
     :param index: k.
@@ -185,8 +185,8 @@ def simulate(
     """Simulate all runs of a batch at once, in numpy and float64.
 
     A simulation starts at the first sample with the measured position and velocity. Step k uses the
-    command that is valid at t_k. With ``reset_period`` [s] the state is put back on the measurement
-    every so often; what the firmware remembers stays.
+    command that is valid at t_k. With ``reset_period`` [s] position and velocity are set to the measurement
+    once per period; the state of the firmware stays.
     """
     plant = plant_of(batch, actuator, law, integrator)
     supply = batch.supply(actuator.uses_measured_supply)

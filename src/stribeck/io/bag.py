@@ -51,15 +51,15 @@ TELEMETRY = {
     "temperature": "temperature",
     "torque_enable": "torque_enable",
 }
-"""Signals of a log that travel as telemetry, and their ros2_control interface names."""
+"""Signals of a log that are recorded as telemetry, and their ros2_control interface names."""
 
 HELD_SIGNALS = ("goal", "torque_enable", "pwm")
 
 TRAILING_BYTES = (0, 4, 8, 12, 16)
-"""ROS reserves room for the alignment of sequences that then are empty, and sends it along at the end."""
+"""ROS may append unused alignment bytes of empty sequences to a message."""
 
 EVERY_JOINT = "*"
-"""In place of a joint's name: the runs of all joints count as those of one servo."""
+"""In place of a joint's name: runs of all joints are read as runs of one servo."""
 
 SETUP_KEYS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
 
@@ -118,7 +118,7 @@ class BenchDescription:
 
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any], what: str) -> BenchDescription:
-        """Check and take over the content of a ``/bench`` message.
+        """A description from the content of a ``/bench`` message.
 
         :raises RecordingError: for missing, unknown or impossible values.
         """
@@ -132,9 +132,9 @@ class BenchDescription:
 
 @dataclass
 class _Run:
-    """Samples of one run while a bag is read: signal to times and values.
+    """Samples of one run while a bag is read: times and values by signal.
 
-    :param ended: by its event, or by the next run; otherwise the bag ended first.
+    :param ended: whether its end event or the next run ended it, not the end of the bag.
     """
 
     bench: BenchDescription
@@ -179,7 +179,7 @@ def read_bag(
     :param signals: where the bag holds the signals; by default as the contract says.
     :param joint: the joint to read, or :data:`EVERY_JOINT`; needed if the bag has runs of several.
     :param bench: describes a bag without ``/bench``, which then is one run; its ``joint`` counts.
-    :param note: is told, in one line each, what a user should know of a bag that was cut off.
+    :param note: receives lines about bags that were cut off and runs that are left out.
     :raises RecordingError: for a bag that is damaged, has no runs, or has runs that make no log.
     :raises CutOffError: for a bag that was cut off before there was a run.
     :raises TooShortError: for a bag without a run of a second.
@@ -244,7 +244,7 @@ def _run_messages(log: Log, joint: str) -> Iterator[RawMessage]:
         log.position.time, log.position.value, log.velocity.value, strict=True
     ):
         stamp = _nanoseconds(time)
-        # The servo tells no effort.
+        # The servo does not measure effort.
         state = joint_state(stamp, [joint], [position], [velocity], [math.nan])
         yield RawMessage(JOINT_STATES, stamp, state)
     for time, goal in zip(log.goal.time, log.goal.value, strict=True):
@@ -256,7 +256,7 @@ def _run_messages(log: Log, joint: str) -> Iterator[RawMessage]:
 
 
 def _telemetry(log: Log) -> Iterator[tuple[int, dict[str, float]]]:
-    """Stamps and interface values, what was sampled at one time in one message."""
+    """Stamps and interface values; values of the same time are in one message."""
     merged: dict[int, dict[str, float]] = defaultdict(dict)
     for signal, interface in TELEMETRY.items():
         found: Series | None = getattr(log, signal)
@@ -271,9 +271,9 @@ def _nanoseconds(time: float) -> int:
 
 
 def _chosen(path: Path, signals: SignalTable, present: Iterable[str]) -> dict[str, Source]:
-    """Of each signal the first source that the bag has.
+    """The first source of each signal that the bag has.
 
-    :raises RecordingError: if there is none for a signal that is needed.
+    :raises RecordingError: if there is none for a required signal.
     """
     present = sorted(present)
     chosen = {}
@@ -334,7 +334,7 @@ def _samples(
 ) -> tuple[float, list[tuple[str, float]]]:
     """Time and samples of one signal in a message.
 
-    :raises RecordingError: for a message that has not the fields the table of signals names.
+    :raises RecordingError: for a message without the fields that the table of signals names.
     """
     try:
         time = message.log_time * 1e-9 if source.order else _stamp(decoded)
@@ -396,7 +396,7 @@ def _stamp(message: Any) -> float:
 
 
 def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None) -> list[Log]:
-    """All runs but those that a crash cut off before they were of use; if it can be said, but those too short."""
+    """All runs except those that a crash cut off too early and, with a ``note``, those that are too short."""
     tell = note or (lambda _: None)
     logs = []
     for run in runs:

@@ -1,7 +1,7 @@
-"""Joint states as they are on the wire (plain CDR), read without making a message object.
+"""Fast decoder of sensor_msgs/JointState from plain CDR, without message objects.
 
-A cycle of the compensation has a tenth of a millisecond. Making message objects takes as long as the law
-itself, and the names in them are the same every time.
+A cycle of the compensation takes a tenth of a millisecond; making message objects would take as long as the friction
+law itself, and the names in them are the same every time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 BODY = 4
-"""Where the message begins, behind its encapsulation; alignment counts from here."""
+"""Offset of the message behind its encapsulation header; alignment counts from here."""
 
 ENCAPSULATIONS = {b"\x00\x00": ">", b"\x00\x01": "<"}
 """Byte order of plain CDR, as struct and numpy call it."""
@@ -24,7 +24,7 @@ BEHIND_STAMP = BODY + 8
 
 
 class Stamp(NamedTuple):
-    """A stamp as messages hold it."""
+    """A time stamp of a message."""
 
     sec: int
     nanosec: int
@@ -54,7 +54,7 @@ def header_stamp(data: bytes) -> Stamp:
 
 
 class JointStateData(NamedTuple):
-    """What a sensor_msgs/JointState says.
+    """The content of a sensor_msgs/JointState.
 
     :param numbers: positions [rad], velocities [rad/s] and efforts [N m], each empty where not given.
     """
@@ -65,7 +65,7 @@ class JointStateData(NamedTuple):
 
 
 class JointStateReader:
-    """Reads the joint states of one sender, whose names are compared with those of the message before."""
+    """Reads the joint states of one sender; names are decoded again only when their bytes change."""
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class JointStateReader:
     def read(self, data: bytes) -> JointStateData:
         """A joint state from plain CDR.
 
-        :raises ValueError: for bytes that are none.
+        :raises ValueError: for bytes that are no joint state.
         """
         order = ENCAPSULATIONS.get(data[:2])
         if order is None:

@@ -1,8 +1,7 @@
-"""A bag of one MCAP file while it is made: chunks as they fill, in the end the index and ``metadata.yaml``.
+"""Incremental writer of bags of one MCAP file: chunks as they fill, at the end the index and ``metadata.yaml``.
 
-Chunks are not compressed. A lone ``@mcap/core`` opens no other (its decompressors are packages of
-their own), nothing but a checksum has to be computed while a robot moves, and a minute of four topics
-at 200 Hz takes 9 MB. Every chunk carries a checksum, so that what a crash leaves can be trusted.
+Chunks are not compressed: ``@mcap/core`` reads them without further packages, only a checksum is computed while a robot
+moves, and a minute of four topics at 200 Hz takes 9 MB. Every chunk has a checksum for recovery after a crash.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ MAGIC: Final = b"\x89MCAP0\r\n"
 """First and last bytes of an MCAP file."""
 
 LIBRARY: Final = f"stribeck {stribeck.__version__}"
-"""Who the files say has written them."""
+"""The writer's name in the files."""
 
 _FOREVER = {"sec": 9223372036, "nsec": 854775807}
 _LATCHED_QOS = {
@@ -52,20 +51,20 @@ _LATCHED_QOS = {
 
 
 class Definition(NamedTuple):
-    """What a bag says of a message type: its text (ros2msg) with all that it is made of, and its hash."""
+    """Definition of a message type in a bag: its text (ros2msg) with all types in it, and its hash."""
 
     text: str
     hash: str
 
 
 class McapBag:
-    """The bytes of a bag, made in memory and taken in pieces.
+    """A bag that is made in memory; its bytes are taken in pieces.
 
     :param name: name of the bag: of its folder, and without suffix of its file.
     :param topics: all its topics.
     :param definitions: texts of message types (ros2msg) that :func:`contract_types` does not know.
     :param custom: further entries of ``custom_data`` in the metadata.
-    :raises ConfigError: for a topic named twice, or of a type that nobody defines.
+    :raises ConfigError: for a message type without a definition.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class McapBag:
 
         :param data: CDR bytes.
         :param log_time: when it was recorded [ns].
-        :raises ConfigError: for a topic that the bag has not, or a time that is none.
+        :raises ConfigError: for a topic that the bag does not have, or an invalid time.
         """
         channel = self._channels.get(topic)
         if channel is None:
@@ -119,11 +118,11 @@ class McapBag:
         self.messages += 1
 
     def close_chunk(self) -> None:
-        """End the chunk in progress, if it has messages: what is taken then can be read."""
+        """End the current chunk, if it has messages, so that the bytes taken so far can be read."""
         self._writer.flush()
 
     def take(self) -> bytes:
-        """What has been made since the last time, to be appended to the file."""
+        """The bytes since the last call, to be appended to the file."""
         return self._made.take()
 
     def finish(self) -> str:
@@ -196,7 +195,7 @@ def custom_value(bag: Path, key: str) -> str | None:
 
 
 class _Bytes:
-    """What the MCAP library writes to: a stream that hands out what it was given."""
+    """A stream for the MCAP library, whose bytes can be taken out."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -210,7 +209,7 @@ class _Bytes:
         return self._taken + len(self.data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Nothing is buffered elsewhere."""
 
     def take(self) -> bytes:
         found = bytes(self.data)
@@ -248,7 +247,7 @@ def _dump(content: Any) -> str:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes what stands twice twice, because readers of bags need not know YAML's anchors."""
+    """Writes repeated values in full: readers of bags may not know YAML's anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

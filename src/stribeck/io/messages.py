@@ -1,4 +1,4 @@
-"""The messages of the bag contract: topics, types, and CDR bytes made without ROS.
+"""Messages of the bag contract: topics, types, and serialisation to CDR without ROS.
 
 Stamps are whole nanoseconds, everything else is SI and in joint coordinates, see :mod:`stribeck.io.bag`.
 """
@@ -25,7 +25,7 @@ _CONTROL_MESSAGES = {
 
 
 class Topic(NamedTuple):
-    """A topic of a bag. ``latched`` topics reach subscribers that come late."""
+    """A topic of a bag; the last message of a ``latched`` topic also reaches late subscribers."""
 
     name: str
     type: str
@@ -33,10 +33,10 @@ class Topic(NamedTuple):
 
 
 class RawMessage(NamedTuple):
-    """A message as it lies in a bag.
+    """A serialised message of a bag.
 
     :param topic: its topic.
-    :param log_time: when it was recorded [ns]; it orders messages, nothing more.
+    :param log_time: time of recording [ns], used only to order messages.
     :param data: CDR bytes.
     """
 
@@ -97,8 +97,8 @@ def joint_state(
 ) -> bytes:
     """A sensor_msgs/JointState: positions [rad], velocities [rad/s] and efforts [N m] of joints, (n,).
 
-    A measurement has all three, with NaN for an effort that the servo does not tell; a command has a
-    position, and an effort where one is fed forward.
+    A measurement has all three, with NaN for an effort that is not measured; a command has a position, and a
+    feed-forward effort if there is one.
     """
     return _serialised(
         JOINT_STATES.type,
@@ -149,7 +149,7 @@ def text(data: str) -> bytes:
 
 @cache
 def warm_up() -> None:
-    """Make one message of each kind: the first takes 0.2 s altogether, too long in the middle of a motion."""
+    """Make one message of each kind: the first ones take 0.2 s, too long during a motion."""
     joint_state(0, ("",), (0.0,), (0.0,), (0.0,))
     dynamic_joint_state(0, {"": {"": 0.0}})
     diagnostic_array(0, {"": {"": 0.0}})

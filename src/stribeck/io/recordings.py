@@ -1,4 +1,4 @@
-"""All recordings of a folder, whatever format each is in."""
+"""Bench recordings of a folder: bags, and files in the BAM JSON format."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def read_recordings(
     :param signals, joint, bench: for bags, see :func:`stribeck.io.bag.read_bag`.
     :param arm_mass: rod mass for JSON recordings that give none [kg].
     :param actuator: path of the YAML file of the servo of JSON recordings, if it is not among ours.
-    :param note: is told, in one line each, what a user should know of bags that are not finished.
-    :param damaged: is told of each recording that cannot be read, which is then left out; without it the
-        first one is raised.
+    :param note: receives one line for each bag that is not finished.
+    :param damaged: receives the error of each recording that cannot be read, which is then left out; without it the
+        first error is raised.
     :raises RecordingError: for an empty or missing folder, a damaged recording, or two runs of one
         name.
     """
@@ -88,7 +88,7 @@ def read_recordings(
 
 
 def check_names(logs: Sequence[Log], where: str) -> None:
-    """Refuse runs of one name.
+    """Refuse runs with the same name.
 
     :raises RecordingError: for them.
     """
@@ -126,7 +126,7 @@ class BagFolder(NamedTuple):
 
 
 def bags_below(folder: Path) -> BagFolder:
-    """Which bags there are, without reading them. A folder that is not there has none."""
+    """The bags of a folder and below, without reading them; none if the folder does not exist."""
     finished, recording = set(), False
     for path in _recordings_below(folder) if folder.is_dir() else ():
         unfinished = unfinished_file(path)
@@ -138,7 +138,7 @@ def bags_below(folder: Path) -> BagFolder:
 
 
 def _without_doubles(paths: Sequence[Path]) -> list[Path]:
-    """The recordings less the unfinished bags of which a finished copy is among them."""
+    """The recordings without unfinished bags that have a finished copy among them."""
     unfinished = [path for path in paths if unfinished_file(path) is not None]
     if not unfinished:
         return list(paths)
@@ -147,7 +147,7 @@ def _without_doubles(paths: Sequence[Path]) -> list[Path]:
 
 
 def _is_parameter_file(path: Path) -> bool:
-    """Whether a JSON file is a result that lies beside the recordings. Results are small."""
+    """Whether a JSON file is a result beside the recordings. Results are small."""
     if path.stat().st_size > LARGEST_RESULT:
         return False
     try:
@@ -161,8 +161,7 @@ def _is_parameter_file(path: Path) -> bool:
 def files_digest(folders: Sequence[Path]) -> str:
     """A digest of the bytes of all recordings in some folders and below, without reading them.
 
-    Where the folders lie does not count, nor do results beside the recordings, nor finished copies of
-    bags that a crash cut off: reading makes those.
+    Paths of the folders, results beside the recordings, and finished copies of bags that a crash cut off do not count.
     """
     digest = hashlib.sha256()
     for folder in folders:
@@ -184,7 +183,7 @@ def files_digest(folders: Sequence[Path]) -> str:
 
 
 def fingerprint(logs: Sequence[Log]) -> str:
-    """A digest of what was recorded, ``sha256:…``: the same for a JSON recording and a bag made of it.
+    """A digest of the samples, ``sha256:…``: the same for a JSON recording and a bag made from it.
 
     Times count to 1 ns. Names and the order of runs do not count.
     """
@@ -193,7 +192,7 @@ def fingerprint(logs: Sequence[Log]) -> str:
 
 
 def digest_of(log: Log) -> str:
-    """SHA-256 of what was recorded in one run, in hexadecimal; see :func:`fingerprint`."""
+    """SHA-256 of the samples and set-up of one run, in hexadecimal; see :func:`fingerprint`."""
     digest = hashlib.sha256()
     digest.update(repr([float(getattr(log.setup, key)) for key in SETUP_KEYS]).encode())
     for name in ("position", "velocity", "goal", "torque_enable", "supply_voltage", "temperature", "pwm"):

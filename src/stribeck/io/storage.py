@@ -1,7 +1,7 @@
-"""Serialised messages in and out of rosbag2 bags, MCAP or sqlite3.
+"""Reading and writing of rosbag2 bags (MCAP or sqlite3) as serialised messages.
 
-Inside a ROS installation rosbag2_py does it, elsewhere the ``rosbags`` library; what is in the bag
-is the same. Messages pass as CDR bytes; their types come from the bag itself where it has them.
+In a ROS installation with rosbag2_py, elsewhere with the ``rosbags`` library; the bags are the same. Messages are CDR
+bytes; their types are read from the bag if it holds them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_bag(path: Path) -> bool:
 class BagContent(NamedTuple):
     """The messages of a bag in the order of their log time, and the types to decode them with.
 
-    :param cut_off: whether the recording was cut off, so that what it recorded last is not whole.
+    :param cut_off: whether the recording was cut off, so that its last run is incomplete.
     """
 
     messages: list[RawMessage]
@@ -53,7 +53,7 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
 
     A bag that a crash left unfinished is finished in a copy beside it, see :mod:`stribeck.io.recovery`.
 
-    :param note: is told, in one line, if the bag was unfinished.
+    :param note: receives one line if the bag was unfinished.
     :raises RecordingError: for a bag that is missing, damaged, or being recorded right now.
     """
     if not path.exists():
@@ -84,7 +84,7 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
 
 
 def _why_no_bag(folder: Path) -> str:
-    """What to do about a folder without metadata.yaml."""
+    """Why a folder without metadata.yaml is no bag, and what to do."""
     if bags := sorted(folder.glob("*/metadata.yaml")):
         return f"{folder} is no bag but holds {len(bags)}: name one, such as {bags[0].parent}"
     files = [file.name for file in (*folder.glob("*.mcap"), *folder.glob("*.db3"))]
@@ -99,9 +99,9 @@ def _why_no_bag(folder: Path) -> str:
 def write_messages(
     path: Path, topics: Iterable[Topic], messages: Iterable[RawMessage], storage: Storage = "mcap"
 ) -> None:
-    """Write a new bag at ``path``, which appears at once and whole.
+    """Write a new bag under a temporary name, then rename it to ``path``.
 
-    :raises OutputError: if something is there already or the folder cannot be written.
+    :raises OutputError: if ``path`` exists or cannot be written.
     """
     if path.exists():
         raise OutputError(f"{path} exists already; choose another name or move it away")
@@ -120,7 +120,7 @@ def write_messages(
 def _check_digest(path: Path, messages: Iterable[RawMessage]) -> None:
     """Compare messages with the digest in the metadata, where there is one.
 
-    Compressed chunks carry no checksum of their own: damaged bytes may decompress to wrong numbers.
+    Compressed chunks have no checksum: damaged bytes may decompress to wrong numbers.
     """
     expected = custom_value(path, DIGEST_KEY)
     if expected is not None and expected != _digest(messages):

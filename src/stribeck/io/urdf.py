@@ -1,4 +1,4 @@
-"""Robots in URDF: their joints, links and inertials, for code that has no Pinocchio.
+"""Reader of URDF files: joints, links and inertials, without Pinocchio.
 
 Read are `<joint>` with `<origin>`, `<axis>`, `<parent>`, `<child>`, `<mimic>`, and `<link>` with `<inertial>`, as
 https://wiki.ros.org/urdf/XML says; all else (meshes, limits, transmissions, Gazebo) is passed over.
@@ -49,13 +49,13 @@ INERTIA_ENTRIES = (
 
 @dataclass(frozen=True, eq=False)
 class Urdf:
-    """A robot that was read.
+    """The content of a URDF.
 
-    :param source: where it comes from, for messages.
+    :param source: file or topic, for messages.
     :param tree: all joints, fixed ones included, parents before children; links are its frames.
-    :param kinds: the kind of each joint as the file says it, by name.
+    :param kinds: type of each joint in the file, by name.
     :param mimics: joints that follow another one, and which.
-    :param doubts: one line for each inertial that no body can have but that one can compute with.
+    :param doubts: one line for each inertial that is physically impossible but can be computed with.
     """
 
     source: str
@@ -106,7 +106,7 @@ class Urdf:
 def read_urdf(path: Path) -> Urdf:
     """The robot of a URDF file.
 
-    :raises ConfigError: for what is no URDF, and robots that no tree of bodies can be.
+    :raises ConfigError: for files that are no URDF, and robots that are not a tree of bodies.
     """
     return _robot(robot_element(path), str(path))
 

@@ -128,27 +128,27 @@ class NodeParameters(ParameterGroup):
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """From checked values, which are all there; those of joints under ``<joint>.<name>``."""
-        given = {spec.name: values[spec.name] for spec in cls.specs()}
+        arguments = {spec.name: values[spec.name] for spec in cls.specs()}
         if cls.joint_class is not None:
-            given["by_joint"] = {
+            arguments["by_joint"] = {
                 name: cls.joint_class(
                     **{spec.name: values[f"{name}.{spec.name}"] for spec in cls.joint_class.specs()}
                 )
-                for name in given["joints"]
+                for name in values["joints"]
             }
-        return cls(**given)
+        return cls(**arguments)
 
     @classmethod
-    def complete(cls, given: Mapping[str, Any], where: str) -> Self:
+    def complete(cls, values: Mapping[str, Any], where: str) -> Self:
         """From some values, which are checked; the others have their defaults.
 
         :raises ConfigError: for unknown names or invalid values; it begins with ``where``.
         """
-        specs = {spec.name: spec for spec in cls.all_specs(given.get("joints"))}
-        schema.check_keys(given, (), specs, where, ConfigError)
+        specs = {spec.name: spec for spec in cls.all_specs(values.get("joints"))}
+        schema.check_keys(values, (), specs, where, ConfigError)
         return cls.of(
             {
-                name: spec.check(given[name], f"{where}: {name}") if name in given else spec.default
+                name: spec.check(values[name], f"{where}: {name}") if name in values else spec.default
                 for name, spec in specs.items()
             }
         )
@@ -162,11 +162,11 @@ class NodeParameters(ParameterGroup):
         :param node: its name, or its fully qualified one.
         :raises ConfigError: for a file that is not a parameter file, or with invalid values.
         """
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for section in sections_of(path, node):
-            given |= _flat(section.values)
-        given.pop("use_sim_time", None)
-        return cls.complete(given, str(path))
+            values |= _flat(section.values)
+        values.pop("use_sim_time", None)
+        return cls.complete(values, str(path))
 
     def flat(self) -> dict[str, Any]:
         """All values, those of joints under ``<joint>.<name>``."""

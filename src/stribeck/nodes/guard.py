@@ -82,7 +82,7 @@ class GuardNode(ServiceNode[GuardParameters]):
                 self._begin()
 
     def _deactivate(self) -> None:
-        """The guard's own end changes nothing: what the node publishes goes on."""
+        """The end of the guard does not affect the node, which goes on publishing."""
 
     def _release(self) -> None:
         with self._lock:

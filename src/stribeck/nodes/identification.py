@@ -120,8 +120,8 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
     def _start_fit(self) -> str:
         """Start a fit of the bags in the folder; returns a description of it."""
         self._fitted = self._seen = self._look().finished
-        given = self._settings
-        words = option_words(given.model, given.actuator, given.joint, given.fit_options)
+        settings = self._settings
+        words = option_words(settings.model, settings.actuator, settings.joint, settings.fit_options)
         try:
             self._fit = FitProcess(self._python, self._watch, self._output, words)
         except StribeckError as error:

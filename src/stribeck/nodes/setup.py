@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.bench import Pendulum
-from stribeck.core.compensation import EffortMeaning, JointModel, Tuning
+from stribeck.core.compensation import EffortMeaning, JointModel
 from stribeck.core.compensator import Compensator
+from stribeck.core.direction import Tuning
 from stribeck.core.dynamics import Dynamics, PendulumModel
 from stribeck.core.joint_map import JointMap
 from stribeck.core.rigid_body import GRAVITY

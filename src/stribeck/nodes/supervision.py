@@ -165,7 +165,7 @@ class Lease:
     def expired(self, now: float) -> bool:
         """To be called every :data:`TICK`: whether the guard takes over now.
 
-        A pause of the guard's own process does not count: nobody is dead because of it.
+        A pause of the guard's own process does not count as silence of the node.
         """
         since, self._ticked = now - self._ticked, now
         if since > SUSPENDED:

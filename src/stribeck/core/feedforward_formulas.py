@@ -1,0 +1,157 @@
+"""Elementwise formulas of the feed-forward: each is one call of the live loop, once compiled.
+
+``goal`` is NaN without a goal, ``path`` the direction of the goal's path, ``led`` its weight, ``motion`` the direction of the
+measured motion, ``behind`` the error beyond the dead-band; masks are truth values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stribeck.core.direction import Tuning, intended_direction, motion_direction
+from stribeck.core.goals import LEADING
+from stribeck.core.namespace import array_namespace
+from stribeck.core.travel import noise
+
+STEPS = 2.0
+"""A velocity that comes in steps tells motion by itself only from so many of them."""
+
+NOISE = 4.0
+"""A velocity of so many standard deviations of its noise is motion."""
+
+FOLLOWING = 0.2
+"""A joint slower than this share of its goal's velocity sticks."""
+
+GOAL_LOOP = 6.0
+"""With a goal, the motion decides from a velocity that friction makes in so many loop times [1]."""
+
+FREE_LOOP = 2.0
+"""The same without a goal, where it is a part of the friction that is added."""
+
+
+def unled(unled: Any, goal: Any, rate: Any, command_velocity: Any, dt: Any) -> Any:
+    """Time since a goal said where its joint is to be [s]."""
+    xp = array_namespace(goal, rate)
+    says = xp.isfinite(goal) | (xp.abs(rate) >= LEADING * command_velocity)
+    return xp.where(says, 0.0, unled + dt)
+
+
+def threshold(moving_velocity: Any, known: Any, steep: Any, bends: Any) -> Any:
+    """Velocity from which a joint moves: it must stand out of its noise, and be slow for the loop."""
+    xp = array_namespace(known, steep, bends)
+    least = xp.maximum(xp.where(known, GOAL_LOOP, FREE_LOOP) * steep, NOISE * noise(bends))
+    return xp.maximum(moving_velocity, least)
+
+
+def moving(velocity: Any, moving_velocity: Any) -> Any:
+    """Direction of a measured motion, from its velocity alone."""
+    return motion_direction(velocity, Tuning(moving_velocity=moving_velocity))
+
+
+def measured(speed: Any, smooth: Any, step: Any, moving_velocity: Any) -> Any:
+    """Direction of the measured motion; of the smoothed velocity where velocities come in coarse steps."""
+    coarse = STEPS * step > moving_velocity
+    return moving(array_namespace(speed, smooth).where(coarse, smooth, speed), moving_velocity)
+
+
+def behind(goal: Any, position: Any, deadband: Any) -> Any:
+    """Error beyond the dead-band, 0 without a goal."""
+    xp = array_namespace(goal, position)
+    error = xp.where(xp.isfinite(goal), goal - position, 0.0)
+    return error - xp.minimum(xp.maximum(error, -deadband), deadband)
+
+
+def error_share(goal: Any, position: Any, deadband: Any) -> Any:
+    """Error per dead-band, between -1 and 1, 0 without a goal."""
+    xp = array_namespace(goal, position)
+    error = xp.where(xp.isfinite(goal), goal - position, 0.0)
+    return xp.minimum(xp.maximum(error / xp.maximum(deadband, 1e-9), -1.0), 1.0)
+
+
+def free(motion: Any, turned: Any) -> Any:
+    """Direction of a joint without a goal."""
+    return array_namespace(motion).abs(motion) * turned
+
+
+def free_at(velocity: Any, moving_velocity: Any, turned: Any) -> Any:
+    """The same, from the velocity."""
+    return free(moving(velocity, moving_velocity), turned)
+
+
+def intended(
+    speed: Any, position: Any, goal: Any, rate: Any, moving_velocity: Any, deadband: Any, error_width: Any,
+    command_velocity: Any, away: Any,
+) -> Any:  # fmt: skip
+    """Direction by the error and the goal's velocity."""
+    xp = array_namespace(goal, position)
+    error = xp.where(xp.isfinite(goal), goal - position, 0.0)
+    tuning = Tuning(deadband, error_width, command_velocity, moving_velocity, away)
+    return intended_direction(speed, error, rate, tuning)
+
+
+def direction(
+    motion: Any, behind: Any, path: Any, leads: Any, led: Any, known: Any, intended: Any, free: Any,
+    error_width: Any, away: Any,
+) -> Any:  # fmt: skip
+    """Direction of the motion that is or is intended, in [-1, 1]."""
+    xp = array_namespace(motion, path, intended)
+    ahead = xp.minimum(xp.maximum(-behind * path / error_width, 0.0), 1.0)
+    moves = xp.where(leads, motion, 0.0)
+    along = (1.0 - (1.0 - away) * ahead) * (moves + (1.0 - xp.abs(moves)) * path)
+    return xp.where(known, led * along + (1.0 - led) * intended, free)
+
+
+def law_velocity(rate: Any, speed: Any, smooth: Any, motion: Any, path: Any, leads: Any, led: Any) -> Any:
+    """Velocity at which the law is evaluated [rad/s]: the measured one, or under a goal the slower of goal and joint."""
+    xp = array_namespace(rate, speed, motion)
+    slower = xp.maximum(smooth * path, 0.0)
+    slower = xp.where(rate != 0.0, xp.minimum(xp.abs(rate), slower), slower)
+    moving = xp.where(xp.abs(motion) > 0.1, speed, 0.0)
+    return xp.where(leads, led * slower * path + (1.0 - led) * speed, moving)
+
+
+def following(direction: Any, velocity: Any, path: Any, rate: Any, command_velocity: Any) -> Any:
+    """Where a joint moves with its goal."""
+    xp = array_namespace(velocity, path)
+    along = xp.where(direction * path > 0.0, velocity * path, 0.0)
+    return along > xp.maximum(FOLLOWING * xp.abs(rate), 0.3 * command_velocity)
+
+
+def stuck(
+    boost: Any,
+    growth: Any,
+    most: Any,
+    release: Any,
+    leads: Any,
+    follows: Any,
+    path: Any,
+    behind: Any,
+    contact: Any,
+) -> Any:
+    """Torque beyond the friction for a joint that sticks although its goal moves on, as a share of that at rest."""
+    xp = array_namespace(boost, path)
+    sticks = leads & ~follows & (path * behind > 0.0) & (contact < 0.5)
+    return xp.where(sticks, xp.minimum(boost + growth, most), boost * release)
+
+
+def learned_gain(gain: Any, led: Any, certainty: Any, reached: Any) -> Any:
+    """Gain that grows from its start to its end with the certainty of what was learnt."""
+    return gain + led * certainty * (reached - gain)
+
+
+def offset(
+    torque: Any,
+    led: Any,
+    direction: Any,
+    offset: Any,
+    boost: Any,
+    path: Any,
+    at_rest: Any,
+    limit: Any,
+    contact: Any,
+) -> Any:
+    """Torque with the learnt offset, on the dissipative side, within its limit and faded at a contact [N m]."""
+    xp = array_namespace(torque, direction)
+    added = torque + led * xp.abs(direction) * offset + boost * path * at_rest
+    torque = xp.where(direction * added > 0.0, added, 0.0)
+    return xp.minimum(xp.maximum(torque, -limit), limit) * (1.0 - contact)

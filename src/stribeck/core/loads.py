@@ -1,0 +1,142 @@
+"""Torques that motors and outside forces put on the transmissions, from commands and measured efforts."""
+
+from __future__ import annotations
+
+from operator import le
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.compensation import FrictionModel
+from stribeck.core.doubt import DoubtError, finite
+from stribeck.core.feedforward import Loads, State
+from stribeck.core.incoming import Command
+from stribeck.core.joint_map import JointMap
+from stribeck.core.residual import Delayed
+from stribeck.core.servo_state import ServoStates
+from stribeck.core.settings import Settings
+
+FloatArray = npt.NDArray[np.float64]
+
+LOAD_FILTER = 0.05
+r"""Time constant of the measured motor torque from which the own share is taken [s].
+
+A delay :math:`\delta` leaves at most :math:`\delta / T` of the own torque in the estimate, so that even with 20 ms of
+delay the loop through the robot stays a contraction.
+"""
+
+LARGEST_EFFORT = 10.0
+"""Efforts beyond this many times the stall torque of the motor cannot be a measurement."""
+
+
+class LoadEstimate:
+    """Loads of n joints; arrays in the coordinates of the parameter files unless they say otherwise.
+
+    :param observed: whether the torques that act are needed, for an observer.
+    """
+
+    def __init__(
+        self,
+        model: FrictionModel,
+        joint_map: JointMap,
+        settings: Settings,
+        servos: ServoStates,
+        observed: bool,
+    ) -> None:
+        self._model, self._map, self._servos, self.observed = model, joint_map, servos, observed
+        self._mode, self._meaning = settings.mode, settings.effort_meaning
+        self._largest_effort = (LARGEST_EFFORT * model.stall).tolist()
+        self._matter = settings.effort_meaning != "none" and model.load_dependent
+        zero: FloatArray = np.zeros(len(model.joints))
+        self._idle = Loads(zero, zero, False)
+        self._filtered: FloatArray | None = None
+        self._own, self._controller = Delayed(settings.loop_delay), Delayed(settings.loop_delay)
+
+    def restart(self) -> None:
+        """Forget the measured torque and the own ones; the controller's stay."""
+        self._filtered = None
+        self._own.clear()
+
+    def sent(self, stamp: float, torque: FloatArray) -> None:
+        """Friction torque that answers a state, in the robot's coordinates [N m]."""
+        if self.observed:
+            self._own.add(stamp, torque)
+
+    def commanded(self, time: float | None, effort: FloatArray) -> None:
+        """A controller's effort that holds from ``time`` on, in the robot's coordinates [N m]."""
+        if self.observed and time is not None:
+            self._controller.add(time, effort)
+
+    def acting(self, stamp: float, effort: FloatArray, delay: float) -> FloatArray | None:
+        """Torque of the motors that acts at a state, in the robot's coordinates [N m]; ``None`` where it is not known.
+
+        :param effort: as measured, in the robot's coordinates.
+        :param delay: from a measurement to the torque that answers it [s].
+        """
+        if self._mode == "sum":
+            self._own.delay = self._controller.delay = delay
+            own, controller = self._own.at(stamp), self._controller.at(stamp)
+            if own is None or controller is None or not finite(controller):
+                return None
+            return own + controller
+        return effort if self._meaning == "motor" and finite(effort) else None
+
+    def loads(
+        self,
+        state: State,
+        effort: FloatArray,
+        command: Command | None,
+        goal: FloatArray,
+        applied: FloatArray,
+        dt: float,
+    ) -> Loads:
+        """Motor torque without the own feed-forward, and external torque; zero where friction depends on neither.
+
+        :param effort: as measured.
+        :param applied: own feed-forward in it [N m].
+        :raises DoubtError: for an effort that is needed and cannot be.
+        """
+        if not self._matter:
+            return self._idle
+        motor = None if command is None else self._controller_torque(state, goal, command)
+        if self._meaning == "link":
+            external = -self._possible(effort)
+            return Loads(-external if motor is None else self._possible(motor), external, True)
+        if motor is None:
+            motor = self._without_own(self._possible(effort), applied, dt)
+            return Loads(motor, -motor, True)
+        self._filtered = None
+        return Loads(motor, -self._possible(motor), True)
+
+    def feed_forward_of(self, command: Command) -> FloatArray:
+        """Torque that a controller asks for beside its goal (gravity, say), 0 where it says nothing."""
+        return np.asarray(np.where(np.isfinite(command.effort), self._map.servo_torque(command.effort), 0.0))
+
+    def _controller_torque(self, state: State, goal: FloatArray, command: Command) -> FloatArray | None:
+        """The controller's torque without feed-forward, where the output mode knows it."""
+        torque, kp, supply = None, self._servos.kp, self._servos.supply
+        if self._mode == "sum":
+            torque = np.asarray(self._map.servo_torque(command.effort))
+        elif self._mode == "goal_offset":
+            offset = self._model.offsets(self.feed_forward_of(command), kp, supply)
+            torque = self._model.firmware_torque(goal + offset, state.position, state.velocity, kp, supply)
+        return torque if torque is not None and np.isfinite(torque).all() else None
+
+    def _possible(self, torque: FloatArray) -> FloatArray:
+        """The torque, if a servo can have it.
+
+        :raises DoubtError: if not.
+        """
+        if all(map(le, map(abs, torque.tolist()), self._largest_effort)):
+            return torque
+        if not np.isfinite(torque).all():
+            raise DoubtError(f"effort is not a number, but effort_meaning is {self._meaning}")
+        raise DoubtError(f"an effort beyond {LARGEST_EFFORT:g} times the stall torque cannot be")
+
+    def _without_own(self, effort: FloatArray, applied: FloatArray, dt: float) -> FloatArray:
+        """The measured motor torque without the own feed-forward in it, both filtered alike."""
+        apart = effort - applied
+        if self._filtered is not None:
+            apart = self._filtered + min(1.0, dt / LOAD_FILTER) * (apart - self._filtered)
+        self._filtered = apart
+        return apart
