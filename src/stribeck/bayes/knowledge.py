@@ -9,8 +9,8 @@ r"""The four priors of an arm, after Reiners et al. 2025, §II-C and table I.
     the links (within about 45°, and 0.3 for the normalised products of inertia).
 ``empirical``
     Distributions over other robots, from a table: truncated normal masses, lengths of the centre of mass and motor inertias
-    (above the rotor inertia, which is also the standard deviation; table I prints 63.620 instead of 6.362 for axis 6), zero-
-    mean normal products of inertia, log-normal moments of inertia. The paper gives the latter with μ = 0 and σ in kg m²,
+    (above the rotor inertia, which is also the standard deviation; table I prints 63.620 instead of 6.362 for axis 6),
+    zero-mean normal products of inertia, log-normal moments of inertia. The paper gives the latter with μ = 0 and σ in kg m²,
     which does not define a log-normal density; here σ is both mean and standard deviation. Centres of mass lie within 90° of
     the link, with 45° as standard deviation.
 ``cad``
