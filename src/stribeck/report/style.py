@@ -95,7 +95,7 @@ def grid(figure: Figure, count: int, columns: int, **options: Any) -> list[Axes]
     axes = figure.subplots(-(-count // columns), columns, squeeze=False, **options).ravel().tolist()
     for panel in axes[count:]:
         panel.remove()
-    for panel in axes[max(count - columns, 0) : count]:  # labels would be hidden where the panel below was removed
+    for panel in axes[max(count - columns, 0) : count]:  # they have no panel below
         panel.tick_params(labelbottom=True)
     return list(axes[:count])
 
@@ -144,10 +144,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def render(figure: Figure, suffix: str) -> bytes:
-    """The content of a figure file; always the same bytes for the same figure.
-
-    :param suffix: a key of :data:`FORMATS`.
-    """
+    """The content of a figure file in format ``suffix``, a key of :data:`FORMATS`; always the same bytes."""
     buffer = io.BytesIO()
     dpi = min(float(DPI), LARGEST_PICTURE / max(figure.get_size_inches()))
     with style():
