@@ -1,4 +1,4 @@
-"""The work of ``stribeck calibrate``: which poses to fit, the calibration, files, tables."""
+"""Implements ``stribeck calibrate``: selection of poses, calibration, files and tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stribeck.kinematics.robust_fit import PointData
 SCHEMA = 1
 RESULT = "calibration.json"
 MOST_LISTED = 12
-"""Most blunders and dependent parameters that are printed; files list all of them."""
+"""Maximum number of blunders and dependent parameters to print; files list all of them."""
 
 Sets = dict[str, PointData]
 
@@ -85,7 +85,7 @@ def _calibrate(
         seed=options.seed,
     )
     seconds = time.perf_counter() - started
-    written = _write(options, robot, sets, calibrations)  # before printing, which a closed pipe may end
+    written = _write(options, robot, sets, calibrations)  # before printing, which stops if a pipe is closed
     write_json(options.json, _summary(options, robot, sets, calibrations) | {"wall_seconds": seconds})
     if options.plots is not None:
         written += _draw(options.plots, robot, sets, calibrations)
@@ -138,7 +138,7 @@ def _best(calibrations: Mapping[str, ArmCalibration]) -> ArmCalibration:
 def _summary(
     options: CalibrateOptions, robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration]
 ) -> dict[str, Any]:
-    """The object of ``--json``."""
+    """The content of the ``--json`` file."""
     best = _best(calibrations)
     return {
         "schema": SCHEMA,
@@ -178,7 +178,7 @@ def _blunders(best: ArmCalibration, sets: Sets) -> list[dict[str, Any]]:
 
 
 def _terms(best: ArmCalibration) -> dict[str, Any]:
-    """Groups of parameters beyond the geometry that were tried, with their cross-validation."""
+    """Groups of parameters beyond the geometry that were tried, with their cross-validation errors."""
     selection = best.selection
     return {
         "kept": dict(selection.deviations),
@@ -230,7 +230,7 @@ def _print_list(what: str, entries: Sequence[str]) -> None:
 def _write(
     options: CalibrateOptions, robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration]
 ) -> list[Path]:
-    """Write the result file and, if the nominal geometry is a URDF, a calibrated URDF beside it; the paths."""
+    """Write the result file and, if the nominal geometry is a URDF, a calibrated URDF; returns the paths."""
     path = result_path(options.output, RESULT)
     if path is None:
         return []
@@ -255,7 +255,7 @@ def _write(
 
 
 def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, data: PointData) -> None:
-    """Write a calibrated URDF. As URDF has no gains and deflections, the geometry is fitted without them."""
+    """Write a calibrated URDF; its geometry is fitted without gains and deflections, which URDF lacks."""
     from stribeck.kinematics.urdf import write_calibrated_urdf
 
     model = best.model
@@ -267,7 +267,6 @@ def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, dat
 def _draw(
     folder: Path, robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration]
 ) -> list[Path]:
-    """Pictures of the errors and of the poses."""
     from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
     from stribeck.report.style import save_all
 
