@@ -45,7 +45,6 @@ class Judgement:
     """Ranking of laws by their errors.
 
     :param basis: choice of the runs compared.
-    :param runs: names of these runs.
     :param means: mean error on these runs [rad], by label.
     :param best: label of the file with the smallest mean error.
     :param comparisons: all others, the simpler laws first.
