@@ -89,7 +89,7 @@ class ExcitationTask:
 
     @cached_property
     def chain(self) -> JaxChain:
-        """The arm as arrays."""
+        """The arm's kinematics and inertials as JAX arrays."""
         return chain_of(self.arm)
 
     @cached_property

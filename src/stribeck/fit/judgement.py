@@ -106,7 +106,7 @@ def compare(label: str, errors: FloatArray, best: FloatArray) -> Comparison:
 
 
 def carries_over(one: Assessed) -> float | None:
-    """Ratio of the mean error on runs not fitted to that on fitted runs; ``None`` if either is missing."""
+    """Ratio of the mean errors on held-out and fitted runs; ``None`` if either is missing."""
     unseen, fitted = one.errors("held out", "not in the fit"), one.errors("fitted")
     if not unseen or not fitted:
         return None
