@@ -371,7 +371,7 @@ class Compensator:
     # -- internals
 
     def _follow(self, arrival: float, now: float, measured: MeasuredState) -> FloatArray:
-        """:meth:`on_state` of an enabled compensator.
+        """Process a state while compensation is enabled.
 
         :raises DoubtError: if the state cannot be trusted.
         :raises BridgedError: if only this state is unusable.
