@@ -185,10 +185,7 @@ class Compensator:
         return Account(*observer.scales, offset, observer.certainty, contact, energy)
 
     def recall(self, learned: Sequence[Learned] | None) -> None:
-        """Start with scales learnt in an earlier run, or with the parameter files alone.
-
-        :param learned: of each joint, in their order.
-        """
+        """Start with scales learnt in an earlier run, or with the parameter files alone."""
         if learned is not None and len(learned) != len(self.names):
             raise ConfigError(f"learned: expected {len(self.names)} joints, found {len(learned)}")
         self.feed_forward.recall(learned)

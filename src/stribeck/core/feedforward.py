@@ -347,7 +347,6 @@ class FeedForward:
         rate: FloatArray,
         dt: float,
     ) -> None:
-        """Update friction estimate and contact detection from the momentum of the joints."""
         path, tuning = self.path.direction, self.tuning
         if not seen.update(state.joint_position, state.joint_velocity, acting, dt):
             return

@@ -168,10 +168,7 @@ class FourierTrajectory:
         return found.position @ c, found.velocity @ c, found.acceleration @ c
 
     def to_play(self, name: str) -> Trajectory:
-        """This trajectory as the goals of a recording session.
-
-        :param name: key in recordings.
-        """
+        """This trajectory as the goals of a recording session; ``name`` is its key in recordings."""
 
         def goal(row: FloatArray) -> Callable[[FloatArray], FloatArray]:
             return lambda time: np.asarray(basis(time, self.frequency, self.harmonics).position @ row)

@@ -255,10 +255,7 @@ def _most(upper_dry: Any, upper_viscous: Any, dry: Any, viscous: Any, level: Any
 
 
 def _exceeds(friction: Any, direction: Any, base: Any, offset: Any, level: Any) -> Any:
-    """Joints on which more than friction acts against the motion.
-
-    :param offset: largest offset, as a fraction of the friction at rest.
-    """
+    """Joints on which more than friction acts against the motion; ``offset`` relative to the friction at rest."""
     xp = array_namespace(friction, direction)
     against = (xp.abs(direction) > ONE_WAY) & (friction * direction < 0.0)
     return against & (xp.abs(friction) > CONTACT_MARGIN * (base + offset * level))

@@ -105,7 +105,6 @@ def _product(inertia: FloatArray, v: FloatArray) -> FloatArray:
 
 
 def _taken(time_constant: Any, dt: Any) -> Any:
-    """Filter weight of a step."""
     return -array_namespace(time_constant).expm1(-dt / time_constant)
 
 
@@ -144,6 +143,5 @@ class Delayed:
         return self._sent[0][1] if self._sent else None
 
     def _drop(self, time: float) -> None:
-        """Forget values that no longer act at ``time``."""
         while len(self._sent) > 1 and self._sent[1][0] <= time - self.delay + 1e-9:
             self._sent.popleft()

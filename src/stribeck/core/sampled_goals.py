@@ -47,10 +47,7 @@ class _Trajectory(NamedTuple):
 
 
 class SampledGoals:
-    """Goals of n joints, from trajectories.
-
-    :param names: the joints, in the order of all arrays.
-    """
+    """Goals of n joints, named in the order of all arrays, from trajectories."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
@@ -123,7 +120,6 @@ class SampledGoals:
 
 
 def _problem(names: Sequence[str], points: Sequence[GoalPoint]) -> str | None:
-    """Reason why a trajectory is invalid."""
     if len(set(names)) != len(names):
         return "a trajectory names a joint twice"
     last = -math.inf

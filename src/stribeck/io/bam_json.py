@@ -133,7 +133,6 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
 
 
 def _columns(entries: Sequence[BamEntry], path: Path) -> dict[str, FloatArray]:
-    """The entries as one array per key."""
     if not entries:
         raise RecordingError(f"{path}: no entries")
     columns = {}

@@ -33,8 +33,6 @@ class _End:
 
 @dataclass(frozen=True)
 class _Item(Generic[T]):
-    """An item of a run."""
-
     value: T
 
 

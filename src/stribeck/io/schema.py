@@ -126,10 +126,7 @@ def _type_info(kind: Hashable) -> inspect.Type:
 
 
 def _checked(value: Any, info: inspect.Type, place: str, error: type[StribeckError]) -> Any:
-    """Refuse missing and unknown keys, keys that are not text, and numbers that are not finite.
-
-    :return: the value, with 1.0 replaced by 1 where an integer is expected.
-    """
+    """Refuse invalid keys and numbers that are not finite; return the value, with 1 for 1.0 where integers are expected."""
     if isinstance(value, dict):
         if not set(map(type, value)) <= {str}:
             raise error(f"{place}: expected named values, found keys that are not text")
