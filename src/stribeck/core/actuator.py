@@ -61,12 +61,11 @@ class ControlState(NamedTuple):
 class VoltageControl:
     r"""Position control by duty cycle, for a servo that switches its supply onto the motor.
 
-    :math:`d = clip(g K_p e + g_i K_i \int e - g_d K_d \dot\theta, \pm d_{max})`, :math:`U = d V`,
-    and with a drive/brake bridge :math:`\tau_m = k_t (U - k_t\dot\theta) / R`. With a drive/coast
-    bridge the current stops whenever the bridge opens, so the back-EMF brakes only during the driven
-    part of the PWM period: :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical
-    time constant far below the PWM period; Sihite et al., IROS 2019). Torque off is an open
-    circuit: :math:`\tau_m = 0`.
+    :math:`d = clip(g K_p e + g_i K_i \int e - g_d K_d \dot\theta, \pm d_{max})`, :math:`U = d V`, and with a
+    drive/brake bridge :math:`\tau_m = k_t (U - k_t\dot\theta) / R`. With a drive/coast bridge the current stops
+    whenever the bridge opens, so the back-EMF brakes only during the driven part of the PWM period:
+    :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical time constant far below the PWM period;
+    Sihite et al., IROS 2019). Torque off is an open circuit: :math:`\tau_m = 0`.
 
     :param gain: duty per K_p and rad of position error.
     :param duty_max: largest duty that the firmware applies.

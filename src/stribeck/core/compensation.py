@@ -344,11 +344,10 @@ class FrictionModel:
         :param motor: motor torque :math:`\tau_m`; with a ``guess``, that of the controller alone, to
             which the feed-forward torque is added.
         :param external: external torque :math:`\tau_e` [N m].
-        :param guess: feed-forward torque of the previous cycle, from which one Newton step leads to
-            the fixed point
-            :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`. The step is exact where
-            the budget is linear in the torque (M3, M4; M5 unless a load term changes sign; M6
-            nearly); elsewhere it converges within a few cycles because the budget is convex in the torque.
+        :param guess: feed-forward torque of the previous cycle, from which one Newton step leads to the fixed
+            point :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`. The step is exact
+            where the budget is linear in the torque (M3, M4; M5 unless a load term changes sign; M6 nearly);
+            elsewhere it converges within a few cycles because the budget is convex in the torque.
         :param scales: scales of the identified friction; 1 if left out.
         """
         share = gain * direction
