@@ -180,9 +180,7 @@ class Actuator:
     """One servo family, as its YAML file in ``config/actuators`` describes it.
 
     :param name: key in parameter files and on the command line.
-    :param title: full name of the servo.
     :param units: ``rotary`` (N m, rad) or ``linear`` (N, m).
-    :param control: the firmware's control law.
     :param resolution: smallest step of the measured position [rad].
     :param bounds: search bounds of motor and bench parameters, and of friction parameters whose bounds differ
         from the defaults.
@@ -195,7 +193,6 @@ class Actuator:
     :param datasheet: the manufacturer's figures, for reports and priors.
     :param published: published identified parameters, by law.
     :param pwm_register: how the servo reports its duty, if recordings hold the raw integer.
-    :param active_effects: the effects that are on.
     """
 
     name: str

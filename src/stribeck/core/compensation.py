@@ -165,7 +165,6 @@ def current_of(p: Mapping[str, Any], torque: Any) -> Any:
 class JointModel:
     """Friction model and limits of one joint, from its parameter file.
 
-    :param name: name of the joint in messages.
     :param max_torque: bound of the absolute feed-forward torque, in the file's coordinates [N m].
     :param source: where the values come from, for messages.
     :param tuning: behaviour at rest and at reversals, in the file's coordinates; ``None``: from the servo's resolution.

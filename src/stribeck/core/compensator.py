@@ -99,7 +99,6 @@ class Compensator:
     It is off until :meth:`enable`. Methods may be called in any order. Bad input from the robot does not raise: the
     torque goes to zero and :attr:`doubt` says why.
 
-    :param joints: parameters of each joint.
     :param maps: sign, gear ratio and offset of each joint.
     :param compiler: compiles the formulas of the law.
     :param dynamics: dynamics of the joints, in the robot's coordinates and joint order; without it nothing is learnt.

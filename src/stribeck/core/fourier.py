@@ -100,7 +100,6 @@ def grid_factor(harmonics: int, samples: int) -> float:
 class FourierTrajectory:
     """A Fourier series for each joint, all with the same period.
 
-    :param joints: names of the joints.
     :param duration: one period T [s].
     :param sine: a, (n, L) [rad/s].
     :param cosine: b, (n, L) [rad/s].

@@ -247,7 +247,6 @@ class ControllerWishes:
 
     After the first separate goal, goals inside commands are ignored.
 
-    :param joints: number of joints n.
     :param timeout: age above which a command or goal is ignored [s].
     """
 

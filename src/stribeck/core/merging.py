@@ -53,9 +53,8 @@ class _Part(NamedTuple):
 
 
 class StateMerger:
-    """Turns incoming joint state messages into states of all joints.
+    """Turns incoming joint state messages into states of all our joints.
 
-    :param names: our joints.
     :param timeout: longest time without values of a joint [s].
     :param other_joints: whether a message with our joints may hold unknown ones.
     """

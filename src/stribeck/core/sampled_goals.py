@@ -18,12 +18,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class GoalPoint(NamedTuple):
-    """A point of a trajectory.
-
-    :param time: time since the start [s].
-    :param position: of each named joint [rad].
-    :param velocity: of each named joint, empty if not given [rad/s].
-    """
+    """A point of a trajectory: time since its start [s], positions [rad], velocities [rad/s] or none."""
 
     time: float
     position: Sequence[float]

@@ -39,7 +39,6 @@ class _Item(Generic[T]):
 class RunWriter(Generic[T]):
     """Records items of runs into bags, in a background thread.
 
-    :param topics: topics of every bag.
     :param messages: converts the items of :meth:`add` to messages; called in the background thread.
     :ivar bags: finished bags so far.
     :ivar failure: why recording has stopped; empty while it works.
