@@ -45,7 +45,6 @@ def run_calibrate(options: CalibrateOptions) -> int:
 
 
 def _check_options(options: CalibrateOptions) -> None:
-    """Refuse contradicting options."""
     splits = ("validate", "train_rows", "train_every", "train_poses")
     given = [f"--{name.replace('_', '-')}" for name in splits if getattr(options, name)]
     if len(given) > 1:
@@ -97,7 +96,6 @@ def _calibrate(
 def _sets(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
 ) -> Sets:
-    """Poses for training and, if any, for validation."""
     data = measured.data
     if options.validate:
         other = read_poses(options.validate, config, chain)
@@ -111,7 +109,6 @@ def _sets(
 def _train_rows(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
 ) -> Sequence[int]:
-    """Rows of the poses for training, in ascending order."""
     number = len(measured.data)
     if options.train_rows:
         first, last = options.train_rows

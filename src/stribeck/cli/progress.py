@@ -28,7 +28,6 @@ class Progress(Protocol):
 class Bar:
     """A progress bar on stderr.
 
-    :param law: name of the law.
     :param trials: maximum number of evaluations.
     :param quiet: show nothing.
     """
@@ -62,7 +61,6 @@ class JsonLines:
     ``error`` is the mean absolute error of the best point so far [rad], null if there is none yet; ``seconds`` is the
     time since the search began. The search may end before ``trials`` evaluations.
 
-    :param law: name of the law.
     :param trials: maximum number of evaluations.
     """
 

@@ -82,7 +82,6 @@ def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str
 def _candidates(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[FloatArray, list[int], str]:
-    """Candidate joint positions, their rows, and the name of their file."""
     if options.candidates is not None:
         path: Path = options.candidates
     else:

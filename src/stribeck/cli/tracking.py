@@ -24,8 +24,6 @@ from stribeck.io.parameter_file import write_parameter_file
 class Tracker:
     """A run of Weights & Biases.
 
-    :param project: name of the project.
-    :param name: name of the run.
     :param config: options of the fit.
     """
 

@@ -267,7 +267,7 @@ class FeedForward:
     ) -> tuple[FloatArray, Scales | None]:
         """Gain of each joint, and the scales of its identified friction.
 
-        Without a goal, intended motion cannot be told from motion that the compensation itself causes. The torque
+        Without a goal, intended motion is indistinguishable from motion that the compensation itself causes. The torque
         then stays below a fraction of the guaranteed friction.
         """
         gain, sure = self.gain, self.settings.sure

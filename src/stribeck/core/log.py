@@ -311,9 +311,9 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
 
 
 def common_value(logs: Sequence[Log], name: Literal["actuator"]) -> str:
-    """The value that all logs share.
+    """The common value of all logs.
 
-    :raises RecordingError: if they do not.
+    :raises RecordingError: if the values differ.
     """
     found = sorted({getattr(log, name) for log in logs})
     if len(found) != 1:

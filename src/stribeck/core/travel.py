@@ -32,7 +32,7 @@ class Travel:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the motion."""
+        """Reset the state."""
         self.velocity: FloatArray = np.zeros(self._joints)
         """Smoothed velocity [rad/s]."""
         self.direction: FloatArray = np.zeros(self._joints)
@@ -133,7 +133,7 @@ class Turning:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the motion."""
+        """Reset the state."""
         self.share: FloatArray = np.zeros(self._joints)
         self._position: FloatArray | None = None
 

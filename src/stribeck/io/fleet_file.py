@@ -2,8 +2,8 @@
 
 .. code-block:: yaml
 
-    output: fits                   # folder for the parameter files; all paths are relative to this file
-        defaults:                      # for all servos: laws, and options of `stribeck fit`
+output: fits                   # folder for the parameter files; all paths are relative to this file
+    defaults:                      # for all servos: laws, and options of `stribeck fit`
           laws: [m1, m4, m6]           # default: all
           trials: 20000
         servos:

@@ -124,7 +124,6 @@ class BatchController:
         return mjx.step(model, data), BatchMemory(tuple(memories), force, memory.cycle + 1)
 
     def _external(self, data: mjx.Data, force: jax.Array) -> jax.Array:
-        """The load on each joint in the previous step."""
         friction = data._impl.efc_force[data._impl.ne + self._ranks]  # equality constraints come first
         inertia = jnp.diagonal(mjx.full_m(self.model, data))[self._dofs]
         external: jax.Array = inertia * data.qacc[self._dofs] - force - friction

@@ -153,7 +153,6 @@ class Drive:
         return Action(force + 0.5 * (negative - positive), 0.5 * (positive + negative))
 
     def _late(self, commands: Any, goal: Any, torque_enable: Any) -> tuple[Any, Any, Any]:
-        """Delayed goal and enable flag, and the buffer of commands."""
         xp = _array_library(goal)
         commands = xp.concatenate([commands[1:], xp.stack([goal, torque_enable])[None]])
         late = delayed(commands, len(commands) - 1, self.delay, self.dt)

@@ -119,7 +119,7 @@ def snippet(servo: Servo, joints: Sequence[str], timestep: float = TIMESTEP) -> 
 
     :param joints: names of the joints of the model that will include it.
     :param timestep: the model's time step [s].
-    :raises ConfigError: as :func:`exported`; for a joint without a name, or named twice.
+    :raises ConfigError: as for :func:`exported`; for a joint without a name, or named twice.
     """
     _check_names(joints)
     plain = exported(servo)
@@ -154,7 +154,7 @@ def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, 
     An existing actuator of a joint keeps its name and position and is turned into the servo; otherwise one is added.
     Includes are resolved; paths of meshes and other files are unchanged.
 
-    :raises ConfigError: as :func:`exported`; for a model that cannot be read, or a joint that is missing or has several
+    :raises ConfigError: as for :func:`exported`; for a model that cannot be read, or a joint that is missing or has several
         actuators.
     """
     _check_names(joints)

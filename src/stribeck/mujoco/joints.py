@@ -167,6 +167,5 @@ def _set_joint(model: mujoco.MjModel, joint: ModelJoint, servo: Servo) -> None:
 
 
 def _short(value: mujoco.mjtJoint | mujoco.mjtIntegrator) -> str:
-    """The name of a MuJoCo constant in MJCF."""
     name = str(value.name).partition("_")[2]
     return {"EULER": "Euler", "RK4": "RK4"}.get(name, name.lower())

@@ -62,7 +62,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
 
     A subclass sets :attr:`parameter_class` and implements ``_configure``, ``_activate``, ``_deactivate``, ``_release``
     and ``_status``. Each of them may raise a :class:`StribeckError`: the transition then fails and the reason is
-    logged once. ``_deactivate`` and ``_release`` may be called at any time, also twice. Publishers of
+    logged once. ``_deactivate`` and ``_release`` may be called at any time, even twice. Publishers of
     :meth:`managed_publisher` are destroyed after ``_release``.
     """
 
@@ -99,7 +99,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
     def declare(self, specs: Iterable[Spec]) -> None:
         """Declare parameters with types, ranges and descriptions, unless they are declared already.
 
-        :raises ConfigError: for an invalid value given at start.
+        :raises ConfigError: for an invalid initial value.
         """
         for spec in specs:
             if spec.name in self._specs:
@@ -173,7 +173,6 @@ class ServiceNode(LifecycleNode, Generic[P]):
         return SetParametersResult(successful=True)
 
     def _change_all(self, changes: Mapping[str, Any]) -> None:
-        """Apply changes of live parameters, all or none."""
         before, applied = self.values(), []
         try:
             for name, value in changes.items():
@@ -192,7 +191,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
     _configured = False
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Read parameters and files; FAILURE with one line if they are not valid."""
+        """Read parameters and files; if they are invalid, log one line and return FAILURE."""
         try:
             check_sections(self._parameter_files, self.get_fully_qualified_name(), self._usual_name)
             self._configure(self.parameters())
@@ -203,7 +202,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Start the work; FAILURE with one line if that is not possible."""
+        """Start the work; if that is impossible, log one line and return FAILURE."""
         try:
             self._activate()
         except Exception as error:
@@ -213,7 +212,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the work, in the safe state."""
+        """Stop the work and enter the safe state."""
         self._end_work()
         return super().on_deactivate(state)
 

@@ -285,7 +285,6 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     # -- what was learnt
 
     def _recall(self, path: Path, compensator: Compensator) -> None:
-        """Restore the friction learned in an earlier run."""
         self._memory = Memory(path, [joint.identified for joint in self._joints])
         learned, problem = self._memory.read()
         if problem:
@@ -364,7 +363,6 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         return "ok", doubt or "compensating", figures
 
     def _missing_states(self, compensator: Compensator) -> str:
-        """Why no states are received."""
         if self._count:
             return ""
         if compensator.merger.foreign:

@@ -51,7 +51,7 @@ def parameter(
 class Spec:
     """Declaration of one parameter; the fields are those of :func:`parameter`.
 
-    :param name: with its joint's prefix, if any.
+    :param name: name, with its joint's prefix if any.
     :param type: one of :data:`PLAIN_TYPES`.
     """
 

@@ -134,7 +134,6 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
     # -- playing
 
     def _begin(self) -> str:
-        """Start a session and return its description."""
         if self._commander is None:
             raise ServoError("configure the node first")
         self._shown_at, self._shown_play = 0.0, -1

@@ -24,10 +24,10 @@ from rclpy.node import Node
 
 
 class HotLoop:
-    """Serves subscriptions in a thread of its own.
+    """Serves subscriptions in a separate thread.
 
     :param node: owner of the subscriptions.
-    :param subscriptions: in order of priority; their callbacks take only the message.
+    :param subscriptions: subscriptions in order of priority; their callbacks take only the message.
     :param tick: called about once per ``period`` [s], between messages.
     :param on_error: receives exceptions of callbacks; the loop continues.
     :param lazy: while it returns true, messages are only taken before each tick, which is cheaper than waiting for them.
@@ -100,7 +100,6 @@ class HotLoop:
                     self._tick_when_due()
 
     def _serve(self, subscription: Any) -> None:
-        """Take and handle all waiting messages."""
         while not self._stopping:
             taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
             if taken is None:

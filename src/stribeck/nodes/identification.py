@@ -183,7 +183,6 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             self._fit = None
 
     def _finish(self, result: Path) -> None:
-        """Move a result to its final path, and publish it."""
         try:
             self._check(result)
             kept = replace_keeping(result, self._output)

@@ -48,8 +48,7 @@ class Player:
 
     :param config: the session to play and record.
     :param commander: moves the joints.
-    :param listener: its callbacks.
-    :param topics: of the bags, or ``None`` to record nothing.
+    :param topics: topics of the bags; ``None`` to record nothing.
     :param patience: longest time to wait for the commander and for states [s].
     :param allow_overvoltage: record even if the supply exceeds the rated voltage.
     :ivar states: latest joint states, written by the node's subscriptions.
@@ -226,5 +225,4 @@ class Player:
 
 
 def _missing(names: Sequence[str], values: npt.NDArray[np.float64]) -> str:
-    """Names of the joints without a value."""
     return ", ".join(name for name, value in zip(names, values, strict=True) if not math.isfinite(value))

@@ -123,7 +123,6 @@ class ServoNode(ServiceNode[ServoParameters]):
             self.get_logger().fatal(self._trouble)
 
     def _take(self, sample: DriverSample) -> bool:
-        """Publish a sample, and log its events."""
         for message in self._messages(sample):
             self._topics[message.topic].publish(message.data)
         self._figures.take(sample)

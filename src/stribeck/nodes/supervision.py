@@ -2,7 +2,7 @@
 
 The node sends heartbeats that hold the time at which it was enabled, which identifies the enabled period ("spell"). If
 none arrives for longer than the guard's ``lease``, the guard takes over and revokes that period. A node that was
-suspended for longer than its ``pause_limit``, which is shorter than the lease, stops compensating by itself. So at most
+suspended for longer than its ``pause_limit``, which is shorter than the lease, stops compensating automatically. So at most
 one of the two publishes. All times are steady [s].
 """
 
@@ -17,7 +17,7 @@ TICK = 0.01
 """Period of the heartbeats and of the checks for them [s]."""
 
 CALM_TIME = 0.3
-"""Time without a pause before a node starts to compensate by itself [s]."""
+"""Time without a pause before a node starts to compensate automatically [s]."""
 
 SUSPENDED = 2.0 * TICK
 """A longer interval between two ticks of the guard means that its own process was suspended [s]."""

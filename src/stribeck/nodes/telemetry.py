@@ -20,7 +20,7 @@ class RateLimiter:
         self._period: int | None = None
 
     def passes(self, stamp: Stamp) -> bool:
-        """Whether the message with this stamp is to be read."""
+        """Whether to read the message with this stamp."""
         before, self._period = self._period, stamp.nanoseconds // PERIOD
         return before != self._period
 

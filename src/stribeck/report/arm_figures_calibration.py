@@ -54,7 +54,6 @@ def draw_errors(sets: Sequence[PoseSet], title: str) -> Figure:
 
 
 def _draw_shares(panel: Axes, poses: PoseSet) -> None:
-    """Draw the empirical distribution of one set."""
     for (fit, distances), colour in zip(poses.distances.items(), COLOURS, strict=False):
         label = f"{fit}: mean {1e3 * distances.mean():.3f} mm, median {1e3 * np.median(distances):.3f} mm"
         panel.ecdf(1e3 * distances.ravel(), color=colour, label=label)

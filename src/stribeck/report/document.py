@@ -23,7 +23,7 @@ from stribeck.report.words import MARKS, runs, title, verdict
 
 
 def render(assessment: Assessment, judgement: Judgement, versions: Mapping[str, str]) -> bytes:
-    """The content of the HTML file, the same for the same input.
+    """The content of the HTML file; identical input gives identical bytes.
 
     :param versions: versions of the programs used to create the report.
     """

@@ -17,7 +17,7 @@ Array = npt.NDArray[np.float64]
 class DrawnSignals(NamedTuple):
     """Signals of a trajectory to draw.
 
-    :param signals: at all steps (N, ns).
+    :param signals: signals at all steps (N, ns).
     :param errors: predicted minus measured (N, ns), NaN where nothing was measured.
     """
 

@@ -26,7 +26,7 @@ DESIGNED = {**_POINTS, "color": COLOURS[0], "label": "designed trajectory"}
 class Row:
     """One quantity of all joints over time.
 
-    :param label: with its unit.
+    :param label: label of the quantity, with its unit.
     :param values: (N, n).
     :param lower, upper: limits, (n,).
     """

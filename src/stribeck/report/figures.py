@@ -234,7 +234,6 @@ def draw_compensation(drawings: Sequence[CompensationDrawing], columns: int, tit
 
 
 def _looks(labels: Iterable[str]) -> dict[str, Look]:
-    """Colour and dashes of each simulation."""
     return {
         label: {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
         for k, label in enumerate(dict.fromkeys(labels))
@@ -258,7 +257,6 @@ def _shade_torque_off(panel: Axes, run: RunDrawing) -> None:
 
 
 def _fixed_handles(runs: Sequence[RunDrawing]) -> list[Artist]:
-    """Legend entries of measurement, goal, and torque off."""
     handles: list[Artist] = [Line2D([], [], **MEASURED), Line2D([], [], **GOAL)]
     if any(np.any(run.torque_enable < 0.5) for run in runs):
         handles.append(Patch(**TORQUE_OFF))

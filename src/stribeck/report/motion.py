@@ -102,7 +102,6 @@ def _line(panel: Panel, time: FloatArray, values: FloatArray, most: int, name: s
 
 
 def _torque_off(panel: Panel, run: AssessedRun) -> list[Element]:
-    """Grey areas where torque was off."""
     off = np.concatenate(([False], run.torque_enable < 0.5, [False]))
     edges = np.flatnonzero(off[1:] != off[:-1]).clip(max=len(run.time) - 1)
     ends = np.array([panel.y.low, panel.y.low])

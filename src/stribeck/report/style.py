@@ -90,7 +90,7 @@ def drawing(width: float, height: float, title: str = "", *, constrained: bool =
 def grid(figure: Figure, count: int, columns: int, **options: Any) -> list[Axes]:
     """Create ``count`` panels, row by row.
 
-    :param options: of :meth:`matplotlib.figure.Figure.subplots`.
+    :param options: options of :meth:`matplotlib.figure.Figure.subplots`.
     """
     axes = figure.subplots(-(-count // columns), columns, squeeze=False, **options).ravel().tolist()
     for panel in axes[count:]:
