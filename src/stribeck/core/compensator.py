@@ -76,7 +76,7 @@ class Account(NamedTuple):
 
 
 def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:
-    """The wanted torque, slew-limited from the applied one [N m]."""
+    """The torque nearest to the wanted one that the slew limit allows after the applied one [N m]."""
     xp = array_namespace(applied, wanted, slew)
     reach = slew * dt
     return xp.minimum(xp.maximum(wanted, applied - reach), applied + reach)
