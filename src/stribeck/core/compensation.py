@@ -38,7 +38,7 @@ EffortMeaning = Literal["motor", "link", "none"]
 EFFORT_MEANINGS: tuple[EffortMeaning, ...] = get_args(EffortMeaning)
 
 LARGEST_FEEDBACK = 0.9
-"""Feed-forward torque loads the transmission, which adds friction; this fraction of the torque at most [1]."""
+"""Largest friction that feed-forward torque may add by loading the transmission, relative to that torque [1]."""
 
 
 PROBE = 1e-7
@@ -165,7 +165,6 @@ def current_of(p: Mapping[str, Any], torque: Any) -> Any:
 class JointModel:
     """Friction model and limits of one joint, from its parameter file.
 
-    :param name: name of the joint in messages.
     :param max_torque: bound of the absolute feed-forward torque, in the file's coordinates [N m].
     :param source: where the values come from, for messages.
     :param tuning: behaviour at rest and at reversals, in the file's coordinates; ``None``: from the servo's resolution.
@@ -207,7 +206,7 @@ def check_delay(joints: Sequence[JointModel], inertia: FloatArray, delay: float)
     r"""Refuse a loop delay with which a joint without a goal might not come to rest.
 
     The torque computed from the velocity a time T ago exceeds that for the present velocity by
-    :math:`g K_v |\ddot\theta| T`, and the braking torque is :math:`J|\ddot\theta| = B - \tau_{ff}`. With
+    :math:`g K_v |\ddot\theta| T`, and with friction B the braking torque is :math:`J|\ddot\theta| = B - \tau_{ff}`. With
     :math:`\tau_{ff} \le g B`, :math:`K_v T / J \le 1` is sufficient.
 
     :param inertia: J of each joint, (n,) [kg m²]; infinite where unknown.
@@ -344,11 +343,10 @@ class FrictionModel:
         :param motor: motor torque :math:`\tau_m`; with a ``guess``, that of the controller alone, to
             which the feed-forward torque is added.
         :param external: external torque :math:`\tau_e` [N m].
-        :param guess: feed-forward torque of the previous cycle, from which one Newton step leads to
-            the fixed point
-            :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`. The step is exact where
-            the budget is linear in the torque (M3, M4; M5 unless a load term changes sign; M6
-            nearly); elsewhere it converges within a few cycles because the budget is convex in the torque.
+        :param guess: feed-forward torque of the previous cycle, from which one Newton step leads to the fixed
+            point :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`. The step is exact
+            where the budget is linear in the torque (M3, M4; M5 unless a load term changes sign; M6 nearly);
+            elsewhere it converges within a few cycles because the budget is convex in the torque.
         :param scales: scales of the identified friction; 1 if left out.
         """
         share = gain * direction

@@ -76,7 +76,7 @@ class Account(NamedTuple):
 
 
 def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:
-    """The wanted torque, slew-limited from the applied one [N m]."""
+    """The torque nearest to the wanted one that the slew limit allows after the applied one [N m]."""
     xp = array_namespace(applied, wanted, slew)
     reach = slew * dt
     return xp.minimum(xp.maximum(wanted, applied - reach), applied + reach)
@@ -99,7 +99,6 @@ class Compensator:
     It is off until :meth:`enable`. Methods may be called in any order. Bad input from the robot does not raise: the
     torque goes to zero and :attr:`doubt` says why.
 
-    :param joints: parameters of each joint.
     :param maps: sign, gear ratio and offset of each joint.
     :param compiler: compiles the formulas of the law.
     :param dynamics: dynamics of the joints, in the robot's coordinates and joint order; without it nothing is learnt.
@@ -185,10 +184,7 @@ class Compensator:
         return Account(*observer.scales, offset, observer.certainty, contact, energy)
 
     def recall(self, learned: Sequence[Learned] | None) -> None:
-        """Start with scales learnt in an earlier run, or with the parameter files alone.
-
-        :param learned: of each joint, in their order.
-        """
+        """Start with scales learnt in an earlier run, or with the parameter files alone."""
         if learned is not None and len(learned) != len(self.names):
             raise ConfigError(f"learned: expected {len(self.names)} joints, found {len(learned)}")
         self.feed_forward.recall(learned)

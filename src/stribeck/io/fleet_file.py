@@ -77,8 +77,6 @@ class FleetEntry(FleetDefaults, kw_only=True):
 class FleetServo:
     """One servo.
 
-    :param logdirs: folders with its recordings.
-    :param laws: laws to fit.
     :param options: options of ``stribeck fit``, as in YAML, including those of ``defaults``; file paths are absolute.
     """
 

@@ -331,10 +331,7 @@ def _check_values(values: Mapping[str, float], actuator: Actuator, law: Friction
 
 
 def check_possible(name: str, value: float, what: str) -> None:
-    """Check that a value is physically possible.
-
-    :raises ParameterFileError: if it is not.
-    """
+    """Raise :class:`ParameterFileError` unless a value is physically possible."""
     if name in _POSITIVE and value <= 0.0:
         raise ParameterFileError(f"{what}: {name} must be positive, found {value:g}")
     if name not in _SIGNED and value < 0.0:
