@@ -46,7 +46,7 @@ PROBE = 1e-7
 
 
 class Scales(NamedTuple):
-    """How much of the identified friction there is now, a number or an array each [1].
+    """Present share of the identified friction, a number or an array each [1].
 
     :param dry: of all friction but the viscous.
     :param viscous: of the viscous friction.

@@ -36,7 +36,7 @@ class Settings:
     :param tuning: rest and reversals of all joints, in the robot's coordinates; by default each joint's own.
     :param control: what the goals are for. Where they are tracked the offset that the friction model leaves
         is cancelled too; an impedance is to yield.
-    :param adapt: learn how much friction there is now, for joints whose dynamics are known.
+    :param adapt: learn the present friction of joints whose dynamics are known.
     :param sure: share of the identified friction that is there for sure, come what may [1].
     :param loop_delay: from a measurement to the torque that it makes [s]; 0: two periods of the states.
     :param state_lag: states that arrive later than others by more than this are not used [s].
