@@ -1,1 +1,1 @@
-"""Bayesian identification: priors, posteriors, samplers, and what zero to many measurements say of an arm or a servo."""
+"""Bayesian identification of arms and servos: priors, likelihoods, posteriors, samplers and diagnostics."""

@@ -1,4 +1,4 @@
-"""Draws of an arm's parameters, from the prior (zero-shot) or the posterior (Reiners et al. 2025, §II-D)."""
+"""Samples an arm's parameters from the prior (zero-shot) or the posterior (Reiners et al. 2025, §II-D)."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class ArmDraws:
         return tuple(names), np.concatenate([table.reshape(*table.shape[:-2], -1), rest], axis=-1)
 
     def inertias(self, regressor: Array) -> Array:
-        """Inertias of axes at the rows of a regressor (R, 11 n): (C, S, R) [kg m^2]."""
+        """Axis inertias (C, S, R) [kg m²] for the rows of a regressor (R, 11 n)."""
         return self.standard @ regressor.T
 
     def torques(self, motion: ProcessedMotion, rest: float, most: int = 400) -> Array:
-        """Torques of a motion for at most ``most`` of the draws (K, M, n) [N m].
+        """Torques (K, M, n) [N m] of a motion for at most ``most`` draws.
 
         :raises ConfigError: for draws without friction.
         """
@@ -107,10 +107,10 @@ def infer(
     progress: Progress = silent,
     enough: Enough | None = None,
 ) -> ArmDraws:
-    """Draws from the posterior.
+    """Sample the posterior.
 
-    :param measured: inertias (N,) [kg m²]; ``None`` for torques, which the posterior holds.
-    :param draws: of each chain.
+    :param measured: inertias (N,) [kg m²]; ``None`` for torques, which are part of the posterior.
+    :param draws: number of draws per chain.
     :raises ConfigError: for a sampler that is not in :data:`SAMPLERS`.
     """
     if sampler not in SAMPLERS:

@@ -1,4 +1,4 @@
-"""Comparison of draws of an arm with a nominal model and with measurements (Reiners et al. 2025, table II)."""
+"""Comparison of sampled arm parameters with a nominal model and measurements (Reiners et al. 2025, table II)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Nominal:
 
 
 def nominal_of(arm: ArmModel, rotors: Array | None) -> Nominal | None:
-    """The URDF as a model to compare with; ``None`` without ``rotors`` or if its inertias are not physically consistent."""
+    """Reference parameters from the URDF; ``None`` without ``rotors`` or if its inertias are physically inconsistent."""
     if rotors is None or not np.all(consistency(arm.inertials.reshape(-1, INERTIALS)) > 0.0):
         return None
     return Nominal(mechanical_of(arm, rotors), np.concatenate([arm.inertials, rotors]))
@@ -42,8 +42,8 @@ def nominal_of(arm: ArmModel, rotors: Array | None) -> Nominal | None:
 def measures(
     draws: ArmDraws, base: BaseParameters, nominal: Nominal | None, measured: Array | None
 ) -> dict[str, float]:
-    """MAE [%] and cosine similarity of mean mechanical and base parameters with the nominal ones, and RMSE [%] of mean
-    inertias of the axes relative to measured ones (N,), as far as there are any.
+    """Errors of the posterior means: MAE [%] and cosine similarity of mechanical and base parameters relative to the
+    nominal ones, and RMSE [%] of axis inertias relative to the measured ones (N,), where available.
     """
     compared: dict[str, float] = {}
     if nominal is not None:
@@ -62,7 +62,7 @@ def measures(
 
 
 def torques_of(draws: ArmDraws, machine: Machine, motion: ProcessedMotion, rest: float) -> Array:
-    """Torques of a motion for at most :data:`MOST` draws (K, M, n) [N m], with friction if the draws have it.
+    """Torques (K, M, n) [N m] of a motion for at most :data:`MOST` draws, including friction if sampled.
 
     :raises ConfigError: for a machine without a URDF.
     """

@@ -1,7 +1,7 @@
 r"""Univariate densities on unconstrained coordinates.
 
-A sampler moves coordinates x, any real numbers; :meth:`Density.value` maps them into the support of the density. Densities
-hold arrays, act elementwise and are not normalised.
+Samplers work on real coordinates x; :meth:`Density.value` maps them to the support of the density. Parameters of densities
+may be arrays. All functions act elementwise; densities are not normalised.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Density(Protocol):
     """Interface of all densities."""
 
     def value(self, x: Any) -> Any:
-        """Quantities at coordinates of the same shape."""
+        """Value v at coordinates x of the same shape."""
 
     def coordinate(self, value: Array) -> Array:
         """Inverse of :meth:`value`."""
@@ -44,17 +44,17 @@ class Density(Protocol):
         """Logarithm of the derivative of :meth:`value`."""
 
     def log_density(self, value: Any) -> Any:
-        """Logarithm of the density of a quantity up to a constant, finite for all real values."""
+        """Log density of a value up to a constant, finite for all real values."""
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """Random quantities (count, …)."""
+        """Random values (count, …)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Uniform:
     r"""Uniform on [a, b]; :math:`v = a + (b - a)/(1 + e^{-x})`.
 
-    If ``soft``, the edges are those of a uniform plus a logistic quantity of width w = :data:`EDGE` (b - a),
+    If ``soft``, the density is that of the sum of a uniform and a logistic variable of width w = :data:`EDGE` (b - a),
     :math:`p(v) \propto \sigma((v-a)/w) - \sigma((v-b)/w)`.
     """
 
@@ -111,10 +111,10 @@ class Normal:
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal:
-    r"""Normal on [a, b]; v is the quantile of the truncated normal at the probability of x in the standard normal.
+    r"""Normal on [a, b]; v is the quantile of the truncated normal at the standard normal probability of x.
 
-    Far from both ends :math:`v = \mu + \sigma x`. Unlike a logarithmic coordinate, x has no long tails, and narrow ridges between
-    several quantities stay nearly straight.
+    Far from both ends :math:`v = \mu + \sigma x`. Unlike a logarithmic coordinate, x has no long tails, and narrow ridges
+    between several parameters stay nearly straight.
     """
 
     mean: Any
@@ -134,7 +134,7 @@ class TruncatedNormal:
         return below, above, special.ndtr(high) - below
 
     def _standard(self, x: Any) -> Any:
-        """(v - μ)/σ at coordinates x, each half from the tail that rounding affects less.
+        """(v - μ)/σ at coordinates x, computed from the tail with the smaller rounding error.
 
         The derivative is explicit because the second derivative of the inverse error function takes minutes to compile.
         """
@@ -184,7 +184,7 @@ class HalfNormal:
     r"""Normal on [0, ∞); :math:`v = \sigma w \ln(1 + e^{x/w})`, w = :data:`WALL`.
 
     Nearly :math:`\sigma x` except for a soft edge at zero, so that straight ridges between friction and motor constants stay
-    straight; in a logarithmic coordinate they would be bent too much for a random walk.
+    straight. A logarithmic coordinate would bend them too much for a random walk.
     """
 
     deviation: Any
@@ -208,7 +208,7 @@ class HalfNormal:
 
 @dataclass(frozen=True, eq=False)
 class LogNormal:
-    r"""Log-normal with the mean and the standard deviation of the quantity itself; :math:`v = e^{\mu + s x}`,
+    r"""Log-normal with mean m and standard deviation σ of v; :math:`v = e^{\mu + s x}`,
     :math:`s^2 = \ln(1 + (\sigma/m)^2)`, :math:`\mu = \ln m - s^2/2`.
     """
 
@@ -222,7 +222,7 @@ class LogNormal:
 
     @classmethod
     def of_factor(cls, median: Any, factor: Any) -> LogNormal:
-        """From the median and the factor that is one standard deviation of the logarithm."""
+        """Log-normal with a median and a geometric standard deviation (``factor``)."""
         variance = np.log(factor) ** 2
         mean = np.asarray(median) * np.exp(0.5 * variance)
         return cls(mean, mean * np.sqrt(np.expm1(variance)))

@@ -1,4 +1,4 @@
-"""Summaries of draws: means, intervals, R-hat, effective samples, status; and NetCDF files for ArviZ."""
+"""Summaries of draws (means, intervals, R-hat, effective sample sizes, status), and NetCDF files for ArviZ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stribeck.estimates.estimate import CONFIDENCE, Estimate, Interval, estimate
 from stribeck.io.files import check_writable
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # ArviZ announces its next version on import
+    warnings.simplefilter("ignore", FutureWarning)  # ArviZ warns of its next version on import
     import arviz
 
 Array = npt.NDArray[np.float64]
@@ -30,8 +30,8 @@ class Summary:
 
     :param interval: 95 % intervals, (P, 2).
     :param rhat: rank-normalised split R-hat.
-    :param effective: effective samples of the bulk.
-    :param tail: effective samples of the tails.
+    :param effective: bulk effective sample size.
+    :param tail: tail effective sample size.
     """
 
     names: tuple[str, ...]
@@ -50,11 +50,11 @@ class Summary:
     def estimates(
         self, units: Sequence[str], prior: Array, bounds: Mapping[str, Interval] | None = None
     ) -> dict[str, Estimate]:
-        """Means, intervals and status by name; an interval as wide as the prior's is not determined.
+        """Means, intervals and status by name; a parameter whose interval is as wide as its prior is not determined.
 
-        :param units: of each parameter.
-        :param prior: draws of the prior (S, P).
-        :param bounds: search ranges of parameters that have one.
+        :param units: unit of each parameter.
+        :param prior: draws from the prior (S, P).
+        :param bounds: search ranges by name, where defined.
         """
         before = np.quantile(prior, interval_levels(), axis=0).T.tolist()
         return {
@@ -70,7 +70,7 @@ class Summary:
 
     @property
     def json(self) -> dict[str, Any]:
-        """By name, for scripts."""
+        """Summary by parameter name, for JSON output."""
         return {
             name: {
                 "mean": float(self.mean[k]),
@@ -100,12 +100,12 @@ def summarise(names: Sequence[str], draws: Array) -> Summary:
 
 
 def interval_levels(confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The two quantiles of an interval."""
+    """Lower and upper quantile of an interval."""
     return 0.5 * (1.0 - confidence), 0.5 * (1.0 + confidence)
 
 
 def worst(draws: Array) -> tuple[float, float]:
-    """Largest R-hat and fewest effective samples among parameters of draws (C, S, P)."""
+    """Largest R-hat and smallest effective sample size over the parameters of draws (C, S, P)."""
     columns = [draws[..., k] for k in range(draws.shape[-1])]
     return max(float(arviz.rhat(c)) for c in columns), min(float(arviz.ess(c)) for c in columns)
 
@@ -113,7 +113,7 @@ def worst(draws: Array) -> tuple[float, float]:
 def write_netcdf(
     path: Path, posterior: Mapping[str, Array], prior: Mapping[str, Array] | None = None
 ) -> None:
-    """Write draws by name, (C, S, …) each, as a NetCDF file of ArviZ, atomically.
+    """Atomically write draws by name, (C, S, …) each, as a NetCDF file for ArviZ.
 
     :raises OutputError: if it cannot be written.
     """

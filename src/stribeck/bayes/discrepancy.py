@@ -1,10 +1,10 @@
-r"""Model discrepancy: effective samples of correlated residuals.
+r"""Model discrepancy: effective sample size of correlated residuals.
 
-Residuals of recorded motion are smooth because of model error. N of them with the autocorrelation ρ are worth
+Residuals of recorded motion are smooth because of model error. N residuals with autocorrelation ρ are equivalent to
 
 .. math:: N_{eff} = N \Big/ \Big(1 + 2\sum_{k \ge 1} \rho_k\Big)
 
-independent ones. Counted as N samples, they would make a posterior far too narrow.
+independent ones. Counting them as N independent samples would make the posterior far too narrow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 
 
 def effective_samples(residual: Array) -> float:
-    """Effective samples of one series (N,), at least 2, by :mod:`stribeck.estimates.autoregressive`."""
+    """Effective sample size of one series (N,), at least 2; see :mod:`stribeck.estimates.autoregressive`."""
     count = len(residual)
     seen = np.array([residual[k:] @ residual[: count - k] / count for k in range(1 + highest_order(count))])
     covariance = autoregressive_covariance(seen, count, count)
@@ -30,12 +30,12 @@ def effective_samples(residual: Array) -> float:
 
 
 def effective_samples_of_runs(residual: Array, dt: float) -> float:
-    r"""Effective samples of runs (T, R) together, at least 2.
+    r"""Joint effective sample size of runs (T, R), at least 2.
 
     .. math:: N_{eff} = \frac{R\,T\,\Delta t}{t_c} \Big/ \frac1R\sum_{ij} r_{ij}
 
     with the correlation time :math:`t_c` and the correlation :math:`r_{ij}` of runs i and j, because model errors repeat from
-    run to run. Both are about zero, the mean of the likelihood: a run with a constant error counts as one sample.
+    run to run. Both are computed about zero, the mean of the likelihood: a run with a constant error counts as one sample.
     """
     length, runs = residual.shape
     time = dt * correlation_time(residual.T, centred=False)

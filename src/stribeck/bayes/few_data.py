@@ -1,4 +1,4 @@
-"""Prediction error against seconds of training data, of the posterior of an arm and of least squares."""
+"""Prediction error of an arm's posterior and of least squares as a function of the amount of training data."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ROUNDS = 30
 
 @dataclass(frozen=True)
 class FewData:
-    """Relative errors of torque on the moving rows of the rest of a recording.
+    """Relative torque errors on the moving rows of the remaining recording.
 
-    :param seconds: of training data.
-    :param posterior: error of the posterior's mean torque.
+    :param seconds: duration of the training data [s].
+    :param posterior: error of the posterior mean torque.
     :param least_squares: error of weighted least squares.
-    :param plain: whether the motion excited all base parameters; otherwise least squares has the least norm.
+    :param plain: whether the motion excited all base parameters; otherwise least squares has minimum norm.
     :param draws: the posterior.
     """
 
@@ -55,9 +55,9 @@ def few_data(
     rotors_known: bool = False,
     done: Callable[[float], None] = lambda length: None,
 ) -> list[FewData]:
-    """Train on the first seconds of a run and predict the rest, for each of several lengths.
+    """For each of several durations, train on the start of a run and predict the rest.
 
-    :raises ConfigError: for a machine without a URDF, or lengths that leave nothing to predict.
+    :raises ConfigError: for a machine without a URDF, or durations that leave nothing to predict.
     """
     if machine.arm is None:
         raise ConfigError("a posterior of links needs a URDF")
@@ -93,7 +93,7 @@ def weighted_least_squares(
 ) -> tuple[Array, bool]:
     """Predicted torques of a test motion, and whether the training motion excited all base parameters.
 
-    If it did not, the prediction is that of the solution of least norm, with columns scaled to one.
+    If it did not, the minimum-norm solution is used, with columns scaled to unit length.
     """
     try:
         return fit_linear(machine, [train], protocol, "weighted").predict(test), True

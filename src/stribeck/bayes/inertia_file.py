@@ -1,4 +1,4 @@
-"""Measured inertias of the axes of an arm: a CSV file of poses, axes and inertias."""
+"""Reads measured axis inertias of an arm from a CSV file of poses, axes and inertias."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = npt.NDArray[np.float64]
 
 
 def read_inertias(path: Path, joints: int) -> tuple[Array, npt.NDArray[np.int64], Array]:
-    """Poses (N, n) [rad], axes (N,) from 0, and inertias (N,) [kg m^2] of a CSV file.
+    """Read poses (N, n) [rad], axes (N,) counted from 0, and inertias (N,) [kg m²].
 
     :raises RecordingError: for a file that is not such a table.
     """

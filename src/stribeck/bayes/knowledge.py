@@ -2,20 +2,20 @@ r"""The four priors of an arm, after Reiners et al. 2025, §II-C and table I.
 
 ``diffuse``
     Uniform within bounds: masses up to the total mass of the datasheet, centres of mass within a radius in any direction,
-    inertias by Steiner's theorem, motor inertias from that of the rotor J to 2 J (the paper's :math:`[J, 2J^2]` is not an
-    inertia).
+    inertias by Steiner's theorem, motor inertias from J to 2 J with the rotor inertia J (the paper's :math:`[J, 2J^2]` does
+    not have the unit of an inertia).
 ``informed``
-    The same with three soft constraints: masses add up to the total, centres of mass and principal axes lie along the links
-    (within about 45°, and 0.3 for the products of inertia).
+    As ``diffuse``, with three soft constraints: masses add up to the total, and centres of mass and principal axes lie along
+    the links (within about 45°, and 0.3 for the normalised products of inertia).
 ``empirical``
     Distributions over other robots, from a table: truncated normal masses, lengths of the centre of mass and motor inertias
-    (above the rotor's, whose value is also the standard deviation; table I has 63.620 for 6.362 on axis 6), zero-mean normal
-    products of inertia, log-normal moments of inertia. The paper gives these with μ = 0 and σ in kg m², which does not
-    define a log-normal density; here σ is both mean and standard deviation. Centres of mass lie within 90° of the link,
-    with 45° as standard deviation.
+    (above the rotor inertia, which is also the standard deviation; table I prints 63.620 instead of 6.362 for axis 6),
+    zero-mean normal products of inertia, log-normal moments of inertia. The paper gives the latter with μ = 0 and σ in kg m²,
+    which does not define a log-normal density; here σ is both mean and standard deviation. Centres of mass lie within 90° of
+    the link, with 45° as standard deviation.
 ``cad``
-    Normal around the URDF with a standard deviation of 10 % (the paper's "variance of 10 %"): of the length of the centre of
-    mass in each direction, and of the root of the product of two moments for products of inertia.
+    Normal around the URDF with a standard deviation of 10 % (the paper's "variance of 10 %"). For each component of the centre
+    of mass this is 10 % of its length; for products of inertia, 10 % of the root of the product of the two moments.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ CAD = 0.1
 class Datasheet:
     """Datasheet of an arm.
 
-    :param total_mass: base included [kg].
-    :param reach: largest distance of a centre of mass from its joint, and length by which tables are scaled [m].
-    :param rotors: inertia of each rotor on its joint's side (n,) [kg m²].
+    :param total_mass: including the base [kg].
+    :param reach: largest distance of a centre of mass from its joint, and length for the scaling of tables [m].
+    :param rotors: inertia of each rotor, reflected to the joint side (n,) [kg m²].
     """
 
     total_mass: float
@@ -71,11 +71,11 @@ class Datasheet:
 
 @dataclass(frozen=True)
 class LinkTable:
-    """Distribution of the links of other robots.
+    """Distribution of the link parameters of other robots.
 
     :param mass, radius: mean and standard deviation of masses and lengths of the centre of mass, (n, 2).
     :param diagonal, off: standard deviations of moments and products of inertia (n,).
-    :param total_mass, reach: of the robot that the numbers are for.
+    :param total_mass, reach: of the robot to which the numbers apply.
     """
 
     mass: Array
@@ -86,7 +86,7 @@ class LinkTable:
     reach: float
 
     def scaled(self, total_mass: float, reach: float) -> LinkTable:
-        """The table for a robot of another mass and size."""
+        """Scale the table to a robot of another mass and size."""
         m, r = total_mass / self.total_mass, reach / self.reach
         return LinkTable(
             self.mass * m,
@@ -109,7 +109,7 @@ def total_mass(arm: ArmModel) -> float:
 
 
 class LinkRow(Schema):
-    """One link of a table, scaled as the table says: mean and standard deviation, or standard deviation alone."""
+    """One link of a table, scaled as stated there: mean and standard deviation, or standard deviation alone."""
 
     mass: tuple[Positive, Positive]
     radius: tuple[Positive, Positive]
@@ -120,7 +120,7 @@ class LinkRow(Schema):
 class TableFile(Schema):
     """A table of links.
 
-    :param robots: where the numbers come from, for readers.
+    :param robots: source of the numbers, for information.
     """
 
     source: str
@@ -131,9 +131,9 @@ class TableFile(Schema):
 
 
 def read_table(path: Path | None = None) -> LinkTable:
-    """A table of links, by default that of the project.
+    """Read a table of links, by default the one included in the project.
 
-    :raises ConfigError: for a file that is not valid.
+    :raises ConfigError: for an invalid file.
     """
     path = path or shared_directory("config") / "priors" / "industrial_arms.yaml"
     content = read_yaml(path, TableFile)
@@ -144,7 +144,7 @@ def read_table(path: Path | None = None) -> LinkTable:
 
 
 def diffuse(sheet: Datasheet) -> ArmPrior:
-    """Bounds alone: moments up to M r²/21, products up to M r²/525 (50 and 2 kg m² for the paper's robot, 1050 kg, 1 m)."""
+    """Bounds only: moments up to M r²/21, products up to M r²/525 (50 and 2 kg m² for the paper's robot, 1050 kg, 1 m)."""
     n, steiner = len(sheet.rotors), sheet.total_mass * sheet.reach**2
     return ArmPrior(
         name="diffuse",
@@ -173,7 +173,7 @@ def informed(sheet: Datasheet) -> ArmPrior:
 def empirical(sheet: Datasheet, table: LinkTable) -> ArmPrior:
     """Distributions over other robots.
 
-    :raises ConfigError: for an arm whose number of links is not that of the table.
+    :raises ConfigError: if arm and table differ in the number of links.
     """
     n = len(sheet.rotors)
     if len(table.mass) != n:
@@ -218,13 +218,13 @@ def cad_around(links: Mechanical, share: float = CAD) -> ArmPrior:
 def cad(arm: ArmModel, motor: Array) -> ArmPrior:
     """Normal around the URDF.
 
-    :param motor: inertias that the motors add (n,) [kg m²].
+    :param motor: motor inertias (n,) [kg m²].
     """
     return cad_around(mechanical_of(arm, motor, nearest_consistent(arm.inertials).ravel()))
 
 
 def prior_named(name: str, arm: ArmModel, sheet: Datasheet, table: LinkTable | None = None) -> ArmPrior:
-    """A prior by its name.
+    """Build a prior by name.
 
     :raises ConfigError: for a name that is not in :data:`PRIORS`.
     """

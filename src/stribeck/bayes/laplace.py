@@ -1,8 +1,8 @@
-r"""Modes of posteriors and the curvature there, from which chains start.
+r"""Modes of posteriors and the curvature there, for the initialisation of chains.
 
 Damped Newton steps, with the absolute eigenvalues of the curvature, lead from a draw of the prior to a mode, for all posteriors
-at once. The inverse curvature is the covariance of the first :class:`~stribeck.bayes.sampling.SamplerTuning`; starting points
-are more widely spread (:data:`APART`), so that agreement of the chains means something.
+at once. The inverse curvature is the covariance of the first :class:`~stribeck.bayes.sampling.SamplerTuning`. Starting points
+are spread more widely (:data:`APART`), so that the agreement of the chains is a valid convergence test.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ APART = 1.5
 
 
 def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array, SamplerTuning]:
-    """First positions (D, C, d) and tuning of the chains.
+    """Initial positions (D, C, d) and tuning of the chains.
 
     :param first: starting points of the search for modes (D, d).
     """
@@ -38,7 +38,7 @@ def starts(target: Target, first: Array, chains: int, seed: int) -> tuple[Array,
 
 
 def modes(target: Target, x: Array) -> tuple[Array, Array]:
-    """Modes (D, d) and the curvature of the negative log density there (D, d, d)."""
+    """Modes (D, d), and the Hessian of the negative log density there (D, d, d)."""
 
     def cost(point: Any, data: Any) -> Any:
         return -target.log_density(point, data)

@@ -1,7 +1,7 @@
-r"""Likelihoods of measured inertias of axes, and of measured joint torques.
+r"""Likelihoods of measured axis inertias and of measured joint torques.
 
-Inertias are Gaussian with the standard deviation :math:`c\,X(\delta)`, c sampled (Reiners et al. 2025, eq. 9, where it is c
-times the measured value, which is not a generative model).
+Measured inertias are Gaussian with the standard deviation :math:`c\,X(\delta)`, where c is sampled too. (In Reiners et al.
+2025, eq. 9, the standard deviation is c times the measured value, which is not a generative model.)
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ RECOUNTS = 3
 
 @dataclass(frozen=True, eq=False)
 class InertiaPosterior:
-    """Posterior of an arm with measured inertias of its axes; the last coordinate is that of c.
+    """Posterior of an arm given measured axis inertias; the last coordinate belongs to c.
 
     :param prior: of the links.
-    :param frames: axes along the links, (n, 3, 3).
-    :param regressor: Y of the measured poses and axes (N, 11 n), :func:`~stribeck.bayes.network.inertia_regressor`.
+    :param frames: link-aligned axes (n, 3, 3).
+    :param regressor: Y at the measured poses and axes (N, 11 n), :func:`~stribeck.bayes.network.inertia_regressor`.
     """
 
     prior: ArmPrior
@@ -60,7 +60,7 @@ class InertiaPosterior:
         return NOISE.value(x[..., -1])
 
     def inertias(self, x: Any) -> Any:
-        """Inertias of the axes [kg m^2] (…, N)."""
+        """Axis inertias (…, N) [kg m²]."""
         return moments(self.prior.mechanical(x[..., :-1])) @ self._columns.T
 
     @cached_property
@@ -73,7 +73,7 @@ class InertiaPosterior:
         return self.prior.log_density(x[:-1]) + noise
 
     def log_likelihood(self, x: Any, measured: Any) -> Any:
-        """Log likelihood of inertias (N,) [kg m^2]."""
+        """Log likelihood of inertias (N,) [kg m²]."""
         predicted = self.inertias(x)
         width = self.noise(x) * predicted
         return jnp.sum(-jnp.log(width) - 0.5 * ((measured - predicted) / width) ** 2)
@@ -84,19 +84,19 @@ class InertiaPosterior:
         return np.concatenate([self.prior.draw(rng, count), noise[:, None]], axis=1)
 
     def target(self, measured: Array) -> Target:
-        """The posterior for measured inertias (N,), or for those of D arms at the same poses (D, N)."""
+        """Sampling target for measured inertias (N,), or for those of D arms at the same poses (D, N)."""
         data = np.atleast_2d(measured)
         return Target(self.dimension, self.log_prior, self.log_likelihood, data, len(data))
 
     def simulate(self, x: Array, rng: np.random.Generator) -> Array:
-        """Random measurements (D, N) of arms (D, d)."""
+        """Simulated measurements (D, N) of arms with coordinates (D, d)."""
         with jax.enable_x64():
             clean, noise = np.asarray(self.inertias(x)), np.asarray(self.noise(x))
         return np.asarray(clean * (1.0 + noise[:, None] * rng.standard_normal(clean.shape)))
 
 
 class _Sums:
-    """Sums of products of one joint's rows, which give its squared residuals as a function of linear parameters."""
+    """Sums of products over one joint's rows, from which squared residuals follow for any linear parameters."""
 
     def __init__(self, columns: Array, torque: Array) -> None:
         self.matrix, self.vector = columns.T @ columns, columns.T @ torque
@@ -110,17 +110,17 @@ class _Sums:
 
 @dataclass(frozen=True, eq=False)
 class TorquePosterior:
-    r"""Posterior of an arm with measured joint torques, friction included.
+    r"""Posterior of an arm given measured joint torques, including friction.
 
-    Coordinates are those of the prior of the links, then friction (:attr:`friction_names`), then the noise of each joint.
+    The coordinates are those of the prior of the links, then friction (:attr:`friction_names`), then the noise of each joint.
 
     .. math:: \log L = -\sum_j N_j \big(\ln\sigma_j + \tfrac{1}{2 \sigma_j^2}\,\overline{(\tau_j - W_j\,p)^2}\big)
 
     with :math:`N_j` effective samples.
 
     :param sums: of each joint.
-    :param samples: effective samples of each joint (n,).
-    :param scale: mean absolute torque of each joint and coupling (E,) [N m], which scales the priors of friction.
+    :param samples: effective sample size of each joint (n,).
+    :param scale: mean absolute torque of each joint and coupling (E,) [N m], scale of the friction priors.
     :param speed: highest velocity of each joint and coupling (E,) [rad/s].
     """
 
@@ -140,7 +140,7 @@ class TorquePosterior:
 
     @property
     def _widths(self) -> Array:
-        """Standard deviations of friction: a third of the typical torque at the highest velocity (F,)."""
+        """Prior standard deviations of friction (F,): a third of the typical torque, at the highest velocity."""
         widths = []
         for k, (torque, speed) in enumerate(zip(self.scale, self.speed, strict=True)):
             joint = k < len(self.machine.joints)
@@ -167,7 +167,7 @@ class TorquePosterior:
         return to_standard(self.frames)
 
     def linear(self, x: Any) -> Any:
-        """Parameters that torques are linear in, in the order of :func:`~stribeck.dynamics.regressor.design`, (…, p)."""
+        """Parameters (…, p) in which torques are linear, in the order of :func:`~stribeck.dynamics.regressor.design`."""
         both = moments(self.prior.mechanical(x[..., : self.prior.dimension])) @ self._standard.T
         n, friction = len(self.machine.joints), self.friction(x)
         inertials, motor = both[..., :-n], both[..., -n:]
@@ -187,12 +187,12 @@ class TorquePosterior:
         matrices, vectors, squares, samples = data
         p = self.linear(x)
         noise = x[-len(self.sums) :] + jnp.log(0.05 * self.scale[: len(self.sums)])
-        # Sums instead of products of many small matrices, which are slow in XLA.
+        # Sums, because products of many small matrices are slow in XLA.
         left = squares + jnp.sum((jnp.sum(matrices * p, axis=-1) - 2.0 * vectors) * p, axis=-1)
         return -jnp.sum(samples * (noise + 0.5 * left * jnp.exp(-2.0 * noise)))
 
     def target(self) -> Target:
-        """The posterior."""
+        """Sampling target."""
         rows = [(s.matrix / s.rows, s.vector / s.rows, s.square / s.rows) for s in self.sums]
         matrices, vectors, squares = (np.stack(part)[None] for part in zip(*rows, strict=True))
         data = (matrices, vectors, squares, self.samples[None])
@@ -206,7 +206,7 @@ class TorquePosterior:
         return np.concatenate([self.prior.draw(rng, count), friction, noise], axis=1)
 
     def predict(self, x: Array, motion: ProcessedMotion, rest: float) -> Array:
-        """Torques of a motion for draws (S, d), (S, M, n)."""
+        """Torques (S, M, n) of a motion for draws (S, d)."""
         with jax.enable_x64():
             p = np.asarray(self.linear(x))
         columns = design(self.machine, motion.states, rest).columns
@@ -224,11 +224,11 @@ def torque_posterior(
     discrepancy: bool = True,
     rotors_known: bool = True,
 ) -> TorquePosterior:
-    """The posterior of recorded motion.
+    """Build the posterior for recorded motion.
 
     :param rows: which rows of each joint are used (M, n).
-    :param discrepancy: count effective samples by the autocorrelation of the residuals at the mode; otherwise all rows.
-    :param rotors_known: whether the prior contains the motors' inertias; otherwise they are half-normal, with a third of
+    :param discrepancy: use the effective sample size of the residuals at the mode; otherwise count all rows.
+    :param rotors_known: whether the prior contains the motor inertias; otherwise they are half-normal, with a third of
         the mean absolute torque over the mean absolute acceleration as standard deviation.
     """
     columns = [design(machine, motion.states, rest).columns for motion in motions]
@@ -258,9 +258,9 @@ def torque_posterior(
 
 
 def _counted(posterior: TorquePosterior) -> TorquePosterior:
-    """With the effective samples of the residuals at the mode, which moves with them.
+    """Set the effective sample sizes of the residuals at the mode, iterating because the mode depends on them.
 
-    Residuals of least squares would not do: fitted to few rows, they absorb the smooth model error.
+    Least-squares residuals are unsuitable: with few rows the fit absorbs the smooth model error.
     """
     posterior = replace(posterior, samples=np.minimum(posterior.samples, FIRST_SAMPLES))
     with jax.enable_x64():

@@ -1,4 +1,4 @@
-r"""Measures of the quality of an identification (Reiners et al. 2025, eqs. 15–17)."""
+r"""Quality measures of an identification (Reiners et al. 2025, eqs. 15–17)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def cosine_similarity(found: Array, true: Array) -> float:
 
 
 def rmse(found: Array, measured: Array) -> float:
-    """Root mean square of the errors relative to the measured values [%]."""
+    """Root mean square error relative to the measured values [%]."""
     return float(100.0 * np.sqrt(np.mean(((found - measured) / measured) ** 2)))
 
 
 def total_variation(one: Array, other: Array) -> float:
-    r"""Total variation distance :math:`\frac12\sum|p - q|` of two sets of draws, by histograms of common bins, in [0, 1]."""
+    r"""Total variation distance :math:`\frac12\sum|p - q|` of two sets of draws from histograms with common bins, in [0, 1]."""
     edges = np.histogram_bin_edges(np.concatenate([one, other]), BINS)
     p, q = (np.histogram(draws, edges)[0] / len(draws) for draws in (one, other))
     return float(0.5 * np.sum(np.abs(p - q)))
@@ -38,7 +38,7 @@ def total_variation(one: Array, other: Array) -> float:
 def mechanical_mae(found: Mechanical, true: Mechanical) -> dict[str, float]:
     """MAE of masses, centres of mass, inertias and motor inertias, and their mean ``all`` [%].
 
-    A kind whose true values are all zero is left out.
+    Kinds whose true values are all zero are omitted.
     """
     parts = {
         "mass": (found.mass, true.mass),
@@ -51,6 +51,6 @@ def mechanical_mae(found: Mechanical, true: Mechanical) -> dict[str, float]:
 
 
 def mechanical_cosine(found: Mechanical, true: Mechanical) -> float:
-    """Mean cosine similarity of the four kinds; one that is all zero is left out."""
+    """Mean cosine similarity of the four kinds, without those that are all zero."""
     pairs = [(a, b) for a, b in zip(found, true, strict=True) if np.any(a) and np.any(b)]
     return float(np.mean([cosine_similarity(np.asarray(a), np.asarray(b)) for a, b in pairs]))

@@ -1,11 +1,11 @@
 r"""Adaptive Metropolis (Haario, Saksman, Tamminen 2001) with tempered warm-up, for many chains and posteriors.
 
 Proposals are :math:`x' = x + s\,R\,\epsilon` with R the root of the chains' covariance, accepted with probability
-:math:`\min(1, p(x')/p(x))`. R and s adapt during warm-up only. Warm-up moves a population from the prior to the posterior
-through :math:`p_\beta \propto p(x)\,p(y|x)^\beta`, β from 0 to 1 (Del Moral, Doucet, Jasra 2006): each step of β leaves half
-of the population effective, which is then resampled and moved.
+:math:`\min(1, p(x')/p(x))`. R and s are adapted during warm-up only. Warm-up moves a population from the prior to the posterior
+through :math:`p_\beta \propto p(x)\,p(y|x)^\beta`, β from 0 to 1 (Del Moral, Doucet, Jasra 2006): each step of β leaves half of
+the population effective; the population is then resampled and moved.
 
-Log densities are computed for whole batches: coordinates ``(L, d)`` to values ``(L,)``, posterior after posterior.
+Log densities are computed for whole batches: coordinates ``(L, d)`` to values ``(L,)``, ordered by posterior.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ BLOCK = 12
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """A target whose densities are computed for all chains of all posteriors at once.
+    """A target that computes the densities of all chains of all posteriors at once.
 
     :param log_prior: (L, d) -> (L,).
-    :param log_likelihood: (L, d) -> (L,), the chains of posterior after posterior.
+    :param log_likelihood: (L, d) -> (L,), chains ordered by posterior.
     """
 
     dimension: int
@@ -63,7 +63,7 @@ class Batched:
 
 
 def batched(target: Target, chains: int) -> Batched:
-    """A target with its densities mapped over chains."""
+    """Vectorise the densities of a target over chains."""
 
     def likelihood(x: Any) -> Any:
         lanes = x.reshape(target.posteriors, chains, -1)
@@ -84,12 +84,12 @@ def sample(
     progress: Progress = silent,
     enough: Enough | None = None,
 ) -> Draws:
-    """Temper, warm up, draw.
+    """Temper, warm up and draw.
 
     :param start: draws from the prior (D, C, d).
-    :param draws: kept per chain.
-    :param thin: one of so many steps is kept.
-    :param settle: steps of warm-up at β = 1, in which covariance and step size are adapted twice.
+    :param draws: number of draws kept per chain.
+    :param thin: keep every ``thin``-th step.
+    :param settle: warm-up steps at β = 1, during which covariance and step size are adapted twice.
     """
     with jax.enable_x64():
         x, tuning = temper(target, start, seed, progress)
@@ -111,7 +111,7 @@ def sample(
 def temper(
     target: Batched, start: Array, seed: int, progress: Progress = silent
 ) -> tuple[Array, SamplerTuning]:
-    """Move a population from the prior (D, C, d) to the posterior; returns it with its last tuning."""
+    """Move a population from the prior (D, C, d) to the posterior; return it with its last tuning."""
     rng = np.random.default_rng(seed)
     x, beta = start, np.zeros(len(start))
     size = np.full(len(start), 2.0 / np.sqrt(target.dimension))
@@ -130,7 +130,7 @@ def temper(
 
 
 def _raised(beta: float, likelihood: Array) -> float:
-    """The next β of one population, which leaves half of it effective."""
+    """Next β of one population, chosen to leave half of it effective."""
 
     def effective(step: float) -> float:
         weight = np.exp(step * (likelihood - likelihood.max()))
@@ -146,7 +146,7 @@ def _raised(beta: float, likelihood: Array) -> float:
 
 
 def _resampled(log_weight: Array, rng: np.random.Generator) -> Any:
-    """Indices of a systematic resampling."""
+    """Indices drawn by systematic resampling."""
     weight = np.exp(log_weight - log_weight.max())
     count = len(weight)
     edges = np.cumsum(weight) / weight.sum()
@@ -172,7 +172,7 @@ def _run(
     adapt: bool,
     beta: Array | None = None,
 ) -> tuple[Array, SamplerTuning, Array]:
-    """Path (D, C, steps, d), the tuning with its last step size, and the mean acceptance (D,)."""
+    """Run chains; return path (D, C, steps, d), tuning with the last step size, and mean acceptance (D,)."""
     beta = np.ones(len(x)) if beta is None else beta
     blocks = -(-steps // BLOCK)
     paths, rates = [], []
@@ -189,7 +189,7 @@ def _run(
 
 @lru_cache(maxsize=8)
 def _programs(target: Batched) -> tuple[Any, Any]:
-    """Compiled log likelihoods and block of steps of a target."""
+    """Compile the log likelihood and the block of steps of a target."""
     return jax.jit(lambda x: _finite(target.log_likelihood(x))), jax.jit(partial(_block, target))
 
 

@@ -1,9 +1,9 @@
-r"""Mechanical parameters of the links of an arm, and what is measured of them (Reiners et al. 2025, §II-A).
+r"""Mechanical link parameters of an arm, and their relation to measurements (Reiners et al. 2025, §II-A).
 
-Per link: mass m, centre of mass c and inertia I about it, both in axes whose z points along the link's translation to the
-next joint, and the inertia J that the motor adds to its joint. Inertias of the axes, :math:`X = Y(q)\,\Lambda(\delta)`, and
+Each link has a mass m, a centre of mass c and an inertia I about it, both in axes whose z points along the link's translation
+to the next joint, and the inertia J that the motor adds to its joint. The axis inertias, :math:`X = Y(q)\,\Lambda(\delta)`, and
 joint torques are linear in the standard inertial parameters :math:`\pi(\delta)` of :mod:`stribeck.dynamics.model` and in J.
-The paper lists Λ of one robot; here it follows from the URDF.
+The paper lists Λ for one robot; here it is computed from the URDF.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Mechanical(NamedTuple):
     """Mechanical parameters of n links.
 
     :param mass: (…, n) [kg].
-    :param com: centres of mass in axes along the links, (…, n, 3) [m].
-    :param inertia: about the centres, in the order of :data:`INERTIA_NAMES`, (…, n, 6) [kg m^2].
-    :param motor: (…, n) [kg m^2].
+    :param com: centres of mass in link-aligned axes, (…, n, 3) [m].
+    :param inertia: about the centres of mass, in the order of :data:`INERTIA_NAMES`, (…, n, 6) [kg m²].
+    :param motor: motor inertias (…, n) [kg m²].
     """
 
     mass: Any
@@ -44,12 +44,12 @@ class Mechanical(NamedTuple):
 
     @property
     def table(self) -> Any:
-        """All, in the order of :data:`LINK_NAMES`, (…, n, 11)."""
+        """All parameters, in the order of :data:`LINK_NAMES`, (…, n, 11)."""
         return jnp.concatenate([self.mass[..., None], self.com, self.inertia, self.motor[..., None]], axis=-1)
 
 
 def translations(arm: ArmModel) -> Array:
-    """From each joint to the next one, in the joint's axes (n, 3) [m]; zero for the last link."""
+    """Translation from each joint to the next one, in joint axes (n, 3) [m]; zero for the last link."""
     vectors = np.zeros((len(arm), 3))
     ids = [arm.model.getJointId(joint) for joint in arm.joints]
     for child in ids:
@@ -60,7 +60,7 @@ def translations(arm: ArmModel) -> Array:
 
 
 def link_frames(arm: ArmModel) -> Array:
-    """Rotations (n, 3, 3) from axes along each link to those of its joint; links without translation lie along the joint's axis."""
+    """Rotations (n, 3, 3) from link-aligned to joint axes; links without translation are aligned with the joint axis."""
     frames, axes = np.empty((len(arm), 3, 3)), joint_axes(arm)
     for k, along in enumerate(translations(arm)):
         length = np.linalg.norm(along)
@@ -69,32 +69,29 @@ def link_frames(arm: ArmModel) -> Array:
 
 
 def exchanged(moments: Any) -> Any:
-    r"""Second moments of mass :math:`\Sigma = \frac12 tr(I)\,1 - I` of moments of inertia, (…, 6).
-
-    Both in the order of :data:`INERTIA_NAMES`.
-    """
+    r"""Second moments of mass :math:`\Sigma = \frac12 tr(I)\,1 - I`, (…, 6) like I in the order of :data:`INERTIA_NAMES`."""
     half = 0.5 * jnp.sum(moments[..., :3], axis=-1, keepdims=True)
     return jnp.concatenate([half - moments[..., :3], -moments[..., 3:]], axis=-1)
 
 
 def inertia_of(second: Any) -> Any:
-    r"""Moments of inertia :math:`I = tr(\Sigma)\,1 - \Sigma` of second moments of mass, (…, 6) both."""
+    r"""Moments of inertia :math:`I = tr(\Sigma)\,1 - \Sigma` from second moments of mass, both (…, 6)."""
     trace = jnp.sum(second[..., :3], axis=-1, keepdims=True)
     return jnp.concatenate([trace - second[..., :3], -second[..., 3:]], axis=-1)
 
 
 def square(six: Any) -> Any:
-    """Symmetric matrices (…, 3, 3) of six components in the order of :data:`INERTIA_NAMES`."""
+    """Symmetric matrices (…, 3, 3) from six components in the order of :data:`INERTIA_NAMES`."""
     xx, yy, zz, xy, xz, yz = (six[..., k] for k in range(6))
     rows = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def moments(links: Mechanical) -> Any:
-    r"""Zeroth, first and second moments of mass about the joint in axes along the link, then J, (…, 11 n).
+    r"""Zeroth, first and second moments of mass about the joint in link-aligned axes, then J, (…, 11 n).
 
-    Per link :math:`m, m c, \Sigma + m c c^T`, then the motor inertias of all. Standard parameters are a constant matrix
-    (:func:`to_standard`) times these.
+    Per link :math:`m, m c, \Sigma + m c c^T`, then the motor inertias of all links. The constant matrix :func:`to_standard`
+    times these gives the standard parameters.
     """
     first = links.mass[..., None] * links.com
     about = jnp.stack(
@@ -107,7 +104,7 @@ def moments(links: Mechanical) -> Any:
 def to_standard(frames: Array) -> Array:
     """Matrix (11 n, 11 n) from :func:`moments` to standard inertial parameters and motor inertias.
 
-    :param frames: axes along the links in those of the joints (n, 3, 3).
+    :param frames: link-aligned axes in joint axes (n, 3, 3).
     """
     n = len(frames)
     matrix = np.eye((INERTIALS + 1) * n)
@@ -122,9 +119,9 @@ def to_standard(frames: Array) -> Array:
 
 
 def mechanical_of(arm: ArmModel, motor: Array, inertials: Array | None = None) -> Mechanical:
-    """Mechanical parameters of the URDF, or of other standard inertial parameters (10 n,).
+    """Mechanical parameters from the URDF, or from other standard inertial parameters (10 n,).
 
-    :param motor: inertia that each motor adds (n,) [kg m^2].
+    :param motor: inertia that each motor adds (n,) [kg m²].
     """
     given = arm.inertials if inertials is None else inertials
     mass, com, inertia = about_com(np.reshape(given, (-1, INERTIALS)))
@@ -138,7 +135,7 @@ def mechanical_of(arm: ArmModel, motor: Array, inertials: Array | None = None) -
 def inertia_regressor(arm: ArmModel, position: Array) -> Array:
     r"""Y (N, n, 11 n) with :math:`X_j = M_{jj}(q) + J_j = Y_j [\pi, J]` at poses (N, n) [rad].
 
-    Row j is the torque of joint j when it alone accelerates with 1 rad/s², less that at rest.
+    Row j is the torque of joint j when only it accelerates, with 1 rad/s², minus the torque at rest.
     """
     n, count = len(arm), len(position)
     still = np.zeros_like(position)
@@ -152,7 +149,7 @@ def inertia_regressor(arm: ArmModel, position: Array) -> Array:
 
 
 def inertia_base(arm: ArmModel, seed: int = 0) -> BaseParameters:
-    """Base parameters Λ that the axes' inertias depend on, from random poses."""
+    """Base parameters Λ of the axis inertias, from random poses."""
     poses = np.random.default_rng(seed).uniform(-np.pi, np.pi, (40 * len(arm), len(arm)))
     rows = inertia_regressor(arm, poses)
     names = (*arm.parameter_names, *(f"J_{joint}" for joint in arm.joints))
@@ -168,7 +165,7 @@ def joint_axes(arm: ArmModel) -> Array:
 
 
 def _rotation_onto(direction: Array) -> Array:
-    """The shortest rotation that takes z to a direction."""
+    """The smallest rotation that maps z to a direction."""
     cross, cosine = np.cross([0.0, 0.0, 1.0], direction), direction[2]
     if cosine < -1.0 + 1e-9:
         return np.diag([1.0, -1.0, -1.0])

@@ -1,8 +1,8 @@
 """The no-U-turn sampler (Hoffman and Gelman 2014) for many chains and posteriors, with the kernel of blackjax.
 
-The kernel has a unit metric and moves z, x = centre + root z. The first covariance is that of the curvature at a mode
-(:mod:`stribeck.bayes.laplace`). Each warm-up round is twice as long as the previous one; the covariance of all chains in its
-second half, and a step size by dual averaging of their mean acceptance (Hoffman and Gelman 2014, §3.2), go to the next one.
+The kernel has a unit metric and samples z, with x = centre + root z. The first covariance is the inverse curvature at a mode
+(:mod:`stribeck.bayes.laplace`). Each warm-up round is twice as long as the previous one. The next round uses the covariance of
+all chains in its second half and a step size from dual averaging of their mean acceptance (Hoffman and Gelman 2014, §3.2).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def sample(
 ) -> Draws:
     """Warm up, then draw.
 
-    :param start: draws from the prior (D, C, d); the search for the mode starts at the first of each posterior.
+    :param start: draws from the prior (D, C, d); the search for the mode starts at the first draw of each posterior.
     :param draws: kept per chain.
     :param thin: one of so many steps is kept.
     """
@@ -96,7 +96,7 @@ def warm_up(
 def _run(
     target: Target, tuning: SamplerTuning, x: Array, length: int, seed: int, deepest: int, adapt: bool
 ) -> tuple[Array, Array, Array, Any]:
-    """One round: path (D, C, length, d), step sizes, mean acceptance and divergences of each posterior."""
+    """Run one round; return path (D, C, length, d), step sizes, mean acceptance and divergences of each posterior."""
     blocks = -(-length // BLOCK)
     keys = keys_for(seed, (blocks, BLOCK, *x.shape[:2]))
     log = np.log(tuning.step)
@@ -134,7 +134,7 @@ def _block(
     unit = jnp.ones(target.dimension)
 
     def density(point: Any, centre: Any, root: Any, data: Any) -> Any:
-        # Not root @ point: XLA multiplies many small matrices far more slowly than it sums.
+        # Not root @ point: in XLA, products of many small matrices are far slower than sums.
         return target.log_density(centre + jnp.sum(root * point, axis=-1), data)
 
     def move(key: Any, state: Any, step: Any, centre: Any, root: Any, data: Any) -> Any:
@@ -163,7 +163,7 @@ def _block(
 
 
 def _averaged(state: Any, rate: Any) -> Any:
-    """One step of dual averaging: log step, its average, average error, time, and the log step it shrinks to."""
+    """One step of dual averaging; state: log step, its average, average error, time, and the shrinkage target."""
     _, mean, error, count, start = state
     count = count + 1.0
     weight = 1.0 / (count + 10.0)

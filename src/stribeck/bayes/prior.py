@@ -1,13 +1,13 @@
 r"""Priors of the mechanical parameters of an arm on unconstrained coordinates (Reiners et al. 2025, §II-C).
 
-The density is a product of densities of single parameters, restricted to physically consistent bodies. These follow from the
-coordinates: masses and motor inertias are positive, and the inertia of a link comes from second moments of mass
-:math:`\Sigma = s\,T T^T`, T lower triangular with a positive diagonal, which are exactly the inertias that are positive
-definite and obey the triangle inequality. With the determinant of this change of coordinates,
+The density is a product of densities of single parameters, restricted to physically consistent bodies. The coordinates ensure
+consistency: masses and motor inertias are positive, and the inertia of a link follows from second moments of mass
+:math:`\Sigma = s\,T T^T`, T lower triangular with a positive diagonal. This covers exactly the positive definite inertias that
+satisfy the triangle inequality. With the determinant of this change of coordinates,
 
 .. math:: \log p(x) = \log p(\delta(x)) + \log|\partial\delta/\partial x|,
 
-every step of a sampler is a consistent body. Differences from the paper are listed in :mod:`stribeck.bayes.knowledge`.
+every step of a sampler is a consistent body. :mod:`stribeck.bayes.knowledge` lists differences from the paper.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ _POWERS = np.array([4.0, 3.0, 2.0])
 class SphericalCom:
     r"""Centre of mass in spherical coordinates about the link's translation.
 
-    :param radius: density of its length (n,) [m].
+    :param radius: density of the radius (n,) [m].
     :param lowest: smallest cosine of the polar angle: -1 for all directions, 0 for those within 90°.
-    :param spread: s of the density :math:`e^{-\theta^2/2 s^2}` of the polar angle θ per solid angle [rad]; ``None`` for uniform.
+    :param spread: s of the density :math:`e^{-\theta^2/2 s^2}` of the polar angle θ per solid angle [rad]; ``None`` for
+        uniform.
 
-    The azimuth is that of a normally distributed point of a plane, which avoids the discontinuity of an angle.
+    Two normally distributed coordinates give the azimuth, which avoids the discontinuity of an angle.
     """
 
     radius: Density
@@ -111,16 +112,17 @@ class CartesianCom:
 
 @dataclass(frozen=True, eq=False)
 class TotalMass:
-    r"""Soft constraint on the masses of links and base, :math:`\sum m + m_0 \sim N(M, \sigma)`, :math:`m_0` uniform on [0, M].
+    r"""Soft constraint on the mass of links and base, :math:`\sum m + m_0 \sim N(M, \sigma)`, :math:`m_0` uniform on [0, M].
 
-    Integrated over the base: :math:`\Phi((M - S)/\sigma)` with :math:`S = \sum m`; the bound :math:`m_0 \le M` is negligible.
+    Integration over :math:`m_0` gives :math:`\Phi((M - S)/\sigma)` with :math:`S = \sum m`; the bound :math:`m_0 \le M` is
+    negligible.
     """
 
     total: float
     deviation: float
 
     def log_density(self, mass: Any) -> Any:
-        """Logarithm, at most zero."""
+        """Logarithm of the constraint, at most zero."""
         return jax.scipy.stats.norm.logcdf((self.total - jnp.sum(mass, axis=-1)) / self.deviation)
 
 
@@ -132,9 +134,9 @@ class ArmPrior:
     :param mass, motor: densities (n,).
     :param com: density of the centres of mass.
     :param diagonal, off: densities of the moments and the products of inertia (n, 3).
-    :param scale: typical second moments of mass (n,) [kg m²], units of the coordinates.
+    :param scale: typical second moments of mass (n,) [kg m²], scale of the coordinates.
     :param total: soft constraint on the sum of masses.
-    :param alignment: standard deviation of :math:`I_{ij}/\sqrt{I_{ii} I_{jj}}`, a soft constraint on principal axes.
+    :param alignment: standard deviation of :math:`I_{ij}/\sqrt{I_{ii} I_{jj}}`, a soft constraint on the principal axes.
     """
 
     name: str
@@ -192,7 +194,7 @@ class ArmPrior:
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Coordinates of draws (count, d).
 
-        :raises RuntimeError: if the densities of single parameters exclude consistent bodies.
+        :raises RuntimeError: if the densities of the single parameters exclude all consistent bodies.
         """
         mass, motor = self._masses(rng, count), self.motor.draw(rng, count)
         parts = (
@@ -214,7 +216,7 @@ class ArmPrior:
         return kept[:count]
 
     def _bodies(self, rng: np.random.Generator, count: int) -> Array:
-        """Coordinates of consistent inertias (count, n, 6), by rejection."""
+        """Coordinates of consistent inertias (count, n, 6), by rejection sampling."""
         bodies: list[list[Array]] = [[] for _ in range(len(self))]
         for _ in range(MOST_TRIES):
             missing = [count - sum(map(len, kept)) for kept in bodies]
@@ -254,7 +256,7 @@ def body_coordinates(second: Array) -> Array:
 
 
 def _second(body: Any) -> Any:
-    """T Tᵀ (…, 6) from coordinates (…, 6): rows of T, with logarithms of its diagonal."""
+    """T Tᵀ (…, 6) from coordinates (…, 6): the rows of T, with the logarithm of its diagonal."""
     a, c, f = (jnp.exp(body[..., k]) for k in _DIAGONAL)
     b, d, e = body[..., 1], body[..., 3], body[..., 4]
     six = (a * a, b * b + c * c, d * d + e * e + f * f, a * b, a * d, b * d + c * e)
@@ -262,6 +264,6 @@ def _second(body: Any) -> Any:
 
 
 def _correlations(diagonal: Any, off: Any) -> Any:
-    """Products of inertia over the roots of the moments' products (…, 3)."""
+    """Normalised products of inertia I_ij / √(I_ii I_jj), (…, 3)."""
     xx, yy, zz = (diagonal[..., k] for k in range(3))
     return off / (jnp.stack([xx * yy, xx * zz, yy * zz], axis=-1)) ** 0.5

@@ -1,4 +1,4 @@
-"""Ridges of a posterior: parameters that the data determine only together, in numbers and in words."""
+"""Ridges of a posterior: parameters that the data determine only in combination."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STRONG = 0.6
 
 @dataclass(frozen=True)
 class Ridge:
-    """Two parameters that the data determine only together.
+    """Two parameters that the data determine only in combination.
 
     :param correlation: of their draws.
     :param width: standard deviations of both.
@@ -32,7 +32,7 @@ class Ridge:
 
     @property
     def words(self) -> str:
-        """One sentence."""
+        """Description in one sentence."""
         if self.correlation < 0.0:
             how = f"more of one goes with less of the other (correlation {self.correlation:.2f}): only a sum of them is known"
         else:
@@ -41,7 +41,7 @@ class Ridge:
 
 
 def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:
-    """Pairs of parameters with strongly correlated draws (S, P), the strongest first."""
+    """Pairs of parameters with strongly correlated draws (S, P), in decreasing order."""
     correlation = np.atleast_2d(np.corrcoef(draws.T))
     deviation = draws.std(axis=0)
     pairs = [
@@ -54,7 +54,7 @@ def ridges(names: Sequence[str], draws: Array) -> list[Ridge]:
 
 
 def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[tuple[str, str]]:
-    """Pairs to plot: ridges, and constant against load-dependent friction if all runs carry one load."""
+    """Pairs to plot: ridges, and constant against load-dependent friction if all runs have the same load."""
     pairs = [(ridge.first, ridge.second) for ridge in ridges(names, draws)]
     pair = _constant_and_load(names)
     if _one_load(logs) and pair is not None and pair not in pairs:
@@ -63,7 +63,7 @@ def pairs_to_show(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> li
 
 
 def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[str]:
-    """What the draws (S, P) leave undetermined, in words."""
+    """Sentences that describe what the draws (S, P) leave undetermined."""
     sentences = [ridge.words for ridge in ridges(names, draws)]
     if _one_load(logs) and not set(LOAD_TERMS).isdisjoint(names):
         sentences.append(
@@ -74,7 +74,7 @@ def statements(names: Sequence[str], draws: Array, logs: Sequence[Log]) -> list[
 
 
 def _division(names: Sequence[str], draws: Array) -> str:
-    """Correlation of constant and load-dependent friction in words, if a law has both."""
+    """Sentence on the correlation of constant and load-dependent friction, if the law has both."""
     pair = _constant_and_load(names)
     if pair is None:
         return ""
@@ -84,8 +84,8 @@ def _division(names: Sequence[str], draws: Array) -> str:
 
 
 def held_correlation(draws: Array) -> Array:
-    r"""Correlations (P, P) of pairs of parameters with all others held, :math:`-\Lambda_{ij}/\sqrt{\Lambda_{ii}\Lambda_{jj}}`,
-    Λ the inverse of the covariance of draws (S, P).
+    r"""Partial correlations (P, P), :math:`-\Lambda_{ij}/\sqrt{\Lambda_{ii}\Lambda_{jj}}` with the inverse covariance Λ of
+    draws (S, P).
     """
     inverse = np.linalg.inv(np.corrcoef(draws.T))
     size = np.sqrt(np.diag(inverse))

@@ -1,9 +1,9 @@
 r"""Common parts of the samplers: targets, tuning, and the loop that collects draws.
 
-A target is a log prior and a log likelihood of unconstrained coordinates x (d,). Positions are arrays (D, C, d) of D
-posteriors, which differ in their data only, with C chains each. All chains of a posterior adapt together during warm-up, in
-rounds: each round runs with the centre, covariance and step size of the previous one. Nothing adapts while draws are
-collected, so that these are Markov chains.
+A target is a log prior and a log likelihood of unconstrained coordinates x (d,). Positions are arrays (D, C, d) for D
+posteriors, which differ only in their data, with C chains each. Warm-up adapts all chains of a posterior together, in rounds:
+each round uses the centre, covariance and step size of the previous one. Nothing is adapted while draws are collected, so
+that these are Markov chains.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ Enough = Callable[[Array], bool]
 
 
 def silent(stage: str, done: int, of: int, draws: Array | None) -> None:
-    """No progress."""
+    """Report no progress."""
 
 
 def tuning_from(x: Array, step: float | Array) -> SamplerTuning:
-    """Centre and covariance of positions (D, K, d), shrunk towards its diagonal for small K."""
+    """Tuning from the centre and covariance of positions (D, K, d); for small K, shrinks the latter to its diagonal."""
     count, size = x.shape[1:]
     centre = x.mean(axis=1)
     away = x - centre[:, None]
@@ -94,7 +94,7 @@ def tuning_from(x: Array, step: float | Array) -> SamplerTuning:
 
 
 def keys_for(seed: int, shape: tuple[int, ...]) -> jax.Array:
-    """Random keys of a shape."""
+    """Array of random keys."""
     keys: jax.Array = jax.random.split(jax.random.key(seed), shape)
     return keys
 
@@ -129,11 +129,11 @@ def collect(
 
 
 def to_natural(tuning: SamplerTuning, z: Any) -> Any:
-    """X (D, C, d) at z."""
+    """Coordinates x (D, C, d) at z."""
     return tuning.centre[:, None] + jnp.sum(tuning.root[:, None] * z[:, :, None], axis=-1)
 
 
 def to_white(tuning: SamplerTuning, x: Array) -> Array:
-    """Z (D, C, d) at x."""
+    """Whitened coordinates z (D, C, d) at x."""
     away = np.swapaxes(x - tuning.centre[:, None], 1, 2)
     return np.swapaxes(np.linalg.solve(tuning.root, away), 1, 2)

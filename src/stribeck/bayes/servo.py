@@ -4,8 +4,8 @@ With the mean squared error :math:`\overline{r^2_k}` of the simulated position o
 
 .. math:: \log L = -\sum_k N_k\Big(\ln\sigma + \frac{\overline{r^2_k}}{2\sigma^2}\Big)
 
-where σ is sampled too. With discrepancy, :math:`N_k` are the effective samples according to the residuals' autocorrelation, a
-few per run. Counting all samples as independent is only right for a law without model error.
+where σ is sampled too. With discrepancy, :math:`N_k` is the effective sample size from the autocorrelation of the residuals, a
+few per run. Counting all samples as independent is only correct for a law without model error.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ MEMBERS = 16
 
 @dataclass(frozen=True, eq=False)
 class ServoPosterior:
-    """Posteriors of D recordings of the same commands; D = 1 for real ones.
+    """Posteriors of D recordings with the same commands; D = 1 for real data.
 
-    :param rollout: runs, servo, law, and free parameters.
+    :param rollout: runs, servo, law and free parameters.
     :param prior: of the free parameters.
     :param samples: N_k of each run (R,).
     :param noise: prior of σ [rad].
@@ -62,7 +62,7 @@ class ServoPosterior:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Free parameters, then ``sigma``."""
+        """Names of the free parameters, then ``sigma``."""
         return (*self.rollout.parameters.free_names, "sigma")
 
     @property
@@ -72,7 +72,7 @@ class ServoPosterior:
 
     @property
     def posteriors(self) -> int:
-        """D."""
+        """Number of posteriors D."""
         return 1 if self.measured is None else len(self.measured)
 
     def values(self, x: Any) -> Any:
@@ -95,7 +95,7 @@ class ServoPosterior:
         return self.prior.log_density(x[..., :-1]) + noise
 
     def batched(self, chains: int) -> Batched:
-        """The target for a number of chains per recording."""
+        """Batched target for a number of chains per recording."""
         parameters, rollout = self.rollout.parameters, self.rollout
         lower, width = parameters.lower, parameters.upper - parameters.lower
         measured = None
@@ -120,7 +120,7 @@ class ServoPosterior:
 
 
 def independent_samples(rollout: Rollout) -> Array:
-    """Every measured sample of each run (R,)."""
+    """Number of measured samples of each run (R,)."""
     return np.asarray(np.count_nonzero(rollout.batch.weight, axis=0), dtype=np.float64)
 
 
@@ -141,7 +141,7 @@ class ServoDraws:
         return self.values.reshape(-1, self.values.shape[-1])
 
     def named(self, row: Array) -> dict[str, float]:
-        """Values by name, with fixed parameters, without σ."""
+        """Values by name, including fixed parameters, without σ."""
         free = dict(zip(self.posterior.names[:-1], row.tolist(), strict=False))
         return {p.name: free.get(p.name, p.value) for p in self.posterior.rollout.parameters}
 
@@ -151,7 +151,7 @@ class ServoDraws:
         return self.named(self.flat.mean(axis=0))
 
     def some(self, count: int, seed: int = 0) -> list[dict[str, float]]:
-        """Randomly picked draws."""
+        """Random subset of the draws."""
         picked = np.random.default_rng(seed).choice(len(self.flat), count, replace=False)
         return [self.named(self.flat[k]) for k in picked]
 
@@ -169,10 +169,10 @@ def sample_servo(
     progress: Progress = silent,
     enough: Enough | None = None,
 ) -> ServoDraws:
-    """Draw from the posterior of recorded runs.
+    """Sample the posterior of recorded runs.
 
-    With discrepancy a population is tempered first with :data:`~stribeck.fit.prior.SAMPLES_PER_RUN` samples per run; effective
-    samples are then counted in its residuals.
+    With discrepancy, a population is first tempered with :data:`~stribeck.fit.prior.SAMPLES_PER_RUN` samples per run; its
+    residuals then determine the effective sample size.
     """
     runs = len(rollout.batch.logs)
     posterior = ServoPosterior(rollout, prior, independent_samples(rollout), noise)
@@ -189,7 +189,7 @@ def sample_servo(
 
 
 def _counted(posterior: ServoPosterior, start: Array, seed: int, progress: Progress) -> Array:
-    """Effective samples of each run (R,), averaged over members of a population."""
+    """Effective sample size of each run (R,), averaged over the members of a population."""
     target = posterior.batched(start.shape[1])
     with jax.enable_x64():
         x, _ = metropolis.temper(target, start, seed, progress)
@@ -204,6 +204,6 @@ def _counted(posterior: ServoPosterior, start: Array, seed: int, progress: Progr
 
 
 def mean_position(found: ServoDraws, rollout: Rollout, count: int = 60, seed: int = 0) -> Array:
-    """Predictive mean of the positions (T, R) [rad] of any runs of the servo."""
+    """Posterior predictive mean of the positions (T, R) [rad] for arbitrary runs of the servo."""
     posterior = replace(found.posterior, rollout=rollout)
     return np.asarray(np.mean([posterior.positions(values) for values in found.some(count, seed)], axis=0))

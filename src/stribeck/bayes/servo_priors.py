@@ -1,20 +1,20 @@
-r"""Priors of a servo's parameters, from its datasheet and from published servos.
+r"""Priors of a servo's parameters, from its datasheet and from published parameters of other servos.
 
 ==================  ==============================================================================================
 k_t                 normal within the search bounds, around the datasheet's prior where there is one; otherwise around stall
                     torque over stall current (20 %, because it includes the losses of the gearbox)
 R                   normal within the search bounds, around supply over stall current (20 %)
-armature            the published values of this servo or, in proportion to stall torque over the no-load speed squared, of
-                    others: a factor of 2
-friction torques    half-normal; standard deviation: root mean square of published values as shares of the stall torque
-viscous friction    the same, as shares of stall torque over no-load speed
+armature            published values of this servo or of others, scaled by stall torque over squared no-load speed; standard
+                    deviation: a factor of 2
+friction torques    half-normal; standard deviation: root mean square of published values relative to stall torque
+viscous friction    the same, relative to stall torque over no-load speed
 load terms          half-normal; standard deviation: root mean square of published values
 v_s, α              truncated normal: mean and standard deviation of published values, within the search bounds
 q_offset            normal, 0.03 rad, the accuracy of mounting by hand
 current limit       normal around the datasheet, 10 %
 ==================  ==============================================================================================
 
-Load terms of the two directions are nearly equal, as in :mod:`stribeck.fit.prior`.
+The load terms of the two directions are nearly equal, as in :mod:`stribeck.fit.prior`.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ServoPrior:
-    """Independent densities of parameters, and pairs of parameters that are nearly equal.
+    """Independent densities of parameters, and pairs of nearly equal parameters.
 
     :param densities: by name, in the order of the parameters.
-    :param alike: pairs of indices.
+    :param alike: indices of the pairs.
     """
 
     densities: Mapping[str, Density]
@@ -90,7 +90,7 @@ class ServoPrior:
 def servo_prior(actuator: Actuator, law: FrictionLaw, parameters: ParameterSet) -> ServoPrior:
     """The prior of the free parameters.
 
-    :raises ConfigError: for a servo whose datasheet lacks a figure that a prior needs.
+    :raises ConfigError: if the datasheet lacks a value that a prior needs.
     """
     names = parameters.free_names
     pairs = [pair for pair in DIRECTIONS if set(pair) <= set(names)]
@@ -137,7 +137,7 @@ def _by_stall(actuator: Actuator, name: str) -> float:
 
 
 def _armature(actuator: Actuator) -> float:
-    """Geometric mean of the published armatures of this servo or, scaled, of others [kg m²]."""
+    """Geometric mean of the published armatures of this servo or of others, scaled [kg m²]."""
     published = [values["armature"] for values in actuator.published.values()]
     if published:
         return float(np.exp(np.mean(np.log(published))))
@@ -165,7 +165,7 @@ def _stall_and_speed(actuator: Actuator) -> tuple[float, float]:
 
 
 def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
-    """Published values of a parameter and their scales; of the same law if there are any."""
+    """Published values of a parameter and their scales, preferably of the same law."""
     servos = [servo for servo in _servos() if _has_scale(servo)]
     same = any(name in servo.published.get(law.name, {}) for servo in servos)
     for servo in servos:
@@ -176,7 +176,7 @@ def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
 
 
 def _scale(actuator: Actuator, name: str) -> float:
-    """What a friction parameter is proportional to among servos of different sizes."""
+    """Scale factor of a friction parameter for servos of different sizes."""
     kind = FRICTION_PARAMETERS[name].rotary_unit
     if kind == "1" or name == "dtheta_stribeck":
         return 1.0

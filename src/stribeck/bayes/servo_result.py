@@ -1,4 +1,4 @@
-"""Posterior of a servo as a parameter file and as the object of ``--json``."""
+"""Converts the posterior of a servo to a parameter file and to the object of ``--json``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def summary_of(drawn: ServoDraws) -> Summary:
 
 
 def prior_draws(drawn: ServoDraws, seed: int) -> Any:
-    """Parameters and σ drawn from the prior (S, P)."""
+    """Draws of parameters and σ from the prior (S, P)."""
     posterior = drawn.posterior
     return posterior.natural(posterior.draw(np.random.default_rng(seed), PRIOR_DRAWS))
 
@@ -77,7 +77,7 @@ def parameter_file(drawn: ServoDraws, split: Split, settings: FitSettings) -> Pa
 
 
 def _within(parameters: ParameterSet, values: Mapping[str, float]) -> ParameterSet:
-    """Parameters with these values; search bounds, which do not bind a prior, are widened as needed."""
+    """Set values, widening search bounds where needed, because a prior is not limited by them."""
     return ParameterSet(
         replace(
             p,

@@ -1,1 +1,1 @@
-"""Emulated servos on a pseudo-terminal: control table, protocol, physics and faults."""
+"""Emulated Dynamixel servos on a pseudo-terminal: control table, protocol, physics and faults."""

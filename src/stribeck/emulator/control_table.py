@@ -1,7 +1,7 @@
 """The bytes of an emulated servo's control table.
 
-Addresses of indirect data stand for the bytes at the indirect addresses, so that programs can read or write scattered
-registers at once.
+An access to indirect data is redirected to the bytes at the indirect addresses, so that programs can read or write
+scattered registers at once.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class ControlTable:
     """A control table in use.
 
     :param model: the servo.
-    :param changes: counts of registers that differ from the factory's, by name.
-    :param live: registers that are measured anew at each read.
+    :param changes: counts that differ from the factory values, by register.
+    :param live: functions that compute the registers measured at each read.
     :ivar numbers: counts of all registers by name.
     :raises ConfigError: for an unknown register, or a count that it does not accept.
     """
@@ -50,14 +50,14 @@ class ControlTable:
         self._reset_indirect()
 
     def power_on(self) -> None:
-        """Reset the RAM."""
+        """Reset the RAM registers."""
         for name, register in self.model.registers.items():
             if not register.eeprom:
                 self.numbers[name] = register.initial
         self._reset_indirect()
 
     def read(self, address: int, length: int) -> bytes | None:
-        """Bytes of the table, zero between registers; ``None`` beyond its end."""
+        """Read bytes, zero between registers; ``None`` beyond the end of the table."""
         if length < 1 or address + length > self.end:
             return None
         data = bytearray(length)
@@ -74,7 +74,7 @@ class ControlTable:
         return bytes(data)
 
     def parts(self, address: int, data: bytes) -> tuple[dict[str, int], Error2 | None]:
-        """The counts that a write has for each register, and why it is refused, if so."""
+        """Counts that a write assigns to each register, and the error if it is rejected."""
         numbers: dict[str, int] = {}
         if not data or address + len(data) > self.end:
             return numbers, Error2.ACCESS
@@ -91,7 +91,7 @@ class ControlTable:
         return numbers, None if numbers or indirect else Error2.ACCESS
 
     def adopt(self, address: int, data: bytes) -> None:
-        """Store the part of a write that goes to indirect addresses and data."""
+        """Store the part of a write that concerns indirect addresses and data."""
         for span in self._resolve(address, len(data)):
             for k in range(span.length):
                 if self._is_indirect(span.address + k):
@@ -115,7 +115,7 @@ class ControlTable:
         )
 
     def _resolve(self, address: int, length: int) -> list[_Span]:
-        """Where the bytes of an access really are."""
+        """Translate an access to true addresses."""
         key = (address, length)
         if key not in self._spans:
             spans: list[_Span] = []
@@ -137,7 +137,7 @@ class ControlTable:
         return address
 
     def _registers(self, span: _Span) -> list[Register]:
-        """The registers that have bytes in a span."""
+        """Registers that overlap a span."""
         key = (span.address, span.length)
         if key not in self._touched:
             self._touched[key] = [

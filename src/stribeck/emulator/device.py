@@ -1,18 +1,16 @@
 """An emulated servo: its control table and the physics of its joint.
 
-No I/O and no clock: :meth:`EmulatedServo.advance_to` brings it to a time; reads and writes act at that time. Behaviour
-follows the ROBOTIS e-manual. Where the manual is silent:
+Without I/O and clock: :meth:`EmulatedServo.advance_to` advances it to a time, at which reads and writes then act.
+Behaviour follows the ROBOTIS e-manual. Where the manual is silent:
 
-- The firmware's position law acts on the true position; the registers report it through the encoder: with noise and
-  rounding, new at each read.
-- The velocity is the mean over the last 5 ms, in whole counts.
-- An expired Bus Watchdog makes the present position the goal, or the goal current or duty zero.
-- Torque on applies the goal in the register, which is the position at power-on initially.
-- Voltage errors appear at once. Overloads occur only as injected faults.
-- Below half of the lowest rated voltage the servo is off; when powered again, or rebooted, it restarts and does not
-  listen for 0.3 s.
-- Velocity modes, trapezoidal profiles, feed-forward and reversed direction are not emulated: modes and values that
-  need them are refused as out of range, ``profile_acceleration`` is accepted without effect.
+- The firmware controls the true position; the registers report the encoder's, with noise and rounding at each read.
+- The reported velocity is the mean over the last 5 ms, rounded to counts.
+- When the Bus Watchdog expires, the present position becomes the goal, or the goal current or duty becomes zero.
+- Switching torque on applies the goal in the register, which is initially the position at power-on.
+- Voltage errors occur without delay. Overloads occur only as injected faults.
+- Below half of the lowest rated voltage the servo is off. After power-on or reboot it ignores the bus for 0.3 s.
+- Velocity modes, trapezoidal profiles, feed-forward and reversed direction are not emulated: values that need them
+  are rejected as out of range, but ``profile_acceleration`` is accepted without effect.
 """
 
 from __future__ import annotations
@@ -75,18 +73,18 @@ class EmulatedServo:
 
     :param model: the servo, or its name.
     :param parameters: motor and friction; default: the published M6 values of its family.
-    :param pendulum: the load; default: nothing.
+    :param pendulum: the load; default: none.
     :param servo_id: ID on the bus.
     :param voltage: open-circuit supply [V]; default: nominal.
-    :param supply_resistance: of supply and cables, which makes the voltage sag under load [ohm].
+    :param supply_resistance: of supply and cables, causes a voltage drop under load [ohm].
     :param temperature: constant [°C].
-    :param noise: standard deviation of the encoder's noise before rounding [counts].
-    :param baud: the only line rate at which it listens [bit/s]; ``None``: at every rate, until a program
-        writes ``baud_rate``.
-    :param registers: counts of EEPROM registers that differ from the factory's, by name.
+    :param noise: standard deviation of the encoder noise before rounding [counts].
+    :param baud: the only baud rate at which it receives [bit/s]; ``None``: every rate, until a program writes
+        ``baud_rate``.
+    :param registers: counts of EEPROM registers that differ from the factory values, by name.
     :param dt: time step of the physics [s].
-    :param rng: source of the noise.
-    :raises ConfigError: for impossible values.
+    :param rng: random generator for the noise.
+    :raises ConfigError: for invalid values.
     """
 
     def __init__(
@@ -153,7 +151,7 @@ class EmulatedServo:
         return self._powered and self.clock >= self._boots_until
 
     def _measured(self) -> dict[str, Callable[[], int]]:
-        """Registers that are measured anew at each read."""
+        """Functions that compute the registers measured at each read."""
         quantities: dict[str, Callable[[], float]] = {
             "present_velocity": self._mean_velocity,
             "present_current": lambda: self.joint.current,
@@ -199,13 +197,13 @@ class EmulatedServo:
                 self._voltage_is_wrong()
 
     def hear(self) -> None:
-        """Note that an instruction came over the bus, for the watchdog."""
+        """Restart the watchdog: an instruction arrived on the bus."""
         self._heard = self.clock
 
-    # Intervention.
+    # External influences.
 
     def push(self, torque: float, duration: float) -> None:
-        """Apply an outside torque to the shaft [N m] for a time [s]."""
+        """Apply an external torque [N m] to the shaft for a time [s]."""
         self._push, self._push_end = torque, self.clock + duration
 
     def set_voltage(self, voltage: float) -> None:
@@ -232,7 +230,7 @@ class EmulatedServo:
     def fail(self, name: str) -> None:
         """Raise a hardware error by its name in the model's ``error_bits``.
 
-        :raises ConfigError: for an error that this servo does not know.
+        :raises ConfigError: for an error that this servo does not have.
         """
         if name not in self.model.error_bits:
             raise ConfigError(
@@ -253,7 +251,7 @@ class EmulatedServo:
     # Registers.
 
     def read(self, address: int, length: int) -> tuple[int, bytes]:
-        """Error number or bits, and bytes of the control table."""
+        """Read the control table; return the error number or bits, and the bytes."""
         data = self.memory.read(address, length)
         if data is None:
             return self.status(Error2.ACCESS, Error1.RANGE), b""
@@ -278,7 +276,7 @@ class EmulatedServo:
         return self.status()
 
     def register(self, address: int, data: bytes) -> int:
-        """Keep a write until :meth:`act`."""
+        """Store a write for later execution by :meth:`act`."""
         _, problem = self.memory.parts(address, data)
         if problem is not None:
             return self.status(problem, Error1.RANGE)
@@ -286,7 +284,7 @@ class EmulatedServo:
         return self.status()
 
     def act(self) -> int:
-        """Carry out the registered write."""
+        """Execute the stored write."""
         if self._registered is None:
             return self.status(Error2.INSTRUCTION, Error1.INSTRUCTION)
         (address, data), self._registered = self._registered, None
@@ -299,7 +297,7 @@ class EmulatedServo:
         return int(error) | (ALERT if self.errors else 0)
 
     def _refusal(self, name: str, number: int, others: Mapping[str, int]) -> Refusal | None:
-        """Why a register does not accept a number, if so."""
+        """Reason why a register rejects a number, or ``None``."""
         register, numbers = self.model.registers[name], self.memory.numbers
         locked = numbers["torque_enable"] or numbers.get("lock", 0)
         if not register.writable or (register.eeprom and locked):
@@ -326,11 +324,11 @@ class EmulatedServo:
 
     @property
     def _revives(self) -> bool:
-        """Whether a servo works again after a shutdown without a reboot: by its torque limit."""
+        """Whether restoring the torque limit ends a shutdown, without a reboot."""
         return "torque_limit" in self.model.registers
 
     def _set(self, name: str, number: int) -> None:
-        """Store a number that was not refused, with its side effects."""
+        """Store an accepted number and apply its side effects."""
         numbers = self.memory.numbers
         before, numbers[name] = numbers[name], number
         if name == "operating_mode" and number != before:
@@ -347,10 +345,10 @@ class EmulatedServo:
         if name == "torque_enable" and number and self.first_torque is None:
             self.first_torque = self.clock
 
-    # Inside.
+    # Internals.
 
     def _start(self) -> None:
-        """Initialise as at power-on."""
+        """Initialise the state to that at power-on."""
         self.errors, self._registered = 0, None
         self.memory.numbers["goal_position"] = self._position_count()
         if "max_torque" in self.memory.numbers:
@@ -359,9 +357,9 @@ class EmulatedServo:
         self.set_temperature(self.temperature)
 
     def _apply_registers(self, at_once: bool = False) -> None:
-        """Make the firmware follow the registers, after the command delay or at once."""
+        """Apply the registers to the firmware, after the command delay or at once."""
         numbers = self.memory.numbers
-        # The servo compares whole counts of 0.1 V.
+        # The servo compares counts of 0.1 V.
         self._lowest = self._quantity("min_voltage_limit") - 0.05
         self._highest = self._quantity("max_voltage_limit") + 0.05
         watching = numbers["torque_enable"] and numbers.get("bus_watchdog", 0) > 0
@@ -374,7 +372,7 @@ class EmulatedServo:
             self._firmware = self._commanded()
 
     def _commanded(self) -> Firmware:
-        """What the registers say."""
+        """Firmware command given by the registers."""
         numbers = self.memory.numbers
         gains = Gains(*(float(numbers[f"position_{letter}_gain"]) for letter in "pid"))
         drive = DRIVES[self._mode()]
@@ -415,7 +413,7 @@ class EmulatedServo:
         return self.model.registers[name].quantity(self.memory.numbers[name])
 
     def _counts(self, name: str, value: float) -> int:
-        """A quantity in counts, clipped to what the register can hold."""
+        """Convert a quantity to counts, clipped to the range of the register."""
         register = self.model.registers[name]
         lower, upper = register.span
         return min(upper, max(lower, round(value / register.scale) + register.zero))

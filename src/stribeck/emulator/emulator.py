@@ -1,7 +1,7 @@
 """Emulated servos behind a pseudo-terminal, for any program that uses a serial port.
 
-Time never stands still: the physics follows the monotonic clock with each packet and in between, and catches up in
-order if the process was suspended. The line's rate is the one that the program sets on the terminal.
+The physics follows the monotonic clock, with each packet and in between, and catches up in order if the process was
+suspended. The baud rate is the one that the program sets on the terminal.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ CHUNK = 256
 
 
 class EmulatedBus(EmulatedLine):
-    """Servos on one serial port, in a thread of this process while the context lasts.
+    """Servos on one serial port, emulated in a thread of this process while the context is open.
 
     :param servos: with different IDs.
-    :param faults: what goes wrong.
+    :param faults: faults to inject.
     :param link: path of a symbolic link to the terminal.
     :param seed: of random faults.
-    :raises ConfigError: for servos or faults that do not fit together.
+    :raises ConfigError: for incompatible servos or faults.
     :raises OutputError: at the start, if the link cannot be made.
 
     ``with EmulatedBus([EmulatedServo()]) as bus:`` opens a port at ``bus.path``. Methods may be called from any
@@ -64,7 +64,7 @@ class EmulatedBus(EmulatedLine):
         self.close()
 
     def start(self) -> None:
-        """Open the port and start time."""
+        """Open the port and start the emulation."""
         self._port = PseudoTerminal(self._link)
         self._wake_reader, self._wake_writer = os.pipe()
         self.begin(time.monotonic())
@@ -75,7 +75,7 @@ class EmulatedBus(EmulatedLine):
     def close(self) -> None:
         """End the emulation and remove the port.
 
-        :raises BaseException: what ended the emulation early, if anything did.
+        :raises BaseException: the exception that ended the emulation early, if any.
         """
         if self._thread is None:
             return
@@ -93,9 +93,9 @@ class EmulatedBus(EmulatedLine):
 
     @property
     def path(self) -> str:
-        """Where programs find the port: the link, or the terminal itself.
+        """Path of the port: the link, or the terminal itself.
 
-        :raises ConfigError: while it is unplugged.
+        :raises ConfigError: while the port is unplugged.
         """
         if self._link is not None:
             return str(self._link)
@@ -109,7 +109,7 @@ class EmulatedBus(EmulatedLine):
         return self._thread is not None and self._thread.is_alive()
 
     def _do(self, action: Callable[[], object]) -> None:
-        """Carry out an action in the thread of the emulation, and wait for it."""
+        """Execute an action in the emulation thread, and wait for it."""
         if self._thread is None or threading.current_thread() is self._thread:
             action()
             return
@@ -119,7 +119,7 @@ class EmulatedBus(EmulatedLine):
         def act() -> None:
             try:
                 action()
-            except Exception as problem:  # raised in the caller's thread
+            except Exception as problem:  # raised again in the calling thread
                 problems.append(problem)
             finally:
                 done.set()
@@ -133,7 +133,7 @@ class EmulatedBus(EmulatedLine):
         if not done.is_set():
             raise ConfigError("the emulation has ended; close() raises the reason")
 
-    # Everything below runs in the thread of the emulation.
+    # Everything below runs in the emulation thread.
 
     def _run(self) -> None:
         try:
@@ -171,7 +171,7 @@ class EmulatedBus(EmulatedLine):
             self._send(packet)
 
     def _send(self, packet: bytes) -> None:
-        """Write to the terminal. If the program does not read, what does not fit is lost, as on a wire."""
+        """Write to the terminal. Bytes that do not fit in its buffer are lost, as on a real line."""
         if self._port is None:
             return
         try:

@@ -1,4 +1,4 @@
-"""Answers of the servos on one bus to an instruction, in the order in which they are sent."""
+"""Executes an instruction on the servos of one bus and returns their answers in the order of sending."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PING_ONLY, PING_AND_READ, ALL = 0, 1, 2
 
 
 class StatusPacket(NamedTuple):
-    """A status packet, and the servo that sends it (of a fast read, the first of them)."""
+    """A status packet and the servo that sends it; for a fast read, the first servo."""
 
     servo: EmulatedServo
     data: bytes
 
 
 class _Access(NamedTuple):
-    """A part of an instruction to several servos: read ``length`` bytes, or write ``data``."""
+    """One servo's part of an instruction to several: read ``length`` bytes, or write ``data``."""
 
     servo: int
     address: int
@@ -42,10 +42,10 @@ class _MalformedError(Exception):
 
 
 def answers(servos: Sequence[EmulatedServo], protocol: float, packet: Packet) -> list[StatusPacket]:
-    """Carry out an instruction.
+    """Execute an instruction.
 
-    :param servos: those that hear it.
-    :param protocol: of the packet; servos of the other protocol take it for noise.
+    :param servos: servos that receive it.
+    :param protocol: of the packet; servos with the other protocol ignore it.
     """
     present = {servo.id: servo for servo in servos if servo.model.protocol == protocol}
     if not packet.intact:
@@ -68,7 +68,7 @@ def answers(servos: Sequence[EmulatedServo], protocol: float, packet: Packet) ->
 def _complaint(
     present: dict[int, EmulatedServo], packet: Packet, error: Error2, bits: Error1
 ) -> list[StatusPacket]:
-    """The error status of the servo that the packet is for, if there is one."""
+    """Error status of the addressed servo, if it exists."""
     if packet.id not in present:
         return []
     reply = _status(present[packet.id], ALL, present[packet.id].status(error, bits))
@@ -83,7 +83,7 @@ def _status(servo: EmulatedServo, level: int, error: int, data: bytes = b"") -> 
 
 
 def _single(servo: EmulatedServo, packet: Packet, protocol: float) -> StatusPacket | None:
-    """Carry out an instruction to one servo, or to each."""
+    """Execute an instruction on one servo."""
     size = 1 if protocol == 1.0 else 2
     data = packet.parameters[size:]
 
@@ -131,7 +131,7 @@ def _sync_reads(parameters: bytes) -> Iterator[_Access]:
 
 
 def _bulk_reads(parameters: bytes) -> Iterator[_Access]:
-    """Protocol 2: ID, address, length of each."""
+    """Parse protocol 2: ID, address and length for each servo."""
     if not parameters or len(parameters) % 5:
         raise _MalformedError
     for k in range(0, len(parameters), 5):
@@ -139,7 +139,7 @@ def _bulk_reads(parameters: bytes) -> Iterator[_Access]:
 
 
 def _bulk_reads_1(parameters: bytes) -> Iterator[_Access]:
-    """Protocol 1: a zero, then length, ID, address of each."""
+    """Parse protocol 1: a zero, then length, ID and address for each servo."""
     if len(parameters) < 4 or (len(parameters) - 1) % 3:
         raise _MalformedError
     for k in range(1, len(parameters), 3):
@@ -147,7 +147,7 @@ def _bulk_reads_1(parameters: bytes) -> Iterator[_Access]:
 
 
 def _sync_writes(parameters: bytes, head: int) -> Iterator[_Access]:
-    """Address and length in ``head`` bytes, then ID and data of each."""
+    """Parse address and length, ``head`` bytes, then ID and data for each servo."""
     size = head // 2
     if len(parameters) < head:
         raise _MalformedError
@@ -182,7 +182,7 @@ def _read_each(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> l
 
 
 def _read_fast(present: dict[int, EmulatedServo], parts: Iterator[_Access]) -> list[StatusPacket]:
-    """One packet of all. If a servo is missing or the packet too long, nobody answers."""
+    """One packet from all servos; none if a servo is missing or the packet would be too long."""
     asked = list(parts)
     if any(part.servo not in present for part in asked):
         return []

@@ -52,12 +52,12 @@ class Fault:
 
     :param kind: key of :data:`PACKET_KINDS` or :data:`LASTING_KINDS`.
     :param p: probability per packet, ``None`` for a schedule only.
-    :param at: start since time began [s].
-    :param after: start since torque was first on [s].
+    :param at: start, after the start of the emulation [s].
+    :param after: start, after torque was first on [s].
     :param every: period of repetition [s].
     :param duration: [s].
     :param servo: ID of the affected servo, ``None`` for all.
-    :param settings: further settings of the kind.
+    :param settings: further settings of this kind of fault.
     :raises ConfigError: for invalid settings.
     """
 
@@ -89,11 +89,11 @@ class Fault:
 
     @property
     def scheduled(self) -> bool:
-        """Whether it has a schedule."""
+        """Whether the fault has a schedule."""
         return self.at is not None or self.after is not None or self.every is not None
 
     def concerns(self, servo: int) -> bool:
-        """Whether a servo is affected; the broadcast ID stands for no single servo."""
+        """Whether a servo is affected; the broadcast ID denotes no single servo."""
         return self.servo is None or self.servo == servo
 
 
@@ -105,9 +105,9 @@ def _settings_of(kind: str) -> Mapping[str, float]:
 
 
 def parse_fault(text: str) -> Fault:
-    """A fault from ``KIND:key=value,…``.
+    """Parse ``KIND:key=value,…``.
 
-    :raises ConfigError: for anything else.
+    :raises ConfigError: for invalid text.
     """
     kind, _, rest = text.partition(":")
     kind = kind.strip()
@@ -133,7 +133,7 @@ def parse_fault(text: str) -> Fault:
 
 
 class _Course:
-    """A fault over time: whether it is active, how often it has begun, and when it ends [s]."""
+    """State of a fault: whether it is active, how often it has started, and when it ends [s]."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -145,8 +145,8 @@ class _Course:
 class Faults:
     """The faults of a bus over time.
 
-    :param faults: what goes wrong.
-    :param rng: source of randomness.
+    :param faults: faults to inject.
+    :param rng: random generator.
     :ivar first_torque: when torque was first on [s], ``None`` before.
     """
 
@@ -157,11 +157,11 @@ class Faults:
         self._courses = [_Course(fault) for fault in faults]
 
     def begin(self, clock: float) -> None:
-        """Start time at ``clock`` [s]."""
+        """Start the emulation at time ``clock`` [s]."""
         self._start = clock
 
     def add(self, fault: Fault, clock: float = -math.inf) -> None:
-        """Add a fault at ``clock`` [s]; occurrences of its schedule that are over by then are left out."""
+        """Add a fault at ``clock`` [s], without the scheduled occurrences that are already over."""
         course = _Course(fault)
         begun = self._begun(fault, clock)
         if begun is not None and clock >= begun[1] + fault.duration:
@@ -169,9 +169,9 @@ class Faults:
         self._courses.append(course)
 
     def hit(self, kind: str, servo: int, clock: float) -> Fault | None:
-        """The fault of a kind that affects a packet, drawn anew for each.
+        """Draw whether a fault of a kind affects a packet, and return it.
 
-        :param servo: ID of the servo that sends or is asked, the broadcast ID for several.
+        :param servo: ID of the sending or addressed servo, the broadcast ID for several.
         """
         for course in self._courses:
             fault = course.fault
@@ -182,9 +182,9 @@ class Faults:
         return None
 
     def changes(self, clock: float, packet: bool = False) -> list[tuple[Fault, bool]]:
-        """Lasting faults that began (``True``) or ended (``False``) by ``clock``.
+        """Lasting faults that started (``True``) or ended (``False``) by ``clock``.
 
-        :param packet: whether a packet may trigger faults with a probability.
+        :param packet: whether a packet is sent, which may trigger random faults.
         """
         changes = []
         for course in self._courses:
@@ -212,7 +212,7 @@ class Faults:
         return True
 
     def _elapsed(self, fault: Fault, clock: float) -> float | None:
-        """Time since the schedule began [s], ``None`` before."""
+        """Time since the schedule started [s], ``None`` before."""
         origin = self._start if fault.after is None else self.first_torque
         if not fault.scheduled or origin is None:
             return None
@@ -220,7 +220,7 @@ class Faults:
         return elapsed if elapsed >= 0.0 else None
 
     def _begun(self, fault: Fault, clock: float) -> tuple[int, float] | None:
-        """How often by ``clock`` a schedule has started a fault, and when last [s]."""
+        """Number of scheduled starts by ``clock``, and the time of the last one [s]."""
         elapsed = self._elapsed(fault, clock)
         if elapsed is None:
             return None
@@ -228,7 +228,7 @@ class Faults:
         return count, clock - elapsed + (count - 1) * (fault.every or 0.0)
 
     def _within(self, fault: Fault, clock: float) -> bool:
-        """Whether a packet fault is active by its schedule."""
+        """Whether the schedule of a packet fault makes it active."""
         if not fault.scheduled:
             return True
         elapsed = self._elapsed(fault, clock)
@@ -238,7 +238,7 @@ class Faults:
 
 
 def damaged(data: bytes, fault: Fault, rng: np.random.Generator) -> bytes:
-    """A packet with one byte changed, or each byte with the fault's probability ``bytes``."""
+    """Change one byte of a packet, or each byte with the fault's probability ``bytes``."""
     changed = bytearray(data)
     share = fault.settings["bytes"]
     places = np.flatnonzero(rng.random(len(data)) < share) if share else [rng.integers(len(data))]

@@ -1,7 +1,7 @@
 """The physics of an emulated servo: motor, friction and load.
 
-All formulas are those of ``core``: a step is its motor torque for the firmware's command, its friction budget and its
-integration step, with an outside torque added to the load's.
+All formulas are from ``core``: a step uses its motor torque for the firmware command, its friction budget and its
+integration step, with an external torque added to that of the load.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Firmware:
     :param gains: position gains in firmware units.
     :param duty_limit: largest duty [1].
     :param current_limit: largest winding current [A], ``None`` without a limit.
-    :param goal_speed: speed at which a position goal is approached [rad/s], ``None`` without a limit.
+    :param goal_speed: maximum speed towards a position goal [rad/s], ``None`` without a limit.
     """
 
     drive: Drive
@@ -56,7 +56,7 @@ OFF = Firmware("off", 0.0, Gains(0.0, 0.0, 0.0))
 
 
 def published_parameters(name: str, law: str = "m6") -> ParameterFile:
-    """Published parameters of a servo family, with the mounting offset of its bench set to zero.
+    """Published parameters of a servo family, with the mounting offset of the bench set to zero.
 
     :raises ConfigError: for a servo without published parameters.
     """
@@ -70,7 +70,7 @@ def published_parameters(name: str, law: str = "m6") -> ParameterFile:
 
 
 class EmulatedJoint:
-    """A joint over time: its true state and its electrics. It begins at rest, hanging.
+    """Simulation of a joint: true state and electrical quantities. It starts hanging at rest.
 
     :param parameters: motor, friction law and their values.
     :param pendulum: the load.
@@ -101,7 +101,7 @@ class EmulatedJoint:
         self._adopt(OFF)
 
     def _adopt(self, firmware: Firmware) -> None:
-        """Prepare what stays the same from step to step."""
+        """Precompute the quantities that are constant between steps."""
         before, self._firmware = self._firmware, firmware
         gains = firmware.gains
         self._law_of_control = replace(self._control.with_used_terms(gains), goal_speed=firmware.goal_speed)
@@ -116,7 +116,7 @@ class EmulatedJoint:
     def step(self, firmware: Firmware, push: float, open_voltage: float) -> None:
         """Advance by one time step.
 
-        :param push: outside torque besides gravity [N m].
+        :param push: external torque besides gravity [N m].
         :param open_voltage: open-circuit supply [V].
         """
         if firmware is not self._firmware:
@@ -137,7 +137,7 @@ class EmulatedJoint:
         self.state = advance(self._plant, p, state, Torques(motor, external, budget), control, self.dt)
         self.voltage, self.motor_torque = voltage, motor
         self.current = motor_current(p, motor)
-        # The duty that reaches the motor, after the current limit.
+        # Duty at the motor, after the current limit.
         self.duty = duty_for_current(p, self.current, voltage, velocity) if driven else 0.0
 
     def _duty(self, firmware: Firmware, state: PlantState, voltage: float) -> tuple[float, ControlState]:

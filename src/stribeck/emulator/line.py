@@ -1,7 +1,7 @@
 """Emulated servos on a serial line, without I/O: bytes in, bytes out, on a clock that the caller advances.
 
-A packet is heard when its last bit would have arrived at the line's rate. An answer comes after the servo's return
-delay and its own time on the wire.
+A packet is received when its last bit would have arrived at the line's baud rate. An answer arrives after the servo's
+return delay and its wire time.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class EmulatedLine:
     """Servos on one serial line.
 
     :param servos: with different IDs.
-    :param faults: what goes wrong.
+    :param faults: faults to inject.
     :param seed: of random faults.
-    :ivar counts: events so far: ``heard`` and ``answered`` packets, and packets by the fault that affected them.
-    :raises ConfigError: for servos or faults that do not fit together.
+    :ivar counts: numbers of ``heard`` and ``answered`` packets, and of packets affected by each fault.
+    :raises ConfigError: for incompatible servos or faults.
     """
 
     def __init__(self, servos: Sequence[EmulatedServo], faults: Iterable[Fault] = (), seed: int = 0) -> None:
@@ -68,10 +68,10 @@ class EmulatedLine:
                 return servo
         raise ConfigError(f"no servo {servo_id} on this bus; there are: {[s.id for s in self.servos]}")
 
-    # Manual intervention.
+    # External influences.
 
     def push(self, servo_id: int, torque: float, duration: float) -> None:
-        """Apply an outside torque to a shaft [N m] for a time [s]."""
+        """Apply an external torque [N m] to a shaft for a time [s]."""
         self._do(lambda: self.servo(servo_id).push(torque, duration))
 
     def set_voltage(self, voltage: float, servo_id: int | None = None) -> None:
@@ -87,7 +87,7 @@ class EmulatedLine:
         self._do(lambda: self.servo(servo_id).fail(error))
 
     def silence(self, duration: float) -> None:
-        """Drop everything on the line for a time [s]."""
+        """Discard all bytes on the line for a time [s]."""
 
         def begin() -> None:
             self._silent_until = self._clock + duration
@@ -99,13 +99,13 @@ class EmulatedLine:
         self._do(self._unplug)
 
     def plug(self) -> None:
-        """Bring the port back under the same name."""
+        """Restore the port under the same name."""
         self._do(self._plug)
 
     def add_fault(self, fault: Fault) -> None:
         """Add a fault; its schedule counts from the start of the bus.
 
-        :raises ConfigError: for a fault that concerns no servo of this bus.
+        :raises ConfigError: for a fault that affects no servo of this bus.
         """
         self._check(fault)
         self._do(lambda: self._faults.add(fault, self._clock))
@@ -129,7 +129,7 @@ class EmulatedLine:
     # For subclasses to override.
 
     def _do(self, action: Callable[[], object]) -> None:
-        """Carry out an intervention."""
+        """Execute an action."""
         action()
 
     def _unplug(self) -> None:
@@ -149,7 +149,7 @@ class EmulatedLine:
             servo.begin(clock)
 
     def advance_to(self, now: float) -> None:
-        """Bring servos and faults to a time, in order."""
+        """Advance servos and faults to a time, in order."""
         while self._clock < now:
             self._clock = min(self._clock + TICK, now)
             for servo in self.servos:
@@ -184,7 +184,7 @@ class EmulatedLine:
 
     @property
     def busy_until(self) -> float:
-        """When the line is free again [s]; bytes written earlier wait in the adapter."""
+        """When the line is free again [s]; until then, written bytes wait in the adapter."""
         return self._line_free
 
     @property
@@ -193,9 +193,9 @@ class EmulatedLine:
         return self._outbox[0][0] if self._outbox else math.inf
 
     def receive(self, data: bytes, now: float, rate: int) -> None:
-        """Take bytes that a program writes.
+        """Receive bytes that a program writes.
 
-        :param rate: of the line [bit/s]; 0: unknown, all servos hear it.
+        :param rate: baud rate of the line [bit/s]; 0: unknown, all servos receive them.
         """
         self._rate, self._last_byte = rate, now
         if self._is_silent:
@@ -206,14 +206,14 @@ class EmulatedLine:
             self._answer(parser.protocol, parser.feed(data), self._line_free)
 
     def drop_incomplete(self, now: float) -> None:
-        """Stop waiting for the rest of a packet whose bytes stopped."""
+        """Discard an incomplete packet after a pause."""
         if now - self._last_byte > GAP:
             for parser in self._parsers:
                 if parser.pending:
                     self._answer(parser.protocol, parser.give_up(), now)
 
     def answers_due(self, now: float) -> list[bytes]:
-        """Packets that have arrived at the program's side by ``now``."""
+        """Answers that have reached the program by ``now``."""
         packets = []
         while self.next_answer <= now:
             data = heapq.heappop(self._outbox)[2]
@@ -229,7 +229,7 @@ class EmulatedLine:
         return len(data) * BITS / self._rate if self._rate else 0.0
 
     def _answer(self, protocol: float, packets: Sequence[Packet], heard: float) -> None:
-        """Let the servos carry out packets that were heard at a time, and answer."""
+        """Let the servos execute and answer packets received at time ``heard``."""
         for packet in packets:
             self.advance_to(heard)
             self._follow_faults(packet=True)
@@ -243,7 +243,7 @@ class EmulatedLine:
                 self._queue(answer)
 
     def _queue(self, answer: StatusPacket) -> None:
-        """Put an answer on the wire, with the faults that affect it."""
+        """Queue an answer for transmission, with the faults that affect it."""
         servo, data = answer
         delay = servo.memory.numbers["return_delay_time"] * servo.model.registers["return_delay_time"].scale
         self._line_free = max(self._line_free, self._clock) + delay
@@ -265,7 +265,7 @@ class EmulatedLine:
             heapq.heappush(self._outbox, (due, self._queued, piece))
 
     def _hit(self, kind: str, servo: int) -> Fault | None:
-        """The fault of a kind that affects a packet now, counted."""
+        """Draw and count a fault that affects the present packet."""
         fault = self._faults.hit(kind, servo, self._clock)
         if fault is not None:
             self.counts[kind] += 1

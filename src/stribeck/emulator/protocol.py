@@ -1,7 +1,8 @@
 r"""Packets of the Dynamixel protocols 1.0 and 2.0: bytes to packets and back.
 
-Pure functions and a stream parser; no I/O. Protocol 1 protects a packet by the complement of a sum, protocol 2 by a
-CRC-16 with polynomial 0x8005 and initial value 0, and stuffs a byte wherever the content would look like a header. Source: ROBOTIS e-manual, "Protocol 1.0", "Protocol 2.0", "CRC".
+Pure functions and a stream parser, without I/O. Protocol 1 protects a packet by the complement of a sum.
+Protocol 2 uses a CRC-16 with polynomial 0x8005 and initial value 0, and byte stuffing where content would
+look like a header. Source: ROBOTIS e-manual, "Protocol 1.0", "Protocol 2.0", "CRC".
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ LONGEST = 1024
 
 
 class Instruction(IntEnum):
-    """Instructions; both protocols use the same numbers."""
+    """Instruction codes, the same in both protocols."""
 
     PING = 0x01
     READ = 0x02
@@ -67,7 +68,7 @@ class Packet(NamedTuple):
     :param id: receiver of an instruction, or sender of a status packet.
     :param instruction: instruction; for status packets of protocol 1 the error.
     :param parameters: the rest; for status packets of protocol 2 it begins with the error.
-    :param intact: whether its checksum is right.
+    :param intact: whether its checksum is correct.
     """
 
     id: int
@@ -103,7 +104,7 @@ def checksum(data: bytes) -> int:
 
 
 def encode(protocol: float, packet: Packet) -> bytes:
-    """A packet as bytes. Status packets of protocol 1 have the error in place of the instruction."""
+    """Encode a packet. Status packets of protocol 1 have the error in place of the instruction."""
     if protocol == 1.0:
         body = bytes((packet.id, len(packet.parameters) + 2, packet.instruction)) + packet.parameters
         return b"\xff\xff" + body + bytes((checksum(body),))
@@ -113,16 +114,16 @@ def encode(protocol: float, packet: Packet) -> bytes:
 
 
 def encode_status(protocol: float, servo: int, error: int, data: bytes = b"") -> bytes:
-    """A status packet as bytes."""
+    """Encode a status packet."""
     if protocol == 1.0:
         return encode(1.0, Packet(servo, error, data))
     return encode(2.0, Packet(servo, Instruction.STATUS, bytes((error,)) + data))
 
 
 def encode_fast_status(parts: list[tuple[int, int, bytes]]) -> bytes:
-    """The one status packet in which several servos answer a fast read.
+    """Encode the single status packet with which several servos answer a fast read.
 
-    Each servo appends its error, ID, data and the CRC of everything so far; nothing is stuffed.
+    Each servo appends its error, ID, data and the CRC of all bytes so far, without byte stuffing.
 
     :param parts: (servo, error, data) in the order of the request.
     """
@@ -136,20 +137,20 @@ def encode_fast_status(parts: list[tuple[int, int, bytes]]) -> bytes:
 
 
 def stuffed(content: bytes) -> bytes:
-    """Content with 0xFD inserted after each 0xFF 0xFF 0xFD, which would look like a header."""
+    """Insert 0xFD after each 0xFF 0xFF 0xFD, which would look like a header (byte stuffing)."""
     return content.replace(b"\xff\xff\xfd", b"\xff\xff\xfd\xfd")
 
 
 def unstuffed(content: bytes) -> bytes:
-    """Content without the bytes that :func:`stuffed` inserted."""
+    """Remove the bytes that :func:`stuffed` inserts."""
     return content.replace(b"\xff\xff\xfd\xfd", b"\xff\xff\xfd")
 
 
 class PacketParser:
     """Finds packets in a stream of bytes, despite noise and damage.
 
-    Bytes that do not begin a packet are skipped. After a packet with a wrong checksum the search continues behind its
-    header, so that damage does not cost the following packets.
+    Bytes that do not start a packet are skipped. After a packet with a wrong checksum the search continues after its
+    header, so that a damaged packet does not hide the following ones.
 
     :param protocol: 1.0 or 2.0.
     """
@@ -165,13 +166,13 @@ class PacketParser:
         return bool(self._waiting)
 
     def feed(self, data: bytes) -> list[Packet]:
-        """The packets that ``data`` completes."""
+        """Add bytes and return the packets that they complete."""
         self._waiting += data
         packets: list[Packet] = []
         while True:
             start = self._waiting.find(self._header)
             if start < 0:
-                # The last bytes may be the beginning of a header.
+                # The last bytes may be the start of a header.
                 self._waiting = self._waiting[-(len(self._header) - 1) :]
                 while self._waiting and not self._header.startswith(self._waiting):
                     self._waiting = self._waiting[1:]
@@ -188,7 +189,7 @@ class PacketParser:
                 packets.append(packet)
 
     def give_up(self) -> list[Packet]:
-        """Stop waiting for the rest of a packet; the packets found behind its header."""
+        """Discard the header of an incomplete packet and return the packets found after it."""
         packets: list[Packet] = []
         while self._waiting:
             waiting, self._waiting = self._waiting[1:], b""
@@ -196,7 +197,7 @@ class PacketParser:
         return packets
 
     def _size(self) -> int | None:
-        """Size of the packet that begins here; ``None`` if not known yet, 0 if there is no packet."""
+        """Size of the packet at the start of the buffer; ``None`` if not yet known, 0 if there is none."""
         waiting = self._waiting
         if self.protocol == 1.0:
             if len(waiting) < 4:

@@ -1,4 +1,4 @@
-"""A pseudo-terminal that acts as a serial port, under a chosen path."""
+"""A pseudo-terminal that acts as a serial port, with an optional symbolic link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TERMIOS2 = 0x802C542A, 44, 40
 
 
 def line_rate(terminal: int) -> int:
-    """The rate that a program set on a terminal [bit/s], 0 if the system does not tell."""
+    """Baud rate set on a terminal [bit/s], 0 if unknown."""
     request, size, place = _TERMIOS2
     settings = bytearray(size)
     try:
@@ -47,7 +47,7 @@ class PseudoTerminal:
 
     @property
     def rate(self) -> int:
-        """The rate that a program set [bit/s], 0 if the system does not tell."""
+        """Baud rate set by a program [bit/s], 0 if unknown."""
         return line_rate(self.terminal)
 
     def _close(self) -> None:

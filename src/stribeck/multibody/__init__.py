@@ -1,1 +1,1 @@
-"""Regularised time-discrete multibody dynamics."""
+"""Mechanisms in maximal coordinates: regularised time-discrete dynamics and parameter estimation."""

@@ -1,6 +1,6 @@
-r"""Assembly: configurations of a mechanism, with closed loops and unmeasured joints, from measured joint coordinates.
+r"""Assembly: computes configurations of a mechanism, including closed loops and unmeasured joints, from measured coordinates.
 
-Gauss–Newton steps of least norm, :math:`\delta = A^+ r`, solve :math:`g(q) = 0` and :math:`c(q) = c^*` for the measured joints.
+Minimum-norm Gauss–Newton steps, :math:`\delta = A^+ r`, solve :math:`g(q) = 0` and :math:`c(q) = c^*` for the measured joints.
 Each time step starts from the previous configuration, so that unmeasured joints move only as closed loops require.
 """
 
@@ -22,7 +22,7 @@ LONGEST = 0.5
 
 
 def _measured(problem: EstimationProblem) -> tuple[Any, Any, Any]:
-    """Indices of the position sensors, their joints and signs."""
+    """Indices, joints and signs of the position sensors."""
     sensors = problem.mechanism.sensors
     chosen = [k for k, sensor in enumerate(sensors) if sensor.quantity == "position"]
     joints = np.array([sensors[k].joint for k in chosen], int)
@@ -30,7 +30,7 @@ def _measured(problem: EstimationProblem) -> tuple[Any, Any, Any]:
 
 
 def _shortest(matrix: Any, right: Any) -> Any:
-    """Solution of least norm of a system that may be redundant."""
+    """Minimum-norm solution of a possibly redundant system."""
     square = matrix @ matrix.T
     square = square + 1e-10 * jnp.trace(square) * jnp.eye(len(square))
     return matrix.T @ jnp.linalg.solve(square, right)
@@ -39,9 +39,9 @@ def _shortest(matrix: Any, right: Any) -> Any:
 def configurations(problem: EstimationProblem, values: Any, path: Any, begins: Any) -> Any:
     """Configurations (N, nb, 7) that close all loops and agree with the position sensors.
 
-    :param values: of all parameters.
+    :param values: values of all parameters.
     :param path: signals at the steps (N, ns), without gaps.
-    :param begins: whether a step is the first of a run (N,).
+    :param begins: whether each step is the first of a run (N,).
     """
     physical, layout = problem.mechanism.physical(values), problem.dynamics.layout
     chosen, joints, sign = _measured(problem)
@@ -70,7 +70,7 @@ def configurations(problem: EstimationProblem, values: Any, path: Any, begins: A
 def states(problem: EstimationProblem, values: Any, path: Any, linked: Any) -> BodyState:
     """States (N, …) along smooth signals; velocities are differences of configurations.
 
-    :param values: of all parameters.
+    :param values: values of all parameters.
     :param linked: whether state k + 1 belongs to the same run as state k (N,).
     """
     q = configurations(problem, values, path, jnp.concatenate([jnp.array([True]), ~linked[:-1]]))
@@ -87,11 +87,11 @@ def start_of(
 ) -> BodyState:
     """A state that agrees with signals (ns,) and with rates of the measured coordinates (ns,).
 
-    The velocity of a state belongs to half a step before its configuration, so half of what the first step adds is
-    subtracted. Without that a pendulum of 1.5 Hz released at 1 rad would swing 0.02 rad too far at a step of 5 ms.
+    The velocity of a state applies half a step before its configuration, so half of the first step's velocity increment is
+    subtracted. Otherwise a 1.5 Hz pendulum released at 1 rad would swing 0.02 rad too far with a step of 5 ms.
 
     :param voltage: inputs of the first step.
-    :param back: share of the first step that is subtracted; 0 for a release from rest.
+    :param back: subtracted fraction of the first step's increment; 0 for a release from rest.
     """
     physical = problem.mechanism.physical(values)
     q = configurations(problem, values, first[None], jnp.array([True]))[0]

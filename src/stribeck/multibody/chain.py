@@ -1,18 +1,19 @@
-r"""Least squares along chains of states that share parameters, by orthogonal elimination in O(N).
+r"""Least squares over chains of states with common parameters, by orthogonal elimination in O(N).
 
-States follow :math:`x_{k+1} = A_kx_k + E_k\epsilon_k + P_k\chi`, the first state of a run is :math:`x = Tz + Q\chi`, and the cost is
+States follow :math:`x_{k+1} = A_kx_k + E_k\epsilon_k + P_k\chi`, the first state of a run is :math:`x = Tz + Q\chi`, and the
+cost is
 
 .. math:: \sum_k \|C_kx_k + F_k\epsilon_k + D_k\chi + y_k\|^2 + \|w\odot(\epsilon_k + e_k)\|^2 .
 
-The normal equations, block-tridiagonal in the states, are not formed. From the last step to the first, the cost of the rest
-of the run is :math:`\|R_{k+1}x_{k+1} + S_{k+1}\chi + s_{k+1}\|^2`, and Householder reflections triangularise
+The normal equations, block-tridiagonal in the states, are not formed. Proceeding from the last step to the first, the cost of
+the remaining run is :math:`\|R_{k+1}x_{k+1} + S_{k+1}\chi + s_{k+1}\|^2`, and Householder reflections triangularise
 
 .. math:: \begin{bmatrix} F_k & C_k & D_k & y_k \\ w & 0 & 0 & we_k \\ R_{k+1}E_k & R_{k+1}A_k & R_{k+1}P_k + S_{k+1} & s_{k+1} \end{bmatrix}
           = Q \begin{bmatrix} R_\epsilon & R_{\epsilon x} & R_{\epsilon\chi} & r_\epsilon \\ 0 & R_k & S_k & s_k \\ 0 & 0 & \cdot & \cdot \end{bmatrix}.
 
-The first rows give :math:`\epsilon_k` as a function of the state, the last ones contain parameters only. Only
-:math:`R_\epsilon` is inverted, which is regular for :math:`w > 0`, even if no sample depends on a state. The last step leaves
-:math:`\|R_\chi\chi + c_\chi\|^2`, with :math:`R_\chi^TR_\chi` the Schur complement of the normal equations.
+The first rows give :math:`\epsilon_k` as a function of the state, the last ones contain parameters only. The only inverted
+matrix is :math:`R_\epsilon`, which is regular for :math:`w > 0` even if no sample depends on a state. After the last step,
+:math:`\|R_\chi\chi + c_\chi\|^2` remains; :math:`R_\chi^TR_\chi` is the Schur complement of the normal equations.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class StateChain:
-    """The problem above; runs follow one after another.
+    """The problem above, all runs concatenated.
 
     :param turn: A (N, d, d).
     :param push: E (N, d, e).
@@ -81,7 +82,7 @@ class EliminatedChain:
 
     @property
     def reduced(self) -> Array:
-        r""":math:`-R_\chi^Tc_\chi` (p,): right side for :math:`S\chi`."""
+        r""":math:`-R_\chi^Tc_\chi` (p,), right-hand side for :math:`S\chi`."""
         return np.asarray(-self.triangle[:, :-1].T @ self.triangle[:, -1])
 
     def cost(self, chi: Array) -> float:
@@ -126,13 +127,13 @@ def eliminate(chain: StateChain) -> EliminatedChain:
 
 
 def _first(tail: Array, basis: Array, drift: Array) -> tuple[Array, Array]:
-    """Gain of a first state, and the rows that contain parameters only."""
+    """Gain of a first state, and the rows that contain only parameters."""
     d, f = basis.shape
     p = drift.shape[1]
     right = tail[:, d:].copy()
     right[:, :p] += tail[:, :d] @ drift
     block = np.concatenate([tail[:, :d] @ basis, right], axis=1)
-    # A little damping: directions of a first state that no sample depends on keep their values.
+    # Slight damping keeps the directions of a first state on which no sample depends.
     small = 1e-9 * np.sqrt(np.sum(block[:, :f] ** 2, axis=0)).max(initial=0.0) + 1e-300
     block = np.concatenate([block, np.concatenate([small * np.eye(f), np.zeros((f, p + 1))], axis=1)])
     triangle = _triangle(np.asfortranarray(block))

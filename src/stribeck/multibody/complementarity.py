@@ -8,13 +8,13 @@ Find :math:`\mu` with :math:`w = W\mu + c` and, for each i,
 With :math:`l = 0, u = \infty` this is the problem of Marklund et al. 2025, eq. 2.27, with bilateral multipliers eliminated.
 W is a P-matrix (positive definite up to positive scales of its columns), so the solution is unique.
 
-**Pivoting** (Júdice and Pires 1994). Each index is at its lower bound, free, or at its upper bound. The free ones are solved
-for; an index whose :math:`\mu_i` or :math:`w_i` has the wrong sign changes its side. All such indices change at once as long as
-their number falls, otherwise only the last of them: Murty's rule, which cannot cycle.
+***Pivoting** (Júdice and Pires 1994). Each index is at its lower bound, free, or at its upper bound. Each iteration solves for
+the free ones; an index whose :math:`\mu_i` or :math:`w_i` has the wrong sign changes its set. All such indices change at once
+while their number decreases, otherwise only the last one (Murty's rule, which cannot cycle).
 
-**Derivative.** Where no index changes its side, :math:`d\mu_b` is that of the bound, and
-:math:`W_{ff}\,d\mu_f = -(dW\,\mu + dc)_f - W_{fb}\,d\mu_b`. At a kink, where an index is at its bound and w is zero, there are
-one-sided derivatives only; ours is that of the free side, on which friction depends on motion.
+***Derivative.** Where no index changes its set, :math:`d\mu_b` is that of the bound, and
+:math:`W_{ff}\,d\mu_f = -(dW\,\mu + dc)_f - W_{fb}\,d\mu_b`. At a kink, where an index is at its bound and w is zero,
+only one-sided derivatives exist; the one of the free set is used, where friction depends on motion.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PATIENCE = 5
 
 
 def _given_sides(W: Any, c: Any, lower: Any, upper: Any, side: Any) -> tuple[Any, Any]:
-    """Multipliers and slacks (n,) when each index stays on its side."""
+    """Multipliers and slacks (n,) for fixed sets."""
     free = side == FREE
     held = jnp.where(side == LOWER, lower, jnp.where(side == UPPER, upper, 0.0))
     matrix = jnp.where(free[:, None], jnp.where(free[None, :], W, 0.0), jnp.eye(len(c)))
@@ -48,7 +48,7 @@ def _given_sides(W: Any, c: Any, lower: Any, upper: Any, side: Any) -> tuple[Any
 
 
 def _wanted(multiplier: Any, slack: Any, lower: Any, upper: Any, side: Any, tolerance: Any) -> Any:
-    """The side that each index should change to."""
+    """The set to which each index should change."""
     leaves_free = jnp.where(multiplier < lower, LOWER, jnp.where(multiplier > upper, UPPER, FREE))
     leaves_lower = jnp.where(slack < -tolerance, FREE, LOWER)
     leaves_upper = jnp.where(slack > tolerance, FREE, UPPER)
@@ -56,7 +56,7 @@ def _wanted(multiplier: Any, slack: Any, lower: Any, upper: Any, side: Any, tole
 
 
 def pivot(W: Any, c: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
-    """Multipliers (n,) and the side of each index (n,): -1 lower bound, 0 free, 1 upper bound.
+    """Multipliers (n,) and the set of each index (n,): -1 lower bound, 0 free, 1 upper bound.
 
     :param W: P-matrix (n, n).
     :param c: (n,).
@@ -105,7 +105,7 @@ def _solve_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     multiplier, side = pivot(W, c, lower, upper)
     slack = W @ multiplier + c
     scale = 1e-12 * (jnp.abs(c) + jnp.sum(jnp.abs(W), axis=1))
-    side = jnp.where(jnp.abs(slack) <= scale, FREE, side)  # at a kink take the free side
+    side = jnp.where(jnp.abs(slack) <= scale, FREE, side)  # at a kink use the free set
     free = side == FREE
     bound = jnp.where(side == LOWER, dlower, jnp.where(side == UPPER, dupper, 0.0))
     matrix = jnp.where(free[:, None], jnp.where(free[None, :], W, 0.0), jnp.eye(len(c)))
@@ -114,9 +114,9 @@ def _solve_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 def dry_friction(velocity: Any, slip: Any) -> Any:
-    r"""Dry friction as a share of its bound, :math:`\mu = clip(-v / v_s, \pm 1)`, the inverse problem of (2.31).
+    r"""Dry friction relative to its bound, :math:`\mu = clip(-v / v_s, \pm 1)`, the inverse problem of (2.31).
 
-    At :math:`|v| = v_s` the derivative is that of the sticking side, as in :func:`solve`.
+    At :math:`|v| = v_s` the derivative is that for sticking, as in :func:`solve`.
 
     :param velocity: :math:`v` along the joint [rad/s or m/s].
     :param slip: :math:`v_s`, the velocity at which friction reaches its bound.
@@ -126,7 +126,7 @@ def dry_friction(velocity: Any, slip: Any) -> Any:
 
 
 def bounded_minimum(matrix: Array, right: Array, lower: Array, upper: Array) -> Array:
-    r"""Minimum of :math:`\frac12 x^TSx - b^Tx` within bounds (p,), by the same pivoting.
+    r"""Minimise :math:`\frac12 x^TSx - b^Tx` within bounds (p,), by the same pivoting.
 
     :param matrix: S (p, p), positive semidefinite.
     :param right: b (p,).

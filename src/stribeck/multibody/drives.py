@@ -1,7 +1,8 @@
 r"""Stall torque per volt :math:`K_t/R` and total damping :math:`K_t^2/R + b` of a joint with a motor.
 
-Voltage and motion determine these two alone. :math:`K_t`, R and the viscous friction b of the joint share them, and may be
-undetermined themselves. Variances are :math:`\sigma^2 = g^TCg` with the derivatives g and the covariance C of the parameters.
+Voltage and motion determine only these two combinations of :math:`K_t`, R and the joint's viscous friction b, which may
+individually be undetermined. Variances are :math:`\sigma^2 = g^TCg` with the derivatives g and the covariance C of the
+parameters.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ QUANTITIES = {"stall_torque_per_volt": "N m/V", "damping": "N m s/rad"}
 
 
 def drives(estimate: MechanismEstimate) -> dict[str, dict[str, Estimate]]:
-    """:data:`QUANTITIES` by motors; without an interval where the samples do not determine them."""
+    """:data:`QUANTITIES` of each motor, without an interval where the samples do not determine them."""
     mechanism = estimate.mechanism
     free = [k for k, parameter in enumerate(mechanism.parameters) if parameter.free]
     with jax.enable_x64():
@@ -43,7 +44,7 @@ def drives(estimate: MechanismEstimate) -> dict[str, dict[str, Estimate]]:
 
 
 def _quantities(mechanism: Mechanism, values: Any) -> Any:
-    """Both quantities of all motors (nm, 2), from the torque law of the dynamics."""
+    """Both quantities of all motors (nm, 2), from the motor torque in the dynamics."""
     motors = mechanism.motors
     physical = mechanism.physical(values)._replace(
         ripple=jnp.zeros((len(mechanism.ripples), 2)), voltage_offset=jnp.zeros(len(motors))

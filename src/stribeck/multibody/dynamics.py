@@ -9,22 +9,22 @@ With velocities :math:`v = (\dot r, \omega)`, :math:`\omega` in body frames, so 
 
 and sets :math:`q^+ = q \boxplus h v^+` (2.16), with :math:`\Upsilon, \Sigma` of (2.9)–(2.11):
 
-- :math:`f` is gravity in the frame of the tilted base, and the motors' torque at standstill with cogging.
+- :math:`f` is gravity in the frame of the tilted base, plus the motors' torque at standstill, including cogging.
 - Signs follow (2.5) and (2.28); :math:`h(f + f_g)` has the wrong sign in (2.8), (2.18) and (2.21).
-- **Velocity-dependent forces are centred.** In a leapfrog :math:`v` belongs to half a step before :math:`q`,
-  :math:`v^+` to half a step after. Viscous friction and back-EMF act on :math:`(v + v^+)/2`, and the
+- **Velocity-dependent forces are centred.** In the leapfrog scheme :math:`v` applies half a step before :math:`q`,
+  :math:`v^+` half a step after it. Viscous friction and back-EMF act on :math:`(v + v^+)/2`, and the
   gyroscopic torque is :math:`-\frac12(\omega\times J\omega^+ + \omega^+\times J\omega)`. Both are linear in
   :math:`v^+`: :math:`\tilde M = M + hC(v) + \frac h2\sum_j d_j B_j^T B_j`. The paper evaluates them at v, with an error
-  O(h): at :math:`h d/J = 0.2` an estimated viscous coefficient would be off by 10 %.
-- **Dry friction** is (2.17) with constant bounds: the third line, regularised by the velocity :math:`v_s` at which it reaches
-  :math:`\tau_j`; in the paper's terms :math:`\Sigma_t = v_s/(h\tau_j)`. In :math:`\mu` the problem stays regular for
-  :math:`\tau_j = 0`. Bounds that depend on a contact's normal force (E, U of 2.24) are not implemented.
+    O(h): at :math:`h d/J = 0.2` an estimated viscous coefficient would have an error of 10 %.
+- **Dry friction** (third line) is (2.17) with constant bounds, regularised by the velocity :math:`v_s` at which it reaches
+  :math:`\tau_j`; in the paper's terms :math:`\Sigma_t = v_s/(h\tau_j)`. With :math:`\mu` as unknown the problem is regular
+  even for :math:`\tau_j = 0`. Bounds that depend on a contact's normal force (E, U of 2.24) are not implemented.
 
 **Solver.** Eliminating velocities and bilateral multipliers leaves a box-constrained complementarity problem, which is
 solved by pivoting (:mod:`stribeck.multibody.complementarity`).
 
-**Inverse dynamics.** Given :math:`v^+`, the multipliers follow from the lower lines (2.30, 2.31; b of 2.30 must be -a), and the
-remainder of the first line is the external impulse of the transition (2.29).
+***Inverse dynamics.** Given :math:`v^+`, the multipliers follow from the lower lines (2.30, 2.31; b of 2.30 must be -a). The
+residual of the first line is the external impulse of the step (2.29).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BodyState(NamedTuple):
     """State of a mechanism.
 
     :param q: position of the centre of mass and quaternion of each body (nb, 7).
-    :param v: velocity in the world and angular velocity in the body (nb, 6).
+    :param v: velocity in the world frame and angular velocity in the body frame (nb, 6).
     """
 
     q: Any
@@ -86,7 +86,7 @@ class MultibodyDynamics:
         return jax.scipy.linalg.block_diag(*blocks)
 
     def gravity(self, physical: Physical) -> Vector:
-        """Acceleration of free fall in the frame of a base that is tilted about x, then about its new y axis."""
+        """Gravitational acceleration in the frame of a base that is tilted about x, then about its new y axis."""
         x, y = physical.tilt[0], physical.tilt[1]
         return scale(self.mechanism.gravity, (cos(x) * sin(y), -sin(x), -cos(x) * cos(y)))
 
@@ -96,7 +96,7 @@ class MultibodyDynamics:
         return (physical.mass[:, None] * fall).reshape(-1)
 
     def _gyroscopic(self, physical: Physical, v: Any) -> Any:
-        """C(v) (6 nb, 6 nb): C(v) v is the centred gyroscopic torque."""
+        """C(v) (6 nb, 6 nb) with the centred gyroscopic torque C(v) v."""
         inertia = inertia_matrices(physical.inertia)
         omega = v[:, 3:]
         momentum = jnp.einsum("bij,bj->bi", inertia, omega)
@@ -104,7 +104,7 @@ class MultibodyDynamics:
         return jax.scipy.linalg.block_diag(*jnp.zeros((self.layout.bodies, 6, 6)).at[:, 3:, 3:].set(half))
 
     def drive(self, physical: Physical, pose: Pose, voltage: Any) -> tuple[list[Any], list[Any]]:
-        """Torque at standstill and viscous coefficient of each joint, of motors and bearings together."""
+        """Torque at standstill and viscous coefficient of each joint, sums of motor and bearing."""
         stall, damping = self._cogging(physical, pose), [*physical.viscous]
         for k, motor in enumerate(self.mechanism.motors):
             constants = {"kt": physical.kt[k], "R": physical.resistance[k]}
@@ -127,7 +127,7 @@ class MultibodyDynamics:
         return cogging
 
     def _dry(self, physical: Physical, inputs: Any) -> list[Any]:
-        """Bound of dry friction of each joint, brakes included."""
+        """Bound of dry friction of each joint, including brakes."""
         bounds = [physical.coulomb[j] for j in range(len(self.mechanism.joints))]
         for k, joint in enumerate(self.mechanism.brakes, start=len(self.mechanism.motors)):
             bounds[joint] = bounds[joint] + inputs[k]
@@ -138,7 +138,7 @@ class MultibodyDynamics:
     ) -> BodyState:
         r"""The state one time step later.
 
-        :param voltage: of the motors during the step (nm,) [V], followed by torques of brakes [N m, N].
+        :param voltage: motor voltages during the step (nm,) [V], followed by brake torques [N m, N].
         :param h: time step [s].
         :param push: additional impulse p along the joints (nj,) [N m s, N s].
         :param brake: :math:`\kappa` of a damping impulse :math:`-\kappa Bv^+` (nj,).
@@ -185,10 +185,10 @@ class MultibodyDynamics:
         voltage: Any,
         h: Any,
     ) -> tuple[list[list[Any]], list[list[Any]]]:
-        r"""External impulses of steps to given velocities under given reactions (2.29–2.31).
+        r"""External impulses of steps with given final velocities and reactions (2.29–2.31).
 
         :param reached: velocities :math:`v^+` (nb, 6).
-        :param reactions: for each of them :math:`\lambda`, m numbers.
+        :param reactions: :math:`\lambda`, m numbers for each of them.
         :returns: for each velocity 6 nb impulses [N s, N m s], and the m residuals :math:`\Sigma\lambda + Gv^+ +
             \frac4h\Upsilon g - \Upsilon Gv` of the second line [m/s, rad/s], which are 0 for the multipliers of (2.30).
         """
@@ -220,7 +220,7 @@ class MultibodyDynamics:
         return [one[0] for one in both], [one[1] for one in both]
 
     def _external(self, physical: Physical, b: int, before: Any, after: Any, known: Any, h: Any) -> list[Any]:
-        """Impulse (6) on body b besides gravity, gyroscopic torque and ``known``."""
+        """Impulse (6) on body b in addition to gravity, gyroscopic torque and ``known``."""
         xx, yy, zz, xy, xz, yz = (physical.inertia[b][k] for k in range(6))
         inertia = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
         weight = scale(h, self.gravity(physical))
@@ -244,9 +244,9 @@ class MultibodyDynamics:
         return jnp.stack(self.layout.rates(self.layout.pose(physical, state.q), state.v)[1])
 
     def energy(self, physical: Physical, q: Any, before: Any, after: Any) -> Any:
-        """Kinetic and potential energy [J] at a configuration between two velocities of the leapfrog.
+        """Kinetic and potential energy [J] at a configuration between two leapfrog velocities.
 
-        :param before: velocity half a step before (nb, 6): v of the state with q.
+        :param before: velocity half a step earlier (nb, 6): v of the state with q.
         :param after: velocity half a step later: v of the next state.
         """
         v = 0.5 * (before + after).reshape(-1)

@@ -26,7 +26,7 @@ from stribeck.multibody.solver import ManifoldSolution, ManifoldSolver
 class MechanismEstimate:
     """Result of an estimation.
 
-    :param mechanism: with the estimated parameters.
+    :param mechanism: the mechanism with the estimated parameters.
     :param solution: parameters and states.
     :param sensitivity: uncertainty of the parameters.
     """
@@ -37,7 +37,7 @@ class MechanismEstimate:
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """All parameters, fixed ones included."""
+        """Estimates of all parameters, including fixed ones."""
         return {
             p.name: self.sensitivity.estimates.get(p.name, fixed(p.value, p.unit))
             for p in self.mechanism.parameters
@@ -45,10 +45,10 @@ class MechanismEstimate:
 
 
 class MechanismEstimator:
-    """Estimates the parameters of a mechanism from runs on one grid.
+    """Estimates the parameters of a mechanism from runs on a common time grid.
 
     :param step: h [s].
-    :param ratio: weight of the inverse dynamics against observations.
+    :param ratio: weight of the inverse dynamics relative to the observations.
     """
 
     def __init__(self, mechanism: Mechanism, runs: Sequence[GridRun], step: float, ratio: float) -> None:
@@ -58,23 +58,23 @@ class MechanismEstimator:
         self.use(runs)
 
     def use(self, runs: Sequence[GridRun]) -> None:
-        """Replace the runs; equally many steps need no new compilation."""
+        """Replace the runs; the same number of steps needs no new compilation."""
         self.samples, self.path, self.starts = joined(runs)
         self.released = np.array([run.released for run in runs], bool)
         self.solver = ManifoldSolver(self.rollout, self.samples, self.path, self.starts, self.released)
 
     def solve(self, chi: Array, progress: Callable[[float, float], None] | None = None) -> ManifoldSolution:
-        """The optimum from parameters (p,)."""
-        # Many small products: a second thread would make them 50 times slower.
+        """Optimise, starting from parameters (p,)."""
+        # A second thread would make the many small products 50 times slower.
         with threadpool_limits(limits=1, user_api="blas"):
             return self.solver.solve(chi, self.ratio, progress=progress)
 
     def estimate(self, progress: Callable[[float, float], None] | None = None) -> MechanismEstimate:
-        """The optimum from the values of the mechanism, and its sensitivity."""
+        """Optimise, starting from the mechanism's values, and compute the sensitivity."""
         return self.finished(self.solve(self.problem.mechanism.parameters.vector(), progress))
 
     def finished(self, solution: ManifoldSolution) -> MechanismEstimate:
-        """A solution with its sensitivity."""
+        """Add the sensitivity to a solution."""
         with threadpool_limits(limits=1, user_api="blas"):
             uncertainty = sensitivity(
                 self.problem, solution.point, self.samples, self._linear(solution.point)
@@ -96,9 +96,9 @@ class MechanismEstimator:
 
 
 class Simulator:
-    """Simulates runs from their first samples, all with one compilation.
+    """Simulates runs from their first samples, with one compilation for all.
 
-    :param longest: steps of the longest run.
+    :param longest: number of steps of the longest run.
     """
 
     def __init__(self, mechanism: Mechanism, step: float, longest: int) -> None:
@@ -113,7 +113,7 @@ class Simulator:
         )
 
     def simulate(self, run: GridRun, chi: Array, start: BodyState | None = None) -> Point:
-        """States of a run (N, …), from its first sample and rate or from a given state."""
+        """States of a run (N, …), starting from its first sample and rate or from a given state."""
         count, voltage = len(run.path), run.samples.voltage
         padding = np.repeat(voltage[-1:], max(self.longest - count, 0), axis=0)
         voltage = np.concatenate([voltage, padding])

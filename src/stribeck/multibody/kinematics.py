@@ -3,13 +3,13 @@ r"""Joint constraints, their Jacobians, and joint coordinates.
 Each joint has frames :math:`F_A = R_A F`, :math:`F_B = R_B F` on its two bodies, z along its axis, F constant. With the
 distance :math:`d = r_B + R_B b - r_A - R_A a` between the joint's points on both bodies and :math:`C = F_A^T F_B`, it has six
 deviations: :math:`F_A^T d` and :math:`(C_{32}, -C_{31}, C_{21})`, which are small rotations about x, y, z. All but the one
-along the joint's coordinate are constrained to zero. With angular velocities :math:`\Omega = R\omega` in the world frame
+along the joint coordinate are constrained to zero. With angular velocities :math:`\Omega = R\omega` in the world frame
 
 .. math:: \tfrac{d}{dt} F_A^T d &= F_A^T\,(\dot r_B + \Omega_B \times R_B b - \dot r_A - \Omega_A \times R_A a
               - \Omega_A \times d), \\
           \dot C_{ij} &= (f_{B,j} \times f_{A,i}) \cdot (\Omega_B - \Omega_A).
 
-G is formed only where :math:`Gv` or :math:`G^T\lambda` do not suffice.
+G is formed only where the products :math:`Gv` or :math:`G^T\lambda` are not sufficient.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class JointPose(NamedTuple):
     :param normals: signed :math:`f_{B,j} \times f_{A,i}` of the three rotations.
     :param deviation: all six deviations.
     :param to_parent: :math:`R_A a + d`, from the parent's centre of mass.
-    :param to_child: :math:`R_B b`, from the child's.
+    :param to_child: :math:`R_B b`, from the child's centre of mass.
     :param turn: angle of the child about the axis [rad].
     """
 
@@ -66,7 +66,7 @@ class JointPose(NamedTuple):
 
 
 class Pose(NamedTuple):
-    """Rotation matrices of the bodies, the world first, and the joints."""
+    """Rotation matrices of the bodies, starting with the world, and poses of the joints."""
 
     turns: tuple[Matrix, ...]
     joints: tuple[JointPose, ...]
@@ -90,7 +90,7 @@ class Layout:
     """Kinematics of a mechanism: constants of its joints, and functions of state and parameters.
 
     :param frames: F of the joints, as columns.
-    :param held: which of the six deviations each joint constrains.
+    :param held: deviations, of the six, that each joint constrains.
     :param translation: whether each constrained deviation is a translation (m,).
     :param rotates: whether the coordinate of a joint is an angle (nj,).
     """
@@ -105,7 +105,7 @@ class Layout:
         self.rotates = np.array([joint.kind == "revolute" for joint in self.joints])
 
     def zero_pose(self, physical: Physical) -> Any:
-        """The zero pose as a configuration (nb, 7)."""
+        """Configuration (nb, 7) of the zero pose."""
         return jnp.concatenate([physical.com, jnp.tile(jnp.array([1.0, 0, 0, 0]), (self.bodies, 1))], axis=1)
 
     def pose(self, physical: Physical, q: Any) -> Pose:
@@ -201,7 +201,7 @@ class Layout:
 
 
 def frame_along(axis: Array) -> Array:
-    """A rotation (3, 3) whose third column is the unit vector ``axis``; the identity for z."""
+    """Rotation matrix (3, 3) whose third column is the unit vector ``axis``; the identity for z."""
     helper = np.eye(3)[0] if abs(axis[0]) < 0.9 else np.eye(3)[1]
     x = helper - axis * (axis @ helper)
     x /= np.linalg.norm(x)

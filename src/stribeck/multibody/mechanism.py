@@ -1,9 +1,9 @@
-r"""Mechanisms: bodies, joints, motors and sensors, whose numbers may depend on parameters.
+r"""Mechanisms: bodies, joints, motors and sensors, whose physical constants may depend on parameters.
 
-In the *zero pose* every body frame coincides with the world frame, in which points and axes of joints, centres of mass and
-inertias are given. Body 0 is the world.
+In the *zero pose* every body frame coincides with the world frame. Points and axes of joints, centres of mass and inertias are
+given in this pose. Body 0 is the world.
 
-Every number is an affine function of the parameters, :math:`s = s_0 + S\chi`: a model file may contain
+Every constant is an affine function of the parameters, :math:`s = s_0 + S\chi`; for example a model file may contain
 ``com: [0, 0.0935, -l2]``.
 """
 
@@ -30,7 +30,7 @@ Quantity = Literal["position", "velocity"]
 class MechanismJoint:
     """A joint between two bodies.
 
-    :param parent: index of a body, 0 is the world.
+    :param parent: index of the parent body, 0 is the world.
     :param child: index of the body whose motion relative to the parent is the joint's coordinate.
     :param axis: unit vector in the zero pose.
     """
@@ -58,7 +58,7 @@ class Ripple:
     r"""Cogging torque :math:`a\cos nc + b\sin nc` of a revolute joint with the coordinate c.
 
     :param joint: index of the joint.
-    :param order: n, waves per turn.
+    :param order: n, periods per turn.
     """
 
     joint: int
@@ -67,10 +67,10 @@ class Ripple:
 
 @dataclass(frozen=True)
 class Sensor:
-    r"""A sensor of a joint's coordinate c: :math:`y = \sigma(c(t) - \delta\,\dot c(t)) + o`, with lag δ and offset o.
+    r"""A sensor of a joint coordinate c: :math:`y = \sigma(c(t) - \delta\,\dot c(t)) + o`, with lag δ and offset o.
 
     :param joint: index of the joint.
-    :param quantity: position measures c, velocity its derivative instead.
+    :param quantity: ``position`` measures c, ``velocity`` its derivative.
     :param sign: :math:`\sigma`, 1 or -1.
     :param deviation: standard deviation of its noise.
     """
@@ -87,7 +87,7 @@ class Regularization:
     r"""Regularization of constraints and dry friction (Marklund et al. 2025, eqs. 2.9, 2.10).
 
     :param compliance: :math:`\epsilon` of translations [m/N]; rotations have :math:`\epsilon/\ell^2`.
-    :param damping: :math:`\tau/h`, relaxation time in time steps; at 0 deviations would alternate and never decay.
+    :param damping: :math:`\tau/h`, relaxation time in time steps; at 0, deviations would alternate without decay.
     :param slip: velocity at which dry friction reaches its bound [rad/s, m/s].
     :param length: :math:`\ell` [m], a typical size of the mechanism.
     :raises ValueError: for values that are not positive.
@@ -105,7 +105,7 @@ class Regularization:
 
 
 class Physical(NamedTuple):
-    """Numbers of a mechanism of nb bodies, nj joints, nm motors, ns sensors and nw ripples.
+    """Physical constants of a mechanism with nb bodies, nj joints, nm motors, ns sensors and nw ripples.
 
     :param mass: (nb,) [kg].
     :param com: centres of mass in the zero pose (nb, 3) [m].
@@ -160,15 +160,15 @@ def shapes(
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    r"""A mechanism whose numbers are :math:`s_0 + S\chi`.
+    r"""A mechanism with the physical constants :math:`s_0 + S\chi`.
 
     :param name: short name.
-    :param bodies: names, without the world.
+    :param bodies: names of the bodies, without the world.
     :param parameters: :math:`\chi` with bounds; the free ones are estimated.
     :param constant: :math:`s_0` of all fields of :class:`Physical`, flattened in order.
-    :param matrix: S, one row per number, one column per parameter.
-    :param gravity: acceleration of free fall, along -z of the world [m/s²].
-    :param brakes: indices of joints that some recordings clamp: additional dry friction, an input of each step [N m, N].
+    :param matrix: S, one row per constant, one column per parameter.
+    :param gravity: gravitational acceleration, along -z of the world [m/s²].
+    :param brakes: indices of joints that are clamped in some recordings, by additional dry friction as an input [N m, N].
     """
 
     name: str
@@ -186,12 +186,12 @@ class Mechanism:
 
     @property
     def inputs(self) -> int:
-        """Number of inputs of a step: voltages of the motors, then torques of the brakes."""
+        """Number of inputs of a step: motor voltages, then brake torques."""
         return len(self.motors) + len(self.brakes)
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Shapes of its numbers."""
+        """Shapes of the physical constants."""
         counts = (len(part) for part in (self.bodies, self.joints, self.motors, self.sensors, self.ripples))
         return shapes(*counts)
 
@@ -200,7 +200,7 @@ class Mechanism:
         return np.array([parameter.value for parameter in self.parameters])
 
     def symbolic(self, chi: Any) -> Physical:
-        """Its numbers as nested lists, for a sequence of p symbols."""
+        """Physical constants as nested lists, for a sequence of p symbols."""
         flat: list[Any] = []
         for constant, row in zip(self.constant, self.matrix, strict=True):
             number: Any = float(constant)
@@ -214,18 +214,18 @@ class Mechanism:
         return Physical(**parts)
 
     def physical(self, chi: Any) -> Physical:
-        """Its numbers for parameter values (p,)."""
+        """Physical constants for parameter values (p,)."""
         parts = self._parts(jnp.asarray(self.constant) + jnp.asarray(self.matrix) @ chi)
         return Physical(**{name: parts[name].reshape(shape) for name, shape in self.shapes.items()})
 
     def _parts(self, flat: Any) -> dict[str, Any]:
-        """Numbers in a row by the fields of :class:`Physical`."""
+        """Split a flat sequence into the fields of :class:`Physical`."""
         ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes.values())]).tolist()
         return {name: flat[a:b] for name, (a, b) in zip(self.shapes, pairwise(ends), strict=True)}
 
 
 def inertia_matrices(inertia: Any) -> Any:
-    """Symmetric matrices (…, 3, 3) of xx, yy, zz, xy, xz, yz (…, 6)."""
+    """Symmetric matrices (…, 3, 3) from xx, yy, zz, xy, xz, yz (…, 6)."""
     xx, yy, zz, xy, xz, yz = jnp.moveaxis(inertia, -1, 0)
     rows = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
     return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)

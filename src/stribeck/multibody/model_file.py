@@ -1,7 +1,7 @@
-"""Model files: mechanisms as YAML, with the columns of their recordings and the settings of their estimation.
+"""Reads model files: YAML descriptions of mechanisms, the columns of their recordings and estimation settings.
 
-The classes that derive from :class:`~stribeck.io.schema.Schema` declare the format, docs/multibody.md shows it. A
-:data:`Number` is a number or an affine expression of parameters, as ``-l2`` or ``0.0935 + 0.5 l2``.
+The subclasses of :class:`~stribeck.io.schema.Schema` declare the format; docs/multibody.md shows an example. A
+:data:`Number` is a number or an affine expression of parameters such as ``-l2`` or ``0.0935 + 0.5 l2``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ParameterSection(Schema):
             raise ValueError(f"{', '.join(missing)} missing: a free parameter has search bounds")
 
     def parameter(self, name: str) -> Parameter:
-        """As the fits know it."""
+        """Convert to a fit parameter."""
         lower = self.value - 1.0 if self.lower is None else self.lower
         upper = self.value + 1.0 if self.upper is None else self.upper
         return Parameter(name, self.unit, self.value, lower, upper, self.free)
@@ -83,7 +83,7 @@ class BodySection(Schema):
 
 
 class RippleSection(Schema):
-    """A wave of a joint's torque over its angle."""
+    """A periodic torque over a joint's angle (cogging)."""
 
     order: Annotated[Count, Meta(description="waves per turn")]
     cos: Annotated[Number, Meta(description="[N m]")]
@@ -150,7 +150,7 @@ class Column(Schema):
 
 
 class DataSection(Schema):
-    """Where recordings hold the signals; a column without a unit is in SI units."""
+    """Columns of the signals in recordings; a column without a unit is in SI units."""
 
     time: str | Column
     sensors: dict[str, str | Column]
@@ -165,10 +165,10 @@ class DataSection(Schema):
 
 @dataclass(frozen=True)
 class EstimationSettings:
-    """Method parameters of an estimation.
+    """Settings of an estimation.
 
     :param step: time step h [s].
-    :param ratio: weight of the inverse dynamics against observations (see :mod:`stribeck.multibody.problem`).
+    :param ratio: weight of the inverse dynamics relative to the observations, see :mod:`stribeck.multibody.problem`.
     """
 
     step: Positive = 0.005
@@ -201,12 +201,12 @@ class MechanismFile(Schema):
 
 @dataclass(frozen=True)
 class DataFormat:
-    """How recordings of a mechanism are read; columns have their units.
+    """Format of the recordings of a mechanism.
 
-    :param sensors: by the names of sensors.
-    :param motors: by the names of motors; commands are held between rows.
-    :param clamped: torque or force of brakes by joint, by the stem of a recording's file name.
-    :param release: what position sensors show at the start of recordings that begin with a release from rest.
+    :param sensors: columns by sensor name.
+    :param motors: columns by motor name; commands are held between rows.
+    :param clamped: torque or force of brakes by joint, for each recording (file name without extension).
+    :param release: position sensor readings at the start of recordings that begin with a release from rest.
     """
 
     time: Column
@@ -228,14 +228,14 @@ class MechanismModel:
 
 
 def model_names() -> list[str]:
-    """The mechanisms that come with the project."""
+    """Names of the included mechanisms."""
     return sorted(path.stem for path in (shared_directory("config") / "mechanisms").glob("*.yaml"))
 
 
 def read_model(name: str) -> MechanismModel:
-    """The mechanism called ``name``, or that of a YAML file.
+    """Read an included mechanism by name, or a YAML file.
 
-    :raises ConfigError: for unknown names and files that are not valid.
+    :raises ConfigError: for unknown names and invalid files.
     """
     if name.endswith((".yaml", ".yml")):
         path = Path(name).expanduser()
@@ -249,9 +249,9 @@ def read_model(name: str) -> MechanismModel:
 
 
 def model_of(data: Any, path: Path) -> MechanismModel:
-    """The model that a parsed file describes.
+    """Build the model from a parsed file.
 
-    :raises ConfigError: if it is not valid.
+    :raises ConfigError: if it is invalid.
     """
     content = convert(data, MechanismFile, str(path))
     mechanism = _mechanism(content, path)
@@ -263,7 +263,7 @@ def model_of(data: Any, path: Path) -> MechanismModel:
 def affine(value: Number, names: Sequence[str], where: str) -> tuple[float, Any]:
     """Constant and coefficients (p,) of a number or an affine expression of parameters.
 
-    :param names: of all parameters.
+    :param names: names of all parameters.
     :raises ConfigError: for other text and unknown names.
     """
     row = np.zeros(len(names))
@@ -294,7 +294,7 @@ def _index(name: str, names: Iterable[str], where: str, kind: str = "") -> int:
 
 
 class _Numbers:
-    """Collects the affine expressions of all numbers of a mechanism."""
+    """Collects the affine expressions of all physical constants of a mechanism."""
 
     def __init__(self, names: Sequence[str], sizes: Mapping[str, tuple[int, ...]]) -> None:
         self.names = names
@@ -325,7 +325,7 @@ SCALARS = {
 
 
 def _numbers(content: MechanismFile, ripples: Sequence[tuple[Ripple, RippleSection]], path: Path) -> _Numbers:
-    """The affine expressions of all numbers."""
+    """Affine expressions of all physical constants."""
     numbers = _Numbers(
         list(content.parameters),
         shapes(
@@ -392,7 +392,7 @@ def _joint(name: str, section: JointSection, bodies: list[str], where: str) -> M
 
 
 def _brakes(data: DataSection | None, joints: list[str], path: Path) -> tuple[int, ...]:
-    """Joints that some recording clamps."""
+    """Indices of joints that are clamped in a recording."""
     clamped = {} if data is None else data.clamped
     indices = {
         _index(joint, joints, f"{path}: data: clamped: {stem}")
@@ -403,9 +403,9 @@ def _brakes(data: DataSection | None, joints: list[str], path: Path) -> tuple[in
 
 
 def _format(data: DataSection, mechanism: Mechanism, where: str) -> DataFormat:
-    """Columns with their units, by the sensors and motors of the mechanism.
+    """Columns and units by the sensors and motors of the mechanism.
 
-    :raises ConfigError: for columns of unknown sensors and motors, missing ones, and other units.
+    :raises ConfigError: for unknown sensors or motors, missing columns, and wrong units.
     """
     sensors = {sensor.name: _units(mechanism, sensor) for sensor in mechanism.sensors}
     motors = dict.fromkeys((motor.name for motor in mechanism.motors), ("V", "mV"))

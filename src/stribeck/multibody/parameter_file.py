@@ -1,4 +1,4 @@
-"""Parameter files of mechanisms: estimates and their provenance as JSON."""
+"""Reads and writes parameter files of mechanisms: estimates and their provenance as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stribeck.io.schema import Schema, check_keys, read_json
 
 
 class ParameterEntry(Schema):
-    """One parameter; the first files have ``identifiable`` instead of ``status``."""
+    """One parameter; early files have ``identifiable`` instead of ``status``."""
 
     value: float
     unit: str
@@ -31,7 +31,7 @@ class ParameterEntry(Schema):
 
     @property
     def estimate(self) -> Estimate:
-        """With the status of the first files filled in."""
+        """Convert to an estimate, deriving the status of early files."""
         status = self.status or _STATUS[self.identifiable]
         return Estimate(self.value, self.unit, status, self.interval, self.confidence, self.reason, self.side)
 
@@ -54,7 +54,7 @@ class MechanismParameters:
     """Estimated parameters of a mechanism.
 
     :param model: name of the mechanism.
-    :param estimates: of all parameters, fixed ones included.
+    :param estimates: estimates of all parameters, including fixed ones.
     :param provenance: recordings, step, ratio, status of the search.
     """
 
@@ -64,7 +64,7 @@ class MechanismParameters:
 
     @property
     def values(self) -> dict[str, float]:
-        """By the names of parameters."""
+        """Values by parameter name."""
         return {name: estimate.value for name, estimate in self.estimates.items()}
 
 
@@ -84,9 +84,9 @@ def write_mechanism_parameters(path: Path, content: MechanismParameters) -> None
 
 
 def read_mechanism_parameters(path: Path, model: str, parameters: ParameterSet) -> MechanismParameters:
-    """A parameter file of the mechanism ``model``.
+    """Read a parameter file of the mechanism ``model``.
 
-    :raises ParameterFileError: for other files, and for missing or unknown parameters or other units.
+    :raises ParameterFileError: for other files, missing or unknown parameters, and wrong units.
     """
     content = read_json(path, MechanismParameterFile, ParameterFileError)
     if content.model != model:

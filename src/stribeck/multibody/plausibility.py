@@ -1,4 +1,4 @@
-"""Plausibility of mechanisms: masses, inertias, distances and friction are checked before anything is computed."""
+"""Checks the plausibility of a mechanism's masses, inertias, distances and friction before any computation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGEST = 100.0
 
 
 def check_mechanism(mechanism: Mechanism, what: str) -> None:
-    """Refuse implausible masses, inertias, distances and friction.
+    """Reject implausible masses, inertias, distances and friction.
 
     :raises ConfigError: naming the body or joint.
     """
@@ -60,7 +60,7 @@ def _check_inertia(inertia: np.ndarray, mass: float, size: float, what: str) -> 
 
 
 def _check_reached(mechanism: Mechanism, what: str) -> None:
-    """Refuse bodies that no chain of joints connects to the world."""
+    """Reject bodies that no chain of joints connects to the world."""
     reached = {0}
     for _ in mechanism.joints:
         for joint in mechanism.joints:

@@ -1,38 +1,41 @@
 r"""The least-squares problem over all states and the parameters (Marklund et al. 2025, §3.1–3.3).
 
-The unknowns are the parameters :math:`\chi`, the first state of each run, and the impulses :math:`\epsilon_k` along the joints in
-each step that the model does not explain. The states follow from these by the stepper,
+The unknowns are the parameters :math:`\chi`, the first state of each run, and the impulses :math:`\epsilon_k` along the joints
+that the model does not explain in each step. The stepper computes the states from these,
 
 .. math:: x_{k+1} = \phi(x_k, u_k, \epsilon_k; \chi), \qquad
     \Delta y = \sigma\,(c_k + s\,(c_{k+1} - c_k) - \delta\,\dot c) + o - y,
 
-with the joint's coordinate c and the place s of the samples in the step. Samples of one step are averaged and weighted by their
-number. The cost is :math:`\frac12\sum \|\epsilon_k / \Omega^{1/2}\|^2 + \frac12\sum\|\Delta y\|^2/\sigma_s^2`.
+with the joint coordinate c and the position s of the samples within the step. Samples of one step are averaged and weighted by
+their number. The cost is :math:`\frac12\sum \|\epsilon_k / \Omega^{1/2}\|^2 + \frac12\sum\|\Delta y\|^2/\sigma_s^2`.
 
-**Difference from (3.6), (3.7).** The paper has all states as unknowns and lets all 6 nb impulses of both residuals differ from
-zero. Of :math:`\Delta p_u` only the part along admissible motions moves the mechanism; constraints carry the rest, with
-deviations of the order of :math:`\Sigma`, so it is set to zero. :math:`\Delta p_q \ne \Delta p_u` would be motion without velocity,
-which no force causes, and is excluded as well: (2.16) holds. This leaves (2.29) along the joints,
+***Difference from (3.6), (3.7).** In the paper, all states are unknowns and all 6 nb impulses of both residuals may be nonzero.
+Only the part of :math:`\Delta p_u` along admissible motions moves the mechanism. The constraints carry the rest, with
+deviations of the order of :math:`\Sigma`, so it is set to zero. :math:`\Delta p_q \ne \Delta p_u` would be motion without
+velocity, which no force causes, and is excluded too, so that (2.16) holds. This leaves (2.29) along the joints,
 
 .. math:: \epsilon_k = B^{+T}\bigl(M(v_{k+1} - v_k) - G^T\lambda - h(f + f_g)\bigr),
 
-and every trial state obeys the constraints as the stepper does. With free deviations the cost would have the curvature of
-springs with stiffness :math:`\Sigma^{-1}` across a curved surface: a tangential step of 0.1 rad leaves the surface by 0.5 mm, at a
-compliance of 1e-6 m/N an impulse 1e5 times larger than the weights expect, and the search would creep.
+and every trial state satisfies the constraints to the accuracy of the stepper. With free deviations the cost would have the
+curvature of springs with stiffness :math:`\Sigma^{-1}` normal to a curved constraint surface. A tangential step of 0.1 rad
+deviates from the surface by 0.5 mm; at a compliance of 1e-6 m/N this is an impulse 1e5 times larger than the weights expect,
+and the search would converge very slowly.
 
-**First states** of runs obey g = 0 and Gv = 0 exactly: (3.14), (3.15) with corrected signs,
+***First states** of runs satisfy g = 0 and Gv = 0 exactly, by (3.14), (3.15) with corrected signs,
 
 .. math:: \Delta q_0 = -G^T(GG^T)^{-1}g, \qquad \Delta v_0 = G^T(GG^T)^{-1}G\,v_0.
 
-**Weights** follow from the time step and one ratio :math:`\rho`. Observations have standard deviations :math:`\sigma_s`, of which
-:math:`\sigma_0` is the smallest as an angle (lengths divided by :math:`\ell`). Unexplained impulses have standard deviations
+***Weights** follow from the time step and one ratio :math:`\rho`. Observations have standard deviations :math:`\sigma_s`; the
+smallest of them, as an angle (lengths divided by :math:`\ell`), is :math:`\sigma_0`. Unexplained impulses have standard
+deviations
 
 .. math:: \Omega^{1/2}_j = I_j\,\omega, \qquad \omega = \frac{\sigma_0}{\rho}\sqrt{h / 1\,\mathrm{s}}\;\frac{1}{1\,\mathrm{s}}
 
 (times :math:`\ell` along prismatic joints), with the inertia :math:`I_j = 1 / (B_jM^{-1}_GB_j^T)` of joint j in the zero pose,
 :math:`M^{-1}_G = M^{-1} - M^{-1}G^T(GM^{-1}G^T)^+GM^{-1}`. This is a random walk of the velocity that does not depend on h and
-moves a free joint by about :math:`\sigma_0/\rho` in a second. For :math:`\rho \to \infty` states obey the dynamics exactly (simulation
-error); for small :math:`\rho` they follow the samples, and the parameters minimise the remaining impulses (equation error).
+moves a free joint by about :math:`\sigma_0/\rho` in a second. For :math:`\rho \to \infty` states obey the dynamics exactly
+(simulation error); for small :math:`\rho` they follow the samples, and the parameters minimise the remaining impulses (equation
+error).
 """
 
 from __future__ import annotations
@@ -54,11 +57,11 @@ FOLLOWED = 4.0
 
 
 class GridSamples(NamedTuple):
-    """Recorded samples on a grid of N time steps, all runs one after another.
+    """Recorded samples on a grid of N time steps, all runs concatenated.
 
-    :param voltage: of the motors [V], followed by torques of brakes (N, nm + brakes).
+    :param voltage: motor voltages [V], followed by brake torques (N, nm + brakes).
     :param value: mean of the samples within a step (N, ns); arbitrary where there are none.
-    :param place: mean place of these samples in the step, 0 to 1 (N, ns).
+    :param place: mean position of these samples within the step, 0 to 1 (N, ns).
     :param count: number of samples (N, ns).
     :param linked: whether state k + 1 belongs to the same run as state k (N,).
     """
@@ -74,7 +77,7 @@ class GridSamples(NamedTuple):
 class GridRun:
     """One recording on the grid of the estimation.
 
-    :param name: for messages and tables.
+    :param name: name in messages and tables.
     :param samples: see :class:`GridSamples`.
     :param path: smoothed values of the position sensors at the steps, interpolated across gaps (N, ns).
     :param start_rate: rate of each sensor's coordinate at the first step (ns,).
@@ -108,7 +111,7 @@ class Point:
 class Residuals:
     """Weighted residuals at a point.
 
-    :param samples: (N, ns), 0 where nothing was measured.
+    :param samples: (N, ns), 0 without a measurement.
     :param impulses: (N, nj).
     """
 
@@ -123,9 +126,9 @@ class Residuals:
 
 
 class EstimationProblem:
-    """Residuals of one mechanism and time step, and their derivatives.
+    """Residuals for one mechanism and time step, and their derivatives.
 
-    :param mechanism: its free parameters are the unknowns.
+    :param mechanism: mechanism whose free parameters are estimated.
     :param step: h [s].
     """
 
@@ -150,7 +153,7 @@ class EstimationProblem:
         self.functions = StepFunctions(mechanism, self.dynamics, step)
 
     def _noise(self) -> float:
-        r""":math:`\sigma_0`: the smallest deviation of a position sensor, as an angle."""
+        r""":math:`\sigma_0`, the smallest standard deviation of a position sensor, as an angle."""
         deviations = [
             s.deviation / (1.0 if self.mechanism.joints[s.joint].kind == "revolute" else self.length)
             for s in self.mechanism.sensors
@@ -173,7 +176,7 @@ class EstimationProblem:
         rows = np.concatenate([held, moving])
         mobility = rows @ np.linalg.solve(_mass_matrix(physical), rows.T)
         m = self.constraints
-        # Regularised because constraints may be redundant.
+        # Regularised, because constraints may be redundant.
         across = mobility[:m, :m] + 1e-10 * np.diag(np.diag(mobility)[:m])
         free = np.diag(mobility[m:, m:] - mobility[m:, :m] @ np.linalg.solve(across, mobility[:m, m:]))
         inertia = np.zeros(len(self.mechanism.joints))
@@ -187,7 +190,7 @@ class EstimationProblem:
         return np.asarray(np.array(pairs).reshape(len(chi), -1).T[self.movable])
 
     def all_values(self, chi: Array) -> Array:
-        """Values of all parameters for the free ones (p,)."""
+        """Values of all parameters from the free ones (p,)."""
         values = self.base.copy()
         values[self.free] = chi
         return values
@@ -204,8 +207,8 @@ class EstimationProblem:
     def first_ratio(self, samples: GridSamples) -> float:
         r"""The ratio at which states are smoothed over :data:`FOLLOWED` samples.
 
-        For a velocity that is a random walk, seen through white noise, the optimal smoother has the time constant
-        :math:`T = \sqrt{\rho}\,d^{1/4}`, d the time between samples.
+        For a velocity that is a random walk, measured with white noise, the optimal smoother has the time constant
+        :math:`T = \sqrt{\rho}\,d^{1/4}` with the time d between samples.
         """
         seen = max(float(np.sum(samples.count > 0) / samples.count.shape[1]), 1.0)
         apart = self.step * max(len(samples.count) / seen, 1.0)
@@ -219,7 +222,7 @@ class EstimationProblem:
         return [point.q.reshape(count, -1), v, np.concatenate([v[1:], v[-1:]]), chi]
 
     def signals(self, point: Point, samples: GridSamples) -> Array:
-        """Predicted minus measured signals (N, ns), angles to the nearest turn; 0 where nothing was measured."""
+        """Predicted minus measured signals (N, ns), angles modulo one turn; 0 without a measurement."""
         signals = self.functions.signals(*self._flat(point), samples.place)[..., 0]
         misfit = np.where(samples.count > 0, signals - samples.value, 0.0)
         return np.asarray(misfit - TURN * np.round(misfit / TURN) * self.angles)
@@ -232,13 +235,13 @@ class EstimationProblem:
     def linearize(
         self, point: Point, samples: GridSamples, starts: Array, ratio: float, released: Flags
     ) -> StateChain:
-        r"""The problem around a point, in increments of states (12 nb), impulses and parameters.
+        r"""Linearise the problem at a point, in increments of states (12 nb), impulses and parameters.
 
-        Derivatives of a step are those of its inverse: increments of :math:`v^+` and :math:`\lambda` that keep the balance (2.18)
+        A step is differentiated implicitly: increments of :math:`v^+` and :math:`\lambda` that maintain the balance (2.18)
         follow from those of the state, the impulses and the parameters.
 
         :param starts: index of the first state of each run.
-        :param released: whether these are known (runs,).
+        :param released: whether the first state is known (runs,).
         """
         d, half, p, m = 2 * self.half, self.half, len(self.free), self.constraints
         q, v, reached, chi = self._flat(point)
@@ -299,7 +302,7 @@ class EstimationProblem:
         return np.tile([self.length] * 3 + [1.0] * 3, 2 * self.bodies)
 
     def _tangents(self, point: Point, starts: Array) -> tuple[Array, Array]:
-        """Increments of first states that keep g = 0 and Gv = 0: a basis (runs, 12 nb, f), and the drift with the parameters."""
+        """Basis (runs, 12 nb, f) of first-state increments that keep g = 0 and Gv = 0, and their drift with the parameters."""
         d = 2 * self.half
         change = self.functions.violation_jacobian(*self._first(point, starts))
         bases, drifts = [], []
@@ -326,7 +329,7 @@ class EstimationProblem:
 
 
 def _mass_matrix(physical: Physical) -> Array:
-    """M (6 nb, 6 nb) of numbers."""
+    """M (6 nb, 6 nb) as an array."""
     blocks = []
     for mass, (xx, yy, zz, xy, xz, yz) in zip(physical.mass, physical.inertia, strict=True):
         blocks += [mass * np.eye(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])]

@@ -1,4 +1,4 @@
-"""Recordings of mechanisms: read from tables and bags, checked, and averaged onto the time steps of an estimation."""
+"""Reads recordings of mechanisms from tables and bags, checks them, and averages them onto the estimation time grid."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Note = Callable[[str], None]
 class MechanismRecording:
     """One recorded run, in SI units.
 
-    :param time: of the rows that hold samples (N,) [s], ascending from 0.
-    :param signals: of the sensors (N, ns), NaN where there is none; angles continue beyond a turn.
-    :param voltage: held commands at these rows [V], followed by the torques of brakes [N m or N], (N, nm + brakes).
-    :param release: what position sensors show before a release from rest at the first row (ns,); NaN for others.
-    :param lead: times (K,), below 0, and signals (K, ns) of rows before the first command; they show the first rates.
+    :param time: times of the samples (N,) [s], ascending from 0.
+    :param signals: sensor signals (N, ns), NaN where missing; angles continue beyond a turn.
+    :param voltage: held commands at these times [V], followed by brake torques [N m or N], (N, nm + brakes).
+    :param release: position sensor readings before a release from rest at the first row (ns,); NaN otherwise.
+    :param lead: times (K,), below 0, and signals (K, ns) of rows before the first command, used for the initial rates.
     """
 
     name: str
@@ -49,10 +49,10 @@ class MechanismRecording:
 def read_recordings(
     paths: Sequence[Path], model: MechanismModel, note: Note = lambda _: None
 ) -> list[MechanismRecording]:
-    """The runs in files, bags, or folders of them.
+    """Read the runs in files, bags, or folders of them.
 
-    :param note: called with a sentence for all that is left out or assumed.
-    :raises RecordingError: for files that are missing, damaged, or do not match the model.
+    :param note: called with a sentence for every omission or assumption.
+    :raises RecordingError: for files that are missing or damaged or do not match the model.
     """
     if model.data is None:
         raise RecordingError(
@@ -72,7 +72,7 @@ def _recording(path: Path, model: MechanismModel, data: DataFormat, note: Note) 
         column = data.motors[motor.name]
         if column.column in table.arrays:
             commands.append(_held(_column(table, column)))
-        else:  # a recording of free motion, with the motor's leads shorted
+        else:  # recording of free motion with shorted motor leads
             commands.append(np.zeros(len(time)))
             note(f"{path.name}: no column {column.column!r}: assuming 0 V at {motor.name} throughout")
     clamped = data.clamped.get(path.stem, {})
@@ -85,7 +85,7 @@ def _recording(path: Path, model: MechanismModel, data: DataFormat, note: Note) 
 
 
 def _held(values: Array) -> Array:
-    """Each row's value or the last one before it; NaN before the first."""
+    """Hold the last value in rows without one; NaN before the first."""
     last = np.maximum.accumulate(np.where(np.isfinite(values), np.arange(len(values)), -1))
     return np.where(last >= 0, values[last], np.nan)
 
@@ -133,7 +133,7 @@ def _checked(
 def _check_angle(name: str, time: Array, values: Array, sensor: Sensor) -> None:
     seen = np.isfinite(values)
     jumps, apart = np.abs(np.diff(values[seen])), np.diff(time[seen])
-    jumps = jumps[apart <= 3.0 * np.median(apart)]  # across a gap any angle is possible
+    jumps = jumps[apart <= 3.0 * np.median(apart)]  # across a gap any angle change is possible
     if np.median(jumps) > 1.0 or (jumps.max() > np.pi and _counts_turns(values[seen])):
         raise RecordingError(
             f"{name}: {sensor.name} jumps by {jumps.max():.3g} rad between samples: is it in degrees (unit: deg), or "
@@ -142,17 +142,17 @@ def _check_angle(name: str, time: Array, values: Array, sensor: Sensor) -> None:
 
 
 def _counts_turns(values: Array) -> bool:
-    """Whether angles continue beyond a turn, as those of a multi-turn encoder."""
+    """Whether angles continue beyond a turn, as from a multi-turn encoder."""
     return float(np.ptp(values)) > 2.0 * np.pi * 1.001
 
 
 def _continuous(values: Array) -> Array:
-    """Angles without jumps by a turn; those of multi-turn encoders stay as they are."""
+    """Unwrap angles, except those of multi-turn encoders."""
     return values if _counts_turns(values) else np.unwrap(values)
 
 
 def _check_rates(name: str, time: Array, signals: Array, mechanism: Mechanism) -> None:
-    """Refuse a measured velocity that is not the derivative of the measured position: a wrong unit or sign."""
+    """Reject a measured velocity that is not the derivative of the measured position (wrong unit or sign)."""
     for k, sensor in enumerate(mechanism.sensors):
         for j, other in enumerate(mechanism.sensors):
             if (sensor.quantity, other.quantity) != ("velocity", "position") or sensor.joint != other.joint:
@@ -173,8 +173,8 @@ def _check_rates(name: str, time: Array, signals: Array, mechanism: Mechanism) -
 def on_grid(recording: MechanismRecording, mechanism: Mechanism, step: float) -> GridRun:
     """Average a recording onto a grid of time steps.
 
-    Samples within a step are averaged, both value and time. The command of step k is the mean of the held command from
-    half a step before :math:`t_k` to half a step after, the time between two velocities of the leapfrog.
+    Values and times of the samples within a step are averaged. The command of step k is the mean of the held command from
+    half a step before :math:`t_k` to half a step after it, the interval between two leapfrog velocities.
 
     :param step: h [s].
     :raises TooShortError: for recordings of fewer than :data:`FEWEST_STEPS` steps.
@@ -216,7 +216,7 @@ def on_grid(recording: MechanismRecording, mechanism: Mechanism, step: float) ->
 
 
 def _path(recording: MechanismRecording, k: int, steps: int, step: float) -> Array:
-    """A smoothed signal at the steps, interpolated linearly across gaps."""
+    """Smoothed signal at the steps, interpolated linearly across gaps."""
     seen = np.isfinite(recording.signals[:, k])
     time, signal = recording.time[seen], recording.signals[seen, k]
     apart = float(np.median(np.diff(time)))
@@ -237,7 +237,7 @@ def _mean_voltage(recording: MechanismRecording, steps: int, step: float) -> Arr
 
 
 def _start_rate(recording: MechanismRecording, mechanism: Mechanism, k: int) -> float:
-    """Rate of the coordinate that a position sensor measures, at the first sample."""
+    """Rate of a position sensor's coordinate at the first sample."""
     sensor = mechanism.sensors[k]
     for j, other in enumerate(mechanism.sensors):
         if other.quantity == "velocity" and other.joint == sensor.joint:
@@ -249,9 +249,9 @@ def _start_rate(recording: MechanismRecording, mechanism: Mechanism, k: int) -> 
 
 
 def _slope(time: Array, signals: Array, k: int, at: int) -> float | None:
-    """Slope at time 0 of a signal that ends (``at`` -1) or begins (0) there; ``None`` with fewer than four values nearby.
+    """Slope at time 0 of a signal that ends (``at`` -1) or starts (0) there; ``None`` with fewer than four values nearby.
 
-    Before the first command motion is smooth, so rows before it are preferred to those after it.
+    Rows before the first command are preferred, because motion is smooth there.
     """
     seen = np.isfinite(signals[:, k])
     time, signal = time[seen], signals[seen, k]
@@ -264,7 +264,7 @@ def _slope(time: Array, signals: Array, k: int, at: int) -> float | None:
 
 
 def joined(runs: Sequence[GridRun]) -> tuple[GridSamples, Array, Array]:
-    """All runs one after another: samples (N, …), smoothed paths (N, ns), index of each run's first state."""
+    """Concatenate runs: samples (N, …), smoothed paths (N, ns), index of each run's first state."""
     samples = GridSamples(
         *(np.concatenate(parts) for parts in zip(*(run.samples for run in runs), strict=True))
     )

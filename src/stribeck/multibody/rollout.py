@@ -1,6 +1,6 @@
-r"""Trajectories of all runs: along recorded signals, and near a given trajectory.
+r"""Simulates trajectories of all runs, along recorded signals or near a given trajectory.
 
-Both are simulations by the stepper with impulses along the joints, so that every state obeys the constraints as it does there.
+Both use the stepper with impulses along the joints, so that every state satisfies the constraints to the stepper's accuracy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EDGE = 4.0
 
 
 class TrajectoryRollout:
-    """Simulates all runs of a problem; recordings of equal total length share one compilation."""
+    """Simulates all runs of a problem; recordings of the same total length share one compilation."""
 
     def __init__(self, problem: EstimationProblem) -> None:
         self.problem = problem
@@ -40,11 +40,11 @@ class TrajectoryRollout:
     def along(
         self, samples: GridSamples, chi: Array, path: Array, released: Array | Sequence[int] = ()
     ) -> Point:
-        """States that follow smoothed signals (N, ns), and the impulses that this takes.
+        """States that follow smoothed signals (N, ns), and the required impulses.
 
-        A strong damper draws each measured joint to the next value; others, and all within gaps, move freely.
+        A strong damper pulls each measured joint to the next value; unmeasured joints, and all joints within gaps, move freely.
 
-        :param released: first steps of runs that begin at rest.
+        :param released: first steps of runs that start at rest.
         """
         stiff = STIFF * self.problem.inertia(chi) * self._measured(samples)
         states, goals = self.shown(samples, chi, path)
@@ -54,7 +54,7 @@ class TrajectoryRollout:
         return self._run(samples, chi, states, states, still, gain, goals, stiff)
 
     def shown(self, samples: GridSamples, chi: Array, path: Array) -> tuple[BodyState, Array]:
-        """States that agree with smoothed signals regardless of the dynamics, and joint coordinates one step later."""
+        """States that agree with smoothed signals, disregarding the dynamics, and joint coordinates one step later."""
         with jax.enable_x64():
             states, goals = self._assemble(
                 jnp.asarray(self.problem.all_values(chi)), jnp.asarray(path), samples.linked
@@ -64,9 +64,9 @@ class TrajectoryRollout:
     def near(
         self, samples: GridSamples, old: Point, chi: Array, first: BodyState, impulse: Array, gain: Array
     ) -> Point:
-        r"""Simulated from first states with impulses :math:`p_k + K_k(x_k \boxminus x_k^{old})`.
+        r"""Simulate from first states with impulses :math:`p_k + K_k(x_k \boxminus x_k^{old})`.
 
-        :param first: states of all runs at their starts (N, …); other rows are not used.
+        :param first: states (N, …), used only at the starts of runs.
         :param impulse: p (N, nj).
         :param gain: K (N, nj, 12 nb).
         """
@@ -130,7 +130,7 @@ class TrajectoryRollout:
 
 
 def _near_samples(seen: Flags) -> Flags:
-    """Whether each step (N,) is neither in a gap between samples nor beside one."""
+    """Whether each step (N,) is neither in a gap between samples nor next to one."""
     index = np.flatnonzero(seen)
     if len(index) < 2:
         return np.zeros(len(seen), bool)

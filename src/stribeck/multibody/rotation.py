@@ -5,7 +5,7 @@ in the body frame:
 
 .. math:: e \boxplus \psi = e \star \exp(\psi), \qquad e' \boxminus e = \log(\bar e \star e').
 
-Near :math:`\psi = 0`, where the formulas are 0/0, a series replaces them, so that derivatives are finite too.
+Near :math:`\psi = 0`, where the formulas are 0/0, a series replaces them, so that derivatives are finite as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SMALL = 1e-8
 
 
 def quaternion(values: Any) -> Quaternion:
-    """Parts of an array (4,)."""
+    """Components of an array (4,)."""
     return values[0], (values[1], values[2], values[3])
 
 
@@ -63,7 +63,7 @@ def exp(psi: Vector) -> Quaternion:
 
 
 def log(q: Quaternion) -> Vector:
-    """Rotation vector [rad] of a unit quaternion, of at most half a turn."""
+    """Rotation vector [rad] of a unit quaternion, at most half a turn."""
     sign = where(q[0] < 0.0, -1.0, 1.0)
     w, v = sign * q[0], scale(sign, q[1])
     square = dot(v, v)
@@ -87,7 +87,7 @@ def matrix(q: Quaternion) -> Matrix:
 def moved(place: Any, by: Any) -> list[Any]:
     """Position and quaternion of one body (7) after an increment (6)."""
     w, v = multiply(quaternion(place[3:]), exp(split(by[3:])))
-    # Rounding takes products of unit quaternions off the unit sphere, further with every step.
+    # Normalised, because rounding errors of products of unit quaternions accumulate.
     size = 1.0 / sqrt(w * w + dot(v, v))
     return [*(place[k] + by[k] for k in range(3)), size * w, *scale(size, v)]
 
@@ -102,7 +102,7 @@ def plus(q: Any, increment: Any) -> Any:
     r"""Configuration :math:`q \boxplus \delta` (2.14, 2.16).
 
     :param q: positions and quaternions of bodies (nb, 7) [m, 1].
-    :param increment: translation in the world, rotation vector in the body (nb, 6) [m, rad].
+    :param increment: translation in the world frame, rotation vector in the body frame (nb, 6) [m, rad].
     """
     return jnp.stack([jnp.stack(moved(place, by)) for place, by in zip(q, increment, strict=True)])
 

@@ -1,21 +1,20 @@
 r"""Uncertainty of estimated parameters: covariance with model error, and directions that the samples do not determine.
 
-At the optimum the states follow the parameters, :math:`\delta x = X\,\delta\chi` (:mod:`stribeck.multibody.chain`). Weighted
-residuals z depend on the parameters by :math:`D_k = A_kX_k + N_kX_{k+1} + P_k`, with the information
-:math:`S = \sum D_k^TD_k`. Errors of the parameters are :math:`S^{-1}\sum_k u_k` with the scores :math:`u_k = D_k^Tz_k`.
+At the optimum the states depend on the parameters by :math:`\delta x = X\,\delta\chi` (:mod:`stribeck.multibody.chain`).
+Weighted residuals z have the derivatives :math:`D_k = A_kX_k + N_kX_{k+1} + P_k`, and the information matrix is :math:`S = \sum
+D_k^TD_k`. Parameter errors are :math:`S^{-1}\sum_k u_k` with the scores :math:`u_k = D_k^Tz_k`.
 
-**Model error** is smooth in time, so that samples are not independent. The covariance is the sandwich
-:math:`S^{-1}\Gamma S^{-1}` with the long-run covariance :math:`\Gamma` of the scores
-(:func:`~stribeck.estimates.correlation.long_run_covariance`). Its window L is :data:`LAGS` times the longest correlation time
-of a parameter's scores, and of the residuals of each signal of a run that contributes at least :data:`INFORMS` of the
-information about some parameter. White residuals have L = 1. If the correlation time exceeds :data:`CLEARLY` samples, L is at
-least :data:`SHARE` of each run, because scores add up to zero at an optimum, which hides slow model errors. Such a long window
-underestimates :math:`\Gamma` by :math:`1 - b + b^2/3`, :math:`b = L/N`, which is corrected. Intervals are Student's t with 1.5
-degrees of freedom per window (for one run those of Kiefer and Vogelsang 2005, Bartlett's kernel), or with as many as there are
-correlation times less the parameters, if that is fewer.
+***Model error** is smooth in time, so that samples are not independent. The covariance is the sandwich :math:`S^{-1}\Gamma
+S^{-1}` with the long-run covariance :math:`\Gamma` of the scores (:func:`~stribeck.estimates.correlation.long_run_covariance`).
+Its window L is :data:`LAGS` times the longest correlation time of the scores and of those signal residuals of a run that
+contribute at least :data:`INFORMS` of the information about some parameter. White residuals have L = 1. If the correlation time
+exceeds :data:`CLEARLY` samples, L is at least the fraction :data:`SHARE` of each run, because scores sum to zero at an optimum,
+which hides slow model errors. Such a long window underestimates :math:`\Gamma` by the factor :math:`1 - b + b^2/3`, :math:`b =
+L/N`, which is corrected. Intervals use Student's t with 1.5 degrees of freedom per window (for one run those of Kiefer and
+Vogelsang 2005, Bartlett kernel), or with the number of correlation times minus the number of parameters, if that is smaller.
 
-**Directions.** Eigenvectors of S, in units of the values, whose predicted standard deviation exceeds :data:`UNDETERMINED` are
-named. Parameters that take part in one of them are not determined.
+***Directions.** Eigenvectors of S, relative to the values, with a predicted standard deviation above :data:`UNDETERMINED` are
+reported as undetermined, and so are the parameters that contribute to one of them.
 """
 
 from __future__ import annotations
@@ -65,9 +64,9 @@ AT_BOUND = 1e-6
 class Sensitivity:
     """Uncertainty of the free parameters of an estimation.
 
-    :param estimates: values, intervals and status by names.
+    :param estimates: values, intervals and status by name.
     :param covariance: of the free parameters (p, p); NaN for those at bounds and in undetermined directions.
-    :param directions: undetermined directions in words.
+    :param directions: descriptions of the undetermined directions.
     :param correlation_steps: L.
     :param freedom: degrees of freedom of Student's t.
     :param determined: covariance without the undetermined directions (p, p); zero for parameters at bounds.
@@ -84,23 +83,23 @@ class Sensitivity:
 
     @property
     def intervals(self) -> dict[str, Interval]:
-        """By names, of the parameters that have one."""
+        """Intervals by name, for the parameters that have one."""
         return {name: one.interval for name, one in self.estimates.items() if one.interval is not None}
 
     @property
     def identifiable(self) -> tuple[str, ...]:
-        """Names of the parameters that the samples determine, be it loosely."""
+        """Names of the parameters that the samples determine, even if only loosely."""
         return tuple(name for name, one in self.estimates.items() if one.known)
 
     @property
     def at_bounds(self) -> dict[str, Side]:
-        """Which bound, by names, of the parameters at one."""
+        """Active bound, by name, of the parameters at a bound."""
         return {name: one.side for name, one in self.estimates.items() if one.side is not None}
 
     def half_width(self, slope: Array) -> float:
-        """Half the interval of a function of the parameters with derivatives (p,); NaN if it is not determined.
+        """Half-width of the interval of a function of the parameters with derivatives (p,); NaN if undetermined.
 
-        Undetermined parameters may form a determined function.
+        A function of undetermined parameters may itself be determined.
         """
         if np.any(np.abs(slope @ self.loose) > LEAKS * (np.abs(slope) @ np.abs(self.loose))):
             return float("nan")
@@ -111,7 +110,7 @@ class Sensitivity:
 def sensitivity(
     problem: EstimationProblem, point: Point, samples: GridSamples, chain: StateChain
 ) -> Sensitivity:
-    """Uncertainty at an optimum, around which the problem is ``chain``."""
+    """Uncertainty at an optimum ``point``, where ``chain`` is the linearised problem."""
     parameters = problem.mechanism.parameters
     sides = bounds_reached(parameters, point.chi)
     inner = np.array([name not in sides for name in parameters.free_names], bool)
@@ -164,7 +163,7 @@ def _estimates(
 
 
 def _spread(scores: Array, samples: GridSamples, length: int) -> tuple[Array, float]:
-    """Long-run covariance of scores (N, p) that are correlated over at most ``length`` steps, and degrees of freedom."""
+    """Long-run covariance, and its degrees of freedom, of scores (N, p) correlated over at most ``length`` steps."""
     runs = run_slices(samples.linked)
     sizes = [run.stop - run.start for run in runs]
     apart = samples.count.size / max(float(np.sum(samples.count > 0)), 1.0)
@@ -179,7 +178,7 @@ def _spread(scores: Array, samples: GridSamples, length: int) -> tuple[Array, fl
 
 
 def answers(chain: StateChain) -> tuple[Array, Array]:
-    """Derivatives of the weighted residuals of samples (N, ns, p) and impulses (N, e, p), states being optimal."""
+    """Derivatives of the weighted residuals of samples (N, ns, p) and impulses (N, e, p) with optimal states."""
     states, pushes = response(chain, eliminate(chain))
     d, e, _ = chain.sizes
     seen = chain.sample[..., :e] @ pushes + chain.sample[..., e : e + d] @ states
@@ -187,7 +186,7 @@ def answers(chain: StateChain) -> tuple[Array, Array]:
 
 
 def bounds_reached(parameters: ParameterSet, chi: Array) -> dict[str, Side]:
-    """Free parameters (p,) at a bound."""
+    """Active bounds of the free parameters (p,), by name."""
     sides: dict[str, Side] = {}
     for parameter, value in zip(parameters.free, chi, strict=True):
         room = AT_BOUND * (parameter.upper - parameter.lower)
@@ -199,15 +198,15 @@ def bounds_reached(parameters: ParameterSet, chi: Array) -> dict[str, Side]:
 
 
 def correlation_steps(scores: Array, linked: Flags) -> int:
-    """Longest window of the parameters' scores (N, p), in steps of the grid: 1 if they are white."""
+    """Longest window of the scores (N, p) [grid steps]; 1 if they are white."""
     runs = run_slices(linked)
     return max((_window([column[run] for run in runs]) for column in scores.T), default=1)
 
 
 def residual_steps(residual: Array, seen: Array, samples: GridSamples) -> int:
-    """Longest window of the signals' residuals (N, ns), in steps of the grid, at most the length of a run.
+    """Longest window of the signal residuals (N, ns) [grid steps], at most the length of a run.
 
-    :param seen: their derivatives by the parameters (N, ns, p).
+    :param seen: derivatives of the residuals with respect to the parameters (N, ns, p).
     """
     total = np.maximum(np.einsum("ksp,ksp->p", seen, seen), 1e-300)
     longest = 1
@@ -221,13 +220,13 @@ def residual_steps(residual: Array, seen: Array, samples: GridSamples) -> int:
 
 
 def _window(series: list[Array]) -> int:
-    """L of a signal in several runs [samples]."""
+    """Window L of a signal in several runs [samples]."""
     lags = LAGS * max(correlation_time(series, "self-consistent", centred=False), 1.0)
     return int(np.ceil(lags)) if lags > 3.5 else 1
 
 
 def run_slices(linked: Flags) -> list[slice]:
-    """Steps of each run, by whether step k + 1 belongs to the same run as step k (N,)."""
+    """Slice of each run, from whether step k + 1 belongs to the same run as step k (N,)."""
     ends = np.flatnonzero(~linked) + 1
     if not len(ends) or ends[-1] < len(linked):
         ends = np.append(ends, len(linked))
@@ -235,7 +234,7 @@ def run_slices(linked: Flags) -> list[slice]:
 
 
 def _in_words(vector: Array, names: Array) -> str:
-    """A direction as relative changes of parameters."""
+    """Describe a direction as relative changes of parameters."""
     vector = vector * np.sign(vector[np.argmax(np.abs(vector))])
     parts = [(c, n) for c, n in zip(vector, names, strict=True) if abs(c) >= TAKES_PART]
     return " ".join(f"{c:+.2f} {n}" for c, n in sorted(parts, key=lambda part: -abs(part[0])))

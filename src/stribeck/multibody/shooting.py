@@ -1,7 +1,7 @@
 r"""Single shooting: estimation by simulation error, for comparison with the joint estimation.
 
-Each run is simulated from its first state, which is estimated with the parameters unless the run starts with a release from a
-known one. Derivatives go through the stepper and its complementarity problem; SciPy's trust region minimises.
+Each run is simulated from its first state, which is estimated along with the parameters unless the run starts with a release
+from a known state. The stepper and its complementarity problem are differentiated; SciPy's trust-region method minimises.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Shot:
     :param chi: free parameters (p,).
     :param cost: half the weighted sum of squares of the samples.
     :param status: how the search ended.
-    :param evaluations: simulations with derivatives.
+    :param evaluations: number of simulations with derivatives.
     :param compile_seconds: duration of compilation.
     :param seconds: duration of the search, without compilation.
     """
@@ -102,13 +102,13 @@ class Shooting:
         return [np.concatenate([z[: self.size], z[end - size : end]]) for end, size in ends]
 
     def residual(self, z: Array) -> Array:
-        """Weighted residuals of parameters and first states."""
+        """Weighted residuals for parameters and first states."""
         with jax.enable_x64():
             misfit = [np.asarray(f(x)) for (f, _), x in zip(self.functions, self._parts(z), strict=True)]
         return np.asarray(np.nan_to_num(np.concatenate(misfit), nan=1e6, posinf=1e6, neginf=-1e6))
 
     def jacobian(self, z: Array) -> Array:
-        """Their derivatives."""
+        """Derivatives of the residuals."""
         blocks = []
         with jax.enable_x64():
             for k, ((_, f), x) in enumerate(zip(self.functions, self._parts(z), strict=True)):
@@ -120,9 +120,9 @@ class Shooting:
         return np.asarray(np.nan_to_num(np.concatenate(blocks)))
 
     def solve(self, chi: Array, most: int = 60, progress: Callable[[float], None] = lambda _: None) -> Shot:
-        """The optimum from parameters (p,).
+        """Optimise, starting from parameters (p,).
 
-        :param progress: called with the cost wherever derivatives are taken.
+        :param progress: called with the cost at each evaluation of derivatives.
         """
         parameters = self.problem.mechanism.parameters
         start = self._start(np.clip(chi, parameters.lower, parameters.upper))

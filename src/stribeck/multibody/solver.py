@@ -4,22 +4,22 @@ Each iteration minimises the quadratic model
 
 .. math:: \tfrac12\delta^T(J^TJ + \lambda D)\,\delta + g^T\delta, \qquad l \le \chi + \delta_\chi \le u,
 
-exactly: eliminating the states along their chain leaves a problem in the parameters alone, whose bounds make it the
-complementarity problem of :mod:`stribeck.multibody.complementarity`. D is Marquardt's diagonal for the parameters.
+exactly. Eliminating the states along their chain leaves a bounded problem in the parameters alone, which is solved as a
+complementarity problem (:mod:`stribeck.multibody.complementarity`). D is Marquardt's diagonal for the parameters.
 
-**Return to the manifold.** A trial is a simulation with feedback of the states to the unexplained impulses,
+***Retraction to the manifold.** A trial is a simulation with feedback from the states to the unexplained impulses,
 :math:`\epsilon_k = \epsilon_k^{old} + \alpha(G_\chi\delta_\chi + g) + G_x(x_k \boxminus x_k^{old})`, which keeps it near the
-recorded motion even of unstable mechanisms (differential dynamic programming: Jacobson and Mayne 1970). A step that fails is
+recorded motion even for unstable mechanisms (differential dynamic programming: Jacobson and Mayne 1970). A rejected step is
 repeated with more damping and a smaller :math:`\alpha`.
 
 **Stages.** The search starts with a small :math:`\rho`, where states follow the samples and the problem is nearly linear in
-the parameters, and raises it to the wanted value. Early stages end at loose tolerances; the last but one is nearly converged,
-so that the last one starts from the same point whatever the initial values were.
+the parameters, and increases it to the requested value. Early stages use loose tolerances; the last but one nearly converges,
+so that the last stage starts from the same point for all initial values.
 
-**Kinks.** Where a joint begins to stick, the cost has a kink with one-sided derivatives: the quadratic model may predict a
-decrease that no step achieves, and the search ends. The cost, a sum of squares of N samples, has a relative standard
-deviation of :math:`\sqrt{2/N}`: a search that ends at a kink counts as converged only if the decrease that an undamped step
-predicts is below :data:`PROMISED` of that.
+***Kinks.** Where a joint starts to stick, the cost has a kink with one-sided derivatives. There the quadratic model may predict
+a decrease that no step achieves, and the search ends. The cost, a sum of squares of N samples, has a relative standard
+deviation of :math:`\sqrt{2/N}`. A search that ends at a kink counts as converged only if the predicted decrease of an undamped
+step is below the fraction :data:`PROMISED` of that.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class ManifoldSolution:
 
     :param point: parameters and states.
     :param cost: half the weighted sum of squares.
-    :param status: how the last stage ended; a kink that counts as convergence is ``CONVERGED``.
-    :param history: ratio, cost, damping of each iteration.
+    :param status: how the last stage ended; ``CONVERGED`` also for a kink that counts as convergence.
+    :param history: ratio, cost and damping of each iteration.
     :param kink: whether the search ended at a kink, converged or not.
     """
 
@@ -80,7 +80,7 @@ class ManifoldSolution:
 
 
 class _Step(NamedTuple):
-    """An iteration: new point, its cost, the next damping, the predicted decrease; ``kink`` if no step lowers the cost."""
+    """Result of an iteration: new point, cost, next damping, predicted decrease; ``kink`` if no step lowers the cost."""
 
     point: Point
     cost: float
@@ -92,10 +92,10 @@ class _Step(NamedTuple):
 class ManifoldSolver:
     """Levenberg–Marquardt for one estimation problem.
 
-    :param rollout: of the same mechanism and step; compiled for recordings of one length.
+    :param rollout: for the same mechanism and step; compiled for recordings of one length.
     :param path: smoothed values of the position sensors (N, ns).
     :param starts: index of the first state of each run.
-    :param released: whether a run starts at rest in the state that ``path`` shows (runs,).
+    :param released: whether each run starts at rest in the state given by ``path`` (runs,).
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ManifoldSolver:
         self.lower, self.upper = parameters.lower, parameters.upper
 
     def stages(self, ratio: float) -> list[float]:
-        """Ratios of all stages up to the wanted one."""
+        """Ratios of all stages up to the requested one."""
         first = min(self.problem.first_ratio(self.samples), ratio)
         count = int(np.ceil(np.log(ratio / first) / np.log(STAGE) - 1e-9))
         return [ratio / STAGE**k for k in range(count, -1, -1)]
@@ -115,10 +115,7 @@ class ManifoldSolver:
     def solve(
         self, chi: Array, ratio: float, most: int = 40, progress: Callable[[float, float], None] | None = None
     ) -> ManifoldSolution:
-        """The optimum from parameters (p,).
-
-        :param most: iterations of each stage.
-        """
+        """Optimise, starting from parameters (p,), with at most ``most`` iterations per stage."""
         point = self.rollout.along(
             self.samples, np.clip(chi, self.lower, self.upper), self.path, self.starts[self.released]
         )
@@ -147,7 +144,7 @@ class ManifoldSolver:
         return ManifoldSolution(point, cost, status, history, kink)
 
     def cost_deviation(self, cost: float) -> float:
-        """Standard deviation of the cost between repeated recordings with as many samples."""
+        """Standard deviation of the cost over repeated recordings with the same number of samples."""
         return cost * float(np.sqrt(2.0 / np.sum(self.samples.count > 0)))
 
     def cost(self, point: Point, ratio: float) -> float:
@@ -155,13 +152,13 @@ class ManifoldSolver:
         return self.problem.residuals(point, self.samples, ratio).cost
 
     def _descend(self, point: Point, ratio: float, before: float, damping: float) -> _Step:
-        """One step, with as much damping as it takes."""
+        """One step, with damping increased until it succeeds."""
         chain = self.problem.linearize(point, self.samples, self.starts, ratio, self.released)
         left = eliminate(chain)
         size = np.sum(chain.sample[..., -1 - len(point.chi) : -1] ** 2, axis=(0, 1))
         length = 1.0
         while damping <= MOST_DAMPING:
-            # Marquardt's diagonal, and a trace of the information with states held.
+            # Marquardt's diagonal, plus a small part of the information with fixed states.
             damped = left.schur + np.diag(damping * (np.diag(left.schur) + TRACE * size))
             change = bounded_minimum(damped, left.reduced, self.lower - point.chi, self.upper - point.chi)
             predicted = before - left.cost(change)
@@ -174,14 +171,14 @@ class ManifoldSolver:
             if predicted <= 1e-9 * before:
                 return _Step(point, before, damping, predicted)  # below rounding errors
             damping, length = damping * 10.0, 0.5 * length
-        # With heavy damping any predicted decrease is small: the one without damping counts.
+        # With heavy damping any predicted decrease is small, so the undamped one is used.
         change = bounded_minimum(left.schur, left.reduced, self.lower - point.chi, self.upper - point.chi)
         return _Step(point, before, damping, before - left.cost(change), kink=True)
 
     def _moved(
         self, point: Point, chain: StateChain, left: EliminatedChain, change: Array, length: float
     ) -> Point:
-        """The trial after a share ``length`` of a step."""
+        """The trial point after the fraction ``length`` of a step."""
         d, starts = left.gain.shape[2] - len(change) - 1, self.starts
         affine = np.append(change, 1.0)
         chi = np.clip(point.chi + length * change, self.lower, self.upper)

@@ -1,4 +1,4 @@
-"""Symbolic functions of one time step, with sparse derivatives, by CasADi."""
+"""Symbolic CasADi functions of one time step, with sparse derivatives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TURN = 2.0 * np.pi
 
 
 class SparseFunction:
-    """A CasADi function with a sparse matrix as output, evaluated at many points at once."""
+    """A CasADi function with sparse matrix output, evaluated at many points at once."""
 
     def __init__(self, name: str, inputs: list[Any], output: Any) -> None:
         sparsity = output.sparsity()
@@ -34,7 +34,7 @@ class SparseFunction:
             if count not in self.many:
                 self.many[count] = self.function.map(count).buffer()
             buffer, evaluate = self.many[count]
-            # Our rows are CasADi's columns, with the same memory layout.
+            # The rows here are CasADi's columns, with the same memory layout.
             columns = [np.ascontiguousarray(a, np.float64) for a in arguments]
             values = np.empty((count, len(self.rows)))
             for k, argument in enumerate(columns):
@@ -49,9 +49,9 @@ class SparseFunction:
 class StepFunctions:
     r"""Functions of a state (q, v), the next velocity V, parameters and inputs, and their derivatives.
 
-    Increments of the state are a (12 nb), those of the next velocity w (6 nb); derivatives are taken at a = 0, w = 0.
+    The increments are a (12 nb) for the state and w (6 nb) for the next velocity; derivatives are evaluated at a = 0, w = 0.
 
-    - ``signals``, ``signal_jacobian``: of the sensors at places s between the state and the next one; by (a, w, χ).
+    - ``signals``, ``signal_jacobian``: sensor signals at positions s between the state and the next one; by (a, w, χ).
     - ``gaps``: residual of the constraint equations at reactions λ and inputs u.
     - ``balance_jacobian``: of momentum balance and constraint equations; by (a, w, χ, λ).
     - ``carry_jacobian``: of the next configuration; by (a, w).
@@ -131,7 +131,7 @@ class StepFunctions:
         return BodyState(places, _rows(v + by[self.half :], 6))
 
     def _signals(self, physical: Physical, here: BodyState, there: BodyState, place: Any) -> list[Any]:
-        """Signals of the sensors at places between two states."""
+        """Sensor signals at positions between two states."""
         layout = self.dynamics.layout
         poses = [layout.pose(physical, state.q) for state in (here, there)]
         coordinates = [layout.coordinates(pose) for pose in poses]
@@ -151,5 +151,5 @@ class StepFunctions:
 
 
 def _rows(values: Any, width: int) -> list[list[Any]]:
-    """A column of symbols as rows of some width."""
+    """Reshape a column of symbols into rows."""
     return [[values[i + k] for k in range(width)] for i in range(0, values.shape[0], width)]

@@ -1,4 +1,4 @@
-"""Mechanisms from URDF files of serial chains; links that are fixed to each other become one body."""
+"""Builds mechanisms from URDF files of serial chains, merging fixed links into one body."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PRISMATIC = ("JointModelPX", "JointModelPY", "JointModelPZ", "JointModelPrismati
 
 
 def mechanism_of_urdf(path: Path, regularization: Regularization | None = None) -> Mechanism:
-    """The mechanism of a URDF, with friction ``<joint>_coulomb``, ``<joint>_viscous`` as free parameters.
+    """Build a mechanism with friction ``<joint>_coulomb``, ``<joint>_viscous`` as free parameters.
 
-    Friction starts at the values of ``<dynamics>``. Every joint has a position sensor.
+    Friction has the initial values of ``<dynamics>``. Every joint has a position sensor.
 
-    :raises ConfigError: for files that are not valid, branched chains, and joints that are neither revolute nor prismatic.
+    :raises ConfigError: for invalid files, branched chains, and joints that are neither revolute nor prismatic.
     """
     try:
         model = pin.buildModelFromUrdf(str(path))

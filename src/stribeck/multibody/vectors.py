@@ -1,7 +1,7 @@
-"""Three-dimensional vectors and matrices as tuples of numbers, for JAX, CasADi and numpy alike.
+"""Three-dimensional vectors and matrices as tuples of numbers, for JAX, CasADi and numpy.
 
-Each formula of the dynamics stands once. Its numbers are JAX arrays in simulations and CasADi symbols where the estimation
-needs sparse derivatives: CasADi differentiates a time step in 50 µs without compilation, XLA compiles for a minute.
+Each formula of the dynamics is implemented once, for JAX arrays in simulations and for CasADi symbols where the estimation
+needs sparse derivatives. CasADi differentiates a time step in 50 µs without compilation; XLA compiles for a minute.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def sub(a: Vector, b: Vector) -> Vector:
 
 
 def scale(factor: Any, a: Vector) -> Vector:
-    """Product with a number."""
+    """Product of a number and a vector."""
     return factor * a[0], factor * a[1], factor * a[2]
 
 
@@ -74,7 +74,7 @@ def mul_transposed(m: Matrix, a: Vector) -> Vector:
 
 
 def _library(*numbers: Any) -> Any:
-    """CasADi if one of the numbers is a CasADi symbol, numpy for numpy arrays, else JAX."""
+    """CasADi if one of the numbers is a CasADi symbol, numpy for numpy arrays, otherwise JAX."""
     for number in numbers:
         if type(number).__module__.startswith("casadi"):
             return import_module("casadi")
@@ -82,7 +82,7 @@ def _library(*numbers: Any) -> Any:
 
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
-    """``yes`` where the condition holds, else ``no``; both must be finite."""
+    """``yes`` where the condition holds, otherwise ``no``; both must be finite."""
     library = _library(condition, yes, no)
     return (library.where if hasattr(library, "where") else library.if_else)(condition, yes, no)
 
@@ -109,5 +109,5 @@ def arctan2(y: Any, x: Any) -> Any:
 
 
 def floor(x: Any) -> Any:
-    """Largest whole number not above x; its derivative is 0."""
+    """Largest integer not above x; its derivative is 0."""
     return _library(x).floor(x)

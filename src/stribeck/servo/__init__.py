@@ -1,1 +1,1 @@
-"""Dynamixel servos: control tables as data, the bus, and the driver that makes it safe."""
+"""Dynamixel servos: control tables, bus communication, and a driver with safety monitoring."""

@@ -1,8 +1,8 @@
-"""Servos on one serial bus, in SI units and servo coordinates: what is read and written in every cycle.
+"""Reads and writes all servos of one serial bus in every cycle, in SI units and servo coordinates.
 
-A cycle is one packet with all goals (sync write) and one that requests everything (sync read if all servos have the
-same layout, else bulk read). Position, velocity, current or load, duty, voltage and temperature come in one
-contiguous block. A bus is used by one thread.
+A cycle sends all goals in one packet (sync write) and requests all measurements in another (sync read if all
+servos have the same layout, otherwise bulk read). Position, velocity, current or load, duty, voltage and
+temperature are in one contiguous block. Use a bus from one thread only.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ STATE = ("torque_enable", "hardware_error_status", "bus_watchdog")
 
 @dataclass(frozen=True)
 class Reading:
-    """One cycle's samples in servo coordinates, one entry per servo; NaN where there is none.
+    """Samples of one cycle in servo coordinates, one entry per servo; NaN where there is no value.
 
-    :param valid: which servos answered.
+    :param valid: whether each servo answered.
     :param times: when each servo read its registers, steady clock [s] (see :mod:`stribeck.servo.link`).
     :param position: [rad], 0 at the model's center.
     :param velocity: [rad/s].
     :param current: [A].
-    :param load: share of the largest load, of servos that do not measure current.
+    :param load: fraction of the maximum load, for servos that do not measure current.
     :param pwm: duty in [-1, 1].
     :param voltage: [V].
     :param temperature: [°C].
@@ -79,9 +79,9 @@ class Reading:
 class ServoState:
     """Status of a servo.
 
-    :param torque_enable: whether it drives its motor.
-    :param errors: hardware errors in words.
-    :param watchdog_expired: whether it stopped because the bus fell silent.
+    :param torque_enable: whether torque is on.
+    :param errors: description of hardware errors.
+    :param watchdog_expired: whether the Bus Watchdog stopped the servo.
     """
 
     torque_enable: bool
@@ -93,9 +93,9 @@ class Bus:
     """Servos on a serial port.
 
     :param port: the port, not open yet.
-    :param servos: the expected servos; arrays have this order.
-    :param rate: cycles per second that the bus must carry, ``None`` for no check.
-    :ivar errors: hardware errors in words as last reported, empty for none.
+    :param servos: the expected servos, in the order of all arrays.
+    :param rate: cycle rate that the bus must support [Hz], ``None`` to skip the check.
+    :ivar errors: description of the last reported hardware errors, empty for none.
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too slow for ``rate``.
     """
 
@@ -131,10 +131,10 @@ class Bus:
     # Connecting.
 
     def connect(self) -> ConnectionReport:
-        """Open the port, find every servo, switch its torque off and apply known settings.
+        """Open the port, find every servo, switch its torque off and apply its settings.
 
-        :raises ServoError: if the port cannot be opened, or a servo is missing, is another model, or refuses
-            its settings.
+        :raises ServoError: if the port cannot be opened, or a servo is missing, is of another model, or
+            rejects a setting.
         """
         port = self.port
         port.openPort()
@@ -155,7 +155,7 @@ class Bus:
         return report
 
     def close(self) -> None:
-        """Close the port; servos stay as they are."""
+        """Close the port without changing the servos."""
         self.port.closePort()
 
     def _read_limits(self, index: int) -> None:
@@ -175,7 +175,7 @@ class Bus:
             self.temperature_limits[index] = remote.value("temperature_limit")
 
     def _warm_up(self) -> float:
-        """Read some cycles; the median of their durations [s]."""
+        """Read a few cycles and return their median duration [s]."""
         clock, times = self.port.clock, []
         for _ in range(WARM_UP):
             start = clock.now()
@@ -186,10 +186,10 @@ class Bus:
     # In every cycle.
 
     def read(self, until: float) -> Reading:
-        """Samples of all servos; late ones are asked again as long as there is time.
+        """Read all servos, and retry those that do not answer as long as time permits.
 
-        :param until: when to be done [s].
-        :raises PortLostError: if the port is gone.
+        :param until: deadline, steady clock [s].
+        :raises PortLostError: if the port is lost.
         """
         answers = self.link.read_many(self._blocks, until)
         values = np.full((len(SIGNALS), len(self.servos)), np.nan)
@@ -205,10 +205,10 @@ class Bus:
         return Reading(np.isfinite(times), times, *values)
 
     def write_goals(self, goals: FloatArray) -> FloatArray:
-        """Send goals in one packet: [rad], [A] or duty, by each servo's mode; NaN leaves a servo out.
+        """Send goals in one packet: [rad], [A] or duty, depending on each servo's mode; NaN skips a servo.
 
-        :return: the goals as sent, clipped to the servos' own limits and in whole counts.
-        :raises PortLostError: if the port is gone.
+        :return: the goals as sent, clipped to the limits stored in the servos and rounded to counts.
+        :raises PortLostError: if the port is lost.
         """
         sent = np.full(len(self.servos), np.nan)
         numbers = {}
@@ -222,7 +222,7 @@ class Bus:
         return sent
 
     def _write_many(self, numbers: Mapping[int, tuple[Register, int]]) -> None:
-        """Write registers of several servos, by ID: one packet for each address."""
+        """Write registers of several servos, given by ID, in one packet per address."""
         packets: dict[tuple[int, int], dict[int, int]] = {}
         for identity, (register, number) in numbers.items():
             packet = packets.setdefault((register.address, register.size), {})
@@ -233,10 +233,10 @@ class Bus:
     # Occasionally.
 
     def hold(self, index: int, position: float) -> None:
-        """Set the goal of a servo about to be energised, acknowledged: its position, no current, or no duty.
+        """Before torque goes on, set a servo's goal to ``position`` [rad], or to zero current or duty, and
+        confirm it.
 
-        :param position: of the servo [rad].
-        :raises ServoError: if it does not answer or refuses.
+        :raises ServoError: if the servo does not answer or rejects the goal.
         """
         register = self.servos[index].goal_register
         goal = position if self.servos[index].follows_position else 0.0
@@ -244,17 +244,17 @@ class Bus:
         self._remotes[index].write(register.name, number, patient=False)
 
     def set_torque(self, index: int, on: bool) -> None:
-        """Torque of one servo on or off, acknowledged.
+        """Switch the torque of one servo on or off, and wait for the acknowledgement.
 
-        :raises ServoError: if it does not answer or refuses.
+        :raises ServoError: if the servo does not answer or rejects the command.
         """
         self._remotes[index].write("torque_enable", int(on), patient=False)
 
     def torque_off(self) -> list[ServoSpec]:
-        """Torque of all servos off: immediately, then confirmed by each as far as time allows.
+        """Switch torque off on all servos at once, then ask each for confirmation as time permits.
 
-        :return: the servos that did not confirm it.
-        :raises PortLostError: if the port is gone.
+        :return: the servos that did not confirm.
+        :raises PortLostError: if the port is lost.
         """
         registers = {servo.identity: servo.model.registers["torque_enable"] for servo in self.servos}
         self._write_many({identity: (register, 0) for identity, register in registers.items()})
@@ -268,17 +268,17 @@ class Bus:
         return silent
 
     def set_gain(self, index: int, gain: int) -> None:
-        """P gain of a servo, in firmware units.
+        """Set the P gain of a servo, in firmware units.
 
-        :raises ConfigError: for a gain that the servo does not have.
-        :raises ServoError: if it does not answer or refuses.
+        :raises ConfigError: for a gain that the servo does not support.
+        :raises ServoError: if it does not answer or rejects the gain.
         """
         self._remotes[index].write("position_p_gain", gain, patient=False)
 
     def set_watchdog(self, timeout: float) -> None:
         """Arm the Bus Watchdog of the servos that have one, in steps of 20 ms; 0 disarms and clears it.
 
-        :raises ServoError: if a servo does not answer or refuses.
+        :raises ServoError: if a servo does not answer or rejects the value.
         """
         for remote in self._remotes:
             if remote.servo.model.has_watchdog:
@@ -288,7 +288,7 @@ class Bus:
                 remote.write("bus_watchdog", number, patient=False)
 
     def state_of(self, index: int) -> ServoState | None:
-        """Status of a servo; ``None`` if its answer got lost."""
+        """Read the status of a servo; ``None`` if its answer is lost."""
         servo, block = self.servos[index], self._states[index]
         answer = self.link.read(servo.identity, block, attempts=1)
         if answer is None:
@@ -307,9 +307,9 @@ class Bus:
         )
 
     def reset(self, index: int) -> None:
-        """Clear a servo's hardware error: by a reboot, or with protocol 1 by restoring its torque limit.
+        """Clear a servo's hardware error by a reboot, or with protocol 1 by restoring its torque limit.
 
-        :raises ServoError: if the error stays or the servo does not come back.
+        :raises ServoError: if the error persists or the servo does not come back.
         """
         servo, remote, clock = self.servos[index], self._remotes[index], self.port.clock
         if servo.model.protocol == 2.0:
@@ -326,7 +326,7 @@ class Bus:
         self.errors[index] = ""
 
     def _errors_of(self, index: int, answer: Answer) -> str:
-        """Hardware errors in words: in every answer with protocol 1, else requested after an alert."""
+        """Describe hardware errors: in every answer with protocol 1, otherwise requested after an alert."""
         servo = self.servos[index]
         if servo.model.protocol == 1.0:
             return error_words(servo.model, answer.error & sum(servo.model.error_bits.values()))
@@ -336,7 +336,7 @@ class Bus:
         return state.errors or "an alert without a reason" if state else self.errors[index]
 
     def _fields_of(self, servo: ServoSpec) -> list[tuple[int, slice, Register]]:
-        """Row of each signal in a reading, its bytes in an answer, and its register."""
+        """Row in a reading, bytes in an answer, and register of each signal."""
         start = self._blocks[servo.identity].address
         fields = []
         for row, name in enumerate(SIGNALS.values()):
@@ -348,7 +348,7 @@ class Bus:
 
 
 def without_watchdog(servos: Sequence[ServoSpec]) -> str:
-    """Warning about servos without a watchdog, in a sentence; empty if there are none."""
+    """One-sentence warning about servos without a watchdog; empty if all have one."""
     named = [str(servo) for servo in servos if not servo.model.has_watchdog]
     if not named:
         return ""

@@ -1,6 +1,6 @@
-r"""Checks and settings before servos move: which servos answer, how they are set, whether the bus is fast enough.
+r"""Checks and settings before servos move: presence and settings of the servos, and the speed of the bus.
 
-Time of a cycle on the wire: one packet with all goals, one request, and an answer of each servo,
+The wire time of a cycle consists of one packet with all goals, one request, and an answer from each servo:
 
 .. math:: T = \frac{10}{baud}\Big(B_{write} + B_{ask} + \sum_i B_{answer,i}\Big) + n \cdot 50\,\mu s
 
@@ -42,13 +42,13 @@ SIGNALS = {
 
 @dataclass
 class ConnectionReport:
-    """Findings when connecting.
+    """Result of connecting to the servos.
 
     :param warnings: what the user should know before anything moves.
-    :param notes: settings that were changed, and what the port lacks.
+    :param notes: changed settings, and features that the port lacks.
     :param refuse_recording: reasons why a recording would be useless; empty if there are none.
-    :param errors: hardware errors that servos report, in words, by ID.
-    :param cycle_time: median time of reading all servos [s].
+    :param errors: description of the hardware errors that servos report, by ID.
+    :param cycle_time: median time to read all servos [s].
     """
 
     warnings: list[str] = field(default_factory=list)
@@ -59,14 +59,14 @@ class ConnectionReport:
 
 
 def block_of(servo: ServoSpec, names: Sequence[str]) -> Block:
-    """The shortest block of the control table that holds those of the registers that the servo has."""
+    """Shortest block of the control table that contains all the named registers that exist in the servo."""
     registers = [servo.model.registers[name] for name in names if servo.has(name)]
     start = min(register.address for register in registers)
     return Block(start, max(register.address + register.size for register in registers) - start)
 
 
 def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
-    """Refuse servos that cannot share a bus.
+    """Reject servos that cannot share a bus.
 
     :raises ConfigError: for repeated IDs, mixed protocols, or a baud rate that a servo does not support.
     """
@@ -85,7 +85,7 @@ def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
 
 
 def cycle_bytes(servos: Sequence[ServoSpec]) -> int:
-    """Bytes on the wire in one cycle: goals, request, answers."""
+    """Number of bytes on the wire in one cycle: goals, request and answers."""
     count = len(servos)
     blocks = [block_of(servo, list(SIGNALS.values())) for servo in servos]
     goals = [servo.goal_register for servo in servos]
@@ -99,14 +99,14 @@ def cycle_bytes(servos: Sequence[ServoSpec]) -> int:
 
 
 def cycle_time(servos: Sequence[ServoSpec], baud_rate: int) -> float:
-    """Time of one cycle on the wire [s]; see the module."""
+    """Wire time of one cycle [s]; see the module docstring."""
     return cycle_bytes(servos) * BITS_PER_BYTE / baud_rate + len(servos) * TURNAROUND
 
 
 def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None:
-    """Refuse a baud rate that is too slow for a rate of cycles [Hz].
+    """Reject a baud rate that is too low for the cycle rate [Hz].
 
-    :raises ConfigError: with the baud rate and the cycle rate that would do.
+    :raises ConfigError: naming the baud rate or the cycle rate that would work.
     """
     if not rate > 0.0:
         raise ConfigError(f"the rate must be positive, found {rate:g} Hz")
@@ -126,7 +126,7 @@ def check_rate(servos: Sequence[ServoSpec], baud_rate: int, rate: float) -> None
 def check_presence(link: Link, servos: Sequence[ServoSpec], baud_rate: int) -> None:
     """Ping every servo.
 
-    :raises ServoError: listing missing servos, wrong models, and what was expected and found.
+    :raises ServoError: listing missing servos and wrong models, with the expected and the actual ones.
     """
     numbers = {}
     for servo in servos:
@@ -157,9 +157,9 @@ def check_presence(link: Link, servos: Sequence[ServoSpec], baud_rate: int) -> N
 
 
 def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
-    """Switch torque off, apply the settings that a driver needs, and report what was found.
+    """Switch torque off, apply the settings that a driver needs, and add the results to ``report``.
 
-    :raises ServoError: if the servo does not answer or refuses.
+    :raises ServoError: if the servo does not answer or rejects a setting.
     """
     servo = remote.servo
     _make_answer(remote, report)
@@ -181,7 +181,7 @@ def prepare(remote: RemoteServo, report: ConnectionReport) -> None:
 
 
 def _make_answer(remote: RemoteServo, report: ConnectionReport) -> None:
-    """Make a servo acknowledge every instruction, even one that only answers pings."""
+    """Make a servo acknowledge every instruction, even if it was set to answer pings only."""
     servo, link = remote.servo, remote.link
     register = servo.model.register("status_return_level")
     answer = link.read(servo.identity, Block(register.address, register.size))
@@ -209,7 +209,7 @@ def _set_mode(remote: RemoteServo, report: ConnectionReport) -> None:
 
 
 def _set_position_law(remote: RemoteServo) -> None:
-    """Gains other than P, and everything else that acts between a goal and the position law."""
+    """Set the gains other than P, and all other settings that affect the position control law."""
     servo = remote.servo
     remote.adjust("position_i_gain", servo.i_gain)
     remote.adjust("position_d_gain", servo.d_gain)

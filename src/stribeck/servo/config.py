@@ -1,7 +1,7 @@
-"""Servos on a bus: the keys of the YAML file that describes them, and the driver's configuration.
+"""Driver configuration: the servos on a bus, read from a YAML file.
 
-The same file may say what to play and record (:mod:`stribeck.session.config`); ``config/record.yaml`` explains
-every key.
+The same file may define a session to play and record (:mod:`stribeck.session.config`). ``config/record.yaml``
+explains every key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class JointMapKeys(Schema):
     """How a joint is mounted: joint = sign * servo / ratio + offset.
 
     :param sign: 1 or -1.
-    :param ratio: turns of the servo per turn of the joint.
+    :param ratio: servo turns per joint turn.
     :param offset: position of the joint where the servo is at 0 [rad].
     """
 
@@ -41,10 +41,10 @@ class ServoJoint(JointKeys, kw_only=True):
 
     :param id: ID on the bus.
     :param model: control table.
-    :param mode: position, current_position, extended_position, current or pwm, if the model has it.
+    :param mode: position, current_position, extended_position, current or pwm, if the model supports it.
     :param joint_map: how the joint is mounted.
-    :param p_gain: position gain, in firmware units; default: the factory's.
-    :param goal_current: largest current in mode current_position [A].
+    :param p_gain: position gain, in firmware units; default: factory value.
+    :param goal_current: maximum current in mode current_position [A].
     """
 
     id: int
@@ -59,18 +59,19 @@ class ServoJoint(JointKeys, kw_only=True):
 
 
 class BusFile(SessionKeys, kw_only=True):
-    """Servos on a bus, and optionally a session; further keys as in :class:`~stribeck.session.config.SessionKeys`.
+    """Servos on a bus, and optionally a session; further keys as in
+    :class:`~stribeck.session.config.SessionKeys`.
 
     :param port: serial port.
     :param baud_rate: [bit/s].
     :param joints: the joints by name.
     :param rate: cycles per second [Hz].
-    :param command_timeout: torque goes off after this long without a command [s].
-    :param silence_timeout: torque goes off after this long without an answer of a servo that was asked [s].
-    :param watchdog: after this long without a packet a servo stops by itself, if it can [s].
+    :param command_timeout: torque goes off after this time without a command [s].
+    :param silence_timeout: torque goes off after this time without an answer from a polled servo [s].
+    :param watchdog: time without a packet after which a servo with a Bus Watchdog stops by itself [s].
     :param position_margin: torque goes off when a joint is this far beyond its limits [rad].
-    :param min_voltage: torque goes off below this supply [V]; default: 5 % under each servo's rating.
-    :param max_temperature: torque goes off from here on [°C]; default: each servo's own limit.
+    :param min_voltage: torque goes off below this supply voltage [V]; default: 5 % below each servo's rating.
+    :param max_temperature: torque goes off at this temperature [°C]; default: each servo's stored limit.
     """
 
     port: str
@@ -93,9 +94,9 @@ class JointConfig:
     :param position_limits: goals are clipped to these [rad], in joint coordinates.
     :param joint_map: how the joint is mounted.
     :param p_gain: position gain, in firmware units.
-    :param torque_constant: :math:`k_t` for the torque from the servo's current [N m/A], NaN for none.
+    :param torque_constant: :math:`k_t`, converts the servo's current to torque [N m/A], NaN if unknown.
     :param actuator: family in ``config/actuators``, empty for none.
-    :raises ConfigError: for empty position limits, or a gain that the servo does not have.
+    :raises ConfigError: for an empty position range, or a gain that the servo does not support.
     """
 
     name: str
@@ -115,7 +116,7 @@ class JointConfig:
         self.check_gain(self.p_gain)
 
     def check_gain(self, gain: float) -> int:
-        """A gain as the servo takes it.
+        """Convert a gain to the integer that the servo accepts.
 
         :raises ConfigError: for a gain that is not a whole number, or out of range.
         """
@@ -158,12 +159,12 @@ class DriverConfig:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the joints."""
+        """Joint names."""
         return tuple(joint.name for joint in self.joints)
 
 
 def read_driver_config(path: Path) -> DriverConfig:
-    """The servos of a file, which may also describe a session.
+    """Read the driver configuration from a file, which may also describe a session.
 
     :raises ConfigError: for a file that is not valid.
     """
@@ -173,11 +174,11 @@ def read_driver_config(path: Path) -> DriverConfig:
 def read_record_config(
     path: Path, *, port: str | None = None, rate: float | None = None, output: Path | None = None
 ) -> tuple[DriverConfig, SessionConfig]:
-    """Servos, and what to play on them and record.
+    """Read the driver configuration and the session from a file.
 
-    :param port, rate, output: used instead of those of the file.
-    :raises ConfigError: for a file that is not valid, plays beyond the limits, gains that a servo does not
-        have, or joints without actuator or goal position.
+    :param port, rate, output: replace the values in the file.
+    :raises ConfigError: for an invalid file, plays beyond the limits, gains that a servo does not support, or
+        joints without an actuator or a goal position.
     """
     file = read_yaml(path, BusFile)
     changes: dict[str, Any] = {"port": port, "rate": rate, "output": None if output is None else str(output)}
@@ -203,10 +204,10 @@ def read_record_config(
 
 
 def driver_of(file: BusFile, where: str) -> DriverConfig:
-    """The driver's configuration from the keys of a file.
+    """Build the driver configuration from the keys of a file.
 
-    :param where: the file, for messages.
-    :raises ConfigError: for values that are not valid.
+    :param where: the file, for error messages.
+    :raises ConfigError: for invalid values.
     """
     joints = tuple(_joint(name, joint, f"{where}: joints: {name}") for name, joint in file.joints.items())
     options = {key: getattr(file, key) for key in DriverConfig.__dataclass_fields__ if key != "joints"}

@@ -1,11 +1,12 @@
 """Safe operation of joints on a servo bus, for the servo node and ``stribeck record``.
 
-States: ``off`` (torque off), ``on`` (goals are obeyed; a joint is energised by its first finite goal) and ``fault``
-(torque off until :meth:`Driver.clear`). Torque goes off by itself when commands stop, when a servo reports an error,
-has too low a supply, gets too hot, leaves its limits or falls silent, and when the port is lost. In the latter case
-the bus falls silent, and the Bus Watchdog of the servos that have one stops them; the others stay energised.
+States: ``off`` (torque off), ``on`` (goals are executed; the first finite goal energises a joint) and
+``fault`` (torque off until :meth:`Driver.clear`). The driver switches torque off when commands stop; when a
+servo reports an error, has too low a supply voltage, overheats, leaves its limits or stops answering; and
+when the port is lost. In the last case the Bus Watchdog stops the servos that have one; the others stay
+energised.
 
-Nothing is printed or logged here: every event is reported once, with the next sample.
+The driver prints and logs nothing. It reports every event once, with the next sample.
 """
 
 from __future__ import annotations
@@ -60,11 +61,11 @@ VOLTAGE_SHARE = 0.95
 
 
 class Driver:
-    """Joints behind servos on one bus. All methods may be called from any thread; they exclude each other.
+    """Joints driven by servos on one bus. All methods are thread-safe.
 
     :param config: joints, port, limits.
     :param port: the port to use; default: the serial port of ``config``.
-    :raises ConfigError: for servos that cannot share a bus, or a baud rate too slow for the rate.
+    :raises ConfigError: for servos that cannot share a bus, or a baud rate too low for the cycle rate.
     """
 
     def __init__(self, config: DriverConfig, port: Port | None = None) -> None:
@@ -90,12 +91,12 @@ class Driver:
         self._turn = 0
         self._monitor = SafetyMonitor(self._envelope(), config.rate)
 
-    # Called from outside.
+    # Public methods.
 
     def connect(self) -> ConnectionReport:
         """Open the bus and check every servo; torque is off afterwards.
 
-        :raises ServoError: if the port or a servo is not as expected.
+        :raises ServoError: if the port cannot be opened or a servo is not as expected.
         """
         with self._lock:
             report = self._reconnect()
@@ -110,7 +111,7 @@ class Driver:
             return report
 
     def _reconnect(self, clear_errors: bool = False) -> ConnectionReport:
-        """Open the bus, apply the gains, and forget what was known of the servos."""
+        """Open the bus, apply the gains, and reset the recorded state of the servos."""
         report = self.bus.connect()
         for index, servo in enumerate(self.bus.servos):
             if clear_errors and servo.identity in report.errors:
@@ -124,7 +125,7 @@ class Driver:
         return report
 
     def close(self) -> None:
-        """Torque off, watchdogs off, port closed. Never raises for a lost port."""
+        """Switch torque and watchdogs off and close the port. Never raises for a lost port."""
         with self._lock:
             if not self.bus.is_open:
                 return
@@ -138,10 +139,10 @@ class Driver:
             self.bus.close()
 
     def set_goals(self, goals: npt.ArrayLike, arrival: float | None = None) -> None:
-        """Goals of all joints, obeyed from the next cycle on.
+        """Set the goals of all joints, effective from the next cycle.
 
-        :param goals: [rad], [A] or duty by each joint's mode; NaN: torque off for that joint.
-        :param arrival: when the command arrived, steady clock [s]; default: now.
+        :param goals: [rad], [A] or duty, depending on each joint's mode; NaN switches a joint's torque off.
+        :param arrival: time at which the command arrived, steady clock [s]; default: now.
         :raises ConfigError: for a wrong number of goals, or infinite ones.
         """
         values = np.array(goals, dtype=np.float64)
@@ -152,9 +153,9 @@ class Driver:
         self._command = (values, self.clock.now() if arrival is None else arrival)
 
     def set_gain(self, gain: float | Sequence[float]) -> None:
-        """P gains from the next cycle on, one for all joints or one for each, in firmware units.
+        """Set one P gain for all joints or one for each, effective from the next cycle, in firmware units.
 
-        :raises ConfigError: for a gain that a servo does not have.
+        :raises ConfigError: for a gain that a servo does not support.
         """
         gains = np.broadcast_to(np.asarray(gain, dtype=np.float64), (len(self.joints),))
         for joint, value in zip(self.config.joints, gains, strict=True):
@@ -162,10 +163,9 @@ class Driver:
         self._new_gains = np.array(gains)
 
     def enable(self) -> None:
-        """Obey goals from now on. A joint is energised by its first finite goal, at its present position.
+        """Execute goals from now on. The first finite goal energises a joint, at its present position.
 
-        :raises ServoError: during a fault, if a servo does not answer, or if a joint is outside its allowed
-            state.
+        :raises ServoError: during a fault, if a servo does not answer, or if a joint violates its limits.
         """
         with self._lock:
             if self.state == "on":
@@ -181,12 +181,12 @@ class Driver:
             self.bus.set_watchdog(self.config.watchdog)
             self._command = None
             self._last_cycle = self.clock.now()
-            self._answered[:] = np.nan  # nobody needed to read the servos until now
+            self._answered[:] = np.nan  # servos need not be read while torque is off
             self._silent_for[:] = 0.0
             self.state = "on"
 
     def disable(self, reason: str = "") -> None:
-        """Torque off, now. Never raises: a servo that does not confirm it is a fault."""
+        """Switch torque off now. Never raises; a servo that does not confirm causes a fault."""
         with self._lock:
             self._command = None
             if self.state == "fault" or not self.bus.is_open:
@@ -204,9 +204,9 @@ class Driver:
                 self._report("info", f"torque off: {reason}")
 
     def clear(self) -> None:
-        """Leave a fault when its cause is gone: reconnect, and reboot servos with errors.
+        """Leave the fault state: reconnect, and reboot servos with errors.
 
-        :raises ServoError: if the cause is still there; then the fault stays.
+        :raises ServoError: if the cause persists; the driver then stays in the fault state.
         """
         with self._lock:
             if self.state != "fault":
@@ -223,17 +223,17 @@ class Driver:
 
     @property
     def stays_energised(self) -> str:
-        """Which servos stay energised when this program dies, in a sentence; empty for none."""
+        """One sentence naming the servos that stay energised if this program dies; empty for none."""
         return without_watchdog(self.bus.servos)
 
     def run(self, each: Callable[[DriverSample], bool]) -> None:
-        """Cycles at the configured rate, until ``each`` returns ``False``."""
+        """Run cycles at the configured rate until ``each`` returns ``False``."""
         loop = PeriodicLoop(1.0 / self.config.rate, self.clock, CATCH_UP)
         while each(self.cycle()):
             loop.wait()
 
     def cycle(self, now: float | None = None) -> DriverSample:
-        """Send goals, read all servos, switch torque off if something is wrong. Never raises for bus errors.
+        """Send goals, read all servos, and switch torque off if a check fails. Never raises for bus errors.
 
         :param now: steady clock [s]; default: now.
         """
@@ -281,7 +281,7 @@ class Driver:
                 self._gains[index] = gain
 
     def _send_goals(self, now: float) -> FloatArray:
-        """Carry out the last command; the goals as sent."""
+        """Execute the last command and return the goals as sent."""
         nothing = np.full(len(self.joints), np.nan)
         if self._command is None:
             return nothing
@@ -301,17 +301,19 @@ class Driver:
         return goals_to_joints(joints, self.bus.write_goals(goals_to_servos(joints, goals)))
 
     def _energise(self, index: int) -> None:
-        """Torque on at the present position, without a jump: the goal is acknowledged before torque goes on."""
+        """Switch torque on at the present position; to avoid a jump, the goal is acknowledged first."""
         joint = self.config.joints[index]
         self.bus.hold(index, joint.joint_map.servo_position(self._position[index]))
-        self._energised[index] = True  # if the next answer is lost, the servo may have obeyed
+        self._energised[index] = (
+            True  # even if the next answer is lost, the servo may have executed the command
+        )
         self.bus.set_torque(index, True)
 
     def _note(self, now: float, motion: JointReading) -> FloatArray:
-        """Remember answers and positions; how long each servo was silent before this sample [s], or 0.
+        """Store answers and positions; return how long each servo was silent before this sample [s], or 0.
 
-        A servo is silent while it is asked and does not answer. A cycle counts for no longer than it may
-        take: this process may have been suspended, which is no silence of the servo.
+        A servo is silent while it is polled and does not answer. Each cycle counts for at most its allowed
+        duration, because this process may have been suspended.
         """
         valid, end = motion.valid, self.clock.now()
         since = np.where(valid, motion.times, end) - self._answered
@@ -326,9 +328,9 @@ class Driver:
         return np.where(since > GAP_CYCLES / self.config.rate, since, 0.0)
 
     def _monitor_sample(self, now: float, motion: JointReading) -> None:
-        """Switch torque off if the sample demands it, or a servo changed its state by itself."""
+        """Switch torque off if the sample violates a limit or a servo changed its state by itself."""
         problem = self._monitor.problem(motion, self._silent_for, self.bus.errors, self._energised)
-        # After a pause of ours any servo may have stopped; otherwise they are checked one after the other.
+        # After a pause of this process any servo may have stopped; otherwise they are checked in turn.
         paused = now - self._last_cycle > 0.5 * self.config.watchdog
         if problem is None and (paused or now >= self._next_check):
             self._next_check = now + CHECK_PERIOD
@@ -342,7 +344,7 @@ class Driver:
             self._fail(problem)
 
     def _changed(self, indices: Sequence[int]) -> str | None:
-        """Why a servo is not in the state it was left in, if so; it is asked twice, because answers may be corrupt."""
+        """Describe an unexpected servo state, or ``None``. Asks twice, because answers may be corrupt."""
         for index in indices:
             texts = set()
             for _ in range(2):
@@ -364,14 +366,14 @@ class Driver:
     # Faults.
 
     def _torque_off(self) -> list[ServoSpec]:
-        """Torque off; the servos that did not confirm it, which are asked again in every cycle."""
+        """Switch torque off; return the servos that did not confirm, which are asked again in every cycle."""
         self._unconfirmed = self.bus.torque_off()
         silent = {servo.identity for servo in self._unconfirmed}
         self._energised &= np.array([joint.servo.identity in silent for joint in self.config.joints])
         return self._unconfirmed
 
     def _fail(self, reason: str, lost: bool = False) -> None:
-        """Enter the fault state: torque off until :meth:`clear`; the reason is reported once."""
+        """Enter the fault state (torque off until :meth:`clear`) and report the reason once."""
         if self.state == "fault":
             if lost:
                 self.bus.close()
@@ -391,7 +393,7 @@ class Driver:
         self._report("fault", self.reason)
 
     def _consequence(self, unconfirmed: Sequence[ServoSpec]) -> str:
-        """What happens to servos whose torque was to go off."""
+        """Describe the effect of switching torque off, given the servos that did not confirm."""
         if not unconfirmed:
             return "; torque is off"
         parts = []
@@ -404,7 +406,7 @@ class Driver:
         return f"; torque off could not be confirmed: {'; '.join(parts)}"
 
     def _check_before_torque(self) -> None:
-        """Require one good sample of every joint, within all limits.
+        """Require one valid sample of every joint, within all limits.
 
         :raises ServoError: if there is none.
         """

@@ -1,4 +1,4 @@
-"""Latest goal of every joint, collected from messages that name joints."""
+"""Collects the latest goal of every joint from messages that may name only some of the joints."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ FloatArray = npt.NDArray[np.float64]
 class JointGoals:
     """The latest goal of every joint.
 
-    A joint that a message does not name keeps its goal, which ages: programs that drive a joint must name it in
-    every message. A goal of NaN switches the torque of a joint off and never ages.
+    A joint that a message does not name keeps its previous goal and that goal's arrival time, so programs
+    must name every joint they drive in every message. A NaN goal switches the torque of a joint off and never
+    expires.
 
     :param joints: in the order of all arrays.
     """
@@ -29,21 +30,21 @@ class JointGoals:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all goals."""
+        """Discard all goals."""
         self._goals = np.full(len(self._follows), math.nan)
         self._arrival = np.full(len(self._follows), -math.inf)
 
     def take(
         self, names: Sequence[str], positions: Sequence[float], efforts: Sequence[float], arrival: float
     ) -> str:
-        """Take over a message.
+        """Store the goals of a message.
 
-        :param positions: [rad], of joints that follow a position.
-        :param efforts: [A] or duty, of joints in current or pwm mode.
-        :param arrival: when it arrived, steady clock [s].
+        :param positions: goals of joints in a position mode [rad].
+        :param efforts: goals of joints in current or pwm mode: [A] or duty.
+        :param arrival: when the message arrived, steady clock [s].
         :return: names of unknown joints, which are ignored; empty for none.
-        :raises ConfigError: for a message that names a joint without a goal for it, or with an infinite one;
-            then the whole message is ignored.
+        :raises ConfigError: if a named joint has no goal or an infinite one; the whole message is then
+            ignored.
         """
         goals = self._goals.copy()
         named, unknown = [], []
@@ -67,6 +68,6 @@ class JointGoals:
 
     @property
     def command(self) -> tuple[FloatArray, float]:
-        """Goals of all joints, and the arrival of the oldest of them [s]; infinity if no joint has one."""
+        """Goals of all joints, and the arrival time of the oldest goal [s], infinity if there is none."""
         energised = ~np.isnan(self._goals)
         return self._goals.copy(), float(np.min(self._arrival, where=energised, initial=math.inf))

@@ -1,8 +1,9 @@
-"""Exchange of packets with servos: built and parsed by dynamixel_sdk, here matched, counted and retried.
+"""Packet exchange with servos: matches answers to requests, counts errors and retries.
 
-The library's group reads stop at the first servo that does not answer and lose the answers of the others;
-they never retry and drop packets of other servos silently. So the library builds, sends and parses packets,
-and this module collects them. Works with its versions 3 and 4, whose signatures differ.
+The group reads of dynamixel_sdk stop at the first servo that does not answer and lose the answers of the
+others; they never retry, and silently drop packets from other servos. Therefore the library only builds,
+sends and parses packets, and this module collects the answers. It works with versions 3 and 4 of the library,
+whose signatures differ.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ MEMORY = 64
 
 
 class Block(NamedTuple):
-    """A contiguous part of a control table: first address and number of bytes."""
+    """A contiguous block of a control table: first address and number of bytes."""
 
     address: int
     length: int
@@ -64,7 +65,7 @@ MODEL_NUMBER = Block(0, 2)
 class Answer(NamedTuple):
     """A status packet.
 
-    :param data: the requested bytes; empty for a mere acknowledgement.
+    :param data: the requested bytes; empty for an acknowledgement.
     :param error: error byte.
     :param time: best estimate of when the servo read its registers, steady clock [s].
     """
@@ -78,14 +79,14 @@ class Answer(NamedTuple):
 class Counters:
     """Events on the bus since the port was first opened.
 
-    :param answers: good answers.
+    :param answers: valid answers.
     :param timeouts: missing answers.
-    :param corrupt: packets with a wrong checksum, or truncated.
-    :param foreign: packets of servos that were not asked, or second answers.
+    :param corrupt: packets that are truncated or have a wrong checksum.
+    :param foreign: packets from servos that were not asked, or duplicate answers.
     :param wrong_length: packets with more or less data than requested.
-    :param status_errors: answers that report a refused instruction.
+    :param status_errors: answers that report a rejected instruction.
     :param retries: packets sent again.
-    :param longest_gap: longest time between two good answers of one servo [s], while it was read.
+    :param longest_gap: longest time between two valid answers of one servo while it was polled [s].
     """
 
     answers: int = 0
@@ -99,13 +100,14 @@ class Counters:
 
 
 class Latency:
-    """Delay of answers beyond their time on the wire, estimated from answers to first attempts.
+    """Estimate, from answers to first attempts, of the delay of answers beyond their wire time.
 
-    The patience is 1.5 times the median delay plus half a millisecond: a lost packet costs little, a slow adapter is
-    not mistaken for packet loss, and single outliers have no effect. A later answer is still accepted by the
-    next attempt. After many attempts without any answer the patience grows, in case the adapter got slower.
+    The timeout :attr:`patience` is 1.5 times the median delay plus 0.5 ms: a lost packet costs little time, a
+    slow adapter is not mistaken for packet loss, and single outliers have no effect. The next attempt still
+    accepts a late answer. After many unanswered attempts the timeout grows, in case the adapter has become
+    slower.
 
-    :ivar failures: consecutive attempts that nobody answered.
+    :ivar failures: consecutive unanswered attempts.
     """
 
     def __init__(self) -> None:
@@ -120,19 +122,19 @@ class Latency:
         self._usual = min(max(usual, SHORTEST_PATIENCE), LONGEST_PATIENCE)
 
     def tell(self, answered: bool) -> None:
-        """Note whether anybody answered an attempt."""
+        """Record whether any servo answered an attempt."""
         self.failures = 0 if answered else self.failures + 1
 
     @property
     def patience(self) -> float:
-        """How late an answer may be [s]."""
+        """Longest accepted delay of an answer [s]."""
         grown = PATIENCE_MARGIN * 2.0 ** min(self.failures - 10, 10)
         return max(self._usual, min(grown, GROWN_PATIENCE))
 
 
 @dataclass
 class Link:
-    """Servos of one protocol behind a port.
+    """Link to the servos on a port, all with the same protocol.
 
     :param port: the port, not necessarily open yet.
     :param protocol: 1.0 or 2.0.
@@ -146,22 +148,22 @@ class Link:
     def __post_init__(self) -> None:
         self._misses: dict[int, int] = {}
         self._handler: Any = PacketHandler(self.protocol)
-        # From version 3.8 on, protocol 2 takes a flag for the "fast" instructions.
+        # Since version 3.8, protocol 2 takes a flag for the "fast" instructions.
         has_flag = "fast_option" in inspect.signature(self._handler.rxPacket).parameters
         flag = (False,) if has_flag else ()
         self._receive: Callable[[], tuple[list[int], int]] = lambda: self._handler.rxPacket(self.port, *flag)
 
     @property
     def overhead(self) -> int:
-        """Bytes of a status packet besides its data."""
+        """Number of bytes of a status packet without its data."""
         return 6 if self.protocol == 1.0 else 11
 
     # One servo.
 
     def ping(self, identity: int, attempts: int = PINGS) -> int | None:
-        """Model number of a servo, ``None`` if it does not answer, 0 if it answers without telling its model.
+        """Model number of a servo, ``None`` if it does not answer, 0 if its model number cannot be read.
 
-        The library's own ping would take a late answer to another packet for the model number.
+        The library's ping would mistake a late answer to another packet for the model number.
         """
         packet = [0xFF, 0xFF, identity, 2, INST_PING, 0]
         if self.protocol == 2.0:
@@ -180,12 +182,12 @@ class Link:
         return None
 
     def find_all(self) -> dict[int, int]:
-        """Model numbers of all servos that answer a broadcast ping; none with protocol 1, which lacks it."""
+        """Model numbers of all servos that answer a broadcast ping; empty with protocol 1, which has none."""
         models, _ = self._handler.broadcastPing(self.port)
         return {identity: int(entry[0]) for identity, entry in (models or {}).items()}
 
     def read(self, identity: int, block: Block, attempts: int = ATTEMPTS) -> Answer | None:
-        """A part of a servo's control table, ``None`` if it does not answer."""
+        """Read a block of a servo's control table; ``None`` if it does not answer."""
         for attempt in range(attempts):
             self.port.patience = SLOW_PATIENCE if attempts > 1 else self.latency.patience
             self._handler.readTx(self.port, identity, *block)
@@ -211,13 +213,13 @@ class Link:
         return None
 
     def _settled(self, answer: Answer, attempt: int) -> Answer:
-        """After a retry, let answers to earlier attempts pass: the next packet must not take them for its own."""
+        """After a retry, discard late answers to earlier attempts, which the next request might accept."""
         if attempt:
             self.port.settle(self.latency.patience)
         return answer
 
     def reboot(self, identity: int) -> None:
-        """Restart a servo (protocol 2); a ping tells whether it came back."""
+        """Restart a servo (protocol 2); use a ping to check that it came back."""
         self.port.patience = SLOW_PATIENCE
         self._handler.reboot(self.port, identity)
 
@@ -232,11 +234,11 @@ class Link:
         self._handler.syncWriteTxOnly(self.port, address, size, parameters, len(parameters))
 
     def read_many(self, blocks: Mapping[int, Block], until: float) -> dict[int, Answer]:
-        """Parts of the control tables of several servos: one packet out, one answer from each.
+        """Read blocks of several servos: one request, one answer from each servo.
 
-        Servos that do not answer are asked again, without the others, as long as ``until`` [s] leaves time for
-        another attempt; there is at least one attempt. A missing servo may silence those after it, so every
-        attempt begins with another one.
+        Servos that do not answer are asked again, without the others, as long as the deadline ``until`` [s]
+        leaves time for another attempt; there is at least one attempt. A missing servo may prevent those
+        after it from answering, so every attempt begins with a different servo.
 
         :return: the answers, by servo.
         """
@@ -247,7 +249,7 @@ class Link:
             size = sum(block.length + self.overhead for block in missing.values())
             usual = self.latency.patience
             rest = until - self.port.clock.now() - self.port.wire_time(size)
-            # The last attempt may take all the time that is left.
+            # The last attempt may use all the remaining time.
             self.port.patience = rest if usual < rest < 2.0 * usual else usual
             self._ask(missing)
             lengths = {identity: block.length for identity, block in missing.items()}
@@ -262,9 +264,9 @@ class Link:
             missing = {identity: blocks[identity] for identity in (*order[1:], order[0])}
 
     def _ask(self, blocks: Mapping[int, Block]) -> None:
-        """Send the packet that reads ``blocks``: sync read if they are all the same, else bulk read."""
+        """Send the request for ``blocks``: sync read if they are all the same, otherwise bulk read."""
         if self.protocol == 1.0:
-            # Not through GroupBulkRead: version 4 of the library passes protocol 1 one argument too many.
+            # GroupBulkRead of version 4 passes one argument too many with protocol 1.
             parameters: list[int] = []
             for identity, block in blocks.items():
                 parameters += [block.length, identity, block.address]
@@ -284,11 +286,11 @@ class Link:
     def _collect(
         self, lengths: Mapping[int, int], learn: bool, before: float | None = None
     ) -> dict[int, Answer]:
-        """Good answers of the servos asked, in any order, until all arrived or the bus is silent.
+        """Collect valid answers of the requested servos, in any order, until all have arrived or the timeout.
 
-        :param learn: whether the delay of the answers counts: not after a retry, whose answer may belong to
-            the attempt before it.
-        :param before: when the previous attempt was heard [s], ``None`` if this is the first.
+        :param learn: whether to use the delay of the answers; false after a retry, whose answers may belong
+            to the previous attempt.
+        :param before: when the servos received the previous attempt [s], ``None`` if this is the first.
         """
         port, counters = self.port, self.counters
         awaited = dict(lengths)
@@ -332,10 +334,11 @@ class Link:
         return answers
 
     def _note(self, silent: Iterable[int], answered: Iterable[int]) -> None:
-        """Count consecutive misses of each servo, and send padding at certain numbers of them.
+        """Count consecutive missing answers of each servo, and send padding bytes at certain counts.
 
-        A packet whose length was corrupted makes a servo wait for bytes that never come and swallow the next
-        packets (the AX-12 manual mentions a time-out of 100 ms). The padding completes that packet.
+        After a packet with a corrupted length field, a servo waits for bytes that never come and takes the
+        next packets for them (the AX-12 manual mentions a timeout of 100 ms). The padding completes that
+        packet.
         """
         answers = dict.fromkeys(answered, 0)
         misses = {identity: self._misses.get(identity, 0) + 1 for identity in silent}
@@ -350,15 +353,15 @@ class Link:
             self.port.clock.sleep(self.port.wire_time(size))
 
     def is_refusal(self, error: int) -> bool:
-        """Whether an error byte reports a refused instruction (apart from hardware errors)."""
+        """Whether an error byte reports a rejected instruction, apart from hardware errors."""
         return bool(error & (0x7F if self.protocol == 2.0 else 0x5A))
 
     def _arrived_damaged(self, error: int) -> bool:
-        """Whether an error byte reports a wrong checksum of our packet."""
+        """Whether an error byte reports a wrong checksum in the request."""
         return bool(error & 0x10) if self.protocol == 1.0 else error & 0x7F == 3
 
     def _rest(self, packet: Sequence[int]) -> bytes:
-        """What a damaged packet may have swallowed: everything from the next header on."""
+        """Bytes of a damaged packet from the next header on, which may be a valid packet."""
         data = bytes(packet)
         start = data.find(b"\xff\xff" if self.protocol == 1.0 else b"\xff\xff\xfd", 1)
         return b"" if start < 0 else data[start:]
@@ -376,13 +379,13 @@ class Link:
         return self.port.sent_at + self.port.wire_time(self.port.sent)
 
     def _sampled(self, before: float | None) -> float:
-        """When the servos read their registers [s]: on hearing the packet that asks for them, all at once.
+        """Estimate when the servos read their registers [s]: all at once, when they receive the request.
 
-        That is no earlier than the end of our packet on the wire, and no later than the arrival of the first answer
-        minus the wire time of what arrived. The middle of the two is wrong by at most half their distance
-        (USB: about 0.5 ms). A servo that reads its registers only when it is its turn to answer is later by
-        the answers ahead of it, 0.3 ms each at 1 Mbit/s. An answer that arrives earlier than possible belongs
-        to the previous attempt.
+        That is no earlier than the end of the request on the wire, and no later than the arrival of the first
+        answer minus the wire time of the received bytes. The error of the midpoint is at most half that
+        interval (USB: about 0.5 ms). A servo that reads its registers only when it is its turn to answer is
+        later by the answers ahead of it, 0.3 ms each at 1 Mbit/s. An answer that arrives earlier than
+        possible belongs to the previous attempt.
         """
         port, asked = self.port, self._asked
         came = port.received_at - port.wire_time(port.received)

@@ -1,8 +1,8 @@
-"""The serial port of a servo bus: dynamixel_sdk's port handler with reads that wait instead of polling.
+"""The serial port of a servo bus: dynamixel_sdk's port handler with blocking reads instead of polling.
 
 The library polls the port in a loop and waits 34 ms for a lost packet (two latency timers of 16 ms). Here a
-read sleeps until bytes arrive, and gives up when none have arrived for :attr:`Port.patience` longer than they
-need on the wire. All times are on the steady clock.
+read blocks until bytes arrive, and times out :attr:`Port.patience` after the end of their wire time. All
+times are on the steady clock.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ LINE_ERRORS = (OSError, termios.error, ValueError, TypeError)
 
 
 class PortLostError(ServoError):
-    """The serial port is gone: unplugged, or its driver returns errors."""
+    """The serial port was unplugged, or its driver returns errors."""
 
 
 class Line(Protocol):
-    """Bytes to and from servos. Every method may raise one of :data:`LINE_ERRORS`."""
+    """Byte stream to and from servos. Every method may raise one of :data:`LINE_ERRORS`."""
 
     low_latency: bool
     """Whether the driver accepted the low-latency setting."""
 
     def write(self, data: bytes) -> None:
-        """Hand bytes to the driver."""
+        """Write bytes."""
 
     def read(self, wait: float) -> bytes:
-        """Bytes that arrive within ``wait`` [s], as soon as there are any; empty if there are none."""
+        """Return bytes as soon as any arrive, or none after ``wait`` [s]."""
 
     def discard(self) -> None:
-        """Drop bytes that have arrived and were not read."""
+        """Discard received bytes that were not read."""
 
     def close(self) -> None:
         """Close the line."""
@@ -75,7 +75,7 @@ class _SerialLine:
             except BlockingIOError:
                 if not patient:
                     raise OSError("it accepts no data") from None
-                # Try once more after the wait: it may have been this process that was suspended.
+                # Try once more after the wait, because this process may have been suspended.
                 patient = bool(select.select([], [descriptor], [], WRITE_TIMEOUT)[1])
 
     def read(self, wait: float) -> bytes:
@@ -100,14 +100,14 @@ class Port(PortHandler):  # type: ignore[misc]
     :param name: device.
     :param baud_rate: [bit/s].
     :param open_line: opens the line by name and baud rate.
-    :param clock: the clock of all time-outs.
-    :ivar low_latency: whether the driver accepted the low-latency setting. A USB adapter otherwise holds
-        bytes back for up to 16 ms; a pseudo-terminal has no such setting and needs none.
-    :ivar patience: how much later than its time on the wire an answer may arrive [s].
-    :ivar sent_at: when the last packet was handed to the driver [s].
+    :param clock: the clock for all timeouts.
+    :ivar low_latency: whether the driver accepted the low-latency setting. Without it, a USB adapter delays
+        bytes by up to 16 ms; a pseudo-terminal has no such setting and needs none.
+    :ivar patience: longest accepted delay of an answer beyond its wire time [s].
+    :ivar sent_at: when the last packet was written [s].
     :ivar sent: size of the last packet [bytes].
     :ivar received_at: when the last bytes arrived [s].
-    :ivar received: bytes that arrived since the last packet was sent.
+    :ivar received: number of bytes received since the last packet was sent.
     """
 
     def __init__(
@@ -132,15 +132,15 @@ class Port(PortHandler):  # type: ignore[misc]
         self._buffer = bytearray()
 
     def wire_time(self, size: int) -> float:
-        """Time that ``size`` bytes need on the wire [s]."""
+        """Wire time of ``size`` bytes [s]."""
         return size * BITS_PER_BYTE / float(self.baudrate)
 
     # Called by dynamixel_sdk.
 
     @property
     def is_using(self) -> bool:
-        """The library's lock, always released: only one thread uses a port, and Ctrl-C during a read must not
-        leave it locked, because the packets that switch torque off would then be dropped silently.
+        """The library's lock, never taken: only one thread uses a port, and a port left locked by Ctrl-C would
+        silently drop the packets that switch torque off.
         """
         return False
 
@@ -151,7 +151,7 @@ class Port(PortHandler):  # type: ignore[misc]
     def openPort(self) -> bool:
         """Open the port.
 
-        :raises ServoError: if that is not possible.
+        :raises ServoError: if it cannot be opened.
         """
         self.closePort()
         try:
@@ -174,7 +174,7 @@ class Port(PortHandler):  # type: ignore[misc]
         self._line, self.is_open = None, False
 
     def clearPort(self) -> None:
-        """Drop bytes that have arrived and were not read."""
+        """Discard received bytes that were not read."""
         self._buffer.clear()
         try:
             self._opened.discard()
@@ -195,7 +195,7 @@ class Port(PortHandler):  # type: ignore[misc]
         return len(packet)
 
     def readPort(self, length: int) -> bytes:
-        """Up to ``length`` bytes; none only if the answer is late.
+        """Read up to ``length`` bytes; empty only after the timeout.
 
         :raises PortLostError: if the port is gone.
         """
@@ -208,7 +208,7 @@ class Port(PortHandler):  # type: ignore[misc]
         return taken
 
     def setPacketTimeout(self, packet_length: int) -> None:
-        """Expect an answer of so many bytes from now on."""
+        """Start the timeout of an answer of ``packet_length`` bytes."""
         now = self.clock.now()
         self._expected = packet_length
         wire = self.wire_time(self.sent + packet_length)
@@ -216,29 +216,29 @@ class Port(PortHandler):  # type: ignore[misc]
         self._latest = now + wire + 4.0 * self.patience
 
     def setPacketTimeoutMillis(self, msec: float) -> None:
-        """Expect an answer of any length for so many milliseconds."""
+        """Start a timeout of ``msec`` [ms] for an answer of any length."""
         self._expected = None
         self._deadline = self._latest = self.clock.now() + 1e-3 * msec
 
     def isPacketTimeout(self) -> bool:
-        """Whether the answer is late; bytes that have arrived and were not read yet are not."""
+        """Whether the timeout has expired; unread bytes extend it up to a limit."""
         now = self.clock.now()
         return now >= self._latest or (not self._buffer and now >= self._deadline)
 
-    # Called by our own code.
+    # Called by :mod:`stribeck.servo.link`.
 
     def expect_more(self, size: int) -> None:
-        """Wait for ``size`` more bytes, because a packet of that size arrived from another servo."""
+        """Extend the timeout by ``size`` bytes, because a packet of that size arrived from another servo."""
         if self._expected is not None:
             self._expected += size
             self._deadline = min(self._latest, self.clock.now() + self.wire_time(size) + self.patience)
 
     def push_back(self, data: Sequence[int]) -> None:
-        """Put bytes back in front of those that were not read yet."""
+        """Put bytes back in front of the unread ones."""
         self._buffer[:0] = bytes(data)
 
     def settle(self, quiet: float) -> None:
-        """Drop everything that arrives until nothing has arrived for ``quiet`` [s], ten times that at most."""
+        """Discard input until none has arrived for ``quiet`` [s], for at most ten times as long."""
         self.setPacketTimeoutMillis(1e4 * quiet)
         while not self.isPacketTimeout():
             before = self.received
@@ -260,7 +260,7 @@ class Port(PortHandler):  # type: ignore[misc]
         return self._line
 
     def _fill(self) -> None:
-        # Read even if it is late: it may have been this process that was suspended.
+        # Read even after the timeout, because this process may have been suspended.
         wait = max(0.0, self._deadline - self.clock.now())
         try:
             data = self._opened.read(wait)
@@ -283,7 +283,7 @@ class Port(PortHandler):  # type: ignore[misc]
 
 
 def set_low_latency(port: serial.Serial) -> bool:
-    """Ask the driver to pass bytes on at once; drivers without that setting are left alone."""
+    """Set the driver to low latency if it has that setting; return whether it was accepted."""
     try:
         port.set_low_latency_mode(True)
     except (ValueError, OSError, AttributeError, NotImplementedError, termios.error):
@@ -292,7 +292,7 @@ def set_low_latency(port: serial.Serial) -> bool:
 
 
 def _reason(problem: object) -> str:
-    """The text of a system error, which pyserial wraps in numbers and brackets."""
+    """Text of a system error without the numbers and brackets that pyserial adds."""
     errors = [problem]
     if isinstance(problem, BaseException) and not problem.__suppress_context__:
         errors.append(problem.__context__)

@@ -1,4 +1,4 @@
-"""Plays a session on servos and records it: the loop between driver, session and bags. No ROS."""
+"""Plays a session on servos and records it in bags, without ROS."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class SessionRecorder:
 
     :param config: what to play and record.
     :param driver: connected.
-    :param tell: takes lines for the user.
-    :param show: takes every directive, for a progress display; it must be quick.
+    :param tell: receives lines for the user.
+    :param show: receives every directive, for a progress display; it must return quickly.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class SessionRecorder:
         self._interrupts = 0
 
     def interrupt(self) -> None:
-        """End the session: softly the first time, at once the second time. For signal handlers."""
+        """End the session, smoothly on the first call and at once on the second. For signal handlers."""
         self._interrupts += 1
 
     def look(self) -> DriverSample:
-        """Read all servos once, torque off: positions and supply voltages."""
+        """Read the positions and supply voltages of all servos once, with torque off."""
         for _ in range(5):  # a packet may get lost
             sample = self.driver.cycle()
             self._states.tell(sample.valid, voltage=sample.voltage[sample.valid])
@@ -68,7 +68,7 @@ class SessionRecorder:
     def run(self) -> Outcome:
         """Play and record everything; torque is off when it returns or raises.
 
-        :raises ServoError: if torque cannot go on.
+        :raises ServoError: if torque cannot be switched on.
         """
         config, driver = self.config, self.driver
         messages = SampleMessages(driver.joints, [True] * len(driver.joints), clock=driver.clock)
@@ -101,7 +101,7 @@ class SessionRecorder:
             loop.wait()
 
     def _cycle(self, directive: Directive, now: float) -> DriverSample:
-        """Send goals, read the servos, and decide whether the session may go on."""
+        """Send goals, read the servos, and abort the session on a fault or interrupt."""
         if directive.kp != self._kp:
             self.driver.set_gain(directive.kp)
             self._kp = directive.kp
@@ -112,7 +112,7 @@ class SessionRecorder:
         self._states.tell(new, temperature=sample.temperature[new])
         self._states.tell(slice(None), gain=sample.p_gain, torque=sample.torque_enable)
         for event in sample.events:
-            if event.kind != "fault":  # a fault is the reason of the end
+            if event.kind != "fault":  # a fault is reported as the reason for the end
                 self.tell(event.text)
         if sample.state != "on":
             self.session.stop(sample.reason or "the driver switched torque off")
@@ -124,7 +124,7 @@ class SessionRecorder:
 
 
 def hanging_warnings(joints: Sequence[str], position: FloatArray) -> list[str]:
-    """Warnings about pendulums that, torque off, do not hang at zero."""
+    """Warnings about pendulums that do not hang at zero with torque off."""
     return [
         f"joint {name!r} hangs at {at:.2f} rad, which should be near 0: set joint_map: offset, or free it"
         for name, at in zip(joints, position, strict=True)

@@ -1,8 +1,9 @@
-r"""Registers of a servo, and the servo model that has them.
+r"""Control-table registers and servo models.
 
-Programs read and write the registers of a servo's control table over a serial bus. Names are the same for every
-servo, whatever its manual calls them. A register holds an integer, *raw* as it stands on the wire (0 to
-:math:`2^{8\,size} - 1`) or as a signed *number* of counts; its quantity in SI is (number - zero) · scale.
+Programs read and write the registers of a servo's control table over a serial bus. Register names are the
+same for all servos, even where the manuals differ. A register holds an integer: *raw* is its unsigned value
+on the wire (0 to :math:`2^{8\,size} - 1`), *number* its signed count; the quantity in SI units is (number -
+zero) · scale.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ class Register:
     :param address: first byte.
     :param size: bytes, little-endian.
     :param writable: whether programs may write it.
-    :param eeprom: whether it survives power-off; such registers can be written with torque off only.
+    :param eeprom: whether it survives power-off; EEPROM registers can be written only while torque is off.
     :param encoding: see :data:`Encoding`.
     :param scale: quantity per count.
     :param unit: SI unit of the quantity; ``1`` for plain numbers.
-    :param zero: number that means 0.
+    :param zero: count at which the quantity is 0.
     :param initial: factory value [counts].
-    :param minimum, maximum: what the servo accepts [counts]; ``None``: whatever the register can hold.
+    :param minimum, maximum: accepted range [counts]; ``None``: all that the register can hold.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Register:
     maximum: int | None = None
 
     def number(self, raw: int) -> int:
-        """The number of counts that stands on the wire as ``raw``."""
+        """Convert a raw value to counts."""
         if self.encoding == "signed" and raw >= 1 << (8 * self.size - 1):
             return raw - (1 << 8 * self.size)
         if self.encoding == "sign-magnitude":
@@ -60,7 +61,7 @@ class Register:
         return raw
 
     def raw(self, number: int) -> int:
-        """The integer on the wire for a number of counts.
+        """Convert counts to the raw value.
 
         :raises ConfigError: for a number that the register cannot hold.
         """
@@ -90,28 +91,28 @@ class Register:
         )
 
     def accepts(self, number: int) -> bool:
-        """Whether the servo accepts a number for this register."""
+        """Whether the servo accepts ``number`` in this register."""
         lower, upper = self.limits
         return lower <= number <= upper
 
     def quantity(self, number: int) -> float:
-        """The quantity of a number of counts, in :attr:`unit`."""
+        """Convert counts to the quantity, in :attr:`unit`."""
         return (number - self.zero) * self.scale
 
     def counts(self, quantity: float, lower: int, upper: int) -> int:
-        """The number of counts nearest to a quantity, clipped to a range of counts."""
+        """Convert a quantity to the nearest count, clipped to [``lower``, ``upper``]."""
         return round(min(max(quantity / self.scale + self.zero, lower), upper))
 
     def decode(self, raw: int) -> float:
-        """The quantity that stands on the wire as ``raw``, in :attr:`unit`."""
+        """Convert a raw value to the quantity, in :attr:`unit`."""
         return self.quantity(self.number(raw))
 
 
 class IndirectBlock(NamedTuple):
-    """Registers that give access to others.
+    """Indirect addressing: registers that give access to others.
 
     :param address: first of ``size`` indirect addresses of 2 bytes.
-    :param data: first of as many bytes of indirect data.
+    :param data: first of ``size`` bytes of indirect data.
     """
 
     address: int
@@ -124,12 +125,12 @@ class ServoModel:
     """One servo model and firmware.
 
     :param name: key of ``config/actuators`` where one exists.
-    :param title: name for messages.
+    :param title: name in messages.
     :param protocol: 1.0 or 2.0.
     :param resolution: counts per revolution.
     :param baud_rates: rate [bit/s] by the value of the register ``baud_rate``.
     :param registers: the control table by canonical name.
-    :param modes: value of :attr:`mode_register` by mode.
+    :param modes: value of ``mode_register`` for each mode.
     :param mode_register: the register that selects the mode.
     :param error_bits: bits of hardware errors (in ``hardware_error_status``, in ``shutdown`` and, with
         protocol 1, in every status packet).
@@ -153,16 +154,16 @@ class ServoModel:
 
     @property
     def model_number(self) -> int:
-        """Answer to a ping."""
+        """Model number in the answer to a ping."""
         return self.registers["model_number"].initial
 
     @property
     def has_watchdog(self) -> bool:
-        """Whether the servo stops by itself when the bus falls silent."""
+        """Whether the servo has a Bus Watchdog, which stops it when no more packets arrive."""
         return "bus_watchdog" in self.registers
 
     def register(self, name: str) -> Register:
-        """A register by canonical name.
+        """The register with a canonical name.
 
         :raises ConfigError: for a register that this servo does not have.
         """
@@ -171,7 +172,7 @@ class ServoModel:
         return self.registers[name]
 
     def baud_value(self, rate: int) -> int:
-        """The value of ``baud_rate`` for a rate [bit/s].
+        """Value of the register ``baud_rate`` for a rate [bit/s].
 
         :raises ConfigError: for a rate that the servo does not support.
         """

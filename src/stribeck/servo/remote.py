@@ -1,4 +1,4 @@
-"""One servo as configured, and access to its registers by name over the bus."""
+"""Configuration of one servo, and access to its registers by name over the bus."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ REFUSALS_1 = {
 
 @dataclass(frozen=True)
 class ServoSpec:
-    """A servo that is expected on the bus.
+    """Configuration of a servo on the bus.
 
     :param identity: ID on the bus.
     :param model: its control table and ratings.
     :param mode: one of :data:`GOAL_REGISTERS` that the model has.
-    :param goal_current: largest current in mode ``current_position`` [A]; ``None`` for the servo's limit.
-    :param i_gain, d_gain: further position gains, in firmware units.
+    :param goal_current: maximum current in mode ``current_position`` [A]; ``None`` for the servo's limit.
+    :param i_gain, d_gain: integral and derivative position gains, in firmware units.
     :raises ConfigError: for an impossible ID, mode or goal current.
     """
 
@@ -87,13 +87,13 @@ class ServoSpec:
 
 @dataclass(frozen=True)
 class RemoteServo:
-    """Registers of a servo by name, as counts. It waits and retries, so use it while nothing moves."""
+    """Access to a servo's registers by name. Calls block and retry; use them only while nothing moves."""
 
     link: Link
     servo: ServoSpec
 
     def read(self, name: str) -> int:
-        """Counts in a register.
+        """Read a register as counts.
 
         :raises ServoError: if the servo does not answer.
         """
@@ -104,13 +104,13 @@ class RemoteServo:
         return register.number(int.from_bytes(answer.data, "little"))
 
     def value(self, name: str) -> float:
-        """Value of a register in SI units."""
+        """Read a register in SI units."""
         return self.servo.model.register(name).quantity(self.read(name))
 
     def write(self, name: str, number: int, patient: bool = True) -> None:
         """Write counts to a register.
 
-        :raises ServoError: if the servo does not answer, or refuses.
+        :raises ServoError: if the servo does not answer or rejects the value.
         """
         register = self.servo.model.register(name)
         answer = self.link.write(
@@ -122,7 +122,7 @@ class RemoteServo:
             raise ServoError(f"{self.servo} refused {name} = {number}: {self._refusal(answer.error)}")
 
     def adjust(self, name: str, number: int) -> int | None:
-        """Write counts if the register exists and holds others; the counts it held then."""
+        """Write counts if the register exists and differs; return the previous counts if it was changed."""
         if not self.servo.has(name):
             return None
         before = self.read(name)
@@ -132,7 +132,7 @@ class RemoteServo:
         return before
 
     def hardware_errors(self) -> str:
-        """Hardware errors that the servo reports, in words; empty if there are none or no such register."""
+        """Description of the reported hardware errors; empty without errors or without that register."""
         if not self.servo.has("hardware_error_status"):
             return ""
         return error_words(self.servo.model, self.read("hardware_error_status"))
@@ -150,7 +150,7 @@ class RemoteServo:
 
 
 def error_words(model: ServoModel, bits: int) -> str:
-    """Hardware errors in words, ``"overload, input voltage"``; empty for none."""
+    """Description of hardware errors such as ``"overload, input voltage"``; empty for none."""
     words = [name.replace("_", " ") for name, bit in model.error_bits.items() if bits & bit]
     unknown = bits & ~sum(model.error_bits.values())
     return ", ".join([*words, *([f"error bits {unknown:#x}"] if unknown else [])])

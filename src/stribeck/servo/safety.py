@@ -1,4 +1,4 @@
-"""When torque must go off: checks of the samples while torque is on. No I/O and no clock."""
+"""Safety checks on the samples while torque is on, without I/O and clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Envelope:
     :param lower, upper: positions including the margin [rad].
     :param min_voltage: [V].
     :param max_temperature: [°C].
-    :param silence: longest time without an answer [s].
+    :param silence: maximum time without an answer [s].
     """
 
     names: Sequence[str]
@@ -38,7 +38,7 @@ class Envelope:
 
 
 class SafetyMonitor:
-    """Checks every sample, and counts how often in a row each kind of problem occurred.
+    """Checks every sample, and counts consecutive occurrences of each kind of problem.
 
     :param rate: samples per second [Hz].
     """
@@ -55,11 +55,11 @@ class SafetyMonitor:
     def problem(
         self, motion: JointReading, silent_for: FloatArray, errors: Sequence[str], energised: BoolArray
     ) -> str | None:
-        """Why torque must go off, in words, or ``None``.
+        """Reason why torque must go off, or ``None``.
 
-        :param motion: the sample; only servos that answered in it are checked.
-        :param silent_for: time without an answer of each servo [s].
-        :param errors: hardware errors in words, empty for none.
+        :param motion: the sample; only servos that answered are checked.
+        :param silent_for: time since the last answer of each servo [s].
+        :param errors: description of hardware errors, empty for none.
         :param energised: joints that must stay within their limits; the others may be moved by hand.
         """
         for index, name in enumerate(self.envelope.names):
@@ -78,7 +78,7 @@ class SafetyMonitor:
         return None
 
     def _problems(self, index: int, motion: JointReading, errors: str) -> dict[str, str]:
-        """Problems of a sample by kind; empty texts where there are none."""
+        """Description of each kind of problem in a sample; empty where there is none."""
         envelope = self.envelope
         position, voltage = float(motion.position[index]), float(motion.voltage[index])
         temperature = float(motion.temperature[index])

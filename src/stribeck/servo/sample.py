@@ -36,7 +36,7 @@ class Event:
 
 @dataclass(frozen=True)
 class JointReading(Reading):
-    """Measurements of one cycle in joint coordinates, SI; one entry per joint, NaN where there is none.
+    """Measurements of one cycle in joint coordinates, SI units, one entry per joint; NaN where missing.
 
     :param stamp: when the servos were read, steady clock [s]: the median of :attr:`times`.
     :param effort: torque from the servo's current and the datasheet's torque constant [N m].
@@ -52,11 +52,11 @@ class DriverSample(JointReading):
 
     :param torque_enable: 1 energised, 0 not.
     :param p_gain: in firmware units.
-    :param gap: 0, or how long a servo was silent before this sample [s].
-    :param goal: as sent in this cycle, clipped and in whole counts: [rad], [A] or duty by mode; NaN: none.
+    :param gap: how long the servo was silent before this sample [s], or 0.
+    :param goal: as sent in this cycle, clipped and rounded to counts: [rad], [A] or duty by mode; NaN: none.
     :param goal_stamp: when the goals were sent, steady clock [s].
     :param state: of the driver.
-    :param reason: of the fault, empty for none.
+    :param reason: cause of the fault, empty for none.
     :param events: since the previous sample.
     """
 
@@ -71,9 +71,9 @@ class DriverSample(JointReading):
 
 
 def reading_of_joints(joints: Sequence[JointConfig], reading: Reading | None, now: float) -> JointReading:
-    """A reading in joint coordinates; all NaN without a reading.
+    """Convert a reading to joint coordinates; all NaN without a reading.
 
-    :param now: stamp if nobody answered [s].
+    :param now: stamp if no servo answered [s].
     """
     if reading is None:
         nothing = np.full(len(joints), np.nan)
@@ -98,7 +98,7 @@ def reading_of_joints(joints: Sequence[JointConfig], reading: Reading | None, no
 
 
 def goals_to_servos(joints: Sequence[JointConfig], goals: FloatArray) -> FloatArray:
-    """Goals of joints, clipped to their limits, in servo coordinates; NaN stays NaN."""
+    """Clip joint goals to the joint limits and convert them to servo coordinates; NaN stays NaN."""
     return np.array(
         [
             joint.joint_map.servo_position(np.clip(goal, *joint.position_limits))
@@ -110,7 +110,7 @@ def goals_to_servos(joints: Sequence[JointConfig], goals: FloatArray) -> FloatAr
 
 
 def goals_to_joints(joints: Sequence[JointConfig], goals: FloatArray) -> FloatArray:
-    """Goals of servos in joint coordinates; NaN stays NaN."""
+    """Convert servo goals to joint coordinates; NaN stays NaN."""
     return np.array(
         [
             joint.joint_map.position(goal) if joint.servo.follows_position else joint.joint_map.sign * goal

@@ -1,4 +1,4 @@
-"""Driver samples as messages, for recordings and for the servo node."""
+"""Converts driver samples to ROS messages, for recordings and for the servo node."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ ENCODERS = {DYNAMIC_JOINT_STATES: dynamic_joint_state, SERVO_STATUS: diagnostic_
 
 
 class SampleMessages:
-    """Converts samples to messages. Joints that did not answer and signals that a servo does not measure are left out.
+    """Converts samples to messages, without joints that did not answer and signals that a servo does not
+    measure.
 
-    Both clocks are compared once: stamps are wall-clock times that advance like the steady clock.
+    The clocks are compared once, so stamps are wall-clock times that advance like the steady clock.
 
     :param joints: names, in the order of all arrays.
-    :param followers: which joints have positions as goals; only those appear in ``/joint_commands``.
+    :param followers: which joints have position goals; only those appear in ``/joint_commands``.
     :param telemetry: topic for the other signals of the servos: /dynamic_joint_states or /servo_status.
     :param clock: the steady clock of the samples.
     """
@@ -52,11 +53,11 @@ class SampleMessages:
         self._encode = ENCODERS[telemetry]
 
     def stamp(self, steady: float) -> int:
-        """A steady time [s] on the wall clock [ns]."""
+        """Convert a steady time [s] to wall-clock time [ns]."""
         return self._offset + round(steady * 1e9)
 
     def __call__(self, sample: DriverSample) -> Iterator[RawMessage]:
-        """Goals as sent, then states and telemetry."""
+        """Messages of a sample: goals as sent, then states and telemetry."""
         sent = np.flatnonzero(np.isfinite(sample.goal) & self._followers)
         if sent.size:
             stamp = self.stamp(sample.goal_stamp)

@@ -53,7 +53,7 @@ def _table(registers: Iterable[Register], ram_start: int) -> dict[str, Register]
     return {row.name: replace(row, eeprom=row.address < ram_start) for row in rows}
 
 
-# Protocol 2, X series and MX with protocol-2 firmware: one layout, some registers not everywhere.
+# X series, and MX with protocol-2 firmware: the same layout; some models lack some registers.
 
 _X_CENTER = 2048
 _X_RESOLUTION = 4096
@@ -108,8 +108,10 @@ _X_COMMON = [
 
 
 class _XValues(NamedTuple):
-    """Factory values that differ between models of the X series [counts]; by ``voltages``: the lowest value of both
-    voltage limits, ``min_voltage_limit``, ``max_voltage_limit``. Other limits have their largest value.
+    """Factory values that differ between models of the X series [counts]; other limits have their largest
+    value.
+
+    ``voltages``: the lowest value of both voltage limits, ``min_voltage_limit``, ``max_voltage_limit``.
     """
 
     model_number: int
@@ -126,7 +128,7 @@ class _XValues(NamedTuple):
 def _x_series(current: float | None, baud_values: int, values: _XValues) -> dict[str, Register]:
     """The table of an X or MX(2.0) servo.
 
-    :param current: current per count [A], ``None`` for a servo that measures load instead.
+    :param current: current per count [A], ``None`` for a servo that measures load instead of current.
     """
     lowest, low, high = values.voltages
     velocity_p, velocity_i = values.velocity_gains

@@ -1,1 +1,1 @@
-"""Excitation sessions: what is played on joints, watched and recorded. No ROS."""
+"""Excitation sessions: play trajectories on joints, monitor and record them, without ROS."""

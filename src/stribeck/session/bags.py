@@ -1,4 +1,4 @@
-"""Recordings of a session: one bag per run, their names, and the content of ``/bench``."""
+"""Records a session: one bag per run, with its name and the content of ``/bench``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stribeck.session.limits import Play
 
 @dataclass(frozen=True)
 class BenchJoint:
-    """What a recording says about a joint besides the play.
+    """Metadata of a joint in a recording.
 
     :param name: of the joint.
     :param actuator: family in ``config/actuators``, or a YAML file.
@@ -47,7 +47,7 @@ class Outcome:
     :param bags: finished bags.
     :param end: ``finished``, ``interrupted`` by the user, or ``failed``.
     :param reason: why it did not finish, empty if it did.
-    :param cut: name of the bag whose run was cut short, empty if none was.
+    :param cut: bag of the run that was cut short, empty for none.
     """
 
     bags: tuple[Path, ...]
@@ -63,10 +63,10 @@ class SessionBags:
     :param joints: the joints of the session.
     :param writer: writes the bags; ``None`` to record nothing.
     :param supply_voltage: as set on the power supply [V]; ``None``: see :attr:`voltage`.
-    :param announce: takes every text of ``/bench``.
-    :ivar goals: last goals sent, (J,) [rad], NaN for none; set by the owner.
-    :ivar voltage: supply measured at rest, (J,) [V]; set by the owner.
-    :ivar first: makes further first messages of a bag, from the wall-clock time [ns].
+    :param announce: receives every text of ``/bench``.
+    :ivar goals: last goals sent, (J,) [rad], NaN for none; set by the caller.
+    :ivar voltage: supply voltage measured at rest, (J,) [V]; set by the caller.
+    :ivar first: creates further initial messages of a bag from the wall-clock time [ns].
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class SessionBags:
         self._paths: set[Path] = set()
 
     def follow(self, directive: Directive, time: int) -> None:
-        """Begin and end bags by the events of a directive.
+        """Start and end bags according to the events of a directive.
 
         :param time: wall clock [ns].
         """
@@ -109,7 +109,7 @@ class SessionBags:
 
     @property
     def failure(self) -> str:
-        """Why nothing is recorded any more, empty if recording works."""
+        """Reason why recording has stopped, empty while it works."""
         return self.writer.failure if self.writer is not None else ""
 
     def close(self) -> None:
@@ -118,9 +118,9 @@ class SessionBags:
             self.writer.close()
 
     def outcome(self, *, user: bool) -> Outcome:
-        """How the session ended; call it once closed.
+        """How the session ended; call it after :meth:`close`.
 
-        :param user: whether an abort was the user's.
+        :param user: whether the user caused an abort.
         """
         bags = tuple(self.writer.bags) if self.writer is not None else ()
         if self.failure:
@@ -137,7 +137,7 @@ class SessionBags:
             self._announce(words)
         if self.writer is not None:
             messages = [RawMessage(BENCH, time, text(words)) for words in texts]
-            # A log without goals in the run needs the goal that was sent before.
+            # A log without goals during the run needs the goal sent before it.
             held = np.flatnonzero(np.isfinite(self.goals))
             if np.isnan(directive.goals).any() and held.size:
                 names = [self.joints[j].name for j in held]
@@ -146,7 +146,7 @@ class SessionBags:
             self.writer.start(path, [*messages, *self.first(time)])
 
     def _new_path(self, play: Play) -> Path:
-        """A new path: trajectory, gain and time of day. The writer may not have created the previous bags yet."""
+        """A new path from trajectory, gain and time. The writer may not have created the previous bags yet."""
         moment = datetime.now().strftime("%Y%m%d_%H%M%S")
         name = f"{play.trajectory.name}_kp{play.kp:g}_{moment}"
         path, number = self.folder / name, 2

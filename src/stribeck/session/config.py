@@ -1,8 +1,8 @@
-"""What to play on which joints and what to record: the keys of the YAML file, and the session made from them.
+"""Session configuration: what to play on which joints and what to record, read from a YAML file.
 
-``config/record.yaml`` explains every key. A trajectory is one of the built-in ones by name, or a file of
-``stribeck excite`` (``*.yaml``), which moves all joints together, each in its own coordinates: center and scale
-do not apply to it.
+``config/record.yaml`` explains every key. A trajectory is the name of a built-in one, or a file written by
+``stribeck excite`` (``*.yaml``). Such a file moves all joints together in their own coordinates, without center and
+scale.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LimitKeys(Schema, kw_only=True):
 
     :param velocity: largest speed [rad/s].
     :param acceleration: largest acceleration [rad/s²].
-    :param following_error: distance of goal and position that stops the session if it lasts [rad].
+    :param following_error: difference of goal and position that stops the session if it persists [rad].
     :param temperature: temperature that stops the session [°C].
     """
 
@@ -47,9 +47,9 @@ class LimitKeys(Schema, kw_only=True):
 class LoadKeys(Schema, kw_only=True):
     """The pendulum on a joint.
 
-    :param mass: at the end of the rod [kg].
-    :param length: from shaft to load [m].
-    :param arm_mass: of the uniform rod [kg].
+    :param mass: load at the end of the rod [kg].
+    :param length: distance from shaft to load [m].
+    :param arm_mass: mass of the uniform rod [kg].
     """
 
     mass: float
@@ -70,7 +70,7 @@ class JointKeys(Schema, kw_only=True):
     :param limits: further limits; required for sessions.
     :param bench: the pendulum; required for sessions.
     :param center: position that trajectories start from [rad].
-    :param scale: factor on the amplitude of trajectories, negative mirrors them.
+    :param scale: amplitude factor of trajectories; negative values mirror them.
     :param actuator: family in ``config/actuators``, or a YAML file.
     :param i_gain: integral gain, in firmware units.
     :param d_gain: derivative gain, in firmware units.
@@ -87,11 +87,11 @@ class JointKeys(Schema, kw_only=True):
 
 
 class PlayKeys(Schema, kw_only=True):
-    """What to play: every trajectory at every gain.
+    """Runs to play: every trajectory at every gain.
 
     :param trajectories: names of built-in trajectories, or files.
     :param gains: proportional gains, in firmware units.
-    :param repetitions: of all of that.
+    :param repetitions: number of repetitions of all runs.
     """
 
     trajectories: tuple[str, ...]
@@ -117,7 +117,7 @@ class SessionKeys(Schema, kw_only=True):
     :param output: folder for the bags; required for sessions.
     :param soft_start: motion between runs.
     :param supply_voltage: as set on the power supply [V]; default: as measured at rest.
-    :param state_timeout: joint states older than this stop the session [s].
+    :param state_timeout: maximum age of joint states before the session stops [s].
     :param position_margin: how far beyond its limits a joint may be [rad].
     :param rate: goals per second [Hz].
     """
@@ -149,16 +149,16 @@ class RobotFile(SessionKeys, kw_only=True):
 
 @dataclass(frozen=True)
 class SessionConfig:
-    """What to play on which joints, and what recordings say about them.
+    """What to play on which joints, and the metadata of recordings.
 
     :param plays: runs to make.
     :param joints: the joints and their limits.
-    :param bench_joints: what recordings say of each joint, in the same order.
+    :param bench_joints: metadata of each joint, in the same order.
     :param options: speeds and times.
     :param output: folder for the bags.
     :param rate: goals per second [Hz].
     :param supply_voltage: as set on the power supply [V]; ``None``: as measured at rest.
-    :param rated_voltage: highest supply of each joint's servo [V]; empty if that is not known.
+    :param rated_voltage: maximum supply voltage of each joint's servo [V]; empty if unknown.
     """
 
     plays: tuple[Play, ...]
@@ -172,9 +172,9 @@ class SessionConfig:
 
 
 def read_robot_session(path: Path) -> SessionConfig:
-    """A session on joints that another program drives.
+    """Read the session for joints that another program drives.
 
-    :raises ConfigError: for a file that is not valid.
+    :raises ConfigError: for an invalid file.
     """
     file = read_yaml(path, RobotFile)
     actuators = [joint.actuator for joint in file.joints.values()]
@@ -190,12 +190,12 @@ def session_of(
     where: str,
     rated_voltage: tuple[float, ...] = (),
 ) -> SessionConfig:
-    """A session from the keys of a file.
+    """Build a session from the keys of a file.
 
     :param actuators: family of each joint.
-    :param where: the file, for messages.
+    :param where: the file, for error messages.
     :param rated_voltage: see :class:`SessionConfig`.
-    :raises ConfigError: for keys that a session needs and lacks, or values that are not valid.
+    :raises ConfigError: for missing keys or invalid values.
     """
     if keys.plays is None or keys.output is None:
         raise ConfigError(f"{where}: {'plays' if keys.plays is None else 'output'} missing")
@@ -236,7 +236,7 @@ def _plays(keys: PlayKeys, where: str) -> tuple[Play, ...]:
 
 
 def _trajectory(name: str) -> Trajectory:
-    """A built-in trajectory by name, or that of a file."""
+    """Built-in trajectory by name, or the trajectory in a file."""
     if not name.endswith((".yaml", ".yml")):
         return trajectory_named(name)
     path = Path(name).expanduser()

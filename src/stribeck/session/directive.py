@@ -1,4 +1,4 @@
-"""Output and options of a session: events, directives, plans, speeds and times."""
+"""Output of a session (events, directives, plans) and its options (speeds, times)."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class SessionOptions:
 
     :param soft_speed: largest speed of a goal between runs [rad/s].
     :param soft_acceleration: its largest acceleration [rad/s²].
-    :param rest_speed: a slower joint is at rest [rad/s].
-    :param rest_distance: a joint that leaves a range of this width is not [rad].
-    :param rest_time: joints must be at rest for this long before a run [s].
-    :param settle_timeout: a run begins after this at the latest [s].
-    :param swing_time: with torque off, joints must be at rest for this long [s].
-    :param swing_timeout: torque goes on again after this at the latest [s].
+    :param rest_speed: a joint below this speed is at rest [rad/s].
+    :param rest_distance: a joint at rest must stay within a range of this width [rad].
+    :param rest_time: how long joints must be at rest before a run [s].
+    :param settle_timeout: maximum waiting time before a run [s].
+    :param swing_time: how long joints must be at rest with torque off [s].
+    :param swing_timeout: maximum waiting time with torque off [s].
     :param enable_time: how long the measured position is held when torque goes on [s].
-    :param gain_time: pause after a new gain that no servo confirms [s].
-    :param gain_timeout: a gain that differs from the reported one after this stops the session [s].
-    :param start_timeout: joint states that have not arrived after this stop the session [s].
-    :param state_timeout: older joint states, or cycles further apart, stop the session [s].
-    :param following_time: a following error, or lost torque, that lasts longer stops the session [s].
-    :param alarm_time: an impossible position, one beyond the limits, or a high temperature must last longer than
-        this to stop the session, because single packets may be corrupt [s].
+    :param gain_time: pause after a change of the gain if servos do not report gains [s].
+    :param gain_timeout: the session stops if servos do not report the new gain within this time [s].
+    :param start_timeout: the session stops if no joint states arrive within this time [s].
+    :param state_timeout: the session stops if joint states are older or cycles further apart than this [s].
+    :param following_time: the session stops if a following error or lost torque persists this long [s].
+    :param alarm_time: the session stops if an invalid position, a violated position limit or a high temperature
+        persists this long [s]; single packets may be corrupt.
     :param position_margin: how far beyond its limits a joint may swing [rad].
     :raises ConfigError: for values that are not positive and finite.
     """
@@ -69,7 +69,7 @@ class SessionOptions:
 
 @dataclass(frozen=True)
 class RunStarted:
-    """The goals of this directive are the first of a run."""
+    """A run starts with the goals of this directive."""
 
     play: Play
     index: int
@@ -77,7 +77,7 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class RunEnded:
-    """The goals of this directive no longer belong to the run; ``reason`` tells why it was cut short, if so."""
+    """The run ended before the goals of this directive; ``reason`` says why if it was cut short."""
 
     play: Play
     index: int
@@ -86,12 +86,12 @@ class RunEnded:
 
 @dataclass(frozen=True)
 class Finished:
-    """All plays were made."""
+    """All plays are complete."""
 
 
 @dataclass(frozen=True)
 class Aborted:
-    """The session is over before its end."""
+    """The session ended early."""
 
     reason: str
 
@@ -103,16 +103,14 @@ SessionEvent = RunStarted | RunEnded | Finished | Aborted
 class Directive:
     """What to do now.
 
-    :param goals: goal positions (J,) [rad]; NaN means torque off, or, while the session still waits
-        for states, nothing to send.
-    :param kp: firmware gain of all joints, in firmware units.
+    :param goals: goal positions (J,) [rad]; NaN: torque off or, while the session waits for states, no command.
+    :param kp: proportional gain of all joints, in firmware units.
     :param events: since the previous directive, in order.
     :param phase: of the session.
     :param play: index of the current play.
-    :param progress: completed share of the session, in [0, 1], never falling.
+    :param progress: completed fraction of the session, in [0, 1], never decreasing.
     :param remaining: estimated time until the end [s].
-    :param segment: number of the current piece of motion, for commanders that send them whole
-        (:meth:`Session.plan`).
+    :param segment: number of the current motion segment, for senders of whole segments (:meth:`Session.plan`).
     """
 
     goals: FloatArray
@@ -126,10 +124,10 @@ class Directive:
 
 
 class Plan(NamedTuple):
-    """A piece of motion as points.
+    """A motion segment as points.
 
-    :param start: when it begins, on the clock of :meth:`Session.update` [s].
-    :param time: times since then (n,), the last one its duration [s].
+    :param start: start time, on the clock of :meth:`Session.update` [s].
+    :param time: times since the start (n,), the last one is the duration [s].
     :param position: goals (n, J) [rad].
     :param velocity: their velocities (n, J) [rad/s].
     """

@@ -1,4 +1,4 @@
-"""The last good measurement of every joint: lost samples leave the previous values, which age."""
+"""Buffer of the last valid measurement of every joint; values keep their time when samples are lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class JointStateBuffer:
-    """State of joints, (J,) each, NaN while unknown. An index is any numpy index, such as a number or a mask.
+    """State of J joints, arrays (J,), NaN while unknown. ``index`` is any numpy index such as a number or a mask.
 
     :param joints: number of joints.
     :ivar position: [rad].
@@ -29,19 +29,19 @@ class JointStateBuffer:
     def move(self, index: Any, time: Any, position: Any, velocity: Any) -> None:
         """Store positions and velocities.
 
-        :param time: when they were measured, or arrived, steady clock [s].
+        :param time: of measurement or arrival, steady clock [s].
         """
         self.position[index] = position
         self.velocity[index] = velocity
         self._time[index] = time
 
     def tell(self, index: Any, **values: Any) -> None:
-        """Store other signals, by the names of the attributes."""
+        """Store other signals by attribute name."""
         for name, value in values.items():
             getattr(self, name)[index] = value
 
     def arguments(self, now: float) -> dict[str, Any]:
-        """Keyword arguments of :meth:`stribeck.session.session.Session.update`; the oldest joint counts."""
+        """Keyword arguments of :meth:`stribeck.session.session.Session.update`, with the age of the oldest joint."""
         return {
             "positions": self.position,
             "velocities": self.velocity,

@@ -1,4 +1,4 @@
-"""Limits of joints, and the check of plays against them before torque goes on."""
+"""Joint limits, and the check of plays against them before torque goes on."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Limits:
     :param position_lower, position_upper: [rad].
     :param velocity: largest speed of the goal [rad/s].
     :param acceleration: largest acceleration of the goal [rad/s²].
-    :param following_error: distance of goal and position that stops a session if it lasts [rad].
+    :param following_error: difference of goal and position that stops a session if it persists [rad].
     :param temperature: temperature that stops a session [°C].
-    :raises ConfigError: for limits that leave no room.
+    :raises ConfigError: for an empty range.
     """
 
     position_lower: float
@@ -58,10 +58,10 @@ class Limits:
 class SessionJoint:
     """A joint of a session.
 
-    :param name: in messages and recordings.
+    :param name: name in messages and recordings.
     :param limits: its limits.
     :param center: position that trajectories start from [rad].
-    :param scale: factor on the amplitude of trajectories.
+    :param scale: amplitude factor of trajectories.
     :raises ConfigError: for a center or a scale that is not finite, or a scale of zero.
     """
 
@@ -79,7 +79,7 @@ class SessionJoint:
 
 @dataclass(frozen=True)
 class Play:
-    """One run: every joint follows the trajectory with this firmware gain.
+    """One run: every joint follows the trajectory with gain ``kp``.
 
     :param trajectory: goal over time.
     :param kp: proportional gain, in firmware units.
@@ -97,9 +97,9 @@ class Play:
 def plays_of(
     trajectories: Sequence[Trajectory], gains: Sequence[float], repetitions: int = 1
 ) -> tuple[Play, ...]:
-    """Every trajectory at every gain, grouped by gain.
+    """Combine every trajectory with every gain, grouped by gain.
 
-    :raises ConfigError: for empty lists or fewer repetitions than one.
+    :raises ConfigError: for empty lists or fewer than one repetition.
     """
     for values, name in ((trajectories, "trajectory"), (gains, "gain")):
         if not values:
@@ -117,7 +117,7 @@ class Extent:
     :param velocity: largest speed [rad/s].
     :param acceleration: largest acceleration [rad/s²].
     :param end: last goal [rad].
-    :param end_velocity: velocity of the goal at the end, 0 if torque is off by then [rad/s].
+    :param end_velocity: goal velocity at the end, 0 if torque is off by then [rad/s].
     """
 
     lower: float
@@ -145,17 +145,17 @@ def followed(trajectory: Trajectory, joint: SessionJoint) -> tuple[Trajectory, S
 
 
 def goal_velocity(trajectory: Trajectory, time: float) -> float:
-    """Velocity of the goal [rad/s] from its difference over 2 µs, one-sided at both ends."""
+    """Goal velocity [rad/s] from a difference over 2 µs, one-sided at both ends."""
     early, late = max(time - 1e-6, 0.0), min(time + 1e-6, trajectory.duration)
     goals = trajectory.goal(np.array([early, late]))
     return float((goals[1] - goals[0]) / (late - early))
 
 
 def extent(trajectory: Trajectory) -> Extent:
-    """Examine a trajectory on a grid of at most 1 ms, until torque goes off.
+    """Evaluate a trajectory on a grid of at most 1 ms, until torque goes off.
 
-    The start from rest does not count: a trajectory may begin with a velocity. A goal that jumps has
-    infinite velocity and acceleration.
+    The start is not checked: a trajectory may start with a velocity. A goal that jumps has infinite velocity and
+    acceleration.
     """
     until = min(trajectory.duration, trajectory.torque_until)
     if until <= 0.0:
@@ -174,7 +174,7 @@ def extent(trajectory: Trajectory) -> Extent:
 
 
 def _jumps(trajectory: Trajectory, time: FloatArray, interval: int) -> bool:
-    """Whether the goal jumps within an interval of the grid: then one half of it has all the change."""
+    """Whether the goal jumps within a grid interval: one half of the interval then has the whole change."""
     early, late = float(time[interval]), float(time[interval + 1])
     first, last = trajectory.goal(np.array([early, late]))
     whole = abs(last - first)
@@ -191,14 +191,14 @@ def _jumps(trajectory: Trajectory, time: FloatArray, interval: int) -> bool:
 
 
 def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releases_torque: bool) -> None:
-    """Refuse a session that would leave the limits, before torque goes on.
+    """Reject a session that would exceed the limits, before torque goes on.
 
     Positions include the braking distance at the end of a run. The part of a trajectory after torque goes off
-    does not count.
+    is ignored.
 
-    :param releases_torque: whether torque may go off, as for a servo on a bench; otherwise trajectories with
-        a part without torque are refused.
-    :raises ConfigError: with trajectory, joint, figure and limit.
+    :param releases_torque: whether torque may go off, as for a servo on a bench; otherwise trajectories that
+        switch torque off are rejected.
+    :raises ConfigError: naming trajectory, joint, value and limit.
     """
     if not plays or not joints:
         raise ConfigError("a session needs at least one play and one joint")
@@ -227,7 +227,7 @@ def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releas
 
 
 def rest_position(joint: SessionJoint, releases_torque: bool) -> float:
-    """Where a joint waits between runs [rad]: hanging if torque goes off at the end, otherwise at its center."""
+    """Position between runs [rad]: hanging if torque goes off at the end, otherwise the joint's center."""
     return 0.0 if releases_torque else joint.center
 
 

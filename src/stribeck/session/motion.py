@@ -1,7 +1,7 @@
-"""Pieces of motion of a session: goals of all joints over the time since the piece began.
+"""Motion segments of a session: goals of all joints as functions of the time since the start of the segment.
 
-A piece is a function of time alone, so that a goal belongs to the moment at which it is sent, whatever the timing of
-the loop. Positions and velocities are (J,); NaN where torque is off.
+Goals depend on time alone, not on the timing of the loop that sends them. Positions and velocities are (J,); NaN where
+torque is off.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class GoalMotion(Protocol):
-    """Goals over the time since the motion began."""
+    """Goals as functions of the time since the start of the motion."""
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration of the motion [s]."""
 
     def position(self, time: float) -> FloatArray:
-        """Goals at ``time`` [s], (J,) [rad]; after the duration the last ones hold."""
+        """Goals at ``time`` [s], (J,) [rad], constant after the end."""
 
     def velocity(self, time: float) -> FloatArray:
         """Velocities of the goals at ``time`` [s], (J,) [rad/s]."""
@@ -53,8 +53,9 @@ class Hold:
 
 @dataclass(frozen=True, eq=False)
 class Glide:
-    """From rest at ``start`` to rest at ``end``, (J,) [rad], on a cubic (:func:`~stribeck.core.trajectories.cubic`),
-    all joints together in ``duration`` [s].
+    """Rest-to-rest motion from ``start`` to ``end``, (J,) [rad], all joints in ``duration`` [s].
+
+    Uses :func:`~stribeck.core.trajectories.cubic`.
     """
 
     start: FloatArray
@@ -63,7 +64,7 @@ class Glide:
 
     @classmethod
     def within(cls, start: FloatArray, end: FloatArray, speed: FloatArray, acceleration: FloatArray) -> Glide:
-        r"""The shortest one within speeds and accelerations, (J,).
+        r"""The shortest motion within the limits of speed and acceleration, (J,).
 
         A cubic over the distance D in the time T has the peaks :math:`1.5 D / T` and :math:`6 D / T^2`.
         """
@@ -88,11 +89,11 @@ class Glide:
 
 @dataclass(frozen=True, eq=False)
 class Brake:
-    """To rest from a velocity, each joint with a constant deceleration.
+    """Deceleration to rest, constant for each joint.
 
     :param start: (J,) [rad].
     :param start_velocity: (J,) [rad/s].
-    :param deceleration: (J,), positive, infinite for an immediate stop [rad/s²].
+    :param deceleration: (J,), positive; infinite for an immediate stop [rad/s²].
     """
 
     start: FloatArray
@@ -101,7 +102,7 @@ class Brake:
 
     @property
     def duration(self) -> float:
-        """Until the last joint has stopped [s]."""
+        """Time until the last joint has stopped [s]."""
         return float(np.max(self._stops))
 
     @cached_property
@@ -123,14 +124,14 @@ class Brake:
 
 @dataclass(frozen=True, eq=False)
 class Following:
-    """A trajectory with each joint's center and scale, or one with goals of each joint; NaN once torque is off."""
+    """A trajectory, either with each joint's center and scale or with goals for each joint; NaN once torque is off."""
 
     trajectory: Trajectory
     joints: Sequence[SessionJoint]
 
     @property
     def duration(self) -> float:
-        """The trajectory's [s]."""
+        """Duration of the trajectory [s]."""
         return self.trajectory.duration
 
     @property

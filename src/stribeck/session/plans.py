@@ -1,4 +1,4 @@
-"""Pieces of motion for trajectory controllers, which take them whole and come to rest at their end."""
+"""Motion segments for trajectory controllers, which receive them whole and stop at their end."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ AT_REST = 1e-6
 
 
 def with_rest(plan: Plan, deceleration: FloatArray, step: float, rest: float) -> Plan:
-    """A plan extended by braking and a period of rest.
+    """Extend a plan by deceleration and a period of rest.
 
-    The controller then stops even if it receives nothing further, and the plan is not over on arrival, which
-    controllers would refuse. With infinite deceleration the last position stays, with zero velocity.
+    The controller then stops even if it receives nothing further, and the plan is not already over on arrival, which
+    controllers would reject. With infinite deceleration the last position is held at zero velocity.
 
     :param deceleration: of each joint, (J,) [rad/s²].
-    :param step: between points [s].
-    :param rest: duration of the rest [s].
+    :param step: time between points [s].
+    :param rest: duration of the rest period [s].
     """
     brake = Brake(plan.position[-1], plan.velocity[-1], deceleration)
     count = math.ceil(brake.duration / step) if brake.duration > AT_REST else 0
@@ -42,5 +42,5 @@ def with_rest(plan: Plan, deceleration: FloatArray, step: float, rest: float) ->
 
 
 def hold(position: FloatArray, start: float, duration: float) -> Plan:
-    """Move to a position (J,) [rad] within ``duration`` [s] and rest there; ``start`` on the session's clock [s]."""
+    """Plan that moves to a position (J,) [rad] within ``duration`` [s] from ``start`` [s] and rests there."""
     return Plan(start, np.array([duration]), position[np.newaxis], np.zeros((1, position.size)))

@@ -1,7 +1,7 @@
-"""An excitation session: plays trajectories on joints, with soft motion in between, and stops by itself.
+"""An excitation session: plays trajectories on joints, with slow motion in between, and stops on errors.
 
-A pure state machine over time: measurements go in, goals and events come out. The program that drives the servos
-or publishes commands calls :meth:`Session.update` in every cycle and sends the result.
+A state machine without I/O: measurements go in, goals and events come out. The program that drives the servos or
+publishes commands calls :meth:`Session.update` in every cycle and sends the result.
 
 A session goes through these phases::
 
@@ -10,9 +10,9 @@ A session goes through these phases::
                  |          +------------ next play -------------|---------------------------------+
                  +--- next play --- swinging <-- torque went off-+             after the last: finished
 
-``enabling`` holds the measured position, so that nothing jumps when torque goes on. ``braking`` stops the goal from
-the velocity at the end of a run. ``swinging`` waits with torque off until a pendulum hangs. The trajectory time of a
-run is the time since its first goal was sent, whatever the timing of the loop.
+``enabling`` holds the measured position to avoid a jump when torque goes on. ``braking`` decelerates the goal from the
+velocity at the end of a run. ``swinging`` waits with torque off until a pendulum hangs at rest. The trajectory time of
+a run is the time since its first goal was sent, whatever the timing of the loop.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ GAIN_TOLERANCE = 0.5
 
 
 class Session:
-    """Plays a list of plays on one or several joints.
+    """Executes a list of plays on one or several joints.
 
-    :param plays: runs to make, in this order.
+    :param plays: runs, in this order.
     :param joints: the joints and their limits.
-    :param releases_torque: whether torque may go off (a servo on a bench). Then the session rests at
-        0 rad, hanging, and ends with torque off; otherwise it rests at each joint's center and holds.
+    :param releases_torque: whether torque may go off (a servo on a bench). The session then rests at 0 rad, hanging,
+        and ends with torque off; otherwise it rests at each joint's center and ends holding it.
     :param options: speeds and times.
-    :raises ConfigError: for plays that do not fit (:func:`~stribeck.session.limits.check_plays`).
+    :raises ConfigError: for plays that exceed limits (:func:`~stribeck.session.limits.check_plays`).
     """
 
     def __init__(
@@ -108,22 +108,19 @@ class Session:
         return sum(self._estimates)
 
     def abort(self, reason: str) -> None:
-        """End the session softly: the run ends, the joints return to rest, torque goes off.
-
-        No effect if the session is over or already ending.
-        """
+        """End the run, return the joints to rest and switch torque off; no effect if already ending or over."""
         if self._ending is None and not self.over:
             self._ending = reason
 
     def stop(self, reason: str) -> None:
-        """End the session at once, with the next directive: torque off, or a stop at the present position."""
+        """End the session with the next directive: torque off, or a stop at the present position."""
         if not self.over:
             self._stop(reason)
 
     def plan(self, step: float) -> Plan | None:
-        """The current piece of motion as points ``step`` [s] apart, or ``None`` while it holds.
+        """The current motion segment as points ``step`` [s] apart, or ``None`` while it holds a position.
 
-        For commanders that send pieces whole: send one whenever ``Directive.segment`` has changed.
+        Programs that send whole segments send one whenever ``Directive.segment`` has changed.
         """
         if self._motion.duration <= 0.0:
             return None
@@ -144,15 +141,15 @@ class Session:
         gains: npt.ArrayLike | None = None,
         torque: npt.ArrayLike | None = None,
     ) -> Directive:
-        """What to do at ``now``. Measurements are (J,), or one number for all joints.
+        """Return the directive at ``now``. Measurements are (J,), or one number for all joints.
 
         :param now: a steady clock [s].
         :param positions: measured [rad].
         :param velocities: measured [rad/s]; NaN or ``None`` where unknown.
         :param temperatures: [°C]; NaN or ``None`` where unknown.
-        :param state_age: age of these [s].
-        :param gains: the gains that the servos report, NaN while unknown; ``None`` if none reports them, then
-            a new gain is trusted after a pause.
+        :param state_age: age of the measurements [s].
+        :param gains: gains reported by the servos, NaN while unknown; ``None`` if none reports them: a new gain is
+            then assumed after a pause.
         :param torque: 1 where the servo reports that torque is on, else 0; ``None`` where unknown.
         """
 
@@ -174,7 +171,7 @@ class Session:
     # Stopping.
 
     def _react(self, now: float, measured: Measurement) -> None:
-        """Stop if something is wrong, else go on."""
+        """Stop if a check fails, otherwise continue."""
         doubt = self._doubt(now, measured)
         if doubt is not None:
             self._stop(doubt)
@@ -196,7 +193,7 @@ class Session:
         self._now = now
 
     def _doubt(self, now: float, measured: Measurement) -> str | None:
-        """Why time or states are not reliable, if so."""
+        """Reason why the time or the states are unreliable, or ``None``."""
         options = self.options
         if self._phase == "waiting":
             late = now - self._since > options.start_timeout and not measured.complete(options.state_timeout)
@@ -210,9 +207,9 @@ class Session:
         return None
 
     def _trusted(self, now: float, measured: Measurement) -> tuple[Measurement | None, str | None]:
-        """The measurement to use, and an alarm that has lasted too long to be a corrupt packet.
+        """The measurement to use, and an alarm that has lasted too long to be due to a corrupt packet.
 
-        Until then the last good measurement is used; there is none before the first states have arrived.
+        Until then the last valid measurement is used; ``None`` before the first states have arrived.
         """
         options = self.options
         if self._phase == "waiting" and not measured.complete(options.state_timeout):
@@ -227,8 +224,8 @@ class Session:
         return self._good, None
 
     def _not_following(self, now: float, measured: Measurement) -> str | None:
-        """Why a joint does not seem to obey, if so."""
-        error = np.abs(self._sent - measured.position)  # NaN, so no error, where torque is off
+        """Reason why a joint does not follow its goal, or ``None``."""
+        error = np.abs(self._sent - measured.position)  # NaN, hence no error, where torque is off
         allowed = np.array([joint.limits.following_error for joint in self.joints])
         late = self._following.update(now, error > allowed)
         if late is not None:
@@ -240,9 +237,9 @@ class Session:
         return None if lost is None else f"joint {self.joints[lost].name!r} switched its torque off"
 
     def _stop(self, reason: str, hold: Hold | None = None) -> None:
-        """Torque off, or, where it must stay on, brake from the last goal and hold.
+        """Switch torque off or, where it must stay on, decelerate from the last goal and hold.
 
-        :param hold: what to hold immediately instead: a blocked joint must not be pushed further.
+        :param hold: goals to hold immediately instead, because a blocked joint must not be pushed further.
         """
         if self._phase == "running":
             self._events.append(RunEnded(self.plays[self._play], self._play, reason))
@@ -260,7 +257,7 @@ class Session:
         return Brake(start, self._motion.velocity(time), self._deceleration)
 
     def _begin_ending(self, now: float, reason: str) -> None:
-        """After :meth:`abort`: leave the current phase for the way to rest."""
+        """After :meth:`abort`, leave the current phase and return to rest."""
         match self._phase:
             case "waiting":
                 self._end("aborted", Aborted(reason), now)
@@ -269,12 +266,12 @@ class Session:
             case "enabling" | "gain" | "approaching" | "settling":
                 self._move("braking", now, self._braking(now - self._since))
             case _:
-                pass  # on the way already
+                pass  # already returning
 
     # The phases.
 
     def _step(self, now: float, measured: Measurement) -> bool:
-        """Enter the next phase if it is time; whether it may enter another one at once."""
+        """Enter the next phase if due; return whether to check for a further one at once."""
         elapsed, options = now - self._since, self.options
         end, done = self._since + self._motion.duration, elapsed >= self._motion.duration
         match self._phase:
@@ -305,7 +302,7 @@ class Session:
                 return False
 
     def _move(self, phase: Phase, at: float, motion: GoalMotion) -> bool:
-        """Enter a phase that began at ``at``, with a motion that began then."""
+        """Enter a phase and its motion, which started at ``at``."""
         self._phase, self._since = phase, at
         if motion is not self._motion:
             self._motion = motion
@@ -320,7 +317,7 @@ class Session:
         return elapsed >= timeout or self._resting.lasts(wanted)
 
     def _begin_play(self, now: float, measured: Measurement) -> bool:
-        """Hold the measured position, which switches torque on."""
+        """Switch torque on by holding the measured position."""
         self._play_since = now
         return self._move("enabling", now, Hold(np.clip(measured.position, self._lower, self._upper)))
 
@@ -352,7 +349,7 @@ class Session:
         return self._move("braking", at, self._braking(time))
 
     def _next(self, now: float, measured: Measurement) -> bool:
-        """The next play, or the end of the session."""
+        """Start the next play, or end the session."""
         if self._ending is not None:
             return self._end("aborted", Aborted(self._ending), now)
         if self._play + 1 == len(self.plays):
@@ -385,14 +382,14 @@ class Session:
         )
 
     def _done(self, now: float) -> float:
-        """Part of the estimated duration that is over [s]; a play counts for at most its estimate."""
+        """Elapsed part of the estimated duration [s]; a play counts for at most its estimate."""
         if self._phase == "finished":
             return self.duration
         elapsed = 0.0 if math.isnan(self._play_since) else now - self._play_since
         return sum(self._estimates[: self._play]) + min(elapsed, self._estimates[self._play])
 
     def _estimate(self, play: Play) -> float:
-        """Estimated duration of a play with everything around it [s]."""
+        """Estimated duration of a play with all its phases [s]."""
         options = self.options
         before = options.gain_time + 2.0 * options.rest_time + play.trajectory.duration
         following = Following(play.trajectory, self.joints)

@@ -1,6 +1,6 @@
-"""Clocks and the periodic loop of everything that runs at a fixed rate.
+"""Clocks, and a loop with a fixed rate.
 
-Code that waits or measures time takes a :class:`SteadyClock`, so that tests can run it on virtual time.
+Code that waits or measures time uses a :class:`SteadyClock`, so that tests can run it on virtual time.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ class SteadyClock(Protocol):
     """A steady clock."""
 
     def now(self) -> float:
-        """Time since an arbitrary moment [s]; it never goes back."""
+        """Monotonic time since an arbitrary origin [s]."""
 
     def sleep(self, seconds: float) -> None:
-        """Wait; not at all if ``seconds`` is not positive."""
+        """Wait for ``seconds`` [s]; return at once if that is not positive."""
 
 
 class SystemClock:
-    """The monotonic clock of the system, the one of :func:`time.monotonic`."""
+    """The system's monotonic clock, :func:`time.monotonic`."""
 
     def now(self) -> float:
         """Time [s]."""
@@ -38,12 +38,12 @@ SYSTEM_CLOCK = SystemClock()
 class PeriodicLoop:
     """Paces a loop: :meth:`wait` at the end of each cycle returns when the next one is due.
 
-    Cycles are due at multiples of the period since the loop began. A loop that is late runs its next cycle at
-    once. It makes up for at most ``catch_up`` missed cycles and leaves out the others.
+    Cycles are due at multiples of the period since the start of the loop. A late loop runs its next cycle at once; it
+    makes up for at most ``catch_up`` missed cycles and skips the others.
 
     :param period: time between cycles [s].
     :param clock: the clock to wait on.
-    :param catch_up: how many missed cycles it makes up for.
+    :param catch_up: maximum number of missed cycles to make up for.
     """
 
     def __init__(self, period: float, clock: SteadyClock = SYSTEM_CLOCK, catch_up: float = 0.0) -> None:

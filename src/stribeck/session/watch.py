@@ -1,4 +1,4 @@
-"""Monitoring of a session: measurements, alarms, errors that last, joints at rest."""
+"""Monitoring of a session: measurements, alarms, persistent errors, detection of rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Measurement:
     :param position: [rad].
     :param velocity: [rad/s].
     :param temperature: [°C].
-    :param age: how old this is [s].
+    :param age: age of the state [s].
     :param gain: firmware gains; ``None`` if no servo reports them.
     :param torque: 1 where the servo reports that torque is on, else 0.
     """
@@ -39,7 +39,7 @@ class Measurement:
 
 
 def alarm(measured: Measurement, joints: Sequence[SessionJoint], margin: float) -> str | None:
-    """Why a session must stop at once, if so: not finite, out of limits, too hot.
+    """Reason why a session must stop at once, or ``None``: not finite, out of limits, too hot.
 
     :param margin: how far beyond its limits a joint may be [rad].
     """
@@ -60,7 +60,7 @@ def alarm(measured: Measurement, joints: Sequence[SessionJoint], margin: float) 
 
 
 class Debounce:
-    """Reports a joint whose condition has been wrong without interruption for longer than ``patience`` [s]."""
+    """Reports a joint whose condition has been true without interruption for longer than ``patience`` [s]."""
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
@@ -69,7 +69,7 @@ class Debounce:
     def update(self, now: float, wrong: npt.NDArray[np.bool_]) -> int | None:
         """Index of the first such joint, if there is one.
 
-        :param wrong: (J,).
+        :param wrong: condition of each joint (J,).
         """
         before = math.inf if self._since is None else self._since
         self._since = np.where(wrong, np.minimum(before, now), math.inf)
@@ -78,10 +78,10 @@ class Debounce:
 
 
 class RestDetector:
-    """Measures how long all joints have been at rest. Where no velocity is known the position alone decides.
+    """Measures how long all joints have been at rest; without velocities, from the positions alone.
 
-    :param speed: a faster joint moves [rad/s].
-    :param distance: so does one that leaves a range of this width [rad].
+    :param speed: a joint below this speed is at rest [rad/s].
+    :param distance: if it also stays within a range of this width [rad].
     """
 
     def __init__(self, speed: float, distance: float) -> None:
@@ -90,7 +90,7 @@ class RestDetector:
         self._lower = self._upper = np.empty(0)
 
     def restart(self) -> None:
-        """Count from the next measurement."""
+        """Restart with the next measurement."""
         self._since = math.nan
 
     def update(self, now: float, measured: Measurement) -> None:
