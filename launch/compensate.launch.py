@@ -1,4 +1,4 @@
-"""Cancel friction: the compensation node and, in a process of its own, its guard."""
+"""Compensates friction: starts the compensation node and its guard as separate processes."""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
@@ -8,14 +8,14 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 TOPICS = {
-    "joint_states": "measured states in",
-    "controller_command": "the controller's commands in: goals, or efforts in mode sum",
-    "compensated_command": "what goes to the joints: friction torque, efforts, goals or currents",
+    "joint_states": "measured states (input)",
+    "controller_command": "commands of the controller (input): goals, or efforts in mode sum",
+    "compensated_command": "commands to the joints (output): friction torque, efforts, goals or currents",
 }
 
 
 def generate_launch_description():
-    """Both nodes with one parameter file, brought to active."""
+    """Both nodes with one parameter file, configured and activated."""
     shared = FindPackageShare("stribeck")
     config = PathJoinSubstitution([shared, "config", "compensation.yaml"])
     arguments = [
@@ -25,8 +25,8 @@ def generate_launch_description():
         DeclareLaunchArgument(
             "autostart", default_value="true", description="false: wait for `ros2 lifecycle set`"
         ),
-        DeclareLaunchArgument("use_sim_time", default_value="false", description="take the time from /clock"),
-        DeclareLaunchArgument("log_level", default_value="info", description="of both nodes"),
+        DeclareLaunchArgument("use_sim_time", default_value="false", description="use the time on /clock"),
+        DeclareLaunchArgument("log_level", default_value="info", description="log level of both nodes"),
         *(
             DeclareLaunchArgument(name, default_value=name, description=f"topic: {text}")
             for name, text in TOPICS.items()
@@ -45,7 +45,7 @@ def generate_launch_description():
     return LaunchDescription(
         [
             *arguments,
-            # The guard first: it is in charge until compensation is enabled.
+            # The guard starts first, as it is in charge until compensation is enabled.
             Node(
                 executable="guard",
                 name="guard",

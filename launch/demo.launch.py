@@ -1,6 +1,6 @@
 """The whole loop without hardware: an emulated servo is recorded, identified, and moved again with compensation.
 
-Ends by itself. What comes of it lies in the folder `output`.
+Exits when finished. The results are in the folder `output`.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ from launch_ros.substitutions import FindPackagePrefix, FindPackageShare
 
 
 def generate_launch_description():
-    """The emulated servo first; everything else when it is there."""
+    """Start the emulated servo, and everything else once it is running."""
     config = PathJoinSubstitution([FindPackageShare("stribeck"), "config"])
     return LaunchDescription(
         [
@@ -34,13 +34,13 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "config",
                 default_value=[config, "/record_demo.yaml"],
-                description="what is played, a YAML file as for `stribeck record`",
+                description="servos and plays, a YAML file as for `stribeck record`",
             ),
             DeclareLaunchArgument("model", default_value="m6", description="friction law: m1 to m6"),
             DeclareLaunchArgument(
                 "python",
                 default_value="",
-                description="interpreter with stribeck[fit]; empty: that of the node",
+                description="interpreter with stribeck[fit]; empty: interpreter of the node",
             ),
             OpaqueFunction(function=stages),
         ]
@@ -48,7 +48,7 @@ def generate_launch_description():
 
 
 def stages(context):
-    """Record, identify, compensate: each begins when the one before has ended."""
+    """Record, identify, compensate; each stage starts when the previous one has ended."""
     output = Path(LaunchConfiguration("output").perform(context)).expanduser().absolute()
     output.mkdir(parents=True, exist_ok=True)
     port, parameters = output / "servo", output / "parameters.json"
@@ -61,7 +61,7 @@ def stages(context):
         ],
         output="screen",
     )
-    # One for each motion: a machine that is busy with the fit might leave a servo node waiting for the servo.
+    # A separate servo node for each motion, as one could time out while the fit keeps the machine busy.
     recorded, compensated = (
         node("servo", config=LaunchConfiguration("config"), port=str(port)) for _ in range(2)
     )
@@ -91,7 +91,7 @@ def stages(context):
 
 
 def node(name, remappings=(), **parameters):
-    """A node of this package, brought to active."""
+    """A node of this package, configured and activated."""
     return Node(
         package="stribeck",
         executable=name,
@@ -103,7 +103,7 @@ def node(name, remappings=(), **parameters):
 
 
 def excitation(bags, remappings=()):
-    """Everything is played once and recorded into a folder."""
+    """Play everything once and record it into a folder."""
     return node(
         "excitation",
         remappings,
@@ -115,7 +115,7 @@ def excitation(bags, remappings=()):
 
 
 def compensated_joint(parameters):
-    """What compensation and guard know of the joint: goals come in, goals with an offset go to the servo."""
+    """Shared parameters of compensation and guard, which convert goals to goals with an offset for the servo."""
     return {
         "joints": ["joint"],
         "joint.parameter_file": str(parameters),
@@ -127,7 +127,7 @@ def compensated_joint(parameters):
 
 
 def after(process, actions):
-    """Go on when a process has ended well, else end everything."""
+    """Continue after a process has succeeded, otherwise shut everything down."""
 
     def proceed(event, context):
         if context.is_shutdown:
@@ -145,6 +145,6 @@ def ended(process):
 
 
 def once(actions):
-    """Start something at the first sign of a process."""
+    """Start actions at the first output of a process."""
     waiting = [actions]
     return lambda _: waiting.pop() if waiting else None

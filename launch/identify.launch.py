@@ -1,4 +1,4 @@
-"""Identify friction: a node that watches a folder with bags, and fits in a child process."""
+"""Identifies friction: starts a node that watches a folder for bags and fits them in a child process."""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
@@ -10,12 +10,12 @@ from launch_ros.substitutions import FindPackageShare
 OVER_THE_FILE = {
     "watch": "folder with the bags",
     "output": "parameter file to write",
-    "python": "interpreter that stribeck[fit] is installed for",
+    "python": "interpreter with stribeck[fit]",
 }
 
 
 def generate_launch_description():
-    """The identification node, brought to active."""
+    """The identification node, configured and activated."""
     config = PathJoinSubstitution([FindPackageShare("stribeck"), "config", "identification.yaml"])
     return LaunchDescription(
         [
@@ -23,25 +23,25 @@ def generate_launch_description():
                 "config", default_value=config, description="parameters of the node, a YAML file"
             ),
             *(
-                DeclareLaunchArgument(name, default_value="", description=f"{text}; empty: as the file says")
+                DeclareLaunchArgument(name, default_value="", description=f"{text}; empty: value in the file")
                 for name, text in OVER_THE_FILE.items()
             ),
             DeclareLaunchArgument(
                 "friction_parameters",
                 default_value="friction_parameters",
-                description="topic: the parameters, latched, as JSON",
+                description="topic: friction parameters as JSON, latched",
             ),
             DeclareLaunchArgument(
                 "autostart", default_value="true", description="false: wait for `ros2 lifecycle set`"
             ),
-            DeclareLaunchArgument("log_level", default_value="info", description="of the node"),
+            DeclareLaunchArgument("log_level", default_value="info", description="log level of the node"),
             OpaqueFunction(function=identification),
         ]
     )
 
 
 def identification(context):
-    """The node, with what was given over its file."""
+    """The node, with launch arguments that override the parameter file."""
     given = {name: LaunchConfiguration(name).perform(context) for name in OVER_THE_FILE}
     over = {name: ParameterValue(text, value_type=str) for name, text in given.items() if text}
     return [

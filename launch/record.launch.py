@@ -1,4 +1,4 @@
-"""Record runs: the servo node, and the excitation that plays trajectories through it. Ends when all is played."""
+"""Records runs: starts the servo node and the excitation node, which plays trajectories. Exits when all are played."""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
@@ -9,7 +9,7 @@ from launch_ros.substitutions import FindPackageShare
 
 
 def generate_launch_description():
-    """Both nodes, brought to active; the excitation begins at once unless told otherwise."""
+    """Both nodes, configured and activated; the excitation starts at once unless `autoplay` is false."""
     config = PathJoinSubstitution([FindPackageShare("stribeck"), "config"])
     return LaunchDescription(
         [
@@ -19,17 +19,17 @@ def generate_launch_description():
                 description="servos, limits, loads and plays, a YAML file as for `stribeck record`",
             ),
             DeclareLaunchArgument(
-                "port", default_value="", description="serial port; empty: as the file says"
+                "port", default_value="", description="serial port; empty: value in the file"
             ),
             DeclareLaunchArgument(
                 "output",
                 default_value="~/stribeck/bags",
-                description="folder for the bags; empty: as the file says",
+                description="folder for the bags; empty: value in the file",
             ),
             DeclareLaunchArgument(
                 "autoplay",
                 default_value="true",
-                description="false: begin when /excitation/start is called, and stay when all is played",
+                description="false: wait for /excitation/start, and keep running after all plays",
             ),
             DeclareLaunchArgument(
                 "servo_parameters",
@@ -41,14 +41,14 @@ def generate_launch_description():
                 default_value=[config, "/excitation.yaml"],
                 description="further parameters of the excitation node, a YAML file",
             ),
-            DeclareLaunchArgument("log_level", default_value="info", description="of both nodes"),
+            DeclareLaunchArgument("log_level", default_value="info", description="log level of both nodes"),
             OpaqueFunction(function=nodes),
         ]
     )
 
 
 def nodes(context):
-    """The two nodes; the end of the excitation is the end of the launch."""
+    """The two nodes; the launch ends when the excitation node exits."""
     autoplay = ParameterValue(LaunchConfiguration("autoplay"), value_type=bool)
     config = {"config": LaunchConfiguration("config"), "autostart": True}
     common = {
@@ -77,6 +77,6 @@ def nodes(context):
 
 
 def given(context, name):
-    """A launch argument as a parameter, if it is not empty."""
+    """A launch argument as a parameter, unless it is empty."""
     text = LaunchConfiguration(name).perform(context)
     return {name: ParameterValue(text, value_type=str)} if text else {}

@@ -1,6 +1,6 @@
-"""The errors a user can cause.
+"""Errors that a user can cause.
 
-Every message is one line and says what was found, what is valid, and what to do.
+Every message is one line and states what was found, what is valid, and what to do.
 """
 
 
@@ -8,41 +8,41 @@ class StribeckError(Exception):
     """Base of all errors that the command line reports in one line, with exit code 1."""
 
     def __str__(self) -> str:
-        """The message in one line, also where a name found in a file has line breaks."""
+        """The message in one line, even if a name from a file contains line breaks."""
         return " ".join(super().__str__().splitlines())
 
 
 class RecordingError(StribeckError):
-    """A recording (bag or JSON) is missing, damaged, or says something impossible."""
+    """A recording (bag or JSON) is missing, damaged, or contains impossible values."""
 
 
 class TooShortError(RecordingError):
-    """A run is too short to tell anything."""
+    """A run is too short to be evaluated."""
 
 
 class ParameterFileError(StribeckError):
-    """A parameter file is not what the format allows."""
+    """A parameter file does not conform to the format."""
 
 
 class ConfigError(StribeckError):
-    """A configuration file, an option or a combination of options is not valid."""
+    """A configuration file, an option or a combination of options is invalid."""
 
 
 class StudyError(StribeckError):
-    """A study database cannot be used as asked."""
+    """A study database cannot be used as requested."""
 
 
 class ServoError(StribeckError):
-    """A servo or its bus does not answer, is not what was expected, or reports an error."""
+    """A servo or its bus does not answer, behaves unexpectedly, or reports an error."""
 
 
 class NodeStateError(StribeckError):
-    """A node cannot do what was asked in its present state."""
+    """A node cannot perform a request in its current state."""
 
 
 class OutputError(StribeckError):
-    """A result cannot be written where it was asked for."""
+    """A result cannot be written to the requested location."""
 
 
 class MissingDependencyError(StribeckError):
-    """An optional library is needed for what was asked."""
+    """An optional library is needed for the request."""

@@ -1,4 +1,4 @@
-"""Child processes: started in a process group of their own, read line by line, and stopped within a deadline.
+"""Child processes, which are started in their own process groups, read line by line, and stopped within a deadline.
 
 :class:`ChildProcess` runs a command. The functions below it are for workers of :mod:`multiprocessing`.
 """
@@ -20,15 +20,15 @@ from pathlib import Path
 
 
 class ChildProcess:
-    """A command that runs in a process group of its own and does not outlive this process.
+    """A command that runs in its own process group and does not outlive this process.
 
-    Where ``setpriv`` (util-linux) is installed, the kernel sends the child SIGTERM when this process dies, even by
-    SIGKILL. Signals of :meth:`terminate` reach the whole group.
+    Where ``setpriv`` (util-linux) is installed, the kernel sends SIGTERM to the child when this process dies, even by
+    SIGKILL. The signals of :meth:`terminate` reach the whole group.
 
     :param command: program and arguments.
-    :param environment: its variables; default: those of this process.
-    :param log: file that takes its output; without one, :meth:`read_lines` returns its standard error.
-    :param niceness: how much lower its scheduling priority is, 0 to 19.
+    :param environment: environment variables; default: those of this process.
+    :param log: file that receives its output; without one, :meth:`read_lines` returns its standard error.
+    :param niceness: increase of its niceness, 0 to 19.
     :raises OSError: if the program cannot be started.
     """
 
@@ -55,7 +55,7 @@ class ChildProcess:
             os.set_blocking(self._process.stderr.fileno(), False)
 
     def read_lines(self) -> list[str]:
-        """The complete lines that it has written to standard error since the last call; never blocks."""
+        """The complete lines that it wrote to standard error since the last call; never blocks."""
         lines: list[bytes] = []
         if self._process.stderr is not None:
             with contextlib.suppress(BlockingIOError):
@@ -77,13 +77,13 @@ class ChildProcess:
         return self._kill_at is not None
 
     def terminate(self, grace: float, number: signal.Signals = signal.SIGTERM) -> None:
-        """Ask the group to end, once; :meth:`poll` and :meth:`close` kill it after ``grace`` [s]."""
+        """Ask the group to exit, once; :meth:`poll` and :meth:`close` kill it after ``grace`` [s]."""
         if self._kill_at is None:
             self._kill_at = time.monotonic() + grace
             self._signal(number)
 
     def close(self, grace: float = 0.0) -> None:
-        """Stop the group, wait for its end, and release its pipe."""
+        """Stop the group, wait until it has exited, and release its pipe."""
         self.terminate(grace)
         assert self._kill_at is not None  # noqa: S101 - terminate() sets it
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -99,14 +99,14 @@ class ChildProcess:
 
 
 def _wrapper(niceness: int) -> list[str]:
-    """Programs that start a command so that it ends with this process, and with lower priority."""
+    """Command prefix that makes a command end with this process and lowers its priority."""
     wanted = {"setpriv": ["--pdeathsig", "TERM"], **({"nice": ["-n", str(niceness)]} if niceness else {})}
     paths = {name: shutil.which(name) for name in wanted}
     return [word for name, path in paths.items() if path is not None for word in (path, *wanted[name])]
 
 
 def exit_reason(code: int | None) -> str:
-    """How a process ended, as the end of a sentence about it.
+    """Describe how a process ended, as the end of a sentence about it.
 
     :param code: exit code, or the negative number of the signal that killed it.
     """
@@ -119,7 +119,7 @@ def exit_reason(code: int | None) -> str:
 
 
 def stop_workers(workers: Sequence[BaseProcess], grace: float) -> None:
-    """Terminate worker processes together, kill those that still run after ``grace`` [s], and wait for all."""
+    """Terminate worker processes together, kill those still running after ``grace`` [s], and wait for all of them."""
     deadline = time.monotonic() + grace
     for worker in workers:
         worker.terminate()
@@ -131,7 +131,7 @@ def stop_workers(workers: Sequence[BaseProcess], grace: float) -> None:
 
 
 def end_with_parent() -> None:
-    """Called in a worker: end this process as soon as its parent has ended, however that happened."""
+    """Make this worker process exit as soon as its parent has ended for any reason."""
 
     def wait_for_parent() -> None:
         parent = mp.parent_process()
@@ -144,7 +144,7 @@ def end_with_parent() -> None:
 
 @contextlib.contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Workers that are started in this context ignore Ctrl-C, from their first moment on: their parent handles it.
+    """Make workers started in this context ignore Ctrl-C from the beginning, as their parent handles it.
 
     They inherit the blocked SIGINT. The resource tracker unblocks SIGINT when it starts, so it is started before.
     """

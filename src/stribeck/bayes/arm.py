@@ -23,10 +23,10 @@ Posterior = InertiaPosterior | TorquePosterior
 SAMPLERS = ("nuts", "metropolis")
 
 GROUPS = 4
-"""Groups that draws from a prior are divided into, in place of chains."""
+"""Number of groups of draws from a prior, in place of chains."""
 
 CHAINS = 8
-"""Chains of the no-U-turn sampler."""
+"""Number of chains of the no-U-turn sampler."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from stribeck.errors import ConfigError
 Array = npt.NDArray[np.float64]
 
 MOST = 400
-"""Largest number of draws that predict torques."""
+"""Maximum number of draws used to predict torques."""
 
 
 @dataclass(frozen=True, eq=False)

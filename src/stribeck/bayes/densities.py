@@ -19,16 +19,16 @@ from scipy import special, stats
 Array = npt.NDArray[np.float64]
 
 EDGE = 0.02
-"""Width of the soft edges of a uniform density, as a share of its range: samplers with derivatives need a slope."""
+"""Width of a uniform density's soft edges relative to its range; gradient-based samplers need a slope."""
 
 WALL = 0.05
-"""Width of the soft edge at zero of a half-normal density, as a share of its standard deviation."""
+"""Width of the soft edge at zero of a half-normal density relative to its standard deviation."""
 
 FARTHEST = 37.0
 """Largest coordinate of a truncated normal whose tail probability is a positive double."""
 
 NEAREST = 1e-14
-"""Smallest distance to the ends of a truncated normal, in standard deviations: positive values must not round to zero."""
+"""Minimum distance to the ends of a truncated normal, in standard deviations, so that values do not round to zero."""
 
 
 class Density(Protocol):

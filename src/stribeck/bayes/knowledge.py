@@ -45,10 +45,10 @@ PRIORS = ("diffuse", "informed", "empirical", "cad")
 POLAR = np.deg2rad(45.0)
 ALIGNMENT = 0.3
 TOTAL = 0.05
-"""Standard deviation of the sum of masses, as a share of the total mass."""
+"""Standard deviation of the sum of masses relative to the total mass."""
 
 CAD = 0.1
-"""Standard deviation of the values of a CAD model, as a share."""
+"""Relative standard deviation of the values of a CAD model."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from stribeck.bayes.sampling import Array, SamplerTuning, Target
 
 STEPS = 40
 SMALLEST = 0.3
-"""Lower limit of the curvature: coordinates of the prior have widths of about one."""
+"""Lower limit of the curvature; the coordinates of the prior have standard deviations of about one."""
 
 APART = 1.5
 """Spread of the starting points, in standard deviations."""

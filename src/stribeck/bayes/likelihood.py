@@ -31,10 +31,10 @@ NOISE = TruncatedNormal(0.05, 0.05, 0.005, 0.5)
 """Prior of c."""
 
 FIRST_SAMPLES = 20.0
-"""Initial number of effective samples of a joint."""
+"""Initial effective sample size of a joint."""
 
 RECOUNTS = 3
-"""Number of times that effective samples are counted."""
+"""Number of updates of the effective sample size."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from stribeck.bayes.network import Mechanical
 Array = npt.NDArray[np.float64]
 
 BINS = 60
-"""Of the histograms behind a total variation distance."""
+"""Number of histogram bins for the total variation distance."""
 
 
 def mae(found: Array, true: Array) -> float:

@@ -33,19 +33,19 @@ from stribeck.bayes.sampling import (
 )
 
 ACCEPTANCE = 0.25
-"""Acceptance rate that the step size adapts to."""
+"""Target acceptance rate of the step size adaptation."""
 
 POPULATION = 128
-"""Number of chains: enough for the covariance of some ten parameters."""
+"""Number of chains, sufficient for the covariance of about ten parameters."""
 
 MOVES = 12
 """Steps of each member at each β."""
 
 LEFT = 0.5
-"""Share of the population that is effective after a step of β."""
+"""Effective fraction of the population after a step of β."""
 
 BLOCK = 12
-"""Steps of one call of the compiled program."""
+"""Steps per call of the compiled program."""
 
 
 @dataclass(frozen=True, eq=False)

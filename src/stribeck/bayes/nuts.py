@@ -33,7 +33,7 @@ from stribeck.bayes.sampling import (
 )
 
 ACCEPTANCE = 0.85
-"""Mean acceptance that the step size adapts to."""
+"""Target mean acceptance of the step size adaptation."""
 
 ROUNDS = (40, 80, 160, 320)
 """Lengths of the warm-up rounds."""
@@ -42,10 +42,10 @@ DEEPEST = 7
 """Largest number of doublings of a trajectory: 127 steps."""
 
 BLOCK = 20
-"""Steps of one call of the compiled program."""
+"""Steps per call of the compiled program."""
 
 PERIOD = 100
-"""Approximate number of steps between reports of progress."""
+"""Approximate number of steps between progress reports."""
 
 
 def sample(

@@ -28,7 +28,7 @@ from stribeck.bayes.network import Mechanical, exchanged, inertia_of, square
 Array = npt.NDArray[np.float64]
 
 MOST_TRIES = 4000
-"""Largest number of batches of draws, for priors with parts that exclude each other."""
+"""Maximum number of batches of draws, for priors with contradictory parts."""
 
 _LOWER = np.tril_indices(3)
 _DIAGONAL = (0, 2, 5)

@@ -37,10 +37,10 @@ NOISE = LogNormal.of_factor(0.01, 3.0)
 
 CHAINS = metropolis.POPULATION
 REPEATS = 2
-"""Number of times that effective samples are counted."""
+"""Number of updates of the effective sample size."""
 
 MEMBERS = 16
-"""Members of a population whose residuals are averaged to count effective samples."""
+"""Number of population members over which the effective sample size is averaged."""
 
 
 @dataclass(frozen=True, eq=False)

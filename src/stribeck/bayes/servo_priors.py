@@ -36,7 +36,7 @@ from stribeck.fit.prior import DIRECTION_SPREAD, DIRECTIONS
 from stribeck.io.actuators import actuator_names, load_actuator
 
 BY_DATASHEET = 0.2
-"""Standard deviation of motor constants from stall figures, as a share."""
+"""Relative standard deviation of motor constants computed from stall torque and current."""
 
 LIMIT = 0.1
 OFFSET = 0.03

@@ -22,7 +22,7 @@ from stribeck.io.parameter_file import ParameterFile
 
 SCHEMA = 1
 PRIOR_DRAWS = 2000
-"""Draws of the prior that posteriors are compared with."""
+"""Number of prior draws for the comparison with the posterior."""
 
 
 def summary_of(drawn: ServoDraws) -> Summary:

@@ -1,1 +1,1 @@
-"""The command line: ``stribeck <verb>`` parses, calls, prints."""
+"""The command line: ``stribeck <verb>`` parses options, calls the library and prints results."""

@@ -1,4 +1,4 @@
-"""The work of ``stribeck identify-arm``: fits, validation, files, tables."""
+"""Implements ``stribeck identify-arm``: fits, validation, files and tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCHEMA = 1
 
 
 def run_identify_arm(options: IdentifyArmOptions) -> int:
-    """Fit, validate, write."""
+    """Fit, validate, and write the results."""
     started = time.perf_counter()
     robot = read_robot(options.config)
     config = identification_config(robot)
@@ -100,7 +100,7 @@ def _write(
     fits: Mapping[str, Scored],
     runs: Sequence[ArmRecording],
 ) -> list[Path]:
-    """Write the URDF of the last fit that has one, and parameter files of the joints; the paths."""
+    """Write the URDF of the last fit that has one, and parameter files of the joints; returns the paths."""
     folder = options.output
     if folder is None:
         return []
@@ -120,7 +120,7 @@ def _write(
 
 
 def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> dict[str, Any]:
-    """The object of ``--json``."""
+    """The content of the ``--json`` file."""
     summary: dict[str, Any] = {
         "schema": SCHEMA,
         "machine": robot.name,
@@ -178,7 +178,7 @@ def _print(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored],
 
 
 def _print_base(work: Identification, fits: Mapping[str, Scored]) -> None:
-    """Print base parameters as expressions of the standard ones, with the values of the first linear fit."""
+    """Print base parameters as expressions of the standard parameters, with the values of the first linear fit."""
     fit = next(
         (s.fit for s in fits.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
         None,

@@ -1,4 +1,4 @@
-"""Pictures of ``stribeck identify-arm``."""
+"""Figures of ``stribeck identify-arm``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNITS = {"rotary": ("N m", "rad/s", "rad"), "linear": ("N", "m/s", "m")}
 
 
 def draw(folder: Path, robot: RobotConfig, fits: Mapping[str, Scored]) -> list[Path]:
-    """Draw errors of all fits, and torques, friction and residuals of the last one; the paths of the pictures."""
+    """Draw errors of all fits, and torques, friction and residuals of the last one; returns the paths."""
     last = list(fits)[-1]
     written = [folder / "errors.png"]
     joints = next(iter(fits.values())).fit.machine.joints
@@ -71,7 +71,7 @@ def _torques(
 
 
 def _friction(folder: Path, robot: RobotConfig, scored: Scored, fit: FullFit) -> list[Path]:
-    """One picture of all training runs, and one of each run of validation."""
+    """Draw one figure of all training runs, and one of each validation run."""
     pictures: dict[str, Sequence[ProcessedMotion]] = {"friction": scored.motions["train"]}
     pictures |= {f"friction_{motion.name}": [motion] for motion in scored.motions.get("validation", [])}
     written = []

@@ -1,4 +1,4 @@
-"""``stribeck calibrate``: geometry of an arm from measured poses, and which poses to measure next."""
+"""``stribeck calibrate``: arm geometry from measured poses, and selection of the next poses to measure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _choice, _output = group("choice of poses"), group("output")
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrateOptions:
-    """The arm, measured poses, what to fit or how many poses to choose, and where to write."""
+    """Options: the arm, measured poses, what to fit or how many poses to choose, and output files."""
 
     config: str = option("arm by name, as irb120, or its YAML file", metavar="NAME")
     data: tuple[Path, ...] = _poses("files, or folders that hold them", (), "PATH")

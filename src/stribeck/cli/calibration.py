@@ -1,4 +1,4 @@
-"""The work of ``stribeck calibrate``: which poses to fit, the calibration, files, tables."""
+"""Implements ``stribeck calibrate``: selection of poses, calibration, files and tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stribeck.kinematics.robust_fit import PointData
 SCHEMA = 1
 RESULT = "calibration.json"
 MOST_LISTED = 12
-"""Most blunders and dependent parameters that are printed; files list all of them."""
+"""Maximum number of blunders and dependent parameters to print; files list all of them."""
 
 Sets = dict[str, PointData]
 
@@ -45,7 +45,6 @@ def run_calibrate(options: CalibrateOptions) -> int:
 
 
 def _check_options(options: CalibrateOptions) -> None:
-    """Refuse contradicting options."""
     splits = ("validate", "train_rows", "train_every", "train_poses")
     given = [f"--{name.replace('_', '-')}" for name in splits if getattr(options, name)]
     if len(given) > 1:
@@ -85,7 +84,7 @@ def _calibrate(
         seed=options.seed,
     )
     seconds = time.perf_counter() - started
-    written = _write(options, robot, sets, calibrations)  # before printing, which a closed pipe may end
+    written = _write(options, robot, sets, calibrations)  # before printing, which stops if a pipe is closed
     write_json(options.json, _summary(options, robot, sets, calibrations) | {"wall_seconds": seconds})
     if options.plots is not None:
         written += _draw(options.plots, robot, sets, calibrations)
@@ -97,7 +96,6 @@ def _calibrate(
 def _sets(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
 ) -> Sets:
-    """Poses for training and, if any, for validation."""
     data = measured.data
     if options.validate:
         other = read_poses(options.validate, config, chain)
@@ -111,7 +109,6 @@ def _sets(
 def _train_rows(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses
 ) -> Sequence[int]:
-    """Rows of the poses for training, in ascending order."""
     number = len(measured.data)
     if options.train_rows:
         first, last = options.train_rows
@@ -138,7 +135,7 @@ def _best(calibrations: Mapping[str, ArmCalibration]) -> ArmCalibration:
 def _summary(
     options: CalibrateOptions, robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration]
 ) -> dict[str, Any]:
-    """The object of ``--json``."""
+    """The content of the ``--json`` file."""
     best = _best(calibrations)
     return {
         "schema": SCHEMA,
@@ -178,7 +175,7 @@ def _blunders(best: ArmCalibration, sets: Sets) -> list[dict[str, Any]]:
 
 
 def _terms(best: ArmCalibration) -> dict[str, Any]:
-    """Groups of parameters beyond the geometry that were tried, with their cross-validation."""
+    """Groups of parameters beyond the geometry that were tried, with their cross-validation errors."""
     selection = best.selection
     return {
         "kept": dict(selection.deviations),
@@ -230,7 +227,7 @@ def _print_list(what: str, entries: Sequence[str]) -> None:
 def _write(
     options: CalibrateOptions, robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration]
 ) -> list[Path]:
-    """Write the result file and, if the nominal geometry is a URDF, a calibrated URDF beside it; the paths."""
+    """Write the result file and, if the nominal geometry is a URDF, a calibrated URDF; returns the paths."""
     path = result_path(options.output, RESULT)
     if path is None:
         return []
@@ -255,7 +252,7 @@ def _write(
 
 
 def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, data: PointData) -> None:
-    """Write a calibrated URDF. As URDF has no gains and deflections, the geometry is fitted without them."""
+    """Write a calibrated URDF; its geometry is fitted without gains and deflections, which URDF lacks."""
     from stribeck.kinematics.urdf import write_calibrated_urdf
 
     model = best.model
@@ -267,7 +264,6 @@ def _write_urdf(target: Path, nominal: Path, best: ArmCalibration, fit: str, dat
 def _draw(
     folder: Path, robot: RobotConfig, sets: Sets, calibrations: Mapping[str, ArmCalibration]
 ) -> list[Path]:
-    """Pictures of the errors and of the poses."""
     from stribeck.report.arm_figures_calibration import PoseSet, draw_errors, draw_poses
     from stribeck.report.style import save_all
 

@@ -36,7 +36,7 @@ _output = group("output")
 
 @dataclass(frozen=True, kw_only=True)
 class CompensateOptions:
-    """A recorded motion, the joints, and how they are compensated."""
+    """Options: a recorded motion, the joints, and the settings of the compensation."""
 
     states: Path = option("bag with /joint_states of the motion", metavar="BAG")
     goals: str | None = option(
@@ -98,7 +98,7 @@ def run(options: CompensateOptions) -> int:
 
 
 def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationParameters:
-    """The parameters of the node: from its YAML file and from options, which take precedence."""
+    """The parameters of the node, from its YAML file and from options, which take precedence."""
     chosen = {
         "gain": options.gain,
         "effort_meaning": options.effort_meaning,
@@ -126,7 +126,7 @@ def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationPara
 
 
 def _joint_names(options: CompensateOptions, bag: BagContent) -> list[str]:
-    """The joints of ``--params``: those of ``--joint``, or the only one of the bag."""
+    """The joints of ``--params``: those of ``--joint``, or the only joint in the bag."""
     files = len(options.params)
     if options.joint:
         if len(options.joint) != files:
@@ -148,13 +148,12 @@ def _joint_names(options: CompensateOptions, bag: BagContent) -> list[str]:
 
 
 def _names(states: Path, bag: BagContent) -> list[str]:
-    """All joints whose states a bag holds."""
     messages = (decode(states, m, bag.typestore) for m in bag.messages if m.topic == JOINT_STATES)
     return list(dict.fromkeys(name for message in messages for name in message.name))
 
 
 def _effort_meaning(parameters: CompensationParameters, joints: Sequence[CompensatedJoint]) -> str:
-    """The meaning of measured effort; needed only if a law depends on the load."""
+    """The meaning of measured effort, which is only needed by load-dependent laws."""
     if not parameters.effort_meaning:
         dependent = [joint for joint in joints if joint.model.law.load != "none"]
         if not dependent:
@@ -167,8 +166,8 @@ def _effort_meaning(parameters: CompensationParameters, joints: Sequence[Compens
 
 
 def _summary(result: Replay, compensator: Compensator, joints: Sequence[CompensatedJoint]) -> dict[str, Any]:
-    """The object of ``--json``: torques in N m."""
-    # Reasons of one kind are counted together, although their durations differ.
+    """The content of the ``--json`` file: torques in N m."""
+    # Messages that differ only in the duration are counted together.
     doubts = Counter(re.sub(r"\d+ ms", "some ms", doubt) for doubt in result.doubts if doubt is not None)
     return {
         "schema": SCHEMA,
@@ -213,7 +212,7 @@ def _print(summary: Mapping[str, Any]) -> None:
 
 
 def _csv(result: Replay, names: Sequence[str]) -> str:
-    """Stamps to the nanosecond, and torques to the last bit."""
+    """Stamps in nanoseconds, and torques with all digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["stamp", *names])

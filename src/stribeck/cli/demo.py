@@ -1,4 +1,4 @@
-"""``stribeck demo``: the whole loop on emulated servos, through ROS 2 nodes."""
+"""``stribeck demo``: recording, fit and compensation on emulated servos, through ROS 2 nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stribeck.cli.options import Seed, option
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """Where to write, and the seed of the fit."""
+    """Options: output folder and the seed of the fit."""
 
     output: Path = option("folder for the results (default: stribeck-demo)", Path("stribeck-demo"), "DIR")
     json: Path | None = option("figures for scripts", None, "FILE")

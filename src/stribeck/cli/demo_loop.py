@@ -1,4 +1,4 @@
-"""The work of ``stribeck demo``: record, fit and compensate, on emulated servos through real ROS 2 nodes.
+"""Implements ``stribeck demo``: record, fit and compensate, on emulated servos through real ROS 2 nodes.
 
 The emulated servos are XL330 with the published parameters of law M6 at 5 V, so the true parameters are known.
 """
@@ -62,13 +62,13 @@ ROBOTS: dict[str, dict[str, Any]] = {
         "gains": [100, 300],
     },
 }
-"""Two buses record at the same time, two joints on each: four loads."""
+"""Two buses with two joints each, which record at the same time; four loads in all."""
 
 UNSEEN = "half_sine_kp300"
-"""Prefix of the names of bags that are not fitted."""
+"""Prefix of the names of bags that are not used for the fit."""
 
 CALM = 1.0
-"""Joint states must arrive steadily for this time [s] before a session starts, as discovery delays the nodes."""
+"""Time [s] of steadily arriving joint states required before a session starts, as discovery delays the nodes."""
 
 GAIN = 0.8
 FIRMWARE_GAINS = (100, 200)
@@ -83,7 +83,7 @@ PUSH, PUSH_TIME, PUSHED_AT = 0.05, 0.1, 2.0
 """Torque of a push [N m], its duration [s], and its time after the start of the motion [s]."""
 
 SETTLING, WATCHED = 1.0, 5.0
-"""Time to come to rest after the push, and time at rest that is evaluated [s]."""
+"""Time to settle after the push, and time at rest that is evaluated [s]."""
 
 ENCODER_STEP = 2.0 * np.pi / 4096
 
@@ -93,9 +93,9 @@ LEVELS = (0.0, 0.5, 1.0, 0.5, 0.0, -0.5, 0.0)
 
 
 class Showcase(NamedTuple):
-    """A trajectory on which compensation is measured, from rest at 0 rad.
+    """A trajectory used to measure compensation, starting at rest at 0 rad.
 
-    :param title: in words.
+    :param title: description.
     :param duration: [s].
     :param goal: position [rad] at a time [s].
     """
@@ -115,7 +115,7 @@ SHOWCASES = {
 
 
 class Case(NamedTuple):
-    """One trajectory at one firmware gain: RMS distances to the frictionless motion [rad]."""
+    """RMS distances to the frictionless motion [rad], for one trajectory at one firmware gain."""
 
     name: str
     gravity: float
@@ -123,12 +123,12 @@ class Case(NamedTuple):
 
     @property
     def cut(self) -> float:
-        """Share of the distance that friction compensation removes."""
+        """Fraction of the distance that friction compensation removes."""
         return 1.0 - self.friction / self.gravity
 
 
 def run_demo(options: DemoOptions) -> int:
-    """Record, fit, compensate; print tables, draw the picture."""
+    """Record, fit and compensate; print tables and draw the figure."""
     output = options.output
     check_writable(output / "m6.json")
     if options.json is not None:
@@ -175,9 +175,9 @@ def run_demo(options: DemoOptions) -> int:
 
 
 def fresh(output: Path) -> None:
-    """Delete the bags of an earlier demo, and nothing else.
+    """Delete only the bags of an earlier demo.
 
-    :raises OutputError: if there are bags that are not of a demo.
+    :raises OutputError: if there are other bags.
     """
     mark = output / "demo"
     if (output / "bags").exists():
@@ -195,7 +195,7 @@ def fresh(output: Path) -> None:
 
 
 def record(output: Path) -> list[Path]:
-    """Record all plays with the nodes; the bags, those not to be fitted in ``unseen``."""
+    """Record all plays with the nodes; returns the bags. Those not used for the fit are in ``unseen``."""
     folder = output / "nodes"
     plays = sum(len(robot["trajectories"]) * len(robot["gains"]) for robot in ROBOTS.values())
     joints = sum(len(robot["loads"]) for robot in ROBOTS.values())
@@ -255,7 +255,7 @@ def watch(nodes: NodeProcesses, watcher: SessionWatcher) -> None:
 
 
 def lost_samples(output: Path) -> int:
-    """Number of samples missing in the bags: cycles from the first to the last sample, minus samples."""
+    """Number of samples missing in the bags: cycles between the first and last sample, minus samples."""
     lost = 0
     for folder in ("bags", "unseen"):
         for log in read_recordings(output / folder, joint=EVERY_JOINT):
@@ -268,7 +268,7 @@ def lost_samples(output: Path) -> int:
 
 
 def fit(output: Path, seed: int) -> ParameterFile:
-    """Fit law M6 with the command that a user would type."""
+    """Fit law M6 with the command line that a user would type."""
     path = output / "m6.json"
     command = ["fit", "--model", LAW, "--logdir", str(output / "bags"), "--output", str(path)]
     command += ["--joint", EVERY_JOINT, "--seed", str(seed)]
@@ -284,7 +284,7 @@ def fit(output: Path, seed: int) -> ParameterFile:
 def compensate(
     output: Path, fitted: ParameterFile
 ) -> tuple[list[Case], dict[str, float], list[CompensationDrawing]]:
-    """Follow trajectories with and without friction compensation, and rest after a push."""
+    """Follow trajectories with and without friction compensation, then measure rest after a push."""
     joints = [f"{kind}_{kp}" for kp in FIRMWARE_GAINS for kind in KINDS] + ["firm", "naive"]
     gains = [float(kp) for kp in FIRMWARE_GAINS for _ in KINDS] + [float(REST_KP)] * 2
     bus = EmulatedBus(
@@ -320,7 +320,7 @@ def compensate(
 
 
 def start_compensation(nodes: NodeProcesses, output: Path, port: str, gains: dict[str, float]) -> int:
-    """Start the servo node and compensation nodes: at the gain, above it, and with gain zero; how many of the latter."""
+    """Start the servo node and compensation nodes with gains 0.8, 1.2 and 0; returns the number of the latter."""
     config = output / "nodes" / "compensated_servos.yaml"
     plays: dict[str, list[Any]] = {"trajectories": ["half_sine"], "gains": [100]}
     config.write_text(servo_yaml(port, dict.fromkeys(gains, LOAD), plays, output / "bags"))
@@ -362,7 +362,7 @@ def rest_counts(bus: EmulatedBus, controller: DemoController, joints: Sequence[s
             pushed.append(t)
             for name in watched.values():
                 bus.push(joints.index(name) + 1, PUSH, PUSH_TIME)
-        u = min(max(t, 0.0), 1.0)  # from rest to rest on a cubic in 1 s
+        u = min(max(t, 0.0), 1.0)  # cubic from rest to rest in 1 s
         return REST_GOAL * u * u * (3.0 - 2.0 * u)
 
     with tqdm(total=1, desc="rest after a push") as bar:
@@ -381,7 +381,7 @@ def rest_counts(bus: EmulatedBus, controller: DemoController, joints: Sequence[s
 def distances(
     traces: dict[str, Trace], joints: Sequence[str]
 ) -> tuple[list[Case], list[CompensationDrawing]]:
-    """RMS distances to the frictionless joint, and their drawings."""
+    """RMS distances to the motion without friction, and drawings of them."""
 
     def rms(values: FloatArray) -> float:
         return float(np.sqrt(np.mean(values**2)))
@@ -404,7 +404,7 @@ def distances(
 
 
 def print_results(fitted: ParameterFile, cases: Sequence[Case], summary: dict[str, Any]) -> None:
-    """Print identified and true parameters, prediction, distances, and rest."""
+    """Print identified and true parameters, prediction errors, distances, and rest."""
     intervals = fitted.provenance.intervals if fitted.provenance else {}
     rows = []
     for name, value in truth().values.items():

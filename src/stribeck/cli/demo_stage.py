@@ -27,14 +27,14 @@ BAUD_RATE = 4_000_000
 RATE = 200
 
 GRACE = 10.0
-"""Time that a node gets to end before it is killed [s]."""
+"""Time for a node to exit before it is killed [s]."""
 
 LIMITS = {"velocity": float("inf"), "acceleration": float("inf"), "following_error": 3.0}
-"""Limits of emulated joints, which cannot break."""
+"""Limits of emulated joints, which cannot be damaged."""
 
 
 def truth() -> ParameterFile:
-    """True parameters of the emulated servos: the published law M6 of the XL330."""
+    """True parameters of the emulated servos: the published parameters of law M6 for the XL330."""
     return published_parameters(SERVO, "m6")
 
 
@@ -49,7 +49,7 @@ def frictionless() -> ParameterFile:
 def servo(number: int, pendulum: Pendulum, parameters: ParameterFile, noise: float) -> EmulatedServo:
     """An emulated servo with a load.
 
-    :param noise: of the encoder, standard deviation in counts.
+    :param noise: standard deviation of the encoder noise in counts.
     """
     return EmulatedServo(
         SERVO, parameters, pendulum, servo_id=number, voltage=SUPPLY, supply_resistance=0.0, noise=noise
@@ -59,7 +59,7 @@ def servo(number: int, pendulum: Pendulum, parameters: ParameterFile, noise: flo
 def servo_yaml(
     port: str, joints: Mapping[str, Pendulum], plays: Mapping[str, Sequence[Any]], output: Path
 ) -> str:
-    """The configuration of servos and plays, as ``stribeck record`` and the nodes read it."""
+    """The configuration of servos and plays for ``stribeck record`` and the nodes."""
     content = {
         "port": port,
         "baud_rate": BAUD_RATE,
@@ -96,16 +96,16 @@ def node_yaml(node: str, values: Mapping[str, Any]) -> str:
 
 
 def join_private_domain() -> None:
-    """Isolate the ROS graph of the demo from other nodes on this machine and in the network."""
+    """Isolate the demo's ROS graph from other nodes on this machine and in the network."""
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
     stay_on_this_machine()
     os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, 101))
 
 
 class NodeProcesses:
-    """Node processes that end together when the context is left.
+    """Node processes that are stopped when the context is left.
 
-    :param folder: for their parameter files and logs.
+    :param folder: for parameter files and logs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -130,7 +130,7 @@ class NodeProcesses:
         remap: Mapping[str, str] | None = None,
         name: str = "",
     ) -> None:
-        """Start a node with autostart."""
+        """Start a node, configured and activated automatically."""
         label = name or f"{namespace}_{node}".strip("_")
         config = self.folder / f"{label}.yaml"
         config.write_text(node_yaml(name or node, {**values, "autostart": True}), encoding="utf-8")
@@ -145,7 +145,7 @@ class NodeProcesses:
         self._run(label, command)
 
     def emulate(self, name: str, loads: Sequence[Pendulum], seed: int) -> Path:
-        """Start emulated servos on a bus, in a process of their own; returns the path that their port will have."""
+        """Start a process that emulates servos on a bus; returns the path where its port will appear."""
         link = self.folder / f"{name}_port"
         command = [sys.executable, "-m", "stribeck", "emulate", "--servo", SERVO, "--link", str(link)]
         command += ["--id", *map(str, range(1, len(loads) + 1)), "--seed", str(seed)]
@@ -159,7 +159,7 @@ class NodeProcesses:
         self._running[label] = ChildProcess(command, log=self.folder / f"{label}.log")
 
     def check(self) -> None:
-        """Raise if a process has ended by itself.
+        """Raise if a process has exited unexpectedly.
 
         :raises StribeckError: with the last lines of its log.
         """
@@ -171,9 +171,9 @@ class NodeProcesses:
                 )
 
     def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = 30.0) -> None:
-        """Wait for a condition, as long as all processes run.
+        """Wait for a condition while all processes are running.
 
-        :raises StribeckError: if it does not come true in time.
+        :raises StribeckError: if it is not met in time.
         """
         end = time.monotonic() + timeout
         while not condition():

@@ -18,7 +18,7 @@ POINTS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class DiagramOptions(ParameterFileOptions):
-    """Parameter files, the range of torques, and speeds."""
+    """Options: parameter files, the range of torques, and speeds."""
 
     max_torque: Positive = option("largest motor torque to draw [N m]", metavar="T")
     speeds: Numbers = option("rad/s (default: 0,1,2,3)", (0.0, 1.0, 2.0, 3.0), "LIST")
@@ -26,7 +26,7 @@ class DiagramOptions(ParameterFileOptions):
 
 
 def run(options: DiagramOptions) -> int:
-    """One panel per parameter file."""
+    """Draw one panel per parameter file."""
     from stribeck.report.figures import draw_diagram
     from stribeck.report.style import FORMATS, save
 

@@ -1,4 +1,4 @@
-"""``stribeck emulate``: emulated servos behind a pseudo-terminal."""
+"""``stribeck emulate``: emulated servos on a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _supply = group("supply and bus")
 
 @dataclass(frozen=True, kw_only=True)
 class EmulateOptions:
-    """Emulated servos, their loads, and the bus."""
+    """Options: emulated servos, their loads, and the bus."""
 
     link: Path = option("symbolic link to make to the port", metavar="PATH")
     servo: tuple[str, ...] = _servo(
@@ -96,7 +96,7 @@ def run(options: EmulateOptions) -> int:
     def end(number: int, frame: FrameType | None) -> None:
         ended.set()
 
-    # Handlers are set before the port exists: a program that sees the port may end this one at once.
+    # Install handlers before the port exists, as a program that sees the port may stop this process at once.
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with bus:
@@ -151,9 +151,9 @@ def servos_of(options: EmulateOptions) -> list[EmulatedServo]:
 
 
 def load_of(text: str) -> Pendulum:
-    """A load from ``mass=KG,length=M[,arm_mass=KG]``.
+    """Parse a load from ``mass=KG,length=M[,arm_mass=KG]``.
 
-    :raises ConfigError: for anything else.
+    :raises ConfigError: for any other text.
     """
     words = assignments(text.split(","), "--bench")
     unknown = [name for name in words if name not in LOAD]
@@ -167,9 +167,9 @@ def load_of(text: str) -> Pendulum:
 
 
 def registers_of(pairs: Sequence[str]) -> dict[str, int]:
-    """Counts of registers from ``NAME=COUNTS``.
+    """Parse register counts from ``NAME=COUNTS``.
 
-    :raises ConfigError: for anything else.
+    :raises ConfigError: for any other text.
     """
     registers = {}
     for name, text in assignments(pairs, "--register").items():
@@ -183,7 +183,7 @@ def registers_of(pairs: Sequence[str]) -> dict[str, int]:
 
 
 def _for_each(values: Sequence[T], ids: Sequence[int], option: str) -> list[T]:
-    """One value for each servo, or a single one for all."""
+    """One value per servo, from one each or a single value for all."""
     if len(values) == 1:
         return [values[0]] * len(ids)
     if len(values) != len(ids):

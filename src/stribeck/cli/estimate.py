@@ -13,7 +13,7 @@ _data, _fit, _output = group("recordings"), group("estimation"), group("output")
 
 @dataclass(frozen=True, kw_only=True)
 class EstimateOptions:
-    """The mechanism, its recordings, the estimation, and where to write."""
+    """Options: the mechanism, its recordings, the estimation, and output files."""
 
     model: str = option("mechanism by name, as furuta_motor, or its YAML file", metavar="NAME")
     data: tuple[Path, ...] = _data("CSV, MAT, bags, or folders of them", metavar="PATH")
@@ -34,7 +34,7 @@ class EstimateOptions:
 
 
 def run(options: EstimateOptions) -> int:
-    """Estimate, simulate, write."""
+    """Estimate, simulate, and write the results."""
     from stribeck.cli.estimation import run_estimate
 
     return run_estimate(options)

@@ -1,4 +1,4 @@
-"""The work of ``stribeck estimate``: estimation, simulation, files, pictures, tables."""
+"""Implements ``stribeck estimate``: estimation, simulation, files, figures and tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCHEMA = 1
 
 
 def run_estimate(options: EstimateOptions) -> int:
-    """Estimate, simulate, write."""
+    """Estimate, simulate, and write the results."""
     started = time.perf_counter()
     model = _model(options)
     check_outputs([options.output, options.json], [*options.data, *options.validate, model.path])
@@ -105,7 +105,7 @@ def _summary(
     fitted: Sequence[GridRun],
     others: Sequence[GridRun],
 ) -> dict[str, Any]:
-    """The object of ``--json``."""
+    """The content of the ``--json`` file."""
     chi, known = estimation.solution.point.chi, estimation.sensitivity
     states = [
         BodyState(estimation.solution.point.q[k], estimation.solution.point.v[k]) for k in estimator.starts
@@ -187,7 +187,7 @@ def _write(
 
 
 def _finite(value: Any) -> Any:
-    """Content for JSON: ``null`` for numbers that are not finite, such as the relative error of a zero signal."""
+    """Replace non-finite numbers by ``null`` for JSON, such as the relative error of a zero signal."""
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -239,7 +239,7 @@ def _draw(
 
 
 def _predicted(problem: EstimationProblem, point: Point, run: GridRun) -> Array:
-    """Signals of a trajectory at all steps (N, ns), sampled or not; angles unwrapped like the recorded ones."""
+    """Signals of a trajectory at all steps (N, ns), sampled or not; angles are unwrapped like the recorded ones."""
     everywhere = run.samples._replace(
         value=run.path, place=np.zeros_like(run.path), count=np.ones_like(run.path)
     )

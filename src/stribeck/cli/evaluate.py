@@ -27,13 +27,13 @@ SCHEMA = 1
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
-    """Parameter files and recordings."""
+    """Options: parameter files and recordings."""
 
     json: Path | None = option("errors for scripts", None, "FILE")
 
 
 def run(options: EvaluateOptions) -> int:
-    """Simulate every run with every file, and print and write the errors."""
+    """Simulate every run with every file; print and write the errors."""
     check_outputs([options.json], options.params, options.logdir)
     evaluate_files(parameter_files_of(options), options)
     return 0
@@ -42,7 +42,7 @@ def run(options: EvaluateOptions) -> int:
 def evaluate_files(
     files: Sequence[tuple[Path, ParameterFile]], options: EvaluateOptions | FitOptions
 ) -> None:
-    """Print the errors of parameter files on the recordings that the options name, and write them."""
+    """Print and write the errors of parameter files on the recordings selected by the options."""
     logs = recordings_of(options, options.actuator)
     check_actuators(logs, files)
     warn_of_supply(logs, files[0][1].actuator)
@@ -55,9 +55,9 @@ def evaluate_files(
 def evaluation(
     path: Path, file: ParameterFile, recordings: Recordings, dt: float | None, reset_period: float | None
 ) -> dict[str, Any]:
-    """Errors of one parameter file, run by run [rad].
+    """Errors of one parameter file for each run [rad].
 
-    :param dt, reset_period: default: as the file was fitted.
+    :param dt, reset_period: default: values used for the fit.
     """
     batch, position = simulated(path, file, recordings, stepping_of(file, dt, reset_period))
     errors = batch.mean_absolute_errors(position).tolist()
@@ -73,7 +73,7 @@ def evaluation(
 
 
 def print_errors(paths: Sequence[Path], results: Sequence[dict[str, Any]]) -> None:
-    """A table of mean absolute errors: runs down, parameter files across."""
+    """Print a table of mean absolute errors: one row per run, one column per parameter file."""
     header = ["mean absolute error [mrad]", *(display_name(path, paths) for path in paths)]
     rows = [
         [entries[0]["log"], *(f"{1e3 * entry['mae']:.2f}" for entry in entries)]

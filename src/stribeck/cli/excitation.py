@@ -1,4 +1,4 @@
-"""The work of ``stribeck excite``: search, check, files, pictures."""
+"""Implements ``stribeck excite``: search, check, files and figures."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Array = npt.NDArray[np.float64]
 PICTURES = ("trajectory.png", "sigmas.png")
 
 DRAWN = 500
-"""Number of points of a curve."""
+"""Number of points per curve."""
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The chosen trajectory and its figures of merit.
+    """The chosen trajectory and its performance measures.
 
-    :param sigmas, random_sigmas: predicted standard deviations of the base parameters, (b,).
+    :param sigmas, random_sigmas: predicted standard deviations of the base parameters (b,).
     """
 
     task: ExcitationTask
@@ -60,7 +60,7 @@ class Design:
 
 
 def run_excite(options: ExciteOptions) -> int:
-    """Search, check, write."""
+    """Search, check, and write the results."""
     clock = Clock(options.seconds, STARTED)
     config = read_robot(options.config)
     pictures = [] if options.plots is None else [options.plots / name for name in PICTURES]
@@ -111,7 +111,7 @@ def _task(config: RobotConfig, options: ExciteOptions) -> ExcitationTask:
 
 
 def _first_clean(task: ExcitationTask, result: Search) -> tuple[Climb, FourierTrajectory, LimitReport]:
-    """The best trajectory that passes the check.
+    """The best trajectory that satisfies all limits in the final check.
 
     :raises OutputError: if there is none.
     """
@@ -201,7 +201,7 @@ def _draw(config: RobotConfig, design: Design, folder: Path) -> None:
 
 
 class SearchBar:
-    """The elapsed time, on stderr; threads may update it.
+    """Shows the elapsed time on stderr; threads may update it.
 
     :param quiet: show nothing.
     """

@@ -14,7 +14,7 @@ _search, _output = group("search"), group("output")
 
 @dataclass(frozen=True, kw_only=True)
 class ExciteOptions:
-    """The robot, the form of the trajectory, the search, and where to write."""
+    """Options: the robot, form of the trajectory, search, and output files."""
 
     config: str = _robot("a robot of config/robots by name, or a YAML file", metavar="ROBOT")
     urdf: Path | None = _robot("its URDF, where the one of the YAML is not found", None, "FILE")
@@ -37,7 +37,7 @@ class ExciteOptions:
 
 
 def run(options: ExciteOptions) -> int:
-    """Search, check, write."""
+    """Search, check, and write the results."""
     from stribeck.cli.excitation import run_excite
 
     return run_excite(options)

@@ -15,7 +15,7 @@ from stribeck.io.parameter_file import read_parameter_file
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """A servo with its settings, and the model to put it in."""
+    """Options: a servo with its settings, and the model to insert it into."""
 
     params: Path = option("parameter file of law M1", metavar="FILE")
     actuator: Path | None = option("servo that is not among ours", None, "YAML")

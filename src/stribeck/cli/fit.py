@@ -1,4 +1,4 @@
-"""``stribeck fit``: recordings to a parameter file."""
+"""``stribeck fit``: identifies a parameter file from recordings."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ FLEET_OPTIONS = (
     "actuator", "joint", "signals", "bench", "arm_mass", "terms", "effects", "set", "free", "validation_kp",
     "validation_fraction", "method", "trials", "seed", "float64", "dt", "reset_period",
 )  # fmt: skip
-"""Options that the file of a fleet may give: those that decide the result."""
+"""Options that affect the result, which a fleet file may therefore set."""
 
 _law, _search, _output = group("what to fit"), group("search"), group("output")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions(SimulationOptions, RecordingOptions):
-    """What to fit, how to search, and where to write."""
+    """Options: what to fit, how to search, and output files."""
 
     dt: TimeStep = group("simulation")("time step (default: 0.005)", 0.005, "S")
     actuator: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
@@ -79,7 +79,7 @@ class FitOptions(SimulationOptions, RecordingOptions):
 
     @property
     def decisive(self) -> dict[str, Any]:
-        """The options that decide the result."""
+        """The options that affect the result."""
         return {name: getattr(self, name) for name in FLEET_OPTIONS}
 
     @property
@@ -89,7 +89,7 @@ class FitOptions(SimulationOptions, RecordingOptions):
 
 
 def run(options: FitOptions) -> int:
-    """Fit one law, or all, and write the results."""
+    """Fit one law or all laws, and write the results."""
     from stribeck.cli.fitting import run_fit
 
     return run_fit(options)

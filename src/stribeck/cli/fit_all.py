@@ -1,4 +1,4 @@
-"""``stribeck fit-all``: the recordings of many servos to parameter files, law by law."""
+"""``stribeck fit-all``: fits several laws to the recordings of many servos."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEEDED = ("jax", "scipy", "optuna", "cmaes", "tqdm")
 
 @dataclass(frozen=True, kw_only=True)
 class FitAllOptions:
-    """A fleet, and where its fits run."""
+    """Options: a fleet, and where its fits run."""
 
     fleet: Path = option("servos, laws and options of their fits", metavar="FLEET.yaml", positional=True)
     output: Path | None = option("folder for the parameter files (default: the file's)", None, "DIR")
@@ -33,7 +33,7 @@ class FitAllOptions:
 
 
 def run(options: FitAllOptions) -> int:
-    """Fit what is missing, and print a summary."""
+    """Run the missing fits, and print a summary."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise MissingDependencyError(

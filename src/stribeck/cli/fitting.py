@@ -1,4 +1,4 @@
-"""The work of ``stribeck fit``: checks, searches, files, and what is printed."""
+"""Implements ``stribeck fit``: checks, searches, files and printed results."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 SCHEMA = 1
 
 REFRESH_EVERY = 3.0
-"""Least time between two updates of the parameter file with the best point so far [s] ..."""
+"""Minimum time between two updates of the parameter file with the best point so far [s] ..."""
 
 REFRESH_SHARE = 0.02
-"""... and the largest share of the time that they may take."""
+"""... and the maximum fraction of the time that updates may take."""
 
 
 def run_fit(options: FitOptions) -> int:
-    """Fit one law, or all, and write the results."""
+    """Fit one law or all laws, and write the results."""
     _check_outputs(options)
     check_tracking(options)
     if options.eval:
@@ -82,7 +82,7 @@ def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
 
 
 def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> list[FitTask]:
-    """One task for each law, after checking that the options are consistent."""
+    """Create one task for each law, after checking that the options are consistent."""
     settings = _settings(options)
     actuator = _actuator(options, logs)
     split = split_runs(
@@ -148,7 +148,7 @@ def _assigned(options: FitOptions) -> dict[str, str]:
 
 
 def _actuator(options: FitOptions, logs: Sequence[Log]) -> Actuator:
-    """The servo with its effects; to free a parameter of an effect switches the effect on."""
+    """The servo with its effects; freeing a parameter of an effect enables the effect."""
     name = options.actuator or common_value(logs, "actuator")
     effects = set(options.effects)
     effects |= {effect for effect, parameter in EFFECT_PARAMETERS.items() if parameter in options.free}
@@ -178,7 +178,7 @@ def _fit(
     started: float,
     stop: Callable[[], bool],
 ) -> FitResult:
-    """Fit and show progress, updating the parameter file with the best point so far."""
+    """Fit and show progress, while updating the parameter file with the best point so far."""
     watched = output is not None or tracker is not None
     next_refresh = time.perf_counter() + REFRESH_EVERY
     with progress:
@@ -210,7 +210,7 @@ def _write_json(options: FitOptions, results: Sequence[FitResult]) -> None:
 
 
 def _evaluate(options: FitOptions) -> int:
-    """``--eval``: errors of the parameter file of ``--output``."""
+    """``--eval``: print errors of the parameter file named by ``--output``."""
     if options.output is None:
         raise ConfigError("--eval evaluates the parameter file of --output: add --output FILE")
     servo = None if options.actuator is None else load_actuator(options.actuator)
@@ -226,7 +226,7 @@ def _print_left_out(figure: LeftOutGain) -> None:
 
 
 def print_result(result: FitResult) -> None:
-    """Print parameters, intervals, and what the data do not determine."""
+    """Print parameters, intervals, and which parameters the data do not determine."""
     law = result.law
     print(f"\n{law.name.upper()} ({law.title}), {result.actuator.title}: {_errors(result)}")
     print(

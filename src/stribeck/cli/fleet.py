@@ -1,4 +1,4 @@
-"""The work of ``stribeck fit-all``: which fits are missing, jobs for them, and the summary."""
+"""Implements ``stribeck fit-all``: finds missing fits, runs jobs for them, and prints the summary."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ServoFits:
 
 
 def run_fleet(options: FitAllOptions) -> int:
-    """Fit what is missing, and print a summary."""
+    """Run the missing fits, and print a summary."""
     fleet = read_fleet(options.fleet, FLEET_OPTIONS)
     output = options.output or fleet.output
     servos = [_servo(entry, options.fleet) for entry in fleet.servos]
@@ -82,9 +82,9 @@ def run_fleet(options: FitAllOptions) -> int:
 
 
 def fit_options(content: Mapping[str, Any]) -> FitOptions:
-    """Options of ``stribeck fit`` as they stand in the file of a fleet.
+    """Options of ``stribeck fit`` from the content of a fleet file.
 
-    :raises ConfigError: for values that are not valid.
+    :raises ConfigError: for invalid values.
     """
     options = options_from(FitOptions, content, logdir=Path())
     if options.signals is not None:
@@ -117,7 +117,6 @@ def _check_output(output: Path, servos: Sequence[ServoFits]) -> None:
 
 
 def _existing_fits(output: Path, servos: Sequence[ServoFits]) -> dict[tuple[str, str], Fit]:
-    """Existing fits of these recordings with these options."""
     fits = {}
     for servo in servos:
         if not (output / servo.entry.name).is_dir():
@@ -138,7 +137,7 @@ def _fit(
     fits: dict[tuple[str, str], Fit],
     stop: StopRequest,
 ) -> None:
-    """Run the fits, and write each parameter file as soon as it is done."""
+    """Run the fits, and write each parameter file as soon as its fit is done."""
     with _runner(options, len(todo), stop) as (runner, compiled):
         jobs = _jobs(todo, compiled)
         with (
@@ -164,9 +163,9 @@ def _fit(
 def _jobs(
     todo: Sequence[tuple[ServoFits, str]], compiled: Path | None
 ) -> dict[Job, tuple[ServoFits, str | None]]:
-    """For each servo a job that reads its recordings, and after it one for each law.
+    """For each servo, a job that reads its recordings, followed by one job per law.
 
-    Servo by servo, so that servos of one kind load what the first of them has compiled.
+    They are ordered by servo, so that servos of one type load the programs compiled for the first of them.
     """
     jobs: dict[Job, tuple[ServoFits, str | None]] = {}
     for servo in dict.fromkeys(servo for servo, _ in todo):
@@ -184,7 +183,7 @@ def _runner(options: FitAllOptions, jobs: int, stop: StopRequest) -> Iterator[tu
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(options.workers or cores, jobs)
     threads = str(max(1, cores // workers))
-    # The first is read by XLA, the others by the BLAS of numpy and SciPy.
+    # The first is read by XLA, the others by the BLAS libraries of numpy and SciPy.
     environment = dict.fromkeys(
         ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
     )

@@ -1,4 +1,4 @@
-"""Jobs of ``stribeck fit-all``, each in a process of its own: read one servo's recordings, fit one law to them."""
+"""Jobs of ``stribeck fit-all``, each in its own process: read one servo's recordings, or fit one law to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stribeck.io.recordings import check_names, files_digest
 
 
 def prepare(options: FitOptions, folders: Sequence[Path], laws: Sequence[str]) -> Prepared:
-    """Read those recordings of a servo that can be read, and check its options.
+    """Read all readable recordings of a servo, and check its options.
 
     :raises StribeckError: if no recording can be read, or options contradict each other or the recordings.
     """
@@ -60,7 +60,7 @@ def fit_law(prepared: Prepared, law: str, compiled: Path | None) -> ParameterFil
         file = identify(task, stop=abandoned).parameter_file()
     except KeyboardInterrupt:
         raise StribeckError("abandoned: its result is no longer needed") from None
-    assert file.provenance is not None  # noqa: S101 - every fit has it
+    assert file.provenance is not None  # noqa: S101 - set by every fit
     data = {**file.provenance.data, INPUTS: prepared.inputs[law]}
     if prepared.left_out:
         data[LEFT_OUT] = list(prepared.left_out)
@@ -87,9 +87,9 @@ def _logs(options: FitOptions, folders: Sequence[Path], left_out: list[str], not
 
 
 def _share_compiled(folder: Path) -> None:
-    """Let JAX load programs that another process has compiled, as for servos of one kind that were recorded alike.
+    """Make JAX load programs compiled by another process, as for servos of one type with similar recordings.
 
-    A cache folder that the user has set stays in use.
+    A cache folder configured by the user stays in use.
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return

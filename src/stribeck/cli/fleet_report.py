@@ -15,7 +15,7 @@ from stribeck.fit.jobs import Ended
 
 
 class FleetProgress:
-    """A line for each finished fit, and below a bar with the running jobs, on stderr.
+    """Prints a line for each finished fit on stderr, and below them a bar with the running jobs.
 
     :param fits: number of fits to do.
     :param quiet: show only warnings.

@@ -15,7 +15,7 @@ _data, _fit, _output = group("recordings"), group("what to fit"), group("output"
 
 @dataclass(frozen=True, kw_only=True)
 class IdentifyArmOptions:
-    """The machine, its recordings, what to fit, and where to write."""
+    """Options: the machine, its recordings, what to fit, and output files."""
 
     config: str = option("machine by name, as tx40, or its YAML file", metavar="NAME")
     data: tuple[Path, ...] = _data("files, folders that hold them, or bags", metavar="PATH")
@@ -32,7 +32,7 @@ class IdentifyArmOptions:
 
 
 def run(options: IdentifyArmOptions) -> int:
-    """Fit, validate, write."""
+    """Fit, validate, and write the results."""
     from stribeck.cli.arm_identification import run_identify_arm
 
     return run_identify_arm(options)

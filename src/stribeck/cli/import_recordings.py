@@ -1,4 +1,4 @@
-"""``stribeck import``: recordings in the BAM JSON format to bags."""
+"""``stribeck import``: converts recordings in the BAM JSON format to bags."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stribeck.io.storage import Storage
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
-    """Recordings, and what they leave open."""
+    """Options: recordings, and values that they do not contain."""
 
     logs: tuple[Path, ...] = option("recordings", metavar="LOG.json", positional=True)
     output: Path = option("folder for the bags, one per recording", metavar="BAGS")
@@ -28,7 +28,7 @@ class ImportOptions:
 
 
 def run(options: ImportOptions) -> int:
-    """Read all recordings, then write all bags: a recording that cannot be read leaves no bag."""
+    """Read all recordings, then write all bags, so that an unreadable recording leaves no bags behind."""
     targets = {path: options.output / path.stem for path in options.logs}
     if len(set(targets.values())) < len(options.logs):
         raise OutputError("two recordings of one name: import them to different folders")

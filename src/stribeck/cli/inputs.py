@@ -1,4 +1,4 @@
-"""Inputs and outputs of verbs: recordings, parameter files, pairs, warnings, JSON."""
+"""Shared input and output of the verbs: recordings, parameter files, ``name=value`` pairs, warnings, JSON."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def recordings_of(
     note: Callable[[str], None] | None = None,
     damaged: Callable[[RecordingError], None] | None = None,
 ) -> list[Log]:
-    """The recordings that the options name.
+    """The recordings selected by the options.
 
-    :param actuator: the servo's name or YAML file, if it was given.
+    :param actuator: the servo's name or YAML file, if given.
     :param note, damaged: see :func:`stribeck.io.recordings.read_recordings`; by default notes are warnings.
     """
     return read_recordings(
@@ -48,9 +48,9 @@ def recordings_of(
 
 
 def bench_of(text: str, joint: str | None) -> BenchDescription:
-    """The description of ``--bench``.
+    """Parse the description given by ``--bench``.
 
-    :raises ConfigError: for text that is not ``key=value`` pairs, or missing or unknown keys.
+    :raises ConfigError: for text other than ``key=value`` pairs, or missing or unknown keys.
     """
     words = assignments(text.split(","), "--bench")
     content: dict[str, object] = {
@@ -69,9 +69,9 @@ def bench_of(text: str, joint: str | None) -> BenchDescription:
 
 
 def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:
-    """``name=value`` texts as a mapping.
+    """Parse ``name=value`` texts to a mapping.
 
-    :raises ConfigError: for anything else, or a name given twice.
+    :raises ConfigError: for other text, or a name given twice.
     """
     values: dict[str, str] = {}
     for pair in pairs:
@@ -85,7 +85,7 @@ def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:
 
 
 def as_number(text: str, what: str) -> float:
-    """Text as a finite number.
+    """Parse a finite number.
 
     :raises ConfigError: for any other text.
     """
@@ -106,7 +106,7 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Parame
 
 
 def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFile]]) -> None:
-    """Refuse parameter files of another servo than the recordings'."""
+    """Refuse parameter files of a servo other than the recorded one."""
     for path, file in files:
         others = sorted({log.actuator for log in logs} - {file.actuator.name})
         if others:
@@ -118,7 +118,7 @@ def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFi
 def check_outputs(
     outputs: Sequence[Path | None], inputs: Sequence[Path | None], logdir: Path | None = None
 ) -> None:
-    """Refuse outputs that cannot be written, or would overwrite each other, an input, or a part of a recording.
+    """Refuse outputs that cannot be written, or would overwrite each other, an input, or part of a recording.
 
     :raises OutputError: for the first of them.
     """
@@ -129,7 +129,7 @@ def check_outputs(
 
 
 def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool = True) -> None:
-    """Write the summary for scripts, if it is asked for."""
+    """Write the summary for scripts, if requested."""
     if path is not None:
         write_atomically(path, json.dumps(content, indent=1, allow_nan=allow_nan) + "\n")
 
@@ -137,7 +137,7 @@ def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool
 def check_distinct(
     outputs: Sequence[Path | None], inputs: Sequence[Path | None], logdir: Path | None
 ) -> None:
-    """Refuse outputs that would overwrite each other, an input, or a part of a recording.
+    """Refuse outputs that would overwrite each other, an input, or part of a recording.
 
     :raises OutputError: for the first of them.
     """
@@ -159,7 +159,7 @@ def warn(message: str) -> None:
 
 
 def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str], None] = warn) -> None:
-    """Warn of recordings made above the servo's rated supply."""
+    """Warn of recordings made above the servo's rated supply voltage."""
     highest = max(log.setup.supply_voltage for log in logs)
     measured = [float(log.supply_voltage.value.mean()) for log in logs if log.supply_voltage is not None]
     highest = max([highest, *measured])
@@ -171,7 +171,7 @@ def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str]
 
 
 def display_name(path: Path, others: Sequence[Path]) -> str:
-    """A short name of a parameter file: its name, with as many folders as distinguish it from the others."""
+    """A short name of a parameter file: its name, with enough folders to distinguish it from the others."""
     names = [other.with_suffix("").parts for other in others]
     parts = path.with_suffix("").parts
     for depth in range(1, len(parts) + 1):

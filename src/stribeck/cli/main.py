@@ -1,4 +1,4 @@
-"""Entry point: runs the verb, and turns errors into one line and an exit code."""
+"""Entry point, which runs the verb and converts errors to a one-line message and an exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stribeck.cli.parser import parse
 from stribeck.errors import MissingDependencyError, StribeckError
 
 STARTED = time.perf_counter()
-"""When the program started: wall times count from here."""
+"""Program start, from which wall times are measured."""
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 
@@ -33,30 +33,30 @@ EXTRAS = {
     "blackjax": "bayes",
     "arviz": "bayes",
 }
-"""Libraries that a verb may need beyond the base installation, and the extra that brings them."""
+"""Optional libraries that a verb may need, and the extra that installs them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    :returns: 0 done, 1 a clear error, 2 wrong usage (through argparse), 130 interrupted.
+    :returns: exit code: 0 success, 1 reported error, 2 wrong usage (from argparse), 130 interrupted.
     """
     verb, _, run = parse(sys.argv[1:] if argv is None else argv)
     return exit_code(lambda: _run(verb, run))
 
 
 def exit_code(command: Callable[[], int]) -> int:
-    """The exit code of a command; an error is one line on stderr.
+    """Run a command and return its exit code; errors are printed as one line on stderr.
 
     :param command: does the work and returns its exit code.
-    :returns: its code, 1 for an error, 130 when interrupted.
+    :returns: its exit code, 1 for an error, 130 when interrupted.
     """
     try:
         return command()
     except StribeckError as error:
         print(f"stribeck: {' '.join(str(error).split())}", file=sys.stderr)
         return FAILED
-    except BrokenPipeError:  # the reader of our output went away, as head does
+    except BrokenPipeError:  # the reader of the output closed it, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except OSError as error:

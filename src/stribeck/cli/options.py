@@ -1,6 +1,6 @@
 """Options of the verbs, declared as fields of frozen dataclasses.
 
-The annotation of a field says how its text is parsed, :func:`option` its help, default and metavar:
+The annotation of a field defines how its text is parsed; :func:`option` sets help, default and metavar:
 
 .. code-block:: python
 
@@ -9,7 +9,7 @@ The annotation of a field says how its text is parsed, :func:`option` its help, 
         output: Path = option("folder for the pictures", metavar="DIR")
         dt: TimeStep = option("time step", 0.005, "S")
 
-``bool`` is a flag, ``tuple[X, ...]`` takes several words, and ``Annotated[X, parse]`` is parsed by ``parse``.
+``bool`` declares a flag, ``tuple[X, ...]`` takes several words, and ``Annotated[X, parse]`` is parsed by ``parse``.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def option(
     repeated: bool = False,
     constant: tuple[str, str, str] | None = None,
 ) -> Any:
-    """A field that stands for an option of the command line; without a default it is required.
+    """A field that declares a command-line option; without a default it is required.
 
     :param text: help.
     :param group: heading in the help.
-    :param repeated: whether the option may be given several times, one value each.
-    :param constant: another flag that sets a value of this option, the value, and its help.
+    :param repeated: whether the option may be given several times, with one value each.
+    :param constant: an additional flag that sets this option to a fixed value: the flag, the value, and its help.
     """
     metadata = {
         "help": text,
@@ -60,7 +60,7 @@ def option(
 
 
 def group(title: str) -> Callable[..., Any]:
-    """:func:`option` under a heading of the help."""
+    """A variant of :func:`option` whose options appear under a heading of the help."""
     return partial(option, group=title)
 
 
@@ -70,7 +70,7 @@ class Syntax:
 
     :param parse: one word to a value; ``None`` for a flag.
     :param several: whether the value is a tuple of parsed words.
-    :param choices: the valid words, if the annotation names them.
+    :param choices: the valid words, if the annotation lists them.
     """
 
     parse: Callable[[str], Any] | None
@@ -92,7 +92,7 @@ def syntax_of(annotation: Any) -> Syntax:
 
 
 def add_arguments(parser: argparse.ArgumentParser, kind: type[Any]) -> None:
-    """Declare the options of a dataclass."""
+    """Add the options of a dataclass to a parser."""
     hints = get_type_hints(kind, include_extras=True)
     groups: dict[str | None, Any] = {None: parser}
     for entry in fields(kind):
@@ -124,7 +124,7 @@ def _add_argument(target: Any, entry: Field[Any], syntax: Syntax) -> None:
 
 
 def options_of(kind: type[Options], arguments: argparse.Namespace) -> Options:
-    """The options of a verb, from parsed arguments."""
+    """Create the options of a verb from parsed arguments."""
     values = {entry.name: getattr(arguments, entry.name) for entry in fields(kind)}  # type: ignore[arg-type]
     return kind(
         **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
@@ -132,10 +132,10 @@ def options_of(kind: type[Options], arguments: argparse.Namespace) -> Options:
 
 
 def options_from(kind: type[Options], content: Mapping[str, Any], **more: Any) -> Options:
-    """The options of a verb, from values as YAML has them; ``null`` is the default.
+    """Create the options of a verb from YAML values; ``null`` selects the default.
 
-    :param more: values of other options, not to be parsed.
-    :raises ConfigError: for a value that is not valid.
+    :param more: values of other options, which are not parsed.
+    :raises ConfigError: for an invalid value.
     """
     hints = get_type_hints(kind, include_extras=True)
     entries = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
@@ -148,7 +148,7 @@ def options_from(kind: type[Options], content: Mapping[str, Any], **more: Any) -
 
 
 def _parsed(entry: Field[Any], syntax: Syntax, value: Any) -> Any:
-    """The value of one option, as the same words on a command line give it."""
+    """Parse the value of one option as if given on the command line."""
     name, repeated = entry.name, entry.metadata["repeated"]
     if syntax.parse is None:
         if not isinstance(value, bool):
@@ -191,9 +191,9 @@ PAIRS = ("NAME=VALUE", "KEY=VALUE,…")
 def checked(
     kind: Callable[[str], Number], valid: Callable[[Number], bool], rule: str
 ) -> Callable[[str], Number]:
-    """A parser of numbers that refuses some.
+    """Create a parser of numbers that refuses values for which ``valid`` is false.
 
-    :param rule: what a number must be, in words.
+    :param rule: description of valid numbers.
     """
 
     def parse(text: str) -> Number:
@@ -218,7 +218,7 @@ harmonics = checked(int, lambda n: 2 <= n <= 50, "must be between 2 and 50")
 
 
 def row_range(text: str) -> tuple[int, int]:
-    """Rows ``A:B``, from A up to but not including B."""
+    """Parse rows ``A:B``, from A up to but not including B."""
     first, _, last = text.partition(":")
     rows = int(first or 0), int(last)
     if not 0 <= rows[0] < rows[1]:
@@ -227,12 +227,12 @@ def row_range(text: str) -> tuple[int, int]:
 
 
 def numbers(text: str) -> tuple[float, ...]:
-    """Numbers from zero on, separated by commas."""
+    """Parse non-negative numbers separated by commas."""
     return tuple(zero_or_more(part) for part in text.split(","))
 
 
 def assigned(text: str) -> dict[str, float]:
-    """Numbers by name: ``mass=0.1,length=0.2``."""
+    """Parse numbers by name: ``mass=0.1,length=0.2``."""
     values = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
@@ -243,7 +243,7 @@ def assigned(text: str) -> dict[str, float]:
 
 
 def choices_of(valid: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
-    """A parser of lists of given words, separated by commas."""
+    """Create a parser of comma-separated lists of valid words."""
 
     def parse(text: str) -> tuple[str, ...]:
         words = tuple(part.strip() for part in text.split(",") if part.strip())
@@ -269,7 +269,7 @@ _simulation = group("simulation")
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingOptions:
-    """Which recordings of a servo to read."""
+    """Options that select the recordings of a servo."""
 
     logdir: Path = _recordings("folder with bags or BAM JSON recordings, or one of them", metavar="BAGS")
     joint: str | None = _recordings("the joint to use, of bags with several; * for all, as one servo", None)
@@ -282,7 +282,7 @@ class RecordingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationOptions:
-    """How recorded runs are simulated; unless given, as the parameter file was fitted."""
+    """Options of the simulation of recorded runs; defaults are the values used for the fit."""
 
     dt: TimeStep | None = _simulation("time step (default: 0.005, or the parameter file's)", None, "S")
     reset_period: Positive | None = _simulation(
@@ -292,7 +292,7 @@ class SimulationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ParameterFileOptions:
-    """Which parameter files to read."""
+    """Options that select parameter files."""
 
     params: tuple[Path, ...] = option("parameter files", metavar="FILE")
     actuator: str | None = option("YAML file of a servo that is not among ours", None)

@@ -1,4 +1,4 @@
-"""The verbs of the command line; only the one that is called is imported.
+"""The verbs of the command line; only the requested one is imported.
 
 Each verb is a module with ``run(options)``; the annotation of ``options`` is the dataclass that declares them
 (:mod:`stribeck.cli.options`). These modules import no JAX, SciPy or matplotlib before ``run`` is called.
@@ -38,9 +38,9 @@ VERBS = {
 
 
 def build_parser(verbs: Collection[str] = tuple(VERBS)) -> argparse.ArgumentParser:
-    """The parser of the command line.
+    """Create the command-line parser.
 
-    :param verbs: those whose options are declared; of the others only the help text is known.
+    :param verbs: verbs whose options are declared; the others have only a help text.
     """
     parser = argparse.ArgumentParser(
         prog="stribeck",
@@ -67,9 +67,9 @@ def options_class(verb: str) -> type[Any]:
 
 
 def parse(argv: Sequence[str]) -> tuple[str, Any, Callable[[], int]]:
-    """The verb of a command line, its options, and what runs it.
+    """Parse a command line; returns the verb, its options, and a function that runs it.
 
-    Wrong usage ends the program with exit code 2.
+    Wrong usage exits the program with code 2.
     """
     words = [_with_dashes(word) for word in argv]
     verb = next((word for word in words if not word.startswith("-")), "")
@@ -79,6 +79,6 @@ def parse(argv: Sequence[str]) -> tuple[str, Any, Callable[[], int]]:
 
 
 def _with_dashes(word: str) -> str:
-    """An option with underscores, as users of the method know it, in our spelling."""
+    """Replace underscores in an option name, which users of the BAM tools know, by dashes."""
     name, equals, value = word.partition("=")
     return name.replace("_", "-") + equals + value if word.startswith("--") else word

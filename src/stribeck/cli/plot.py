@@ -1,4 +1,4 @@
-"""``stribeck plot``: measured and simulated motion as pictures."""
+"""``stribeck plot``: figures of measured and simulated motion."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stribeck.io.files import check_writable
 
 @dataclass(frozen=True, kw_only=True)
 class PlotOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
-    """Recordings, and parameter files to simulate them with."""
+    """Options: recordings, and parameter files to simulate them with."""
 
     params: tuple[Path, ...] = option("parameter files", (), "FILE")
     dt: TimeStep = group("simulation")("time step (default: 0.005)", 0.005, "S")
@@ -31,7 +31,7 @@ class PlotOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
 
 
 def run(options: PlotOptions) -> int:
-    """One picture per run, and one of all runs."""
+    """Draw one figure per run, and one of all runs."""
     from stribeck.report.figures import RunDrawing, draw_overview, draw_run
     from stribeck.report.style import save_all
 

@@ -1,4 +1,4 @@
-"""``stribeck posterior``: the posterior of an arm or a servo from prior knowledge and few measurements."""
+"""``stribeck posterior``: posterior of an arm or a servo from prior knowledge and few measurements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _sampling, _output = group("sampling"), group("output")
 
 @dataclass(frozen=True, kw_only=True)
 class ArmPosteriorOptions:
-    """An arm, prior knowledge of it, and measurements."""
+    """Options: an arm, prior knowledge of it, and measurements."""
 
     config: str | None = _arm("a robot of config/robots by name, or its YAML file", None, "ROBOT")
     urdf: Path | None = _arm("its URDF, where the one of the YAML is not found", None, "FILE")
@@ -56,7 +56,7 @@ class ArmPosteriorOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ServoPosteriorOptions(RecordingOptions):
-    """Recordings of a servo, and the law to sample."""
+    """Options: recordings of a servo, and the law whose posterior is sampled."""
 
     logdir: Path | None = _servo("folder with bags or BAM JSON recordings", None, "BAGS")  # type: ignore[assignment]
     actuator: str | None = _servo("servo by name, or a YAML file (default: the recordings')", None)
@@ -69,7 +69,7 @@ class ServoPosteriorOptions(RecordingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class PosteriorOptions(ServoPosteriorOptions, ArmPosteriorOptions):
-    """An arm or a servo, how to sample, and where to write."""
+    """Options: an arm or a servo, sampling, and output files."""
 
     independent: bool = _sampling(
         "draw beside it the posterior with every sample counted as independent: far too narrow intervals",
@@ -104,7 +104,7 @@ def run(options: PosteriorOptions) -> int:
 
 
 def _check_kind(options: PosteriorOptions) -> None:
-    """Refuse options of the other kind of machine, which would have no effect."""
+    """Refuse options that only apply to the other kind of machine."""
     if options.config is not None:
         others, right, wrong = fields(ServoPosteriorOptions), "logdir", "config"
     else:

@@ -1,4 +1,4 @@
-"""``stribeck posterior --config``: mechanical parameters of an arm, from a prior alone, measured inertias, or recorded torques."""
+"""``stribeck posterior --config``: mechanical parameters of an arm from a prior, measured inertias or recorded torques."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ from stribeck.report.style import save_all
 SCHEMA = 1
 PRIOR_DRAWS = 2000
 POSES = 30
-"""Number of random poses whose inertias are predicted if none were measured."""
+"""Number of random poses at which inertias are predicted if none were measured."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArmStudy:
-    """An arm with its prior and its measurements, as the options name them."""
+    """An arm with its prior and its measurements, as selected by the options."""
 
     options: PosteriorOptions
     robot: RobotConfig
@@ -66,7 +66,7 @@ class ArmStudy:
 
     @cached_property
     def config(self) -> IdentificationConfig:
-        """How recordings of the arm are read."""
+        """Configuration for reading recordings of the arm."""
         return identification_config(self.robot)
 
     @cached_property
@@ -76,19 +76,19 @@ class ArmStudy:
 
     @cached_property
     def base(self) -> BaseParameters:
-        """Base parameters of the inertias of the axes."""
+        """Base parameters that determine the axes' inertias."""
         return inertia_base(self.arm)
 
     def runs(self, paths: Sequence[Path]) -> list[ArmRecording]:
-        """Recordings."""
+        """Read recordings."""
         return read_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
 
     def motions(self, paths: Sequence[Path]) -> list[ProcessedMotion]:
-        """Recordings, filtered as the identification protocol says."""
+        """Read recordings and filter them with the identification protocol."""
         return [motion_of(run, self.config.protocol) for run in self.runs(paths)]
 
     def torques(self, *, discrepancy: bool) -> TorquePosterior:
-        """The posterior of the recorded torques."""
+        """The posterior given recorded torques."""
         protocol = self.config.protocol
         return torque_posterior(
             self.prior,
@@ -102,7 +102,7 @@ class ArmStudy:
         )
 
     def inertias(self) -> tuple[InertiaPosterior, Array | None]:
-        """The posterior of inertias, and measured inertias if there are any."""
+        """The posterior given inertias, and the measured inertias if any."""
         frames, path = link_frames(self.arm), self.options.inertias
         if path is None:
             rng = np.random.default_rng(self.options.seed)
@@ -114,7 +114,7 @@ class ArmStudy:
         return InertiaPosterior(self.prior, frames, rows), measured
 
     def infer(self, posterior: Posterior, measured: Array | None) -> ArmDraws:
-        """Draws of a posterior, with progress."""
+        """Sample a posterior while showing progress."""
         options = self.options
         watch = SamplerProgress(
             options.quiet, lambda x: ArmDraws(posterior, x).named(self.arm.joints)[1], options.effective
@@ -132,7 +132,7 @@ class ArmStudy:
 
 @dataclass(frozen=True, eq=False)
 class PosteriorDraws:
-    """Draws of the prior, of the posterior, and of the posterior with all samples counted as independent."""
+    """Draws of the prior, of the posterior, and of the posterior that treats all samples as independent."""
 
     before: ArmDraws
     after: ArmDraws | None
@@ -147,12 +147,12 @@ class PosteriorDraws:
 
     @property
     def last(self) -> ArmDraws:
-        """Draws of the posterior, or of the prior without measurements."""
+        """Draws of the posterior, or of the prior if there are no measurements."""
         return self.before if self.after is None else self.after
 
 
 def run_arm(options: PosteriorOptions, config: str) -> int:
-    """Read, sample, write."""
+    """Read, sample, and write the results."""
     started = time.perf_counter()
     study = _study(options, config)
     if options.seconds is not None:
@@ -221,7 +221,7 @@ def _sampled(study: ArmStudy) -> PosteriorDraws:
 
 
 def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
-    """Compare posterior and least squares, both learnt from the first seconds of a recording."""
+    """Compare posterior and least squares, both from the first seconds of a recording."""
     options = study.options
 
     def done(length: float) -> None:
@@ -270,7 +270,7 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
 
 
 def _content(study: ArmStudy, results: PosteriorDraws, summary: Summary) -> dict[str, Any]:
-    """The object of ``--json``."""
+    """The content of the ``--json`` file."""
     options, joints = study.options, study.arm.joints
     names, prior = results.before.named(joints)
     lambdas = summarise(study.base.expressions(), results.last.standard @ study.base.projection.T)
@@ -315,7 +315,7 @@ WORDS = {
 
 
 def _tell(content: dict[str, Any]) -> None:
-    """Print the measures as a table."""
+    """Print the performance measures as a table."""
     measures = content["measures"]
     rows = [[WORDS[key], *(f"{one[key]:.4g}" for one in measures.values())] for key in measures["prior"]]
     if rows:
@@ -377,7 +377,7 @@ def _figures(study: ArmStudy, results: PosteriorDraws) -> dict[str, Figure]:
 def _parts(
     study: ArmStudy, before: ArmDraws, after: ArmDraws | None
 ) -> dict[str, tuple[Array, Array | None, Array | None]]:
-    """Draws of masses, centres of mass, inertias and rotors, and the URDF's, for :func:`draw_links`."""
+    """Draws of masses, centres of mass, inertias and rotors with their URDF values, for :func:`draw_links`."""
     labels = (
         "mass [kg]",
         "centre of mass x, y, z [m]",
@@ -398,5 +398,5 @@ def _parts(
 
 
 def _flat(draws: Array) -> Array:
-    """Draws of all chains (C S, P)."""
+    """Merge the draws of all chains (C S, P)."""
     return draws.reshape(-1, draws.shape[-1])

@@ -16,15 +16,15 @@ from stribeck.estimates.estimate import Estimate
 Array = npt.NDArray[np.float64]
 
 PERIOD = 1.0
-"""Least time between two lines of progress [s]."""
+"""Minimum time between two lines of progress [s]."""
 
 
 class SamplerProgress:
-    """Reports the progress of a sampler on stderr: stage, R-hat and effective samples so far.
+    """Prints the progress of a sampler on stderr: stage, R-hat and effective sample size so far.
 
     :param quiet: print nothing.
     :param natural: maps coordinates (C, S, d) to parameters (C, S, P).
-    :param wanted: effective samples of every parameter at which to stop; ``None``: take all draws.
+    :param wanted: effective sample size of every parameter at which to stop; ``None``: take all draws.
     """
 
     def __init__(self, quiet: bool, natural: Callable[[Array], Array], wanted: int | None) -> None:
@@ -46,7 +46,7 @@ class SamplerProgress:
         sys.stderr.flush()
 
     def enough(self, draws: Array) -> bool:
-        """Whether every parameter has the effective samples wanted, and the chains agree."""
+        """Whether every parameter has the required effective sample size and the chains agree."""
         if self._wanted is None or draws.shape[2] < 100:
             return False
         rhat, effective = worst(self._natural(draws[0]))
@@ -54,7 +54,7 @@ class SamplerProgress:
 
 
 def print_summary(summary: Summary, estimates: Mapping[str, Estimate], seconds: float) -> None:
-    """A table of all parameters, with what is not determined."""
+    """Print a table of all parameters, and which of them are not determined."""
     rows = [
         [
             name,

@@ -37,13 +37,13 @@ from stribeck.report.style import save_all
 
 THIN = 40
 SHORTEST = 20
-"""Least draws of each chain; there is one chain for each member of the population."""
+"""Minimum number of draws per chain; there is one chain for each member of the population."""
 
 WARNING = "far too sure where the law is not quite true"
 
 
 def run_servo(options: PosteriorOptions) -> int:
-    """Read, sample, write."""
+    """Read, sample, and write the results."""
     started = time.perf_counter()
     logs = recordings_of(options, options.actuator)
     actuator = load_actuator(options.actuator or common_value(logs, "actuator"))
@@ -86,7 +86,7 @@ def _sampled(options: PosteriorOptions, task: FitTask, prior: ServoPrior, *, dis
 
 
 def _held_out(draws: ServoDraws, task: FitTask) -> float:
-    """Mean absolute error of the predictive mean on the runs held out [rad]."""
+    """Mean absolute error of the predictive mean on the held-out runs [rad]."""
     rollout = replace(task.rollout(), batch=task.batch(task.split.validation))
     return float(rollout.batch.mean_absolute_errors(mean_position(draws, rollout)).mean())
 

@@ -1,4 +1,4 @@
-"""Progress of a fit: a bar for people, JSON lines for programs."""
+"""Progress of a fit: a bar for users, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 from tqdm import tqdm
 
 JSON_PERIOD = 0.3
-"""Least time between two JSON lines [s]."""
+"""Minimum time between two JSON lines [s]."""
 
 
 class Progress(Protocol):
@@ -22,14 +22,13 @@ class Progress(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def update(self, evaluations: int, error: float | None) -> None:
-        """Report the number of evaluations, and the error of the best point so far [rad], if there is one."""
+        """Report the number of evaluations and the error of the best point so far [rad], if any."""
 
 
 class Bar:
-    """A bar on stderr.
+    """A progress bar on stderr.
 
-    :param law: name of the law.
-    :param trials: evaluations at most.
+    :param trials: maximum number of evaluations.
     :param quiet: show nothing.
     """
 
@@ -57,13 +56,12 @@ class Bar:
 
 
 class JsonLines:
-    """One JSON object per line on stderr: ``{"model", "evaluations", "trials", "error", "seconds"}``.
+    """Prints one JSON object per line on stderr: ``{"model", "evaluations", "trials", "error", "seconds"}``.
 
-    ``error`` is the mean absolute error of the best point so far [rad], null as long as there is none; ``seconds``
-    is the time since the search began. The search may end before ``trials`` evaluations.
+    ``error`` is the mean absolute error of the best point so far [rad], null if there is none yet; ``seconds`` is the
+    time since the search began. The search may end before ``trials`` evaluations.
 
-    :param law: name of the law.
-    :param trials: evaluations at most.
+    :param trials: maximum number of evaluations.
     """
 
     def __init__(self, law: str, trials: int) -> None:
@@ -79,7 +77,7 @@ class JsonLines:
         self._write()
 
     def update(self, evaluations: int, error: float | None) -> None:
-        """Write a line, if the last one is old enough."""
+        """Write a line, unless the last one was written too recently."""
         best = None if error is None or not math.isfinite(error) else float(error)
         self._state |= {"evaluations": int(evaluations), "error": best}
         if time.perf_counter() >= self._due:
@@ -93,5 +91,5 @@ class JsonLines:
 
 
 def progress_of(kind: str, law: str, trials: int) -> Progress:
-    """The progress that ``--progress`` asks for: ``bar``, ``json`` or ``none``."""
+    """Create the progress display selected by ``--progress``: ``bar``, ``json`` or ``none``."""
     return JsonLines(law, trials) if kind == "json" else Bar(law, trials, quiet=kind == "none")

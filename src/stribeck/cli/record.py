@@ -1,4 +1,4 @@
-"""``stribeck record``: play trajectories on servos at a serial port, and record a bag of each run."""
+"""``stribeck record``: plays trajectories on servos at a serial port, and records a bag of each run."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ BAR = 30
 """Width of the progress bar."""
 
 SHOW_PERIOD = 0.1
-"""Least time between two updates of the progress bar [s]."""
+"""Minimum time between two updates of the progress bar [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOptions:
-    """What to record, and what takes the place of values in its file."""
+    """Options: what to record, and replacements for values in the file."""
 
     config: Path = option("what to record, see config/record.yaml", metavar="YAML")
     port: str | None = option("serial port (default: the file's)", None)
@@ -44,7 +44,7 @@ class RecordOptions:
 
 
 def run(options: RecordOptions) -> int:
-    """Connect, introduce the servos, play and record."""
+    """Connect, print the state of the servos, play and record."""
     driver_config, config = read_record_config(
         options.config, port=options.port, rate=options.rate, output=options.output
     )
@@ -67,9 +67,9 @@ def run(options: RecordOptions) -> int:
 
 
 class Display:
-    """Progress in one line on a terminal, one line for each run elsewhere.
+    """Shows progress in one line on a terminal, otherwise in one line per run.
 
-    :param quiet: show neither, only warnings.
+    :param quiet: show only warnings.
     """
 
     def __init__(self, config: SessionConfig, quiet: bool) -> None:
@@ -120,7 +120,7 @@ class Display:
 
 @contextlib.contextmanager
 def interrupts_to(recording: SessionRecorder) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP stop a recording gently, a second signal stops it at once."""
+    """On SIGINT, SIGTERM or SIGHUP stop a recording gently; on a second signal stop it at once."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         recording.interrupt()
@@ -136,7 +136,7 @@ def interrupts_to(recording: SessionRecorder) -> Iterator[None]:
 
 
 def _introduce(config: SessionConfig, report: ConnectionReport, recording: SessionRecorder) -> None:
-    """Print the state of each servo, and how long the session will take."""
+    """Print the state of each servo and the expected duration of the session."""
     sample = recording.look()
     for j, joint in enumerate(recording.driver.config.joints):
         print(
@@ -154,7 +154,7 @@ def _introduce(config: SessionConfig, report: ConnectionReport, recording: Sessi
 
 
 def _warn_of(report: ConnectionReport, driver: Driver, sample: DriverSample) -> None:
-    """Warn of anything unsafe before the servos move."""
+    """Print a warning for every unsafe condition before the servos move."""
     stays = [driver.stays_energised] if driver.stays_energised else []
     for warning in (*report.warnings, *stays, *hanging_warnings(driver.joints, sample.position)):
         warn(warning)
@@ -169,7 +169,7 @@ def _check_supply(report: ConnectionReport, *, allowed: bool) -> None:
 
 
 def _finish(outcome: Outcome, driver: Driver, *, quiet: bool) -> int:
-    """Print the bags and the quality of the bus; the exit code."""
+    """Print the bags and the bus quality; returns the exit code."""
     for bag in outcome.bags:
         print(bag)
     if not quiet:

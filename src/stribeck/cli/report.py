@@ -1,4 +1,4 @@
-"""``stribeck report``: parameter files on recordings, as one HTML file."""
+"""``stribeck report``: an HTML report on parameter files and recordings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SUFFIXES = (".html", ".htm")
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
-    """Parameter files and recordings."""
+    """Options: parameter files and recordings."""
 
     output: Path = option("the report, one file that opens offline", metavar="REPORT.html")
 
@@ -57,7 +57,7 @@ def run(options: ReportOptions) -> int:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the programs that make a report."""
+    """Versions of the programs used to create a report."""
     return {
         "stribeck": stribeck.__version__,
         "python": platform.python_version(),

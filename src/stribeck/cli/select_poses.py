@@ -1,4 +1,4 @@
-"""``stribeck calibrate --select``: which poses to measure next."""
+"""``stribeck calibrate --select``: selects the poses to measure next."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ SCHEMA = 1
 CHOSEN = "poses.txt"
 
 DESIGN = (*GEOMETRY, "gain", "compliance")
-"""Groups of parameters that chosen poses should determine."""
+"""Groups of parameters that the chosen poses should determine."""
 
 TOOL = 0.1 * np.eye(3)
-"""Assumed markers behind the flange [m] as long as none were measured."""
+"""Markers assumed behind the flange [m] until some are measured."""
 
 
 def select_poses(
     options: CalibrateOptions, number: int, config: CalibrationConfig, chain: SerialChain
 ) -> int:
-    """Choose that many poses, print and write them."""
+    """Choose ``number`` poses, print and write them."""
     positions, rows, source = _candidates(options, config, chain)
     model, values, measured = _design(options, config, chain)
     scaled = information_rows(model, values, np.concatenate([measured, positions]))
@@ -64,7 +64,7 @@ def select_poses(
 
 
 def result_path(output: Path | None, name: str) -> Path | None:
-    """The file that ``--output`` names: a .json or .txt file, or a folder for a file of this name."""
+    """The file for ``--output``: a .json or .txt file, or a file of this name in a folder."""
     return output if output is None or output.suffix in (".json", ".txt") else output / name
 
 
@@ -82,7 +82,6 @@ def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str
 def _candidates(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[FloatArray, list[int], str]:
-    """Joint positions to choose from, their rows, and the name of their file."""
     if options.candidates is not None:
         path: Path = options.candidates
     else:
@@ -94,7 +93,7 @@ def _candidates(
 def _design(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
 ) -> tuple[KinematicModel, FloatArray, FloatArray]:
-    """The model that poses are chosen for, its values, and the positions that count as measured."""
+    """The model for which poses are chosen, its parameters, and the positions already measured."""
     nothing = np.zeros((0, len(chain.names)))
     complete = False
     if options.data:
@@ -126,7 +125,7 @@ def d_optimal_rows(
 ) -> list[int]:
     """Rows of the most informative poses, in ascending order.
 
-    Of the measurements only a first guess of base and markers is used.
+    The measurements are only used for an initial guess of base and markers.
     """
     base, points = align(chain, measured.data)
     model, values = _model(chain, config, base, points, measured.markers)

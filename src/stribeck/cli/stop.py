@@ -1,4 +1,4 @@
-"""Ctrl-C, handled between steps of a computation."""
+"""Handles Ctrl-C between steps of a computation."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """Records Ctrl-C and other requests to end, so that a computation can stop between two steps.
+    """Records Ctrl-C and other stop requests, so that a computation can stop between two steps.
 
-    A Python exception in the middle of a compilation would crash the process. A second request ends it at once.
+    A Python exception during a compilation would crash the process. A second request ends the process at once.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class StopRequest:
     @classmethod
     @contextmanager
     def on_signals(cls) -> Iterator[StopRequest]:
-        """A request that SIGINT, SIGTERM and SIGHUP set while the context lasts."""
+        """Create a request that SIGINT, SIGTERM and SIGHUP set while the context lasts."""
         stop = cls()
         if threading.current_thread() is not threading.main_thread():
             yield stop

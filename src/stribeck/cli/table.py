@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table whose first ``left`` columns are aligned left, the others right."""
+    """Format a table whose first ``left`` columns are left-aligned, the others right-aligned."""
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
     lines = []
     for row in (header, ["-" * width for width in widths], *rows):
@@ -19,5 +19,5 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-    """Print a table of :func:`format_table`."""
+    """Print a table formatted by :func:`format_table`."""
     print(format_table(header, rows, left))

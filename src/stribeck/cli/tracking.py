@@ -1,7 +1,7 @@
-"""Fits as runs of Weights & Biases: ``--wandb``.
+"""Logs fits as Weights & Biases runs (``--wandb``).
 
-Its own environment variables say where a run is stored (``WANDB_MODE=offline``, ``WANDB_DIR``, ``WANDB_ENTITY``,
-…). An error of the library is printed as one warning, and the fit goes on.
+Environment variables of the library set where a run is stored (``WANDB_MODE=offline``, ``WANDB_DIR``, ``WANDB_ENTITY``,
+…). An error of the library is printed as one warning, and the fit continues.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from stribeck.io.parameter_file import write_parameter_file
 class Tracker:
     """A run of Weights & Biases.
 
-    :param project: its project.
-    :param name: its name.
     :param config: options of the fit.
     """
 
@@ -53,18 +51,18 @@ class Tracker:
             return
         with self._harmless():
             self._run.summary.update(result.summary())
-            # Files in the folder of a run belong to it and are uploaded with it.
+            # Files in a run's folder belong to the run and are uploaded with it.
             write_parameter_file(Path(self._run.dir) / f"{result.law.name}.json", result.parameter_file())
 
     def close(self) -> None:
-        """End the run, finished or not."""
+        """End the run, whether complete or not."""
         if self._run is not None:
             with self._harmless():
                 self._run.finish()
 
     @contextmanager
     def _harmless(self) -> Iterator[None]:
-        """Turn an error into a warning, and disable the run."""
+        """Turn an exception into a warning, and disable the run."""
         try:
             yield
         except Exception as error:
@@ -75,7 +73,7 @@ class Tracker:
 
 @contextmanager
 def tracked(options: FitOptions, law: str) -> Iterator[Tracker | None]:
-    """The run of one law, with ``--wandb``."""
+    """The run of one law, if ``--wandb`` is given."""
     if not options.wandb:
         yield None
         return
@@ -90,7 +88,7 @@ def check_tracking(options: FitOptions) -> None:
     """Raise :class:`MissingDependencyError` if ``--wandb`` is given without the library."""
     if not options.wandb:
         return
-    # The library reads this on import; without it, it reports its errors to its makers even in offline mode.
+    # The library reads this on import; otherwise it sends error reports to its developers even in offline mode.
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     try:
         importlib.import_module("wandb")
@@ -99,7 +97,7 @@ def check_tracking(options: FitOptions) -> None:
 
 
 def config_of(options: FitOptions, law: str) -> dict[str, Any]:
-    """The options as logged: paths as text, the law by name, without passwords."""
+    """The options to log: paths as text, the law by name, without passwords."""
     config = {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
     urls = {name: shown(config[name]) for name in ("study", "load_study") if config[name] is not None}
     return {**config, **urls, "model": law}

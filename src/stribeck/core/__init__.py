@@ -1,14 +1,14 @@
-r"""The mathematics: arrays in, arrays out. No ROS, no files, no printing, numpy only.
+r"""Numerical core: friction laws, servo models and live compensation on plain arrays; numpy only, no ROS, no files.
 
-Conventions, stated once:
+Conventions:
 
 - SI units everywhere: rad, rad/s, N m, kg, m, s, V, A; temperature in °C.
 - The pendulum hangs down at :math:`\theta = 0`; positive is counter-clockwise.
 - :math:`\tau_m` is the motor torque at the output shaft, :math:`\tau_e` the external torque,
   :math:`\tau_f` the friction torque; all act on the output shaft in the positive direction, so
   :math:`J\ddot\theta = \tau_m + \tau_e + \tau_f`.
-- Arrays of many runs are (T, R): time first. Candidates of a fit come last: (R, C).
-- Parameter values travel as a mapping from the keys of parameter files to floats or arrays.
+- Arrays of several runs are (T, R): time first. Candidates of a fit come last: (R, C).
+- Parameter values are passed as a mapping from the keys of parameter files to floats or arrays.
 """
 
 from stribeck.core.actuator import EFFECTS, Actuator

@@ -1,8 +1,7 @@
-r"""Servo actuators: firmware control law and motor equation, per family.
+r"""Servo models: firmware control law and motor equation of each servo family.
 
-Source of the laws: Duclusaud et al., "Extended Friction Models for the Physics Simulation of Servo
-Actuators", §IV; the current interval is asymmetric in the back-EMF, where the paper's
-:math:`-I_{emf}` has a sign slip.
+Source: Duclusaud et al., "Extended Friction Models for the Physics Simulation of Servo Actuators", §IV. The
+current interval here is asymmetric in the back-EMF; the paper's :math:`-I_{emf}` has a sign error.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
 
 EFFECTS = ("current-limit", "supply", "delay")
-"""Effects beyond the paper, by their names on the command line. All are off unless asked for."""
+"""Optional effects beyond the paper, named as on the command line; all are off by default."""
 
 EFFECT_PARAMETERS = {"current-limit": "current_limit", "delay": "command_delay"}
-"""The parameter that an effect adds; it stays at its datasheet value unless freed."""
+"""The parameter that each effect adds; it stays at its datasheet value unless freed."""
 
 EFFECT_UNITS = {"current_limit": "A", "command_delay": "s"}
 
@@ -38,7 +37,6 @@ class Gains(NamedTuple):
 class ServoCommand(NamedTuple):
     """Inputs of the firmware during one step.
 
-    :param goal: goal position [rad].
     :param torque_enable: 1 with torque on, 0 with torque off.
     :param supply_voltage: supply voltage V [V].
     """
@@ -51,7 +49,7 @@ class ServoCommand(NamedTuple):
 class ControlState(NamedTuple):
     """State of the firmware between steps.
 
-    :param goal: goal after the firmware's ramp [rad].
+    :param goal: goal position after the firmware's ramp [rad].
     :param integral: integral of the position error [rad s].
     """
 
@@ -65,13 +63,13 @@ class VoltageControl:
 
     :math:`d = clip(g K_p e + g_i K_i \int e - g_d K_d \dot\theta, \pm d_{max})`, :math:`U = d V`,
     and with a drive/brake bridge :math:`\tau_m = k_t (U - k_t\dot\theta) / R`. With a drive/coast
-    bridge the current stops whenever the bridge opens, so that the back-EMF brakes for the driven
-    share of the time only: :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical
+    bridge the current stops whenever the bridge opens, so the back-EMF brakes only during the driven
+    part of the PWM period: :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical
     time constant far below the PWM period; Sihite et al., IROS 2019). Torque off is an open
     circuit: :math:`\tau_m = 0`.
 
     :param gain: duty per K_p and rad of position error.
-    :param duty_max: largest duty the firmware applies.
+    :param duty_max: largest duty that the firmware applies.
     :param integral_gain: duty per K_i and rad s, where the firmware has it.
     :param derivative_gain: duty per K_d and rad/s, where the firmware has it.
     :param goal_speed: speed of the firmware's goal ramp [rad/s], ``None`` without a ramp.
@@ -90,7 +88,7 @@ class VoltageControl:
     required_parameters = ("kt", "R", "armature")
 
     def with_used_terms(self, gains: Gains) -> VoltageControl:
-        """The law without those terms whose gain is zero (in every run of an array)."""
+        """The law without the terms whose gain is zero in every run."""
         return replace(
             self,
             integral_gain=self.integral_gain if np.any(gains.ki) else None,
@@ -157,7 +155,7 @@ MOTOR_UNITS = {
 class Supply:
     """Supply voltages of a servo.
 
-    :param nominal: what a recording is taken to have when it says nothing [V].
+    :param nominal: supply assumed for recordings that do not state one [V].
     :param rated_min, rated_max: rating [V].
     """
 
@@ -168,7 +166,7 @@ class Supply:
 
 @dataclass(frozen=True)
 class PwmRegister:
-    """How a servo reports its duty as an integer.
+    """Integer register in which a servo reports its duty.
 
     :param full_scale: the integer at full duty.
     :param bits: width of the register, in which negative numbers wrap around.
@@ -180,26 +178,24 @@ class PwmRegister:
 
 @dataclass(frozen=True)
 class Actuator:
-    """One servo family, as its YAML in ``config/actuators`` describes it.
+    """One servo family, as its YAML file in ``config/actuators`` describes it.
 
     :param name: key in parameter files and on the command line.
-    :param title: the servo's name in words.
+    :param title: full name of the servo.
     :param units: ``rotary`` (N m, rad) or ``linear`` (N, m).
     :param control: the firmware's control law.
-    :param supply: supply voltages.
     :param resolution: smallest step of the measured position [rad].
-    :param bounds: search bounds of motor and bench parameters, and of the friction parameters that
-        differ from the defaults.
-    :param effects: datasheet value and search bounds ``(value, lower, upper)`` of the parameter that
-        an effect adds; an effect that is not here is not known for this servo.
-    :param datasheet_bounds: bounds that replace the search bounds of motor parameters while the
-        current limit is on: without them a limit fixed at its datasheet value is compensated by
-        motor constants that no datasheet allows.
-    :param datasheet_prior: mean and standard deviation ``(mean, deviation)`` of motor parameters by the
-        datasheet, used while the current limit is on.
+    :param bounds: search bounds of motor and bench parameters, and of friction parameters whose bounds differ
+        from the defaults.
+    :param effects: datasheet value and search bounds ``(value, lower, upper)`` of the parameter that each
+        effect adds; effects without an entry are not available for this servo.
+    :param datasheet_bounds: bounds that replace the search bounds of motor parameters while the current limit
+        is on; without them the fit would compensate for a fixed current limit with implausible motor constants.
+    :param datasheet_prior: ``(mean, standard deviation)`` of motor parameters according to the datasheet, used
+        while the current limit is on.
     :param datasheet: the manufacturer's figures, for reports and priors.
-    :param published: identified parameters that were published, by law.
-    :param pwm_register: how the servo reports its duty, where recordings hold the raw integer.
+    :param published: published identified parameters, by law.
+    :param pwm_register: how the servo reports its duty, if recordings hold the raw integer.
     :param active_effects: the effects that are on.
     """
 
@@ -225,10 +221,10 @@ class Actuator:
 
     @property
     def datasheet_torque_constant(self) -> float | None:
-        r"""Torque constant :math:`k_t = \tau_{stall} / I_{stall}` by the datasheet [N m/A], where it is known.
+        r"""Torque constant :math:`k_t = \tau_{stall} / I_{stall}` from the datasheet [N m/A], ``None`` if not given.
 
-        It includes the losses of the gearbox at stall, so torque from a measured current is good to some
-        20 %; the fit has a k_t of its own.
+        It includes the losses of the gearbox at stall, so torques computed with it from a measured current are accurate
+        to about 20 %; a fit estimates its own k_t.
         """
         torque, current = self.datasheet.get("stall_torque"), self.datasheet.get("stall_current")
         return torque / current if torque and current else None
@@ -236,8 +232,7 @@ class Actuator:
     def with_effects(self, effects: Iterable[str]) -> Actuator:
         """The actuator with effects beyond the paper switched on.
 
-        :raises ConfigError: for an effect that does not exist or that this servo's file says
-            nothing about.
+        :raises ConfigError: for an effect that does not exist or that this servo's file does not describe.
         """
         chosen = frozenset(effects)
         for effect in sorted(chosen):
@@ -255,7 +250,7 @@ class Actuator:
         return replace(self, active_effects=chosen)
 
     def with_used_terms(self, gains: Gains) -> Actuator:
-        """The actuator without those terms of its firmware whose gain is zero (in every run of an array)."""
+        """The actuator without the firmware terms whose gain is zero in every run."""
         if not isinstance(self.control, VoltageControl):
             return self
         return replace(self, control=self.control.with_used_terms(gains))
@@ -270,9 +265,9 @@ class Actuator:
     def parameters(self, law: FrictionLaw) -> ParameterSet:
         """Motor, bench, friction and effect parameters with units and search bounds.
 
-        Motor, bench and friction parameters are free; a motor parameter without bounds does not take
-        part. Those of effects are fixed at their datasheet
-        values, and an offset torque is fixed at zero beside asymmetric Coulomb friction.
+        Motor, bench and friction parameters are free; motor parameters without bounds are left out. Effect
+        parameters are fixed at their datasheet values. With asymmetric Coulomb friction, the offset torque is fixed
+        at zero.
         """
         narrowed = self.datasheet_bounds if "current-limit" in self.active_effects else {}
         found = []
@@ -298,11 +293,11 @@ class Actuator:
 
 
 def initial_control_state(actuator: Actuator, goal: Any) -> ControlState:
-    """The firmware's state at the start of a run: the ramp stands at the goal, the integral is empty.
+    """The firmware's state at the start of a run: the goal ramp at the first goal, the integral at zero.
 
-    :param goal: first goal of the run [rad], an array where there are many runs.
+    :param goal: first goal of the run [rad], an array for several runs.
 
-    States that a firmware does not have are the number 0.0.
+    State variables that a firmware does not have are 0.0.
     """
     control = actuator.control
     ramps = isinstance(control, VoltageControl) and control.goal_speed is not None
@@ -323,8 +318,6 @@ def motor_torque(
     """Motor torque at the output shaft [N m] and the firmware's next state.
 
     :param p: values of the motor parameters (and ``current_limit`` while that effect is on).
-    :param position: joint position [rad].
-    :param velocity: joint velocity [rad/s].
     :param dt: time step [s].
     """
     output, state = control_output(actuator, p, gains, state, command.goal, position, velocity, dt)
@@ -343,7 +336,7 @@ def control_output(
 ) -> tuple[Any, ControlState]:
     """Output of the firmware (a duty [1], a current [A] or a torque [N m]), and its next state.
 
-    The firmware holds its output until its next cycle. Parameters as in :func:`motor_torque`.
+    The firmware holds its output until its next cycle.
     """
     control = actuator.control
     if isinstance(control, VoltageControl):
@@ -357,7 +350,7 @@ def control_output(
 
 
 def output_torque(actuator: Actuator, p: Values, output: Any, command: ServoCommand, velocity: Any) -> Any:
-    """Motor torque at the output shaft [N m] of an output of the firmware (:func:`control_output`)."""
+    """Motor torque at the output shaft [N m] for a firmware output (:func:`control_output`)."""
     control = actuator.control
     if isinstance(control, VoltageControl):
         return voltage_torque(control, p, output, command, velocity)
@@ -377,7 +370,7 @@ def duty_cycle(
 ) -> tuple[Any, ControlState]:
     r"""Duty of the bridge in [-1, 1] and the firmware's next state (see :class:`VoltageControl`).
 
-    The integral is held where it alone would saturate the duty.
+    The integral is clipped where it alone would saturate the duty.
     """
     xp = array_namespace(position, velocity, goal)
     ramped, integral = state
@@ -399,9 +392,9 @@ def duty_cycle(
 def voltage_torque(
     control: VoltageControl, p: Values, duty: Any, command: ServoCommand, velocity: Any
 ) -> Any:
-    r"""Torque of a motor behind a bridge [N m] (see :class:`VoltageControl`; paper, eq. 13).
+    r"""Torque of a motor driven by a bridge [N m] (see :class:`VoltageControl`; paper, eq. 13).
 
-    With ``current_limit`` among the values the firmware bounds the phase current,
+    If the values include ``current_limit``, the firmware bounds the phase current,
     :math:`|U - k_t\dot\theta| \le R I_{max}`, as far as the supply allows.
     """
     xp = array_namespace(duty, velocity, *p.values())
@@ -418,7 +411,7 @@ def voltage_torque(
 def current_torque(
     control: CurrentControl, p: Values, wanted: Any, command: ServoCommand, velocity: Any
 ) -> Any:
-    """Torque of a motor behind a current loop [N m] (see :class:`CurrentControl`; paper, eqs. 14-15)."""
+    """Torque of a motor driven by a current loop [N m] (see :class:`CurrentControl`; paper, eqs. 14-15)."""
     xp = array_namespace(wanted, velocity, *p.values())
     current = command.torque_enable * wanted
     if "R" in p:

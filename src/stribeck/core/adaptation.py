@@ -1,11 +1,10 @@
-r"""Friction that has changed since it was identified: one Kalman filter per joint, while it moves.
+r"""Online adaptation of the identified friction: one Kalman filter per joint, updated while the joint moves.
 
-The residual torque of a moving joint is :math:`r = -(s_c\,\varphi_c + s_v\,\varphi_v + o\,b) + w`, with the
-identified friction at the measured motion, :math:`\varphi_c` all of it but the viscous part and
-:math:`\varphi_v` the viscous part, both filtered as r is, and its level b at rest. The scales
-:math:`s_c, s_v` wander slowly; the offset o is what is left of it, model errors included, and follows fast
-(an observer of bounded bandwidth) or slowly. States stay within bounds; whatever does not look like
-friction changes nothing.
+The residual torque of a moving joint is modelled as :math:`r = -(s_c\,\varphi_c + s_v\,\varphi_v + o\,b) + w`.
+:math:`\varphi_v` is the viscous part of the identified friction at the measured motion and :math:`\varphi_c` the rest
+of it, both filtered like r; b is the identified friction at rest. The scales :math:`s_c, s_v` drift slowly. The
+offset o, which also absorbs model errors, changes fast (an observer of bounded bandwidth) or slowly. All states are
+bounded, and residuals that do not look like friction are ignored.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ STATES = 3
 
 @dataclass(frozen=True)
 class AdaptationSettings:
-    """How fast friction may change, and how far.
+    """How fast and how far friction may change.
 
-    :param scale_lower: bounds of both scales [1].
-    :param scale_upper: upper bounds.
-    :param offset_limit: bound of the offset, as a share of the friction at rest [1].
+    :param scale_lower: lower bound of both scales [1].
+    :param scale_upper: upper bound of both scales [1].
+    :param offset_limit: bound of the offset, as a fraction of the friction at rest [1].
     :param prior: standard deviation of the scales before any motion [1].
-    :param drift: by how much a scale may have changed after one second of motion [1/√s].
+    :param drift: standard deviation of the change of a scale after one second of motion [1/√s].
     :param together: correlation of both scales before any motion [1].
-    :param wander: by how much the offset may have changed after one second of motion, as a share of the
-        friction at rest [1/√s].
-    :param noise: standard deviation of a residual, as a share of the friction at rest [1].
+    :param wander: standard deviation of the change of the offset after one second of motion, as a fraction of
+        the friction at rest [1/√s].
+    :param noise: standard deviation of a residual, as a fraction of the friction at rest [1].
     """
 
     scale_lower: float = 0.25
@@ -48,9 +47,9 @@ class AdaptationSettings:
 
 
 class ScaleFilter:
-    """Scales and offset of n joints.
+    """Kalman filters of the scales and offsets of n joints.
 
-    :param level: friction of each joint at rest b, (n,) [N m].
+    :param level: friction at rest b of each joint, (n,) [N m].
     """
 
     def __init__(self, level: FloatArray, settings: AdaptationSettings) -> None:
@@ -66,10 +65,10 @@ class ScaleFilter:
         self.covariance[:, 2, 2] = 0.1**2
         self._growth = np.diag([settings.drift**2, settings.drift**2, settings.wander**2])
         self.deviation: FloatArray = np.full(n, settings.prior)
-        """Standard deviation of the friction at the last motion that was learnt from, as a share of it, (n,)."""
+        """Relative standard deviation of the friction at the last motion used for learning, (n,)."""
 
     def restrict(self) -> None:
-        """Bring the states within their bounds."""
+        """Clip the states to their bounds."""
         self.state = np.clip(self.state, self._lower, self._upper)
 
     def _regressors(self, coulomb: FloatArray, viscous: FloatArray) -> FloatArray:
@@ -78,7 +77,7 @@ class ScaleFilter:
         return regressors
 
     def innovation(self, residual: FloatArray, coulomb: FloatArray, viscous: FloatArray) -> FloatArray:
-        """What a residual has beyond the prediction, as a share of the friction at rest, (n,)."""
+        """Residual minus its prediction, as a fraction of the friction at rest, (n,)."""
         return self._innovation(residual, self._regressors(coulomb, viscous))
 
     def _innovation(self, residual: FloatArray, regressors: FloatArray) -> FloatArray:
@@ -93,13 +92,13 @@ class ScaleFilter:
         smoothing: FloatArray,
         dt: float,
     ) -> BoolArray:
-        """Take in a residual; which joints learnt from it.
+        """Update the filters with a residual; returns which joints learnt from it.
 
         :param residual: r [N m], (n,).
         :param coulomb: φ_c [N m], with the sign of the motion.
         :param viscous: φ_v [N m].
-        :param moving: where the motion tells friction.
-        :param smoothing: time constant of the residual [s]: errors within it are correlated.
+        :param moving: joints whose motion allows learning friction.
+        :param smoothing: time constant of the residual [s]; errors within it are correlated.
         :param dt: time since the last step [s].
         """
         if True not in moving.tolist():

@@ -1,4 +1,4 @@
-"""Which measured states count: in time, in order, of our joints, finite and plausible."""
+"""Admission of measured states: on time, in order, of the expected joints, finite and plausible."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from stribeck.core.settings import Settings
 FloatArray = npt.NDArray[np.float64]
 
 LONGEST_STEP = 0.05
-"""Longest time that the law sees pass between two states [s]."""
+"""Longest time step between two states that the friction law uses [s]."""
 
 
 class Place(NamedTuple):
-    """Where a state stands among the others.
+    """How a state follows the one before it.
 
-    :param order: of the joints in it.
-    :param before: stamp of the state before it, ``None`` for a first one [s].
-    :param gap: why it is a first one again.
+    :param order: position of each joint in the message.
+    :param before: stamp of the previous state [s], ``None`` for the first one.
+    :param gap: why the sequence starts anew with this state, ``None`` if it does not.
     """
 
     order: Order
@@ -36,17 +36,16 @@ class Place(NamedTuple):
 
 
 class StateAdmission:
-    """Checks the states of n joints against the ones before.
+    """Checks each state of n joints against the previous ones.
 
-    :param names: of the joints, in the order of all arrays.
-    :param plausibility: of positions and velocities.
+    :param names: joint names, in the order of all arrays.
     """
 
     def __init__(self, names: Sequence[str], settings: Settings, plausibility: Plausibility) -> None:
         self.order = JointOrder(names)
         self.clock = StreamClock()
         self.stamp: float | None = None
-        """Of the last state that was taken [s]."""
+        """Stamp of the last accepted state [s]."""
         self._settings, self._plausibility = settings, plausibility
         self._bridged: str | None = None
         self._zero: FloatArray = np.zeros(len(names))
@@ -59,26 +58,26 @@ class StateAdmission:
         self._plausibility.restart()
 
     def forget_slope(self) -> None:
-        """Velocities that are the slope of positions begin anew."""
+        """Restart the estimate of velocities from the slope of positions."""
         self._slope = self._zero
         self._last_position: FloatArray | None = None
 
     def bridged(self, reason: str) -> None:
-        """A state was skipped for this reason."""
+        """Remember why a state was skipped."""
         self._bridged = reason
 
     def doubted(self, stamp: float) -> None:
-        """A state was doubted: its time has passed, the next one follows after it."""
+        """Skip a rejected state, but remember its stamp as that of the last state."""
         if math.isfinite(stamp) and stamp != self.stamp:
             self.stamp = stamp
             self._plausibility.restart()
 
     def place(self, now: float, state: MergedState) -> Place:
-        """Where a state stands.
+        """Check how a state follows the previous one.
 
-        :param now: by the clock of the stamps [s].
-        :raises DoubtError: if the joints are not ours, or the stamp is none.
-        :raises BridgedError: if it came late, twice, or after a later one.
+        :param now: current time on the clock of the stamps [s].
+        :raises DoubtError: if the joints are not the expected ones, or the stamp is not a number.
+        :raises BridgedError: if it is late, a duplicate, or older than the last one.
         """
         stamp, before, timeout = state.stamp, self.stamp, self._settings.state_timeout
         if math.isfinite(stamp):
@@ -109,8 +108,8 @@ class StateAdmission:
     def measured(self, state: MergedState, place: Place) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Positions, velocities and efforts in the order of the joints, and the time since the last state [s].
 
-        :raises DoubtError: if they are no numbers, or positions stand still although velocities move them.
-        :raises BridgedError: for a jump. Where joints were measured at different times nothing tells one.
+        :raises DoubtError: for values that are not numbers, or positions that stand still at nonzero velocity.
+        :raises BridgedError: for a jump; merged states are not checked for jumps.
         """
         order, before = place.order, place.before
         elapsed = 0.0 if before is None else state.stamp - before
@@ -121,7 +120,7 @@ class StateAdmission:
             picked(state.effort, order),
         )
         told = len(state.velocity) > 0
-        sound = math.isfinite(at.dot(speed)) if told else finite(at)  # finite products have finite factors
+        sound = math.isfinite(at.dot(speed)) if told else finite(at)  # a finite product has finite factors
         if not (sound or (told and finite(at) and finite(speed))):
             raise DoubtError("position or velocity is not a number")
         if state.merged:

@@ -1,4 +1,4 @@
-"""Array types that all rooms share."""
+"""Array types shared by all packages."""
 
 import numpy as np
 import numpy.typing as npt

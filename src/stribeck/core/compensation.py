@@ -1,9 +1,9 @@
-r"""A fitted law to feed-forward torque: what cancels the friction of joints, live.
+r"""Feed-forward torque that cancels the identified friction of joints.
 
-The feed-forward torque of a joint is :math:`\tau_{ff} = g\,\left(d\,\tau_f^{m\pm} - |d|\,\tau_0\right)`:
-gain g, direction :math:`d \in [-1, 1]` of the motion that is or is intended
-(:func:`~stribeck.core.direction.intended_direction`), and the budget of the law against motion in that direction. All arrays
-are (n,), one number per joint, in the coordinates of the joints' parameter files.
+The feed-forward torque of a joint is :math:`\tau_{ff} = g\,\left(d\,\tau_f^{m\pm} - |d|\,\tau_0\right)`, with gain g,
+direction :math:`d \in [-1, 1]` of the actual or intended motion
+(:func:`~stribeck.core.direction.intended_direction`), and the friction budget against motion in that direction.
+All arrays are (n,), one number per joint, in the coordinates of the joints' parameter files.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ EffortMeaning = Literal["motor", "link", "none"]
 EFFORT_MEANINGS: tuple[EffortMeaning, ...] = get_args(EffortMeaning)
 
 LARGEST_FEEDBACK = 0.9
-"""The feed-forward loads the transmission, which adds friction: this share of itself at most."""
+"""Feed-forward torque loads the transmission, which adds friction; this fraction of the torque at most [1]."""
 
 
 PROBE = 1e-7
-"""Step of the slope of the budget against motor torque, as a share of the torque limit."""
+"""Step for the numerical slope of the budget against motor torque, as a fraction of the torque limit."""
 
 
 class Scales(NamedTuple):
-    """Present share of the identified friction, a number or an array each [1].
+    """Ratio of present to identified friction, numbers or arrays [1].
 
-    :param dry: of all friction but the viscous.
-    :param viscous: of the viscous friction.
+    :param dry: of all friction except viscous friction.
+    :param viscous: of viscous friction.
     """
 
     dry: Any
@@ -68,12 +68,12 @@ def cancelling_torque(
     external: Any,
     scales: Scales = AS_IDENTIFIED,
 ) -> Any:
-    r"""A share of the friction that opposes a motion, and of the offset [N m].
+    r"""Torque that cancels a fraction of the friction against a motion, and of the offset torque [N m].
 
     :math:`s\,(s_c(\tau_f^m - K_v|\dot\theta|) + s_v K_v|\dot\theta|) - |s|\,\tau_0`.
 
     :param share: gain times direction, :math:`s = g d`.
-    :param motor: motor torque :math:`\tau_m`, the feed-forward included [N m].
+    :param motor: motor torque :math:`\tau_m`, including the feed-forward torque [N m].
     :param scales: :math:`s_c, s_v`.
     """
     xp = array_namespace(share, velocity, motor, external, *p.values())
@@ -96,17 +96,17 @@ def viscous_friction(law: FrictionLaw, p: Mapping[str, Any], direction: Any, vel
 
 
 def probed(guess: Any, probe: Any, share: Any) -> Any:
-    """A point beside the guess of a torque, on the side on which the solution lies."""
+    """A point next to the guess of a torque, on the side of the solution."""
     return guess + array_namespace(guess, probe, share).where(share < 0.0, -probe, probe)
 
 
 def fixed_point(guess: Any, share: Any, probe: Any, wider: Any, here: Any, there: Any, limit: Any) -> Any:
-    r"""One Newton step from a guess to where :math:`x = f(x)`, within ± limit.
+    r"""One Newton step from a guess towards the solution of :math:`x = f(x)`, clipped to ± limit.
 
     :param here: f at :func:`probed` ``(guess, probe, share)``.
     :param there: f at :func:`probed` ``(guess, wider, share)``.
 
-    A slope beyond ± :data:`LARGEST_FEEDBACK` is none that :func:`check_gain` lets pass, and is cut off.
+    The slope is clipped to ± :data:`LARGEST_FEEDBACK`, the largest that :func:`check_gain` accepts.
     """
     near, other = probed(guess, probe, share), probed(guess, wider, share)
     slope = clipped((there - here) / (other - near), LARGEST_FEEDBACK)
@@ -114,7 +114,7 @@ def fixed_point(guess: Any, share: Any, probe: Any, wider: Any, here: Any, there
 
 
 def load_feedback(law: FrictionLaw, p: Mapping[str, float], torque_max: float) -> float:
-    r"""Largest growth of the budget with motor torque at rest, :math:`\partial\tau_f^m/\partial\tau_m` [1].
+    r"""Largest slope of the budget over motor torque at rest, :math:`\partial\tau_f^m/\partial\tau_m` [1].
 
     M3, M4: :math:`K_l + K_l^s`; M5: :math:`K_m + K_m^s`; M6: also :math:`2 K_m^q \tau_{max}`.
 
@@ -134,7 +134,7 @@ def goal_offset(actuator: Actuator, p: Mapping[str, Any], kp: Any, supply_voltag
 
     Voltage law: :math:`\Delta\theta_d = \tau R / (k_t V g K_p)`; current law:
     :math:`\tau / (k_t g K_p)`; torque law: :math:`\tau / (\rho g K_p)` (see the control laws of
-    :mod:`stribeck.core.actuator`), as long as nothing saturates.
+    :mod:`stribeck.core.actuator`), valid without saturation.
 
     :param kp: firmware gain, in firmware units.
     :param supply_voltage: V [V].
@@ -147,9 +147,9 @@ def goal_offset(actuator: Actuator, p: Mapping[str, Any], kp: Any, supply_voltag
 
 
 def stall_torque(actuator: Actuator, p: Mapping[str, Any]) -> float:
-    """Torque of the standing motor at full output and the highest rated supply [N m].
+    """Torque of the motor at standstill with full output and the highest rated supply [N m].
 
-    It is what :func:`~stribeck.core.actuator.motor_torque` gives for a goal that is far away.
+    It equals :func:`~stribeck.core.actuator.motor_torque` for a distant goal.
     """
     far = 1e9
     command, reached = ServoCommand(far, 1.0, actuator.supply.rated_max), ControlState(far, 0.0)
@@ -157,22 +157,19 @@ def stall_torque(actuator: Actuator, p: Mapping[str, Any]) -> float:
 
 
 def current_of(p: Mapping[str, Any], torque: Any) -> Any:
-    r"""Motor current of a torque, :math:`I = \tau / k_t` [A]."""
+    r"""Motor current for a torque, :math:`I = \tau / k_t` [A]."""
     return torque / p["kt"]
 
 
 @dataclass(frozen=True)
 class JointModel:
-    """One joint as its parameter file describes it.
+    """Friction model and limits of one joint, from its parameter file.
 
     :param name: name of the joint in messages.
-    :param actuator: the servo.
-    :param law: friction law.
-    :param values: parameter values by name.
-    :param max_torque: the feed-forward stays within ± this, in the file's coordinates [N m].
+    :param max_torque: bound of the absolute feed-forward torque, in the file's coordinates [N m].
     :param source: where the values come from, for messages.
-    :param tuning: rest and reversals, in the file's coordinates; from the servo's resolution if left out.
-    :param temperature: at which the values were identified [°C].
+    :param tuning: behaviour at rest and at reversals, in the file's coordinates; ``None``: from the servo's resolution.
+    :param temperature: temperature at which the values were identified [°C].
     """
 
     name: str
@@ -186,9 +183,9 @@ class JointModel:
 
 
 def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: EffortMeaning) -> None:
-    """Refuse a gain with which feed-forward would feed on the friction that it causes itself.
+    """Refuse a gain at which the feed-forward torque would amplify the friction that it causes itself.
 
-    :raises ConfigError: if the gain is no number in [0, 2], or gain times :func:`load_feedback`
+    :raises ConfigError: if the gain is not a number in [0, 2], or gain times :func:`load_feedback`
         reaches :data:`LARGEST_FEEDBACK`.
     """
     if not (math.isfinite(gain) and 0.0 <= gain <= 2.0):
@@ -207,15 +204,15 @@ def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: Effort
 
 
 def check_delay(joints: Sequence[JointModel], inertia: FloatArray, delay: float) -> None:
-    r"""Refuse a delay with which a joint that nobody leads would not be sure to come to rest.
+    r"""Refuse a loop delay with which a joint without a goal might not come to rest.
 
-    A torque for the velocity of T ago exceeds that for the velocity now by :math:`g K_v |\ddot\theta| T`, and what
-    brakes is :math:`J|\ddot\theta| = B - \tau_{ff}`; with :math:`\tau_{ff} \le g B` it suffices that
-    :math:`K_v T / J \le 1`.
+    The torque computed from the velocity a time T ago exceeds that for the present velocity by
+    :math:`g K_v |\ddot\theta| T`, and the braking torque is :math:`J|\ddot\theta| = B - \tau_{ff}`. With
+    :math:`\tau_{ff} \le g B`, :math:`K_v T / J \le 1` is sufficient.
 
-    :param inertia: J of each joint, (n,) [kg m²]; infinite where nothing is known of it.
+    :param inertia: J of each joint, (n,) [kg m²]; infinite where unknown.
     :param delay: T [s].
-    :raises ConfigError: for it.
+    :raises ConfigError: if the delay is too long.
     """
     for joint, mass in zip(joints, inertia.tolist(), strict=True):
         viscous = max(joint.values["friction_viscous"], joint.values.get("friction_viscous_negative", 0.0))
@@ -229,9 +226,9 @@ def check_delay(joints: Sequence[JointModel], inertia: FloatArray, delay: float)
 
 
 class FrictionModel:
-    """The budgets and firmware torques of several joints, which may follow different laws.
+    """Friction budgets and firmware torques of several joints, whose laws may differ.
 
-    Joints that share a law are evaluated together.
+    Joints with the same law are evaluated together.
     """
 
     def __init__(self, joints: Sequence[JointModel], compiler: Compiler = as_written) -> None:
@@ -249,9 +246,9 @@ class FrictionModel:
         self.offset: FloatArray = np.array(
             [j.values["torque_offset"] if j.law.offset else 0.0 for j in joints], dtype=np.float64
         )
-        """Constant torque beside friction, which no scale changes [N m]."""
+        """Constant torque beside friction, which the scales leave unchanged [N m]."""
         self.at_rest = np.maximum(self._friction_at_rest(joints), 1e-9)
-        """Friction of each joint without load, as it starts to move [N m]."""
+        """Friction of each joint without load at the onset of motion [N m]."""
         self.load_dependent = any(joint.law.load != "none" for joint in joints)
         self._fixed_point = compiled_by(compiler, fixed_point)
         laws = list(dict.fromkeys(joint.law for joint in joints))
@@ -276,7 +273,7 @@ class FrictionModel:
         guess: FloatArray,
         probe: FloatArray,
     ) -> FloatArray:
-        """:func:`cancelling_torque` of all joints with a guess of it on the motor [N m]; shaped as ``probe``."""
+        """:func:`cancelling_torque` of all joints with a guess of it on the motor [N m]; shaped like ``probe``."""
         if len(self._groups) == 1:
             found: FloatArray = self._groups[0][1](
                 share, velocity, motor, external, scales.dry, scales.viscous, guess, probe
@@ -291,7 +288,7 @@ class FrictionModel:
     def budget(
         self, direction: FloatArray, velocity: FloatArray, motor: FloatArray, external: FloatArray
     ) -> FloatArray:
-        """Identified friction that opposes a motion, with the direction's sign, without limits [N m]."""
+        """Identified friction that opposes a motion, with the sign of the direction, without limits [N m]."""
         return self._cancelling(
             direction, velocity, motor, external, self._as_identified, self._none, self._none
         )
@@ -299,7 +296,7 @@ class FrictionModel:
     def firmware_torque(
         self, goal: FloatArray, position: FloatArray, velocity: FloatArray, kp: FloatArray, supply: FloatArray
     ) -> FloatArray:
-        """Motor torque with which position-controlled servos follow a goal [N m], NaN without one."""
+        """Motor torque of position-controlled servos for a goal [N m], NaN without a goal."""
         found = np.full(len(self.joints), np.nan)
         rest = ControlState(0.0, 0.0)
         for k, joint in enumerate(self.joints):
@@ -314,9 +311,9 @@ class FrictionModel:
         return found
 
     def offsets(self, torque: FloatArray, kp: FloatArray, supply: FloatArray) -> FloatArray:
-        """Goal offsets that make the firmware add ``torque`` (:func:`goal_offset`) [rad], 0 without gain.
+        """Goal offsets that make the firmware add ``torque`` (:func:`goal_offset`) [rad], 0 without firmware gain.
 
-        Torques beyond what the motors can are cut off.
+        Torques are clipped to the stall torque of the motors.
         """
         possible = np.clip(torque, -self.stall, self.stall)
         return np.array(
@@ -329,7 +326,7 @@ class FrictionModel:
         )
 
     def currents(self, torque: FloatArray) -> FloatArray:
-        """Motor currents of torques (:func:`current_of`) [A]."""
+        """Motor currents for torques (:func:`current_of`) [A]."""
         return np.array([current_of(joint.values, torque[k]) for k, joint in enumerate(self.joints)])
 
     def feed_forward(
@@ -344,15 +341,15 @@ class FrictionModel:
     ) -> FloatArray:
         r"""Feed-forward torque within the limits [N m].
 
-        :param motor: motor torque :math:`\tau_m`; with a ``guess`` that of the controller alone, to
-            which the feed-forward itself is added.
+        :param motor: motor torque :math:`\tau_m`; with a ``guess``, that of the controller alone, to
+            which the feed-forward torque is added.
         :param external: external torque :math:`\tau_e` [N m].
-        :param guess: the feed-forward torque of the cycle before, from which one Newton step leads to
+        :param guess: feed-forward torque of the previous cycle, from which one Newton step leads to
             the fixed point
-            :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`: exact where
-            the budget is linear in the torque (M3, M4, M5 but for the change of sign of a load term, M6
-            nearly), and reached within a few cycles elsewhere, because the budget is convex in it.
-        :param scales: of the identified friction; as identified if left out.
+            :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`. The step is exact where
+            the budget is linear in the torque (M3, M4; M5 unless a load term changes sign; M6
+            nearly); elsewhere it converges within a few cycles because the budget is convex in the torque.
+        :param scales: scales of the identified friction; 1 if left out.
         """
         share = gain * direction
         if scales is None:
@@ -360,15 +357,15 @@ class FrictionModel:
         if guess is None or not self.load_dependent:
             torque = self._cancelling(share, velocity, motor, external, scales, self._none, self._none)
             return np.asarray(clipped(torque, self.limit))
-        # Two points in one call cost what one costs. Both lie on the side of the solution: at no
-        # torque at all the quadratic term of M6 jumps.
+        # Two points in one call cost as much as one. Both lie on the side of the solution, because the quadratic
+        # term of M6 jumps at zero torque.
         found = self._cancelling(share, velocity, motor, external, scales, guess, self._probe)
         near, far = self._probes
         return np.asarray(self._fixed_point(guess, share, near, far, found[0], found[1], self.limit))
 
 
 def _cancelling(law: FrictionLaw, values: Sequence[Mapping[str, float]], compiler: Compiler) -> Formula:
-    """:func:`cancelling_torque` of joints that share a law, with a guess of it and a probe on the motor."""
+    """:func:`cancelling_torque` of joints with the same law, with a guess of it and a probe added to the motor torque."""
     names = law.parameter_names
     count = len(names)
     arrays = [np.array([found[name] for found in values], dtype=np.float64) for name in names]

@@ -1,10 +1,9 @@
-"""Live compensation: states and commands in, feed-forward torque out, and zero whenever in doubt.
+"""Live friction compensation: states and commands in, feed-forward torque out; zero torque for untrusted states.
 
-Two clocks. What is stale is decided by arrival on a steady clock. The law's own time (ramp-in, slew
-limit, filters) is the difference of header stamps, clipped to [0, :data:`LONGEST_STEP`], and stamps
-give order: of what comes in, a state sees what is stamped before it, however close to it that arrives.
-So a recording played at any rate gives the same torque. Arrays are (n,), one number per joint, in the
-robot's coordinates where they come in and go out.
+Staleness is decided by arrival times on a steady clock. The time of the law itself (ramp, slew limit, filters) is the
+difference of header stamps, clipped to [0, :data:`LONGEST_STEP`]. Stamps also define the order: a state uses the
+commands that are stamped before it, whenever they arrive. A recording therefore gives the same torque at any playback
+rate. Arrays are (n,), one number per joint; inputs and outputs are in the robot's coordinates.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ from stribeck.errors import ConfigError
 FloatArray = npt.NDArray[np.float64]
 
 TIMES_TO_FULL_TORQUE = 50.0
-"""Default slew limit: the torque limit this many times per second."""
+"""Default slew limit: this multiple of the torque limit per second [1/s]."""
 
 
 class Output(NamedTuple):
-    """What to publish.
+    """Values to publish.
 
-    :param values: efforts [N m], goals [rad] or currents [A], (n,), by the output mode.
-    :param friction: the friction torque in it [N m], (n,).
+    :param values: efforts [N m], goals [rad] or currents [A], (n,), depending on the output mode.
+    :param friction: the friction torque contained in them [N m], (n,).
     """
 
     values: FloatArray
@@ -57,14 +56,14 @@ class Output(NamedTuple):
 
 
 class Account(NamedTuple):
-    """What is known of the friction of joints now, (n,) each.
+    """Estimate of the present friction of the joints, (n,) each.
 
-    :param dry: share of the identified friction but the viscous [1].
-    :param viscous: share of the identified viscous friction [1].
-    :param offset: what both do not explain, as the torque that cancels it, in the robot's coordinates [N m].
-    :param certainty: how well the shares are known, 0 to 1.
-    :param contact: how much of a contact there is, 0 to 1.
-    :param energy: what is left, without a goal, of the torque beyond what is certain, 0 to 1.
+    :param dry: ratio of present to identified friction without its viscous part [1].
+    :param viscous: ratio of present to identified viscous friction [1].
+    :param offset: torque that cancels the remaining residual, in the robot's coordinates [N m].
+    :param certainty: certainty of the ratios, 0 to 1.
+    :param contact: degree of contact, 0 to 1.
+    :param energy: without a goal, remaining fraction of the torque beyond the guaranteed friction, 0 to 1.
     """
 
     dry: FloatArray
@@ -76,14 +75,14 @@ class Account(NamedTuple):
 
 
 def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:
-    """The wanted torque, or the nearest one that the slew limit allows from the applied torque [N m]."""
+    """The wanted torque, slew-limited from the applied one [N m]."""
     xp = array_namespace(applied, wanted, slew)
     reach = slew * dt
     return xp.minimum(xp.maximum(wanted, applied - reach), applied + reach)
 
 
 def inertias(joints: Sequence[JointModel], maps: Sequence[JointMap], dynamics: Dynamics | None) -> FloatArray:
-    """Inertia of each joint in the coordinates of its parameter file (n,) [kg m²]: with all others at 0, else the rotor's."""
+    """Inertia of each joint with all others at 0, or of its rotor alone, in parameter file coordinates (n,) [kg m²]."""
     rotors = np.array([joint.values.get("armature", 0.0) or math.inf for joint in joints])
     if dynamics is None:
         return rotors
@@ -94,15 +93,15 @@ def inertias(joints: Sequence[JointModel], maps: Sequence[JointMap], dynamics: D
 
 
 class Compensator:
-    """The compensation of some joints, without any middleware.
+    """Friction compensation of a set of joints, without any middleware.
 
-    Off until :meth:`enable`. Every method may be called in any order; nothing raises for bad input of
-    a robot: the torque goes to zero and :attr:`doubt` says why.
+    It is off until :meth:`enable`. Methods may be called in any order. Bad input from the robot does not raise: the
+    torque goes to zero and :attr:`doubt` says why.
 
     :param joints: parameters of each joint.
-    :param maps: the robot's convention for each joint.
-    :param compiler: makes the law's formulas faster.
-    :param dynamics: of the joints in the robot's coordinates and their order; without it nothing is learnt.
+    :param maps: sign, gear ratio and offset of each joint.
+    :param compiler: compiles the formulas of the law.
+    :param dynamics: dynamics of the joints, in the robot's coordinates and joint order; without it nothing is learnt.
     :raises ConfigError: for settings that would not be stable (:func:`check_gain`).
     """
 
@@ -156,7 +155,7 @@ class Compensator:
 
     @property
     def gain(self) -> float:
-        """Share of the friction that is cancelled."""
+        """Fraction of the friction that is cancelled."""
         return self.feed_forward.gain
 
     @property
@@ -171,12 +170,12 @@ class Compensator:
 
     @property
     def learned(self) -> tuple[Learned, ...] | None:
-        """What was learnt of each joint; ``None`` before any."""
+        """Learnt scales of each joint; ``None`` before the first state."""
         observer = self.feed_forward.observer
         return None if observer is None else observer.learned
 
     def account(self) -> Account:
-        """What is known of the friction now, for whoever tells it."""
+        """Estimate of the present friction, for diagnostics."""
         found, ones = self.feed_forward, np.ones(len(self.names))
         observer, contact, energy = found.observer, found.contact.share, found.tank.share
         if observer is None:
@@ -185,7 +184,7 @@ class Compensator:
         return Account(*observer.scales, offset, observer.certainty, contact, energy)
 
     def recall(self, learned: Sequence[Learned] | None) -> None:
-        """Begin with what an earlier run had learnt, or with the parameter files alone.
+        """Start with scales learnt in an earlier run, or with the parameter files alone.
 
         :param learned: of each joint, in their order.
         """
@@ -193,22 +192,22 @@ class Compensator:
             raise ConfigError(f"learned: expected {len(self.names)} joints, found {len(learned)}")
         self.feed_forward.recall(learned)
 
-    # -- switches
+    # -- switching
 
     def enable(self) -> None:
-        """Start, with the ramp."""
+        """Start, with a ramp of the torque."""
         self.enabled = True
         self.servos.advance(math.inf)
         self._admission.restart()
         self._fall_to_zero("no valid states yet")
 
     def disable(self, reason: str = "not enabled") -> None:
-        """Zero at once, until :meth:`enable`."""
+        """Set the torque to zero until :meth:`enable`."""
         self.enabled = False
         self._fall_to_zero(reason)
 
     def set_gain(self, gain: float) -> None:
-        """Another gain from the next state on.
+        """Set the gain from the next state on.
 
         :raises ConfigError: for a gain that would not be stable; the old one stays.
         """
@@ -216,7 +215,7 @@ class Compensator:
         self.feed_forward.gain = gain
         self.settings = replace(self.settings, gain=gain)
 
-    # -- what comes in
+    # -- inputs
 
     def on_telemetry(
         self,
@@ -227,10 +226,9 @@ class Compensator:
         temperature: float = math.nan,
         stamp: float | None = None,
     ) -> None:
-        """Firmware gain, supply voltage [V] and temperature [°C] of a joint, where they are known and possible.
+        """Firmware gain, supply voltage [V] and temperature [°C] of a joint; NaN and impossible values are ignored.
 
-        With a ``stamp`` they count for the states that are stamped :data:`~stribeck.core.servo_state.TELEMETRY_DELAY`
-        after it.
+        With a ``stamp`` they apply to states stamped at least :data:`~stribeck.core.servo_state.TELEMETRY_DELAY` later.
         """
         self.servos.take(joint, kp, supply_voltage, temperature, stamp, self.enabled)
 
@@ -244,12 +242,12 @@ class Compensator:
         effort: Numbers,
         now: float | None = None,
     ) -> None:
-        """A controller's command; fields may be empty. Without ``names`` in the order of the joints.
+        """Command of a controller; fields may be empty. Without ``names``, values are in the order of the joints.
 
-        A command counts for the states that are stamped after it, or that arrive after it where it has
-        no stamp. One that does not name every joint does not count.
+        A command applies to states that are stamped after it or, without a stamp, arrive after it. A command that does not
+        name every joint is ignored.
 
-        :param now: the time by the clock of the stamps, as :meth:`on_state` has it.
+        :param now: current time on the clock of the stamps, as in :meth:`on_state`.
         """
         command = self._command(names, position, velocity, effort)
         if command is not None and self.wishes.command(
@@ -266,11 +264,11 @@ class Compensator:
         velocity: Numbers,
         now: float | None = None,
     ) -> None:
-        """Where a controller wants the joints, told beside its commands; fields may be empty.
+        """Goal that a controller publishes beside its commands; fields may be empty.
 
-        From the first one on, goals are taken from here instead of from the commands.
+        After the first one, goals inside commands are ignored.
 
-        :param now: the time by the clock of the stamps, as :meth:`on_state` has it.
+        :param now: current time on the clock of the stamps, as in :meth:`on_state`.
         """
         goal = self._command(names, position, velocity, ())
         if goal is not None:
@@ -286,7 +284,7 @@ class Compensator:
 
     @property
     def notice(self) -> str | None:
-        """What is worth saying although the torque is right: clocks that differ."""
+        """A warning that does not affect the torque: differing clocks."""
         return self.wishes.notice
 
     def on_state(
@@ -299,19 +297,17 @@ class Compensator:
         effort: Numbers,
         now: float | None = None,
     ) -> FloatArray:
-        """Friction torque for a measured state, (n,) [N m]: also :attr:`torque`, zero in doubt.
+        """Friction torque for a measured state, (n,) [N m]; also in :attr:`torque`. Zero if the state is not trusted.
 
-        One state that comes twice, late or jumps is as if it were lost: the torque stays for as long as no
-        state at all would leave it.
+        A single state that is duplicated, late or jumps is treated as lost: the torque stays until states time out.
 
-        :param arrival: when it came, on a steady clock [s].
+        :param arrival: arrival time on a steady clock [s].
         :param stamp: header stamp [s].
-        :param velocity: may be empty: the slope of the positions is taken.
-        :param effort: may be empty where it has no meaning or is not needed.
-        :param now: the time by the clock of the stamps, where that need not run as the steady one does:
-            simulated time [s].
+        :param velocity: if empty, the slope of the positions is used.
+        :param effort: may be empty if it has no meaning or is not needed.
+        :param now: current time on the clock of the stamps [s], if that differs from the steady clock (simulated time).
         """
-        with np.errstate(all="ignore"):  # what is absurd ends at the limits, or in doubt
+        with np.errstate(all="ignore"):  # absurd values end at the limits or are rejected
             state = self.merger.take(stamp, names, position, velocity, effort)
             if state is None or not self.enabled:
                 return self.torque
@@ -320,7 +316,7 @@ class Compensator:
             return self._judged(arrival, arrival if now is None else now, state)
 
     def _judged(self, arrival: float, now: float, state: MergedState) -> FloatArray:
-        """:meth:`on_state` of an enabled compensator, with what follows from a doubt."""
+        """:meth:`on_state` of an enabled compensator, including the handling of rejected states."""
         try:
             return self._follow(arrival, now, state)
         except BridgedError as lost:
@@ -333,26 +329,26 @@ class Compensator:
             return self._fall_to_zero(str(doubt))
 
     def expire(self, now: float) -> bool:
-        """Fall to zero if the states are stale at ``now`` [s]; whether that happened just now."""
+        """Set the torque to zero if the states are stale at ``now`` [s]; returns whether that happened in this call."""
         if self.doubt is not None or now - self._state_arrival <= self.settings.state_timeout:
             return False
         self._fall_to_zero(f"no states for {1e3 * (now - self._state_arrival):.0f} ms")
         return True
 
     def fade(self, torque: FloatArray, dt: float) -> FloatArray:
-        """Somebody else's friction torque, (n,) [N m], taken back towards zero at the slew limit during ``dt`` [s].
+        """Reduce another source's friction torque (n,) [N m] towards zero at the slew limit during ``dt`` [s].
 
-        For whoever takes over from a compensator; it becomes :attr:`torque` of this one.
+        Used to take over from another compensator; the result becomes :attr:`torque`.
         """
         start, reach = self.map.servo_torque(torque), self._slew * dt
         self._applied = np.sign(start) * np.maximum(np.abs(start) - reach, 0.0)
         self.torque = np.asarray(self.map.torque(self._applied))
         return self.torque
 
-    # -- what goes out
+    # -- outputs
 
     def output(self, now: float) -> Output | None:
-        """What to publish at ``now`` [s]; ``None`` if there is no fresh command to pass on."""
+        """Values to publish at ``now`` [s]; ``None`` without a fresh command to pass on."""
         mode = self.settings.mode
         if mode == "friction_only":
             return Output(self.torque, self.torque)
@@ -366,18 +362,18 @@ class Compensator:
             return None
         if mode == "sum":
             return Output(own + self.torque, self.torque)
-        with np.errstate(all="ignore"):  # a firmware gain next to nothing asks for any offset
+        with np.errstate(all="ignore"):  # a firmware gain near zero gives arbitrarily large offsets
             torque = self._applied + self._loads.feed_forward_of(command)
             goal = own + self.map.velocity(self.model.offsets(torque, self.kp, self.supply))
         return Output(goal, self.torque) if np.isfinite(goal).all() else None
 
-    # -- inside
+    # -- internals
 
     def _follow(self, arrival: float, now: float, measured: MergedState) -> FloatArray:
         """:meth:`on_state` of an enabled compensator.
 
-        :raises DoubtError: if the state says nothing that can be trusted.
-        :raises BridgedError: if it alone says nothing.
+        :raises DoubtError: if the state cannot be trusted.
+        :raises BridgedError: if only this state is unusable.
         """
         place = self._admission.place(now, measured)
         if place.gap is not None:
@@ -409,7 +405,7 @@ class Compensator:
         return self.torque
 
     def _restart(self) -> None:
-        """Forget everything that a doubt or a gap makes worthless; the ramp begins anew."""
+        """Forget everything that a gap or an untrusted state invalidates; restart the ramp."""
         self._ramp = 0.0
         self._applied = self._zero
         self._admission.forget_slope()
@@ -420,7 +416,7 @@ class Compensator:
         """Feed-forward torque of the law, (n,), before ramp and slew limit.
 
         :param effort: as measured, in the robot's coordinates.
-        :raises DoubtError: for an effort that is needed and cannot be.
+        :raises DoubtError: for an impossible effort where one is needed.
         """
         command, rate = self.wishes.before(state.stamp, arrival)
         wish = self.feed_forward.no_wish
@@ -431,7 +427,7 @@ class Compensator:
         servo_effort = effort if self._straight else self.map.servo_torque(effort)
         loads = self._loads.loads(state, servo_effort, command, wish.goal, self._applied, dt)
         acting = None
-        # Where more time has passed than the law sees, accelerations would be learnt as friction.
+        # After a clipped time step, accelerations would be mistaken for friction.
         if self._loads.observed and dt < LONGEST_STEP:
             acting = self._loads.acting(state.stamp, effort, self.feed_forward.loop_delay)
         return self.feed_forward.torque(state, wish, loads, acting, self._applied, dt)

@@ -1,4 +1,4 @@
-"""Contacts: what acts against a motion beyond all friction is an outside force, and must stay."""
+"""Contact detection: a torque against the motion that exceeds all friction is external and must not be cancelled."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 CONTACT_TIME = 0.05
-"""Time constant with which the torque goes, and comes back, at a contact [s]."""
+"""Time constant with which the torque fades out, and back in, at a contact [s]."""
 
 PATIENCE = 0.5
-"""So long a contact lasts at least; each further one without motion between lasts twice as long [s]."""
+"""Shortest duration of a contact; it doubles for each further contact without motion in between [s]."""
 
 LONGEST_PATIENCE = 30.0
-"""... and this at most [s]."""
+"""Upper bound of that duration [s]."""
 
 
 class Contact:
-    """Of n joints.
+    """Contact state of n joints.
 
-    A contact lasts until the joint moves on with its goal, the goal turns back, or friction alone could hold the joint
-    against what its controller asks for: then what it met may be gone, which only another try can tell.
+    A contact lasts until the joint moves with its goal, the goal reverses, or friction alone could hold the joint against
+    its controller's torque. In the last case the obstacle may be gone, which only another attempt can show.
     """
 
     def __init__(self, joints: int) -> None:
@@ -30,11 +30,11 @@ class Contact:
         self.restart()
 
     def restart(self) -> None:
-        """Nothing is touched."""
+        """Set all joints to no contact."""
         self._touched = self._since = self._zero
         self._patience = np.full_like(self._zero, PATIENCE)
         self.share = self._zero
-        """How much of a contact there is, smoothed, in [0, 1]."""
+        """Degree of contact, smoothed, in [0, 1]."""
 
     def update(
         self,
@@ -45,12 +45,12 @@ class Contact:
         path: FloatArray,
         dt: float,
     ) -> None:
-        """Take in a state.
+        """Update with a state.
 
-        :param beyond: where more acts against the motion than friction can.
-        :param held: where friction alone could hold the joint.
-        :param led: where a goal leads.
-        :param follows: where the joint moves with it.
+        :param beyond: joints on which more than friction acts against the motion.
+        :param held: joints that friction alone could hold.
+        :param led: joints that a goal leads.
+        :param follows: joints that move with their goal.
         :param path: direction in which the goal leads.
         """
         way = np.sign(path)

@@ -23,13 +23,13 @@ SPEEDS = (0.0, 1.0, 2.0, 3.0)
 """Speeds of a diagram [rad/s], rest first, as in fig. 4 of the paper."""
 
 LOCKING_RATIO = 100.0
-"""A joint that is not backdriven by this many times the largest torques counts as self-locking."""
+"""Ratio to the largest torques beyond which a joint that is not backdriven counts as self-locking."""
 
 SCAN_STEPS = 1000
 """Steps of the scan from balance to the end of the range, finer near balance."""
 
 BISECTIONS = 60
-"""Halvings of a step of the scan: more than a float64 can tell apart."""
+"""Bisections of a step of the scan, enough to exhaust float64 precision."""
 
 
 class Boundaries(NamedTuple):
@@ -37,8 +37,8 @@ class Boundaries(NamedTuple):
 
     :param drive: highest opposing external torque against which the joint is still driven; NaN where
         friction alone stops the motor.
-    :param backdrive: lowest external torque that moves the joint against the motor; NaN where none
-        does within the range (self-locking).
+    :param backdrive: lowest external torque that moves the joint against the motor; NaN where there is
+        none within the range (self-locking).
     """
 
     drive: FloatArray
@@ -47,9 +47,9 @@ class Boundaries(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DiagramCurve:
-    """The diagram of one friction law with its parameters.
+    """Diagram of one friction law with its parameters.
 
-    :param label: what the curve is of, for a legend.
+    :param label: text for a legend.
     :param motor_torque: motor torques (N,), from 0 upwards [N m].
     :param speeds: speeds (S,), from 0 upwards [rad/s].
     :param drive: drive torques (S, N) [N m], see :class:`Boundaries`.
@@ -95,7 +95,7 @@ def boundaries(
     *,
     max_external_torque: float | None = None,
 ) -> Boundaries:
-    r"""Drive and backdrive torques at a constant speed, or on the verge of motion at speed 0.
+    r"""Drive and backdrive torques at a constant speed, or at the onset of motion for speed 0.
 
     With the net torque :math:`\tau = \tau_m - x + \tau_0` the joint
 
@@ -104,11 +104,10 @@ def boundaries(
     - is backdriven at speed v if :math:`-\tau > \tau_f^{m-}(\tau_m, -x, -v)`; the backdrive torque is
       the lowest such x in :math:`[\max(0, \tau_m + \tau_0), x_{max}]`.
 
-    The static zone between them is the one that is connected with balance, :math:`x = \tau_m + \tau_0`.
-    Both edges are looked for outwards from there, by a scan and bisection, because the states need
-    not be ordered: the term Q of M6 jumps where :math:`\tau_m = x`. At the jump itself Q is not
-    defined; what decides there is the side that is further from balance. A state that lasts for less
-    than a step of the scan (0.2 % of the range at most) may be overlooked.
+    The static zone between them is the one that contains the balance :math:`x = \tau_m + \tau_0`. Both edges are
+    searched outwards from there, by a scan and bisection, because the states need not be ordered: the term Q of M6
+    jumps where :math:`\tau_m = x`. Q is undefined at the jump itself; there the side that is further from balance
+    decides. A state that spans less than a step of the scan (at most 0.2 % of the range) may be missed.
 
     :param p: values of the law's parameters by name, floats.
     :param motor_torque: :math:`\tau_m \ge 0` at the output shaft (N,) [N m].
@@ -143,7 +142,7 @@ def boundaries(
 def _first(
     moves: Callable[[FloatArray], npt.NDArray[np.bool_]], start: FloatArray, end: FloatArray
 ) -> FloatArray:
-    """Where ``moves`` is first true on the way from ``start`` to ``end``, all (N,); NaN where never."""
+    """First point where ``moves`` is true on the way from ``start`` to ``end``, all (N,); NaN if there is none."""
     way = np.linspace(0.0, 1.0, SCAN_STEPS + 1)[:, np.newaxis] ** 2
     scan = start + way * (end - start)  # (K, N)
     moving = moves(scan)

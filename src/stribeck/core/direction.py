@@ -1,4 +1,4 @@
-"""Direction of the motion that is measured or intended, and how it is tuned at rest and at reversals."""
+"""Direction of the measured or intended motion of a joint, and its tuning at rest and at reversals."""
 
 from __future__ import annotations
 
@@ -11,30 +11,28 @@ import numpy as np
 from stribeck.core.namespace import array_namespace
 
 SLOPE_TIME = 0.02
-"""Time constant of a velocity that is the slope of positions [s]."""
+"""Time constant of velocities computed as the slope of positions [s]."""
 
 FINEST = 1e-4
-"""No joint is told finer than this when its rest and its reversals are judged [rad]."""
+"""Finest position resolution assumed when rest and reversals are judged [rad]."""
 
 
 PRESLIDING = 1e-3
-"""Presliding length of a joint of which nothing else is known [rad]."""
+"""Default presliding length [rad]."""
 
 
 @dataclass(frozen=True)
 class Tuning:
-    r"""How feed-forward treats rest and reversals.
+    r"""Feed-forward behaviour at rest and at reversals; fields are numbers, or arrays with one number per joint.
 
-    :param deadband: position error below which a joint at rest intends nothing [rad].
+    :param deadband: position error below which a joint at rest has no intended motion [rad].
     :param error_width: error beyond the dead-band at which the intention is full [rad].
     :param command_velocity: commanded velocity at which the intention is full [rad/s].
-    :param moving_velocity: measured velocity :math:`v_h` from which the motion itself decides [rad/s].
-    :param away: share of the feed-forward that is left when a joint moves away from a goal that
-        rests. Below :math:`(2 - g)/g` a joint whose friction is overestimated loses energy in every
-        swing about the goal, so it cannot keep swinging.
-    :param presliding: motion after a reversal within which friction turns round [rad].
-
-    Each is a number, or an array with one for each joint.
+    :param moving_velocity: measured velocity :math:`v_h` above which the motion alone decides [rad/s].
+    :param away: fraction of the feed-forward torque that remains when a joint moves away from a goal at rest. Below
+        :math:`(2 - g)/g` a joint whose friction is overestimated loses energy in every swing about the
+        goal, so it cannot keep oscillating.
+    :param presliding: displacement after a reversal within which friction changes sign [rad].
     """
 
     deadband: Any = 0.0046
@@ -46,17 +44,17 @@ class Tuning:
 
     @classmethod
     def of_resolution(cls, resolution: float) -> Tuning:
-        r"""For a joint whose position comes in steps [rad]: 3 of them are no error, 8 a whole one.
+        r"""Tuning for a joint with a position resolution [rad]: 3 steps are no error, 8 steps a full one.
 
-        A slope of positions over :data:`SLOPE_TIME` comes in steps of resolution / time: 4 of them are
-        motion. Nothing is finer than :data:`FINEST`.
+        Velocities from slopes over :data:`SLOPE_TIME` are multiples of resolution / time; 4 of these count as
+        motion. Resolutions below :data:`FINEST` are treated as :data:`FINEST`.
         """
         step = max(resolution, FINEST)
         moving = 4.0 * step / SLOPE_TIME
         return cls(3.0 * step, 8.0 * step, moving / 3.0, moving, presliding=max(2.0 * step, PRESLIDING))
 
     def told(self, ratio: float, **said: float) -> Tuning:
-        """This tuning with what is said of a joint, in the joint's coordinates, behind a gear.
+        """This tuning with some fields replaced by values in the coordinates of a joint behind a gear.
 
         :param ratio: turns of the servo per turn of the joint.
         """
@@ -71,19 +69,19 @@ class Tuning:
 
 
 def clipped(x: Any, limit: Any) -> Any:
-    """X within ± limit."""
+    """X clipped to ± limit."""
     xp = array_namespace(x, limit)
     return xp.minimum(xp.maximum(x, -limit), limit)
 
 
 def smooth_step(x: Any) -> Any:
-    """Odd and smooth from -1 at -1 to 1 at 1: :math:`(3x - x^3)/2`, constant outside."""
+    """Odd, smooth step from -1 at -1 to 1 at 1: :math:`(3x - x^3)/2`, constant outside."""
     x = clipped(x, 1.0)
     return x * (1.5 - 0.5 * x * x)
 
 
 def motion_direction(velocity: Any, tuning: Tuning) -> Any:
-    r"""Direction of the motion that is, in [-1, 1], as far as motion alone decides.
+    r"""Direction of the measured motion, in [-1, 1], as far as velocity alone decides.
 
     :math:`m = a\,sign(\dot\theta)`, :math:`a = u^2(3 - 2u)`, :math:`u = \min(|\dot\theta|/v_h, 1)`.
 
@@ -95,17 +93,17 @@ def motion_direction(velocity: Any, tuning: Tuning) -> Any:
 
 
 def intended_direction(velocity: Any, error: Any, command_velocity: Any, tuning: Tuning) -> Any:
-    r"""Direction of the motion that is or is intended, in [-1, 1], smooth through zero.
+    r"""Direction of the actual or intended motion, in [-1, 1], smooth through zero.
 
     :param velocity: measured velocity :math:`\dot\theta` [rad/s].
-    :param error: goal minus position e [rad]; 0 where no goal is known.
-    :param command_velocity: :math:`\dot\theta_d` [rad/s]; 0 where it is not known.
+    :param error: goal minus position e [rad]; 0 without a goal.
+    :param command_velocity: :math:`\dot\theta_d` [rad/s]; 0 if unknown.
 
-    At rest the intention :math:`i = S(z(e)/e_w + \dot\theta_d/v_c)` decides, with the error beyond
-    the dead-band z and the step S of :func:`smooth_step`; in motion its sign; between them the share of
-    :func:`motion_direction`: :math:`d = m + (1-|m|)\,i`.
-    Away from a goal at rest d is smaller (see :class:`Tuning`), the more the further the joint is
-    beyond the goal, fully so at the edge of the dead-band. d is odd: with all signs turned it turns.
+    At rest the intention :math:`i = S(z(e)/e_w + \dot\theta_d/v_c)` decides, with z the error beyond
+    the dead-band and S the step :func:`smooth_step`. In motion the sign of the velocity decides; in between,
+    :math:`d = m + (1-|m|)\,i` with m of :func:`motion_direction`. When a joint moves away from a goal at rest, d is
+    reduced by up to the factor ``away`` (see :class:`Tuning`), fully so at the edge of the dead-band. d is odd: it
+    changes sign when all arguments do.
     """
     xp = array_namespace(velocity, error, command_velocity)
     within = clipped(error, tuning.deadband)

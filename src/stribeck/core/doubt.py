@@ -1,4 +1,4 @@
-"""Reasons why measured states count for nothing."""
+"""Reasons to reject measured states."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class DoubtError(Exception):
 
 
 class BridgedError(Exception):
-    """Why a state says nothing, while the last one still holds for a moment."""
+    """Why a state is skipped while the last torque stays valid for a moment."""
 
 
 def finite(values: FloatArray) -> bool:
-    """Whether all are numbers; a finite sum of squares tells it fastest."""
+    """Whether all values are finite; a finite sum of squares is the fastest test."""
     return math.isfinite(values.dot(values)) or all(map(math.isfinite, values.tolist()))

@@ -1,6 +1,6 @@
-r"""What a momentum observer asks of a model, and joints without coupling: :math:`M \dot v + h = \tau`.
+r"""Dynamics interface of the momentum observer, and a model of uncoupled joints: :math:`M \dot v + h = \tau`.
 
-:class:`stribeck.core.rigid_body.RigidBodyModel` is the third model that answers.
+:class:`stribeck.core.rigid_body.RigidBodyModel` implements the same interface.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class Dynamics(Protocol):
-    """Dynamics of n joints, in SI units: what a momentum observer needs."""
+    """Dynamics of n joints in SI units, as a momentum observer needs them."""
 
     def mass_matrix_and_bias(self, q: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         r"""M (n, n) or its diagonal (n,), and :math:`h = C v + g` (n,), with :math:`M \dot v + h = \tau`.
@@ -30,11 +30,11 @@ class Dynamics(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class IndependentJoints:
-    """Joints that do not feel each other, each with a constant inertia, and with a pendulum's gravity or none.
+    """Uncoupled joints, each with a constant inertia and optionally the gravity torque of a pendulum.
 
     :param inertia: inertia of each joint, rotor included (n,) [kg m²].
-    :param pendulums: loads and rods that gravity pulls at, fields numbers or (n,); None: no gravity.
-    :param q_offset: position at which the pendulums hang, with the sign of :mod:`stribeck.core.bench` [rad].
+    :param pendulums: loads and rods, with fields that are numbers or (n,); None: no gravity.
+    :param q_offset: mounting offset of the pendulums, with the sign of :mod:`stribeck.core.bench` [rad].
     """
 
     inertia: npt.ArrayLike
@@ -82,14 +82,14 @@ class IndependentJoints:
         return np.asarray(gravity_torque(pendulums, np.asarray(q, dtype=np.float64), offset))
 
     def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """M (n, n), diagonal, always the same array that cannot be written to, and h (n,).
+        """M (n, n), diagonal, and h (n,). M is the same read-only array in every call.
 
-        The whole matrix and not its diagonal, so that ``M @ v`` means the same for all models; it costs nothing per call.
+        M is the whole matrix, so that ``M @ v`` has the same meaning for all models.
         """
         return self._matrix, -self._pull(q)
 
     def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Momentum J v and the torque of gravity, (n,) each."""
+        """Momentum J v and the gravity torque, (n,) each."""
         return self._diagonal * np.asarray(v, dtype=np.float64), self._pull(q)
 
 
@@ -99,7 +99,7 @@ _NONE = Pendulum(0.0, 0.0, 0.0)
 class PendulumModel(IndependentJoints):
     r"""The pendulum bench: :math:`J = m l^2 + m_a l^2 / 3 + J_m`, :math:`h = (m + m_a/2) g l \sin(\theta + \theta_0)`.
 
-    :param pendulum: load and rod; fields numbers, or (n,) for n benches side by side.
+    :param pendulum: load and rod; fields are numbers, or (n,) for n benches.
     :param armature: apparent rotor inertia at the output shaft [kg m²], a number or (n,).
     :param q_offset: mounting offset of the bench [rad], a number or (n,).
     """

@@ -1,8 +1,8 @@
 r"""Electrical equations of a servo with a voltage bridge: current, duty and supply voltage.
 
-The motor equation itself is :func:`stribeck.core.actuator.voltage_torque`; these are what a servo
-measures of it, and its inverse. They hold for a drive/brake bridge, whose winding carries
-:math:`I = \tau_m / k_t = (d V - k_t\dot\theta) / R` at all times.
+They give the quantities that a servo measures, and the inverse of the motor equation
+(:func:`stribeck.core.actuator.voltage_torque`). They hold for a drive/brake bridge, whose winding always carries
+:math:`I = \tau_m / k_t = (d V - k_t\dot\theta) / R`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def motor_current(p: Values, motor_torque: Any) -> Any:
 def duty_for_current(p: Values, current: Any, supply_voltage: Any, velocity: Any) -> Any:
     r"""Duty :math:`d = (R I + k_t\dot\theta) / V` that drives a current through the winding [1].
 
-    It is clipped to what a bridge can do, :math:`\pm 1`; the current is then smaller.
+    It is clipped to :math:`\pm 1`, where the current is smaller than requested.
 
     :param current: I [A].
     :param supply_voltage: V > 0 [V].
@@ -35,9 +35,9 @@ def duty_for_current(p: Values, current: Any, supply_voltage: Any, velocity: Any
 
 
 def supply_current(duty: Any, current: Any) -> Any:
-    r"""Current drawn from the supply [A]: power in is power out, :math:`V I_s = d V I`, so :math:`I_s = d I`.
+    r"""Current drawn from the supply [A] by conservation of power, :math:`V I_s = d V I`, so :math:`I_s = d I`.
 
-    It is negative while the motor brakes and gives energy back.
+    It is negative while the motor brakes and feeds energy back.
     """
     return duty * current
 
@@ -47,7 +47,7 @@ def sagging_supply(open_voltage: Any, resistance: Any, drawn: Any) -> Any:
 
     :param open_voltage: :math:`V_0` without load [V].
     :param resistance: :math:`R_s` of supply, cables and connectors [ohm].
-    :param drawn: :math:`I_s` of :func:`supply_current` [A]; a supply takes nothing back.
+    :param drawn: :math:`I_s` of :func:`supply_current` [A]; the supply absorbs no current.
     """
     xp = array_namespace(open_voltage, resistance, drawn)
     return xp.maximum(open_voltage - resistance * xp.maximum(drawn, 0.0), 0.0)

@@ -1,13 +1,13 @@
-r"""The account of what compensation puts into joints that no goal leads.
+r"""Energy tank that limits what compensation adds to joints without a goal.
 
-A joint with friction :math:`B(v)` loses energy at every speed as long as :math:`\tau_{ff} \le B`. Of a part of the
-identified friction that is certain. What is added beyond it is drawn from a tank,
+A joint with friction :math:`B(v)` loses energy at every speed as long as :math:`\tau_{ff} \le B`. A lower bound
+:math:`\tau_{sure}` of the friction is guaranteed. Torque beyond it draws energy from a tank,
 
 .. math:: \dot E = -(|\tau_{ff}| - \tau_{sure})\,|v|,\quad E \le E_0,
 
-which standstill fills again: a joint that comes to rest did not run away. As the tank empties the torque fades to
-what is certain, with which every joint comes to rest. This is the passivity observer of Hannaford and Ryu,
-"Time-Domain Passivity Control of Haptic Interfaces", 2002, doi:10.1109/70.988969, with what friction surely takes in
+which refills at standstill: a joint that came to rest did not run away. As the tank empties, the torque fades to
+the guaranteed part, with which every joint comes to rest. This is the passivity observer of Hannaford and Ryu,
+"Time-Domain Passivity Control of Haptic Interfaces", 2002, doi:10.1109/70.988969, with the guaranteed friction in
 place of a measured force.
 """
 
@@ -20,14 +20,14 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 STROKE = 1.5
-"""The tank holds the friction at rest along so much motion [rad]."""
+"""Capacity of the tank: the work of the friction at rest over this distance [rad]."""
 
 FADING = 0.3
-"""Below this share of its content the torque fades."""
+"""Fill level below which the torque fades, as a fraction of the capacity."""
 
 
 class EnergyTank:
-    """Of n joints.
+    """Energy tanks of n joints.
 
     :param level: friction of each joint at rest (n,) [N m].
     """
@@ -37,18 +37,18 @@ class EnergyTank:
         self.content: FloatArray = self.capacity.copy()
 
     def restart(self) -> None:
-        """Full again."""
+        """Fill the tanks."""
         self.content = self.capacity.copy()
 
     def update(
         self, torque: FloatArray, sure: FloatArray, velocity: FloatArray, rests: BoolArray, dt: float
     ) -> None:
-        """Take in what was added during a step.
+        """Update with the energy added during a step.
 
-        :param torque: friction torque that acts [N m].
-        :param sure: what friction takes in any case [N m].
-        :param velocity: measured [rad/s].
-        :param rests: joints that stand still, or that a goal leads.
+        :param torque: applied friction torque [N m].
+        :param sure: guaranteed friction [N m].
+        :param velocity: measured velocity [rad/s].
+        :param rests: joints that stand still or have a goal.
         """
         drawn = np.maximum(torque * velocity, 0.0) - np.abs(sure * velocity)
         left = self.content - np.maximum(drawn, 0.0) * dt
@@ -56,5 +56,5 @@ class EnergyTank:
 
     @property
     def share(self) -> FloatArray:
-        """What is left of the torque beyond what is certain, in [0, 1], (n,)."""
+        """Remaining fraction of the torque beyond the guaranteed friction, in [0, 1], (n,)."""
         return np.minimum(self.content / (FADING * self.capacity), 1.0)

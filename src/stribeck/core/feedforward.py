@@ -1,8 +1,8 @@
-r"""The torque that cancels friction: direction, strength and limits of each joint, from its motion and its goal.
+r"""Feed-forward torque for friction: direction, magnitude and limits for each joint, from its motion and its goal.
 
-With a goal its own path gives the direction, measured motion and error correct it, and whatever the identified
-law leaves is learnt. Without one the torque is never more than a share of the friction that is surely there.
-All arrays are (n,), in the coordinates of the parameter files unless they say otherwise.
+With a goal, the goal's path gives the direction, corrected by the measured motion and the error, and the deviation
+from the identified law is learnt. Without a goal, the torque stays below a fraction of the guaranteed friction.
+All arrays are (n,), in the coordinates of the parameter files unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -33,45 +33,45 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 SAFETY = 0.85
-"""Without a goal: this share of the friction that is surely there, at most."""
+"""Without a goal: largest fraction of the guaranteed friction that is cancelled [1]."""
 
 STICK_TIME = 0.4
-"""Time in which the torque of a joint that sticks although its goal moves on grows by its friction at rest [s]."""
+"""Time in which the extra torque of a stuck joint with a moving goal grows by the friction at rest [s]."""
 
 RELEASE_TIME = 0.03
-"""Time constant with which that goes again as the joint moves [s]."""
+"""Time constant with which that extra torque decays once the joint moves [s]."""
 
 HELD = 0.9
-"""Friction holds a joint against this share of itself."""
+"""Fraction of the friction up to which friction alone is considered to hold a joint [1]."""
 
 BEYOND_PRESLIDING = 3.0
-"""Friction is what it is in motion so many presliding lengths after a turn."""
+"""Distance after a reversal, in presliding lengths, beyond which friction is fully developed [1]."""
 
 RESIDUAL_TIME = 0.02
 """Shortest time constant of the momentum residual [s]."""
 
 RESIDUAL_LOOPS = 4.0
-"""... and in loop times."""
+"""Shortest time constant of the momentum residual, in loop times [1]."""
 
 LOOP_SHARE = 0.3
-r"""Largest frequency that the intention of a joint at rest may have, :math:`\omega_c T` [rad]."""
+r"""Largest bandwidth of the loop through the error of a joint at rest, times the loop delay: :math:`\omega_c T` [rad]."""
 
 RETUNED = 0.5
-"""Widths follow inertia and friction so often [s]."""
+"""Period with which the tuning is adapted to inertia and friction [s]."""
 
 UNLED_TIME = 0.1
-"""A joint whose goal has a velocity alone has none once that has been zero for so long [s]."""
+"""A goal without a position is dropped once its velocity has been zero for this long [s]."""
 
 LARGEST_LEARNED = 1.25
-"""What is learnt raises the gain by this factor at most."""
+"""Largest factor by which learning raises the gain [1]."""
 
 
 class State(NamedTuple):
-    """A measured state, (n,) each but the stamp.
+    """A measured state, (n,) each except the stamp.
 
     :param stamp: [s].
     :param joint_position: in the robot's coordinates [rad].
-    :param joint_velocity: likewise [rad/s].
+    :param joint_velocity: in the robot's coordinates [rad/s].
     :param position: [rad].
     :param velocity: [rad/s].
     """
@@ -84,11 +84,11 @@ class State(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """Where a controller wants the joints, (n,) each.
+    """Goals of a controller, (n,) each.
 
-    :param goal: NaN where no position is known [rad].
+    :param goal: NaN where unknown [rad].
     :param rate: velocity of the goal [rad/s].
-    :param known: where there is a goal, a position or a velocity.
+    :param known: joints whose goal has a position or a velocity.
     """
 
     goal: FloatArray
@@ -97,9 +97,9 @@ class Wish(NamedTuple):
 
 
 class Loads(NamedTuple):
-    """What the transmission carries, (n,) each.
+    """Loads on the transmissions, (n,) each.
 
-    :param motor: motor torque, without the own feed-forward [N m].
+    :param motor: motor torque, without the feed-forward torque [N m].
     :param external: external torque [N m].
     :param matter: whether the friction depends on them.
     """
@@ -110,10 +110,10 @@ class Loads(NamedTuple):
 
 
 class FeedForward:
-    """The wanted torque of some joints, before ramp and slew.
+    """Computes the wanted feed-forward torque of several joints, before ramp and slew limit.
 
     :param model: the identified friction.
-    :param joint_map: from the robot's coordinates to the parameter files'.
+    :param joint_map: from the robot's coordinates to those of the parameter files.
     :param dynamics: of the joints in the robot's coordinates; without it nothing is learnt.
     """
 
@@ -136,7 +136,7 @@ class FeedForward:
         self._joints, self._compiler = n, compiler
         nothing: FloatArray = np.full(n, math.nan)
         self.no_wish = Wish(nothing, self._zero, np.zeros(n, dtype=np.bool_))
-        """That of no controller."""
+        """Used when no controller has sent a goal."""
         self._compile(compiler)
         self.path, self.travel, self.turning = (
             GoalPath(n, compiler),
@@ -147,7 +147,7 @@ class FeedForward:
         self.observer: FrictionObserver | None = None
         self._recalled: Sequence[Learned] | None = None
         self.warmth: FloatArray = np.ones(n)
-        """Share of the identified friction that the joints' temperature leaves."""
+        """Ratio of the friction at the joints' temperature to the identified friction."""
         self.restart()
 
     def _compile(self, compiler: Compiler) -> None:
@@ -166,7 +166,7 @@ class FeedForward:
         self._learned_gain, self._offset = compiled(formulas.learned_gain), compiled(formulas.offset)
 
     def restart(self) -> None:
-        """Forget the motion; what was learnt stays."""
+        """Forget the motion but keep what was learnt."""
         self._solution = self._boost = self._steep = self._zero
         self._period, self._since_tuned, self.tuning = 0.0, math.inf, self._base
         self._unled = np.full_like(self._zero, math.inf)
@@ -179,12 +179,12 @@ class FeedForward:
             self.observer.restart()
 
     def recall(self, learned: Sequence[Learned] | None) -> None:
-        """Begin with what was learnt before, or with nothing."""
+        """Start with scales learnt earlier, or with none."""
         self.observer, self._recalled = None, learned
 
     @property
     def loop_delay(self) -> float:
-        """From a measurement to the torque that it makes [s]."""
+        """Time from a measurement to the torque computed from it [s]."""
         return self.settings.loop_delay or 2.0 * self._period
 
     def torque(
@@ -198,12 +198,12 @@ class FeedForward:
     ) -> FloatArray:
         """Feed-forward torque of the law, (n,) [N m].
 
-        :param acting: torque of the motors that acts at this state, in the robot's coordinates [N m], if known.
-        :param applied: the own part of it [N m].
+        :param acting: motor torque that acts at this state, in the robot's coordinates [N m], if known.
+        :param applied: feed-forward torque contained in it [N m].
         :param dt: time since the last state [s].
         """
         self._period = self._period + 0.05 * (dt - self._period) if self._period else dt
-        # The observer's time constant is that of the loop, which one state does not tell.
+        # The observer's time constant depends on the period of the states, which a single state does not give.
         observing = (
             self._dynamics is not None and self.settings.adapt and acting is not None and self._period > 0.0
         )
@@ -248,7 +248,7 @@ class FeedForward:
         return self._bounded(found, direction, led, leads, behind, wish.rate, dt)
 
     def _known(self, wish: Wish, dt: float) -> BoolArray:
-        """Where there is a goal. A velocity of zero without a position says nothing of where a joint is to be: nobody leads it."""
+        """Joints that have a goal. Without a position, a velocity that stays zero is no goal."""
         if wish is self.no_wish:
             self._unled = self._unled + dt
             return self.no_wish.known
@@ -256,7 +256,7 @@ class FeedForward:
         return np.asarray(wish.known & (self._unled < UNLED_TIME))
 
     def _without_goal(self, state: State, loads: Loads) -> FloatArray:
-        """The torque of joints of which nothing else is known: a share of the identified friction."""
+        """Torque of joints without goal and observer: a fraction of the identified friction."""
         moving = self.tuning.moving_velocity
         motion = None if self.turning.begun else self._moving(state.velocity, moving)
         self.turning.update(state.position, motion, self.tuning.presliding)
@@ -273,8 +273,8 @@ class FeedForward:
     ) -> tuple[FloatArray, Scales | None]:
         """Gain of each joint, and the scales of its identified friction.
 
-        Without a goal nothing tells motion that is wanted from motion that the compensation causes itself:
-        never more than a share of the friction that is surely there.
+        Without a goal, intended motion cannot be told from motion that the compensation itself causes. The torque
+        then stays below a fraction of the guaranteed friction.
         """
         gain, sure = self.gain, self.settings.sure
         observer = self.observer
@@ -307,9 +307,9 @@ class FeedForward:
         rate: FloatArray,
         dt: float,
     ) -> FloatArray:
-        """The torque with the learnt offset, on the dissipative side, faded at a contact.
+        """The torque with the learnt offset, with the sign of the direction, faded out at a contact.
 
-        The offset of a joint that sticks although its goal moves on grows until it moves.
+        An extra torque grows while a joint sticks although its goal moves on.
         """
         observer, path, contact = self.observer, self.path.direction, self.contact.share
         if observer is None:
@@ -347,7 +347,7 @@ class FeedForward:
         rate: FloatArray,
         dt: float,
     ) -> None:
-        """What the momentum of the joints tells of their friction, and of contacts."""
+        """Update friction estimate and contact detection from the momentum of the joints."""
         path, tuning = self.path.direction, self.tuning
         if not seen.update(state.joint_position, state.joint_velocity, acting, dt):
             return
@@ -361,7 +361,7 @@ class FeedForward:
         self.contact.update(seen.contact, held, leads, follows, path, elapsed)
 
     def _present_observer(self, dynamics: Dynamics) -> FrictionObserver:
-        """The observer, which the first state makes: its time constant depends on the period of the states."""
+        """The observer, created at the first state because its time constant depends on the period of the states."""
         if self.observer is None:
             slowest = max(RESIDUAL_TIME, RESIDUAL_LOOPS * (self.loop_delay + self._period))
             constants = np.full(self._joints, slowest)
@@ -372,10 +372,10 @@ class FeedForward:
         return self.observer
 
     def _tune(self, dt: float) -> Tuning:
-        r"""Widths below which the loop through motion or error would be too steep for its delay.
+        r"""The tuning with widths large enough for the loop through motion or error to be stable despite its delay.
 
-        Held by all loops that were simulated: :math:`1.5\,g F_s/e_w \le J\omega_c^2`, :math:`\omega_c = 0.3/T`.
-        Where no dynamics are known the rotor's inertia is taken for all there is.
+        All simulated loops were stable with :math:`1.5\,g F_s/e_w \le J\omega_c^2`, :math:`\omega_c = 0.3/T`.
+        Without known dynamics, J is the rotor's inertia alone.
         """
         self._since_tuned += dt
         if self._since_tuned < RETUNED or not self._period:
@@ -396,14 +396,14 @@ class FeedForward:
 
     @staticmethod
     def _largest_scales(model: FrictionModel, settings: Settings) -> FloatArray:
-        """Scales at gain 1 beyond which feed-forward would feed on the friction that it causes itself (n,) [1]."""
+        """Scales beyond which feed-forward at gain 1 would amplify the friction that it causes itself (n,) [1]."""
         if settings.effort_meaning == "none":
             return np.full(len(model.joints), math.inf)
         slopes = [load_feedback(j.law, j.values, j.max_torque) for j in model.joints]
         return np.array([LARGEST_FEEDBACK / slope if slope > 0.0 else math.inf for slope in slopes])
 
     def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:
-        """Rest and reversals of each joint."""
+        """Tuning of each joint from the settings or the joint models."""
         said = self.settings.tuning
         if said is None:
             own = [j.tuning or Tuning.of_resolution(j.actuator.resolution) for j in joints]

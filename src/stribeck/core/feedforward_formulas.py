@@ -1,7 +1,7 @@
-"""Elementwise formulas of the feed-forward: each is one call of the live loop, once compiled.
+"""Elementwise formulas of the feed-forward torque, each compiled into one call of the live loop.
 
-``goal`` is NaN without a goal, ``path`` the direction of the goal's path, ``led`` its weight, ``motion`` the direction of the
-measured motion, ``behind`` the error beyond the dead-band; masks are truth values.
+Common arguments: ``goal`` is NaN without a goal; ``path`` is the direction of the goal's path and ``led`` its weight;
+``motion`` is the direction of the measured motion; ``behind`` is the error beyond the dead-band; masks are booleans.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from stribeck.core.namespace import array_namespace
 from stribeck.core.travel import noise
 
 STEPS = 2.0
-"""A velocity that comes in steps tells motion by itself only from so many of them."""
+"""A quantised velocity alone indicates motion only above this number of quantisation steps [1]."""
 
 NOISE = 4.0
-"""A velocity of so many standard deviations of its noise is motion."""
+"""Velocities above this many standard deviations of their noise count as motion [1]."""
 
 FOLLOWING = 0.2
-"""A joint slower than this share of its goal's velocity sticks."""
+"""A joint slower than this fraction of its goal's velocity counts as stuck [1]."""
 
 GOAL_LOOP = 6.0
-"""With a goal, the motion decides from a velocity that friction makes in so many loop times [1]."""
+"""With a goal, the motion decides above the velocity that friction produces in this many loop times [1]."""
 
 FREE_LOOP = 2.0
-"""The same without a goal, where it is a part of the friction that is added."""
+"""The same without a goal, where only a part of the friction is added."""
 
 
 def unled(unled: Any, goal: Any, rate: Any, command_velocity: Any, dt: Any) -> Any:
-    """Time since a goal said where its joint is to be [s]."""
+    """Time since the last goal that defined where its joint should be [s]."""
     xp = array_namespace(goal, rate)
     says = xp.isfinite(goal) | (xp.abs(rate) >= LEADING * command_velocity)
     return xp.where(says, 0.0, unled + dt)
 
 
 def threshold(moving_velocity: Any, known: Any, steep: Any, bends: Any) -> Any:
-    """Velocity from which a joint moves: it must stand out of its noise, and be slow for the loop."""
+    """Velocity above which a joint counts as moving: above its noise, and high enough for a stable loop [rad/s]."""
     xp = array_namespace(known, steep, bends)
     least = xp.maximum(xp.where(known, GOAL_LOOP, FREE_LOOP) * steep, NOISE * noise(bends))
     return xp.maximum(moving_velocity, least)
@@ -49,20 +49,20 @@ def moving(velocity: Any, moving_velocity: Any) -> Any:
 
 
 def measured(speed: Any, smooth: Any, step: Any, moving_velocity: Any) -> Any:
-    """Direction of the measured motion; of the smoothed velocity where velocities come in coarse steps."""
+    """Direction of the measured motion; from the smoothed velocity where velocities are coarsely quantised."""
     coarse = STEPS * step > moving_velocity
     return moving(array_namespace(speed, smooth).where(coarse, smooth, speed), moving_velocity)
 
 
 def behind(goal: Any, position: Any, deadband: Any) -> Any:
-    """Error beyond the dead-band, 0 without a goal."""
+    """Error beyond the dead-band, 0 without a goal [rad]."""
     xp = array_namespace(goal, position)
     error = xp.where(xp.isfinite(goal), goal - position, 0.0)
     return error - xp.minimum(xp.maximum(error, -deadband), deadband)
 
 
 def error_share(goal: Any, position: Any, deadband: Any) -> Any:
-    """Error per dead-band, between -1 and 1, 0 without a goal."""
+    """Error divided by the dead-band, clipped to [-1, 1], 0 without a goal."""
     xp = array_namespace(goal, position)
     error = xp.where(xp.isfinite(goal), goal - position, 0.0)
     return xp.minimum(xp.maximum(error / xp.maximum(deadband, 1e-9), -1.0), 1.0)
@@ -74,7 +74,7 @@ def free(motion: Any, turned: Any) -> Any:
 
 
 def free_at(velocity: Any, moving_velocity: Any, turned: Any) -> Any:
-    """The same, from the velocity."""
+    """Direction of a joint without a goal, from its velocity."""
     return free(moving(velocity, moving_velocity), turned)
 
 
@@ -82,7 +82,7 @@ def intended(
     speed: Any, position: Any, goal: Any, rate: Any, moving_velocity: Any, deadband: Any, error_width: Any,
     command_velocity: Any, away: Any,
 ) -> Any:  # fmt: skip
-    """Direction by the error and the goal's velocity."""
+    """Direction from the error and the goal's velocity."""
     xp = array_namespace(goal, position)
     error = xp.where(xp.isfinite(goal), goal - position, 0.0)
     tuning = Tuning(deadband, error_width, command_velocity, moving_velocity, away)
@@ -93,7 +93,7 @@ def direction(
     motion: Any, behind: Any, path: Any, leads: Any, led: Any, known: Any, intended: Any, free: Any,
     error_width: Any, away: Any,
 ) -> Any:  # fmt: skip
-    """Direction of the motion that is or is intended, in [-1, 1]."""
+    """Direction of the actual or intended motion, in [-1, 1]."""
     xp = array_namespace(motion, path, intended)
     ahead = xp.minimum(xp.maximum(-behind * path / error_width, 0.0), 1.0)
     moves = xp.where(leads, motion, 0.0)
@@ -102,7 +102,7 @@ def direction(
 
 
 def law_velocity(rate: Any, speed: Any, smooth: Any, motion: Any, path: Any, leads: Any, led: Any) -> Any:
-    """Velocity at which the law is evaluated [rad/s]: the measured one, or under a goal the slower of goal and joint."""
+    """Velocity at which the law is evaluated [rad/s]: the measured one, or with a goal the slower of goal and joint."""
     xp = array_namespace(rate, speed, motion)
     slower = xp.maximum(smooth * path, 0.0)
     slower = xp.where(rate != 0.0, xp.minimum(xp.abs(rate), slower), slower)
@@ -111,7 +111,7 @@ def law_velocity(rate: Any, speed: Any, smooth: Any, motion: Any, path: Any, lea
 
 
 def following(direction: Any, velocity: Any, path: Any, rate: Any, command_velocity: Any) -> Any:
-    """Where a joint moves with its goal."""
+    """Joints that move with their goal."""
     xp = array_namespace(velocity, path)
     along = xp.where(direction * path > 0.0, velocity * path, 0.0)
     return along > xp.maximum(FOLLOWING * xp.abs(rate), 0.3 * command_velocity)
@@ -128,14 +128,14 @@ def stuck(
     behind: Any,
     contact: Any,
 ) -> Any:
-    """Torque beyond the friction for a joint that sticks although its goal moves on, as a share of that at rest."""
+    """Extra torque of joints that stick although their goal moves on, as a fraction of the friction at rest."""
     xp = array_namespace(boost, path)
     sticks = leads & ~follows & (path * behind > 0.0) & (contact < 0.5)
     return xp.where(sticks, xp.minimum(boost + growth, most), boost * release)
 
 
 def learned_gain(gain: Any, led: Any, certainty: Any, reached: Any) -> Any:
-    """Gain that grows from its start to its end with the certainty of what was learnt."""
+    """Gain that grows from ``gain`` to ``reached`` with the certainty of the learnt friction."""
     return gain + led * certainty * (reached - gain)
 
 
@@ -150,7 +150,7 @@ def offset(
     limit: Any,
     contact: Any,
 ) -> Any:
-    """Torque with the learnt offset, on the dissipative side, within its limit and faded at a contact [N m]."""
+    """Torque with the learnt offset, with the sign of the direction, clipped to its limit, faded at a contact [N m]."""
     xp = array_namespace(torque, direction)
     added = torque + led * xp.abs(direction) * offset + boost * path * at_rest
     torque = xp.where(direction * added > 0.0, added, 0.0)

@@ -1,4 +1,4 @@
-"""Elementwise formulas of the live loop, as a compiler takes them (numpy runs them as they are written)."""
+"""Elementwise formulas of the live loop, for an optional compiler (numpy evaluates them as they are)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 Formula = Callable[..., Any]
 Compiler = Callable[[Formula, Sequence[str]], Formula]
-"""Makes an elementwise formula of the named arguments faster; they come in that order, as arrays or numbers."""
+"""Compiles an elementwise formula; its named arguments are arrays or numbers, in the given order."""
 
 
 def as_written(formula: Formula, names: Sequence[str]) -> Formula:
-    """The compiler that leaves a formula to numpy."""
+    """The compiler that returns the formula unchanged, for numpy."""
     return formula
 
 

@@ -6,7 +6,7 @@ r"""Finite Fourier series as joint trajectories that start and end at rest.
     \dot q_i(t) &= \sum_l a_{il}\cos(\omega l t) + b_{il}\sin(\omega l t) \\
     \ddot q_i(t) &= \sum_l \omega l\,(b_{il}\cos(\omega l t) - a_{il}\sin(\omega l t))
 
-With :math:`\omega = 2\pi/T` the end is the start, and rest at both is :math:`\sum_l a_{il} = 0`,
+With :math:`\omega = 2\pi/T` the motion is periodic, and both ends are at rest if :math:`\sum_l a_{il} = 0` and
 :math:`\sum_l l\,b_{il} = 0`. Source: Swevers et al., "Optimal Robot Excitation and Identification", 1997.
 """
 
@@ -26,11 +26,11 @@ from stribeck.errors import ConfigError
 FloatArray = npt.NDArray[np.float64]
 
 REST = 1e-6
-"""Largest velocity and acceleration at an end that counts as rest, as a share of the largest coefficient."""
+"""Largest velocity and acceleration at an end that count as rest, relative to the largest coefficient."""
 
 
 class Basis(NamedTuple):
-    r"""What coefficients :math:`c_i = (a_{i1} … a_{iL}, b_{i1} … b_{iL}, q_{i0})` are multiplied with.
+    r"""Basis functions of the coefficients :math:`c_i = (a_{i1} … a_{iL}, b_{i1} … b_{iL}, q_{i0})`.
 
     :param position, velocity, acceleration: (N, 2 L + 1); :math:`q_i(t_k)` is row k times :math:`c_i`.
     """
@@ -59,11 +59,11 @@ def basis(time: npt.ArrayLike, frequency: float, harmonics: int) -> Basis:
 
 
 def rest_basis(harmonics: int) -> FloatArray:
-    r"""Orthonormal columns Z: :math:`c = Z z` is at rest at both ends for every z. (2 L + 1, 2 L - 1).
+    r"""Orthonormal columns Z (2 L + 1, 2 L - 1): :math:`c = Z z` is at rest at both ends for every z.
 
-    The last of z is the offset q0.
+    The last element of z is the offset q0.
 
-    :raises ConfigError: for fewer than two harmonics, which leave nothing that moves.
+    :raises ConfigError: for fewer than two harmonics, with which no motion is possible.
     """
     if harmonics < 2:
         raise ConfigError(
@@ -80,7 +80,7 @@ def rest_basis(harmonics: int) -> FloatArray:
 
 
 def _orthogonal_to(direction: FloatArray) -> FloatArray:
-    """Orthonormal columns orthogonal to a direction (L,), (L, L - 1): of the reflection that turns it to an axis."""
+    """Orthonormal columns orthogonal to a direction (L,), (L, L - 1), from a Householder reflection."""
     mirror = direction / np.linalg.norm(direction)
     mirror = mirror + math.copysign(1.0, mirror[0]) * np.eye(len(mirror))[0]
     reflection = np.eye(len(mirror)) - 2.0 * np.outer(mirror, mirror) / (mirror @ mirror)
@@ -88,7 +88,7 @@ def _orthogonal_to(direction: FloatArray) -> FloatArray:
 
 
 def grid_factor(harmonics: int, samples: int) -> float:
-    r"""Share of a limit that samples may reach so that nothing between them is above it: :math:`\cos(\pi L/N)`.
+    r"""Fraction of a limit that samples may reach so that the curve between them stays below it: :math:`\cos(\pi L/N)`.
 
     A trigonometric polynomial p of degree L with samples at N > 2 L equal steps of its period has
     :math:`\max|p| \le \max_k |p(t_k)| / \cos(\pi L/N)` (Ehlich, Zeller 1964).
@@ -98,14 +98,14 @@ def grid_factor(harmonics: int, samples: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class FourierTrajectory:
-    """A series for each joint, all over the same time.
+    """A Fourier series for each joint, all with the same period.
 
-    :param joints: their names.
+    :param joints: names of the joints.
     :param duration: one period T [s].
     :param sine: a, (n, L) [rad/s].
     :param cosine: b, (n, L) [rad/s].
     :param offset: q0, (n,) [rad].
-    :raises ConfigError: for shapes that do not fit, values that are not finite, or a motion that does not start
+    :raises ConfigError: for inconsistent shapes, values that are not finite, or a motion that does not start
         and end at rest.
     """
 
@@ -140,7 +140,7 @@ class FourierTrajectory:
     def from_coefficients(
         cls, joints: tuple[str, ...], duration: float, coefficients: FloatArray
     ) -> FourierTrajectory:
-        """Of coefficients as :class:`Basis` orders them, (n, 2 L + 1)."""
+        """The trajectory with coefficients (n, 2 L + 1) in the order of :class:`Basis`."""
         count = coefficients.shape[1] // 2
         return cls(
             joints, duration, coefficients[:, :count], coefficients[:, count:-1], coefficients[:, -1].copy()
@@ -148,7 +148,7 @@ class FourierTrajectory:
 
     @property
     def harmonics(self) -> int:
-        """L."""
+        """Number of harmonics L."""
         return int(self.sine.shape[-1])
 
     @property
@@ -158,7 +158,7 @@ class FourierTrajectory:
 
     @property
     def coefficients(self) -> FloatArray:
-        """(n, 2 L + 1), as :class:`Basis` orders them."""
+        """Coefficients (n, 2 L + 1) in the order of :class:`Basis`."""
         return np.hstack([self.sine, self.cosine, self.offset[:, None]])
 
     def states(self, time: npt.ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -168,7 +168,7 @@ class FourierTrajectory:
         return found.position @ c, found.velocity @ c, found.acceleration @ c
 
     def to_play(self, name: str) -> Trajectory:
-        """The same for a session: goals of each joint, all over one time.
+        """This trajectory as the goals of a recording session.
 
         :param name: key in recordings.
         """

@@ -1,9 +1,8 @@
-r"""The friction laws M1..M6, as one table and pure functions.
+r"""The friction laws M1 to M6, as one table and pure functions.
 
-Friction is a budget: :math:`\tau_f^m \ge 0` is the most that friction can oppose. The laws are
-those of Duclusaud et al., "Extended Friction Models for the Physics Simulation of Servo
-Actuators", §II-B and §III, with two extensions for joints of robots and linear axes: budgets that
-differ by direction, and an offset torque.
+A friction law gives a budget :math:`\tau_f^m \ge 0`, the largest torque with which friction can oppose a motion. The
+laws are those of Duclusaud et al., "Extended Friction Models for the Physics Simulation of Servo Actuators", §II-B
+and §III, with two extensions for robot joints and linear axes: budgets that differ by direction, and an offset torque.
 
 All functions take numpy or jax.numpy arrays of any shapes that broadcast.
 """
@@ -62,16 +61,16 @@ LOAD_TERMS = tuple(name for name in FRICTION_PARAMETERS if name.startswith("load
 
 @dataclass(frozen=True)
 class FrictionLaw:
-    r"""Which terms a friction budget has.
+    r"""Terms of a friction budget.
 
     :param name: key in parameter files and on the command line, ``"m1"`` .. ``"m6"``.
-    :param title: the law's name in words.
-    :param stribeck: terms that fade with velocity.
+    :param title: full name of the law.
+    :param stribeck: whether terms that fade with velocity are included.
     :param load: how the budget grows with the torques on the transmission.
-    :param quadratic: the quadratic term of M6; needs ``stribeck`` and a directional load.
-    :param asymmetric: Coulomb and viscous friction of their own for negative motion.
-    :param offset: a constant torque :math:`\tau_0` beside motor and external torque. Where Coulomb
-        friction alone is asymmetric the two differ only by convention: fix one of them to zero.
+    :param quadratic: whether the quadratic term of M6 is included; needs ``stribeck`` and a directional load.
+    :param asymmetric: whether negative motion has separate Coulomb and viscous friction.
+    :param offset: whether a constant torque :math:`\tau_0` acts beside motor and external torque. If only Coulomb
+        friction is asymmetric, the offset and the asymmetry are equivalent: fix one of them to zero.
     """
 
     name: str
@@ -107,7 +106,7 @@ class FrictionLaw:
         return tuple(names)
 
     def with_terms(self, *, asymmetric: bool = False, offset: bool = False) -> FrictionLaw:
-        """The law with the terms of robot joints and linear axes added."""
+        """The law with the additional terms for robot joints and linear axes."""
         return replace(self, asymmetric=asymmetric, offset=offset)
 
 
@@ -130,9 +129,9 @@ SMALLEST_RATIO = 1e-30
 
 
 def law_named(name: str) -> FrictionLaw:
-    """The law called ``name``, in capitals or not.
+    """The law called ``name``, in upper or lower case.
 
-    :raises ConfigError: for a name that is not in the table.
+    :raises ConfigError: for an unknown name.
     """
     if name.lower() not in LAWS:
         raise ConfigError(f"unknown friction law {name!r}; valid: {', '.join(LAWS)}")
@@ -146,7 +145,7 @@ def stribeck_weight(velocity: Any, dtheta_stribeck: Any, alpha: Any) -> Any:
     :param dtheta_stribeck: Stribeck velocity :math:`v_s > 0` [rad/s].
     :param alpha: curvature :math:`\alpha > 0` [1].
 
-    At rest :math:`|x|^\alpha` has no derivative in :math:`\alpha`. Its argument is therefore kept
+    At rest :math:`|x|^\alpha` has no derivative in :math:`\alpha`. The ratio is therefore kept
     above :data:`SMALLEST_RATIO`, so that values and gradients are finite everywhere and the weight at
     rest is exactly 1. Paper, eq. (6).
     """
@@ -170,8 +169,8 @@ def friction_budget(
         :math:`K_m^q\tau_m^2` if :math:`|\tau_m| < |\tau_e|`
     ==  =====================================================================================
 
-    with :math:`s` of :func:`stribeck_weight`. The paper does not say what Q is when both torques
-    act in the same direction; like its authors' program, Q counts only when they oppose
+    with :math:`s` of :func:`stribeck_weight`. The paper does not define Q for torques that
+    act in the same direction; here, as in its authors' program, Q counts only when they oppose each other
     (:math:`\tau_m\tau_e < 0`). The two budgets are the same array unless the law is asymmetric.
 
     :param p: values of the law's parameters by name (see :data:`FRICTION_PARAMETERS`).
@@ -220,8 +219,7 @@ def quadratic_friction(p: Values, motor_torque: Any, external_torque: Any) -> An
 def stopping_torque(velocity: Any, net_torque: Any, inertia: Any, dt: float) -> Any:
     r"""Torque that stops the joint within one step [N m] (paper, eq. 4, with all torques in one sum).
 
-    :math:`\tau_{stop} = -(J/\Delta t\;\dot\theta + \tau)`, :math:`\tau` the sum of all torques but
-    friction.
+    :math:`\tau_{stop} = -(J/\Delta t\;\dot\theta + \tau)`, where :math:`\tau` is the sum of all torques except friction.
     """
     return -(inertia / dt * velocity + net_torque)
 
@@ -229,8 +227,7 @@ def stopping_torque(velocity: Any, net_torque: Any, inertia: Any, dt: float) -> 
 def friction_torque(stop: Any, budget: tuple[Any, Any]) -> Any:
     r"""Friction torque :math:`\tau_f = clip(\tau_{stop}, [-\tau_f^{m+}, \tau_f^{m-}])` [N m] (paper, eq. 5).
 
-    ``+`` and ``-`` are the directions of the coming motion: to go on in positive direction the
-    joint has to overcome the first budget.
+    ``+`` and ``-`` are the directions of the next motion: moving in positive direction means overcoming the first budget.
     """
     xp = array_namespace(stop, *budget)
     return xp.clip(stop, -budget[0], budget[1])

@@ -1,4 +1,7 @@
-"""Where goals lead joints: the direction of the wanted motion, with reversals foreseen."""
+"""Direction of the motion that goals demand, with reversals known in advance.
+
+A goal *leads* its joint while it moves and, after it has come to rest, until the joint has arrived.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +18,26 @@ from stribeck.core.travel import turned
 FloatArray = npt.NDArray[np.float64]
 
 LED_TIME = 0.1
-"""Time constant with which a goal at rest stops leading [s]."""
+"""Time constant with which a resting goal stops leading a joint that has passed it [s]."""
 
 LEADING = 0.1
-"""A goal that moves with this share of the command velocity leads fully."""
+"""A goal faster than this fraction of the command velocity leads with full weight [1]."""
 
 ARRIVAL_TIME = 1.0
-"""A goal keeps leading for this long after it has come to rest, while its joint is still behind [s]."""
+"""Longest time that a goal at rest keeps leading a joint that has not arrived [s]."""
 
 HOLD_TIME = 60.0
-"""Time constant with which a joint at rest at its goal loses the torque with which it arrived [s]."""
+"""Time constant with which a joint at rest at its goal loses the torque of its arrival [s]."""
 
 CONFLICT_TIME = 0.01
-"""Time constant with which a motion against the goal's takes over from it [s]."""
+"""Time constant with which a motion opposite to that of the goal overrides it [s]."""
 
 
 class GoalPath:
-    r"""Direction in which goals lead n joints: friction that turns round along the goals' own path.
+    r"""Direction in which goals lead n joints, from friction that reverses along the path of the goals.
 
-    The direction follows :func:`~stribeck.core.travel.turned` with the steps of the goal. Goals have no noise, so the
-    direction is known before the joint has moved, whatever is measured.
+    The direction follows :func:`~stribeck.core.travel.turned` with the steps of the goal. Since goals have no noise, the
+    direction is known before the joint has moved.
     """
 
     def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
@@ -52,7 +55,7 @@ class GoalPath:
         self.direction: FloatArray = np.zeros(self._joints)
         self.led: FloatArray = np.zeros(self._joints)
         self.leads = np.zeros(self._joints, dtype=np.bool_)
-        """Where a goal moves, or its joint has not arrived yet."""
+        """Joints whose goal moves, or that have not arrived at it yet."""
         self._goal: FloatArray = np.full(self._joints, np.nan)
         self._resting: FloatArray = np.full(self._joints, np.inf)
         self._conflict: FloatArray = np.zeros(self._joints)
@@ -68,12 +71,12 @@ class GoalPath:
         command_velocity: Any,
         error: Any = None,
     ) -> None:
-        r"""Take in a goal.
+        r"""Update with a goal.
 
-        :param goal: :math:`\theta_d` (n,) [rad], NaN where there is none.
+        :param goal: :math:`\theta_d` (n,) [rad], NaN without a goal.
         :param rate: :math:`\dot\theta_d` [rad/s].
         :param behind: goal minus position beyond the dead-band, 0 within it [rad].
-        :param error: goal minus position per dead-band, between -1 and 1; the sign of ``behind`` if left out [1].
+        :param error: goal minus position divided by the dead-band, in [-1, 1]; the sign of ``behind`` if left out [1].
         :param motion: direction of the measured motion, in [-1, 1].
         :param presliding: :math:`\ell` [rad].
         :param command_velocity: as in :class:`~stribeck.core.direction.Tuning` [rad/s].
@@ -90,7 +93,7 @@ class GoalPath:
 
     @property
     def share(self) -> FloatArray:
-        """Weight of the goals' direction, in [0, 1], (n,)."""
+        """Weight of the direction of the goals, in [0, 1], (n,)."""
         return np.asarray(self._share_of(self.led, self._conflict))
 
 
@@ -100,7 +103,7 @@ def _direction(direction: Any, goal: Any, before: Any, step: Any, presliding: An
 
 
 def _moves(rate: Any, command_velocity: Any) -> Any:
-    """How much a goal leads by its velocity, in [0, 1]."""
+    """Weight with which the velocity of a goal leads, in [0, 1]."""
     xp = array_namespace(rate)
     return xp.minimum(xp.abs(rate) / (LEADING * command_velocity), 1.0)
 
@@ -120,7 +123,7 @@ def _leads(resting: Any, rate: Any, command_velocity: Any) -> Any:
 def _led(
     led: Any, resting: Any, rate: Any, command_velocity: Any, error: Any, direction: Any, dt: Any
 ) -> Any:
-    """How much a goal leads; at rest it fades the faster the further its joint is ahead of it."""
+    """Weight of a goal; at rest it fades faster the further its joint has passed it."""
     xp = array_namespace(led, rate, error)
     ahead = xp.maximum(-error * direction, 0.0)
     fading = xp.exp(-dt * (ahead / LED_TIME + (1.0 - ahead) / HOLD_TIME))

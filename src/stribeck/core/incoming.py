@@ -1,4 +1,4 @@
-"""What reaches a live loop: joints in any order, and commands that count from their stamps on."""
+"""Incoming messages of a live loop: joints in any order, and commands that apply according to their stamps."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 Numbers = Sequence[float] | FloatArray
-"""As a message has them, perhaps none."""
+"""Values of a message, may be empty."""
 
 Order = npt.NDArray[np.intp]
-"""Where each joint of ours stands in a message."""
+"""Index of each of our joints in a message."""
 
 KEPT_COMMANDS = 128
-"""Commands that are remembered: states may arrive that much later than commands that are stamped alike."""
+"""Number of commands kept, for states that arrive later than commands with similar stamps."""
 
 KNOWN_ORDERS = 64
-"""Lists of joint names whose order is remembered."""
+"""Number of lists of joint names whose order is cached."""
 
 LONGEST_COMMAND_STEP = 0.05
-"""Goals further apart than this have no slope [s]."""
+"""Goals further apart in time than this are not differentiated [s]."""
 
 COMMAND_FILTER = 0.02
-"""Time constant of the commanded velocity, where it is the slope of the goals [s]."""
+"""Time constant of a commanded velocity that is the slope of the goals [s]."""
 
 
 CLOCK_DRIFT = 2e-4
-"""Clocks of different machines may drift apart by so much [s/s]."""
+"""Largest drift between the clocks of different machines [s/s]."""
 
 CLOCK_JITTER = 0.05
-"""Commands that lie as far behind their arrivals, give or take this, are told by one clock [s]."""
+"""Commands whose delays agree within this are assumed to be stamped by one clock [s]."""
 
 AGREEING_COMMANDS = 3
-"""So many commands must agree before their clock is held for another one."""
+"""Number of agreeing commands after which a constant delay is attributed to a different clock."""
 
 LARGEST_CLOCK_DIFFERENCE = 1.0
-"""Commands that are further off than this are not held for those of another clock [s]."""
+"""Longest delay that is attributed to a different clock [s]."""
 
 
 class Command(NamedTuple):
-    """What a controller wants, (n,) each, NaN where it does not say.
+    """Command of a controller, (n,) each, NaN where not given.
 
-    Beside a goal position, an effort is the controller's own feed-forward (gravity, say): in the mode
-    ``goal_offset`` it becomes part of the offset. The goal itself must be where the joint is meant to go.
+    Beside a goal position, an effort is the controller's own feed-forward torque (gravity, for example): in the mode
+    ``goal_offset`` it is added to the offset. The goal itself must be the position that the joint should reach.
     """
 
     position: FloatArray
@@ -56,16 +56,16 @@ class Command(NamedTuple):
 
 
 class JointOrder:
-    """Where our joints stand in messages that name joints."""
+    """Index of each of our joints in messages that name joints."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
         self._known: dict[tuple[str, ...], tuple[Order | None, str]] = {}
 
     def of(self, names: tuple[str, ...], *, strict: bool) -> tuple[Order | None, str]:
-        """Where each of our joints stands, or ``None`` and why that cannot be said.
+        """Index of each of our joints, or ``None`` and the reason.
 
-        :param strict: whether joints that are not ours are a reason.
+        :param strict: whether unknown joints are an error.
         """
         found = self._known.get(names)
         if found is None:
@@ -89,7 +89,7 @@ class JointOrder:
 
 
 def picked(values: Numbers, order: Order) -> FloatArray:
-    """Values in the order of the joints, NaN for those that a message does not give."""
+    """Values in the order of the joints, NaN for missing ones."""
     if not len(values):
         return np.full(len(order), np.nan)
     given: FloatArray = np.asarray(values, dtype=np.float64)
@@ -101,9 +101,9 @@ def picked(values: Numbers, order: Order) -> FloatArray:
 
 
 class StreamClock:
-    """How far the stamps of a stream lie behind their arrivals: a clock that differs, or messages that are late.
+    """Delay between the stamps of a stream and their arrivals, split into clock difference and lateness.
 
-    The least that was seen since the stream began is taken for the clocks, what exceeds it for lateness.
+    The smallest delay since the start of the stream is taken as the clock difference; any excess is lateness.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class StreamClock:
         self._arrival = math.nan
 
     def lag(self, arrival: float, stamp: float) -> float:
-        """How late a message is [s]; clocks may drift by :data:`CLOCK_DRIFT`."""
+        """Lateness of a message [s]; the clock difference may drift by :data:`CLOCK_DRIFT`."""
         behind = arrival - stamp
         if self.offset is None or not behind > self.offset:
             self.offset = behind
@@ -136,9 +136,9 @@ class _Kept(NamedTuple):
 class Commands:
     """The last commands of a controller.
 
-    Those with a stamp count for the states that are stamped after them, however close to them they
-    arrive; so a recording played at any rate pairs them alike. Those without count from their arrival on,
-    and so do those of a clock that is not that of the states.
+    Commands with a stamp apply to states that are stamped after them, whenever they arrive, so that a recording
+    gives the same pairs at any playback rate. Commands without a stamp, or stamped by another clock than the states,
+    apply from their arrival on.
     """
 
     def __init__(self, joints: int) -> None:
@@ -148,7 +148,7 @@ class Commands:
         self._agreeing = 0
         self._clock = math.nan
         self.difference = 0.0
-        """How far the clock of the stamps lies behind that of the states, where that matters [s]."""
+        """Delay of the commands' clock relative to that of the states, 0 if negligible [s]."""
 
     def __bool__(self) -> bool:
         return bool(self._kept)
@@ -162,12 +162,12 @@ class Commands:
         timeout: float = math.inf,
         now: float | None = None,
     ) -> bool:
-        """Take in a command; one whose stamp lies before that of the last begins anew.
+        """Store a command; a stamp before that of the last command restarts the sequence.
 
-        :param states_behind: how far stamps of states lie behind their arrivals [s], where that is known.
-        :param timeout: a command that was older than this when it came is not taken [s].
-        :param now: when it came by the clock of ``states_behind``, where that is not the one of ``arrival`` [s].
-        :returns: whether it was taken.
+        :param states_behind: delay from the stamps of states to their arrivals [s], if known.
+        :param timeout: commands that arrive older than this are rejected [s].
+        :param now: arrival time on the clock of ``states_behind``, if that differs from ``arrival`` [s].
+        :returns: whether it was accepted.
         """
         if not math.isfinite(arrival if stamp is None else stamp):
             return False
@@ -177,7 +177,7 @@ class Commands:
             and states_behind is not None
             and not self._in_time(arrival, come - stamp - states_behind, timeout)
         ):
-            # Of long ago, or the first one after time jumped back, of which the states do not know yet.
+            # An old command, or the first one after a backward jump of time that the states have not shown yet.
             self._returned = _Kept(stamp, arrival, command, self._zero)
             return False
         if (
@@ -201,7 +201,7 @@ class Commands:
         return self._kept[-1].command
 
     def before(self, stamp: float, arrival: float, timeout: float) -> tuple[Command | None, FloatArray]:
-        """The last command before a state and its velocity; none if it is older than ``timeout`` [s]."""
+        """The last command before a state and its velocity; ``None`` if it is older than ``timeout`` [s]."""
         returned = self._returned
         if returned is not None and 0.0 < stamp - (returned.stamp or 0.0) <= timeout and not self.difference:
             return returned.command, returned.rate
@@ -215,7 +215,7 @@ class Commands:
         return None, self._zero
 
     def _in_time(self, arrival: float, behind: float, timeout: float) -> bool:
-        """Whether a command is fresh, or old by a clock that differs: one that differs always alike."""
+        """Whether a command is recent, or only appears old because its clock differs by a constant."""
         if abs(behind) <= 0.5 * timeout:
             self._agreeing, self._clock, self.difference = 0, math.nan, 0.0
             return True
@@ -228,7 +228,7 @@ class Commands:
         return behind <= timeout or self.difference != 0.0
 
     def _velocity(self, arrival: float, stamp: float | None, command: Command) -> FloatArray:
-        """Commanded velocity: as said, else the filtered slope of the goals."""
+        """Commanded velocity: as given, else the filtered slope of the goals."""
         slope = self._zero
         if self._kept:
             last_stamp, last_arrival, last, rate = self._kept[-1]
@@ -246,12 +246,12 @@ class Commands:
 
 
 class ControllerWishes:
-    """Commands of a controller, and its goals where it tells them apart from the commands.
+    """Commands of a controller, and its goals if it publishes them separately.
 
-    From the first goal on, the goals inside commands no longer count.
+    After the first separate goal, goals inside commands are ignored.
 
     :param joints: number of joints n.
-    :param timeout: age from which a command or goal no longer counts [s].
+    :param timeout: age above which a command or goal is ignored [s].
     """
 
     def __init__(self, joints: int, timeout: float) -> None:
@@ -267,7 +267,7 @@ class ControllerWishes:
         states_behind: float | None,
         now: float | None,
     ) -> bool:
-        """Take in a command (:meth:`Commands.add`); whether it counts."""
+        """Store a command (:meth:`Commands.add`); returns whether it was accepted."""
         return self.commands.add(arrival, stamp, command, states_behind, self._timeout, now)
 
     def goal(
@@ -278,7 +278,7 @@ class ControllerWishes:
         states_behind: float | None,
         now: float | None,
     ) -> bool:
-        """Take in a goal; whether it counts."""
+        """Store a goal; returns whether it was accepted."""
         return self.goals.add(arrival, stamp, goal, states_behind, self._timeout, now)
 
     def latest(self, now: float) -> Command | None:
@@ -286,7 +286,7 @@ class ControllerWishes:
         return self.commands.latest(now, self._timeout)
 
     def before(self, stamp: float, arrival: float) -> tuple[Command | None, FloatArray]:
-        """Command and velocity of its goal that count for a state."""
+        """Command for a state, and the velocity of its goal."""
         command, rate = self.commands.before(stamp, arrival, self._timeout)
         if not self.goals:
             return command, rate
@@ -298,7 +298,7 @@ class ControllerWishes:
 
     @property
     def notice(self) -> str | None:
-        """Which clock differs from that of the states, and by how much."""
+        """Warning about a clock that differs from that of the states, with the difference."""
         for what, commands in (("goals", self.goals), ("commands", self.commands)):
             if commands.difference:
                 side = "behind" if commands.difference > 0.0 else "ahead of"

@@ -1,6 +1,6 @@
-r"""Conversion between the coordinates of a joint and those of its servo (or parameter file).
+r"""Conversion between the coordinates of a joint and those of its servo (as in its parameter file).
 
-:math:`q = s\,q_{servo}/n + q_0`, and for equal power :math:`\tau = s\,n\,\tau_{servo}`.
+:math:`q = s\,q_{servo}/n + q_0`, and by conservation of power :math:`\tau = s\,n\,\tau_{servo}`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class JointMap:
 
     :param sign: s, 1 or -1.
     :param ratio: n, turns of the servo per turn of the joint.
-    :param offset: :math:`q_0`, position of the joint where the servo stands at 0 [rad].
+    :param offset: :math:`q_0`, position of the joint at servo position 0 [rad].
     :raises ConfigError: for a sign other than 1 and -1, a ratio that is not positive, or an offset that
         is not finite.
     """
@@ -67,7 +67,7 @@ class JointMap:
         return self.torque(torque_constant * current)
 
     def inertia(self, servo: Any) -> Any:
-        """Inertia felt at the joint [kg m²] of one at the servo's shaft."""
+        """Inertia at the joint [kg m²] of an inertia at the servo's shaft."""
         return self.gear**2 * servo
 
     def servo_position(self, joint: Any) -> Any:

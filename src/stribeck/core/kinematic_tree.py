@@ -6,9 +6,9 @@ body is its second moment of mass in homogeneous coordinates, the pseudo-inertia
 .. math:: P = \int \begin{pmatrix} x \\ 1 \end{pmatrix} \begin{pmatrix} x \\ 1 \end{pmatrix}^T dm
     = \begin{pmatrix} \frac12 tr(I)\,1 - I + m c c^T & m c \\ m c^T & m \end{pmatrix}
 
-with mass m [kg], centre of mass c [m] and inertia I about it [kg m²]. In another frame it is :math:`T P T^T`, and
-the inertia of bodies that are fixed to each other is the sum, so that joints are locked without any formula of
-parallel axes (Wensing, Kim, Slotine 2018).
+with mass m [kg], centre of mass c [m] and inertia I about it [kg m²]. In another frame it is :math:`T P T^T`. The
+pseudo-inertia of rigidly connected bodies is the sum of theirs, so locking a joint needs no parallel-axis theorem
+(Wensing, Kim, Slotine 2018).
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 BASE = -1
-"""Index of the body that stands still, as the parent of a joint."""
+"""Index of the fixed base, as the parent of a joint."""
 
 
 @dataclass(frozen=True, eq=False)
 class TreeJoint:
-    """A joint and the body behind it.
+    """A joint and the body that it moves.
 
-    :param name: its name.
-    :param kind: ``revolute`` (continuous ones too), ``prismatic`` or ``fixed``.
+    :param kind: ``revolute`` (including continuous), ``prismatic`` or ``fixed``.
     :param parent: index of the joint whose body carries this one, or :data:`BASE`.
     :param placement: pose (4, 4) of the joint's frame, at position 0, in the frame of the parent.
-    :param axis: unit vector (3,) in the joint's frame about which it turns or along which it slides.
-    :param pseudo_inertia: pseudo-inertia (4, 4) of the body behind it, in the joint's frame [kg, kg m, kg m²].
+    :param axis: unit vector (3,) of the rotation or translation in the joint's frame.
+    :param pseudo_inertia: pseudo-inertia (4, 4) of the body, in the joint's frame [kg, kg m, kg m²].
     """
 
     name: str
@@ -58,10 +57,10 @@ class TreeJoint:
 
 @dataclass(frozen=True, eq=False)
 class KinematicTree:
-    """Joints on a base that stands still, in any order.
+    """Joints on a fixed base, in any order.
 
-    :param joints: the joints, each with the body behind it.
-    :param frames: what else has a name: index of the body that carries it and its pose (4, 4) in the frame of
+    :param joints: the joints, each with its body.
+    :param frames: further named frames: index of the body that carries each, and its pose (4, 4) in the frame of
         that body's joint.
     """
 
@@ -86,14 +85,14 @@ class KinematicTree:
     def reduced(self, names: Sequence[str], positions: Mapping[str, float] | None = None) -> KinematicTree:
         """The tree of the named joints, in that order; all others are locked and their bodies merged.
 
-        :param names: joints that keep moving.
-        :param positions: where others are locked [rad or m]; 0 if left out.
+        :param names: joints that remain movable.
+        :param positions: positions of locked joints [rad or m]; 0 if left out.
         """
         locked = positions or {}
         new = {self.names.index(name): k for k, name in enumerate(names)}
         places: dict[int, tuple[int, FloatArray]] = {BASE: (BASE, np.eye(4))}
         for start in range(len(self.joints)):
-            path = [start]  # a loop, not a recursion: chains can be longer than Python's stack
+            path = [start]  # iterative, because chains can be longer than Python's recursion limit
             while path[-1] not in places and self.joints[path[-1]].parent not in places:
                 path.append(self.joints[path[-1]].parent)
             for i in reversed(path):
@@ -103,7 +102,7 @@ class KinematicTree:
                     places[i] = (new[i], np.eye(4))
                 else:
                     places[i] = (body, pose @ joint.pose(locked.get(joint.name, 0.0)))
-        inertias = np.zeros((len(new) + 1, 4, 4))  # the last one, at BASE, is that of the base
+        inertias = np.zeros((len(new) + 1, 4, 4))  # the last one, at BASE, belongs to the base
         for i, joint in enumerate(self.joints):
             body, pose = places[i]
             inertias[body] += pose @ joint.pseudo_inertia @ pose.T
@@ -137,7 +136,7 @@ def cross_matrix(vector: npt.ArrayLike) -> FloatArray:
 
 
 def pose_of(xyz: npt.ArrayLike = (0.0, 0.0, 0.0), rpy: npt.ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
-    r"""Pose (4, 4) of an origin and angles as URDF writes them: :math:`R = R_z(y)\,R_y(p)\,R_x(r)`.
+    r"""Pose (4, 4) from the origin and angles of a URDF: :math:`R = R_z(y)\,R_y(p)\,R_x(r)`.
 
     :param xyz: origin (3,) [m].
     :param rpy: roll, pitch, yaw (3,) [rad].

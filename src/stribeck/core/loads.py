@@ -1,4 +1,4 @@
-"""Torques that motors and outside forces put on the transmissions, from commands and measured efforts."""
+"""Motor and external torques on the transmissions, from commands and measured efforts."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from stribeck.core.settings import Settings
 FloatArray = npt.NDArray[np.float64]
 
 LOAD_FILTER = 0.05
-r"""Time constant of the measured motor torque from which the own share is taken [s].
+r"""Time constant of the measured motor torque without the feed-forward torque [s].
 
-A delay :math:`\delta` leaves at most :math:`\delta / T` of the own torque in the estimate, so that even with 20 ms of
-delay the loop through the robot stays a contraction.
+A delay :math:`\delta` leaves at most :math:`\delta / T` of the feed-forward torque in the estimate, so that even with
+20 ms of delay the loop through the robot is a contraction.
 """
 
 LARGEST_EFFORT = 10.0
-"""Efforts beyond this many times the stall torque of the motor cannot be a measurement."""
+"""Efforts beyond this multiple of the motor's stall torque are rejected as impossible."""
 
 
 class LoadEstimate:
-    """Loads of n joints; arrays in the coordinates of the parameter files unless they say otherwise.
+    """Loads of n joints; arrays in the coordinates of the parameter files unless stated otherwise.
 
-    :param observed: whether the torques that act are needed, for an observer.
+    :param observed: whether an observer needs the acting torques.
     """
 
     def __init__(
@@ -53,25 +53,25 @@ class LoadEstimate:
         self._own, self._controller = Delayed(settings.loop_delay), Delayed(settings.loop_delay)
 
     def restart(self) -> None:
-        """Forget the measured torque and the own ones; the controller's stay."""
+        """Forget the measured and the feed-forward torques; keep those of the controller."""
         self._filtered = None
         self._own.clear()
 
     def sent(self, stamp: float, torque: FloatArray) -> None:
-        """Friction torque that answers a state, in the robot's coordinates [N m]."""
+        """Store the friction torque sent in response to a state, in the robot's coordinates [N m]."""
         if self.observed:
             self._own.add(stamp, torque)
 
     def commanded(self, time: float | None, effort: FloatArray) -> None:
-        """A controller's effort that holds from ``time`` on, in the robot's coordinates [N m]."""
+        """Store a controller's effort that applies from ``time`` on, in the robot's coordinates [N m]."""
         if self.observed and time is not None:
             self._controller.add(time, effort)
 
     def acting(self, stamp: float, effort: FloatArray, delay: float) -> FloatArray | None:
-        """Torque of the motors that acts at a state, in the robot's coordinates [N m]; ``None`` where it is not known.
+        """Motor torque that acts at a state, in the robot's coordinates [N m]; ``None`` if unknown.
 
         :param effort: as measured, in the robot's coordinates.
-        :param delay: from a measurement to the torque that answers it [s].
+        :param delay: from a measurement to the torque sent in response [s].
         """
         if self._mode == "sum":
             self._own.delay = self._controller.delay = delay
@@ -90,11 +90,11 @@ class LoadEstimate:
         applied: FloatArray,
         dt: float,
     ) -> Loads:
-        """Motor torque without the own feed-forward, and external torque; zero where friction depends on neither.
+        """Motor torque without the feed-forward torque, and external torque; zero if friction depends on neither.
 
         :param effort: as measured.
-        :param applied: own feed-forward in it [N m].
-        :raises DoubtError: for an effort that is needed and cannot be.
+        :param applied: feed-forward torque contained in it [N m].
+        :raises DoubtError: for an impossible effort where one is needed.
         """
         if not self._matter:
             return self._idle
@@ -109,11 +109,11 @@ class LoadEstimate:
         return Loads(motor, -self._possible(motor), True)
 
     def feed_forward_of(self, command: Command) -> FloatArray:
-        """Torque that a controller asks for beside its goal (gravity, say), 0 where it says nothing."""
+        """Feed-forward torque that a controller sends beside its goal (gravity, for example), 0 if it sends none."""
         return np.asarray(np.where(np.isfinite(command.effort), self._map.servo_torque(command.effort), 0.0))
 
     def _controller_torque(self, state: State, goal: FloatArray, command: Command) -> FloatArray | None:
-        """The controller's torque without feed-forward, where the output mode knows it."""
+        """The controller's torque without friction compensation, if the output mode determines it."""
         torque, kp, supply = None, self._servos.kp, self._servos.supply
         if self._mode == "sum":
             torque = np.asarray(self._map.servo_torque(command.effort))
@@ -123,9 +123,9 @@ class LoadEstimate:
         return torque if torque is not None and np.isfinite(torque).all() else None
 
     def _possible(self, torque: FloatArray) -> FloatArray:
-        """The torque, if a servo can have it.
+        """The torque, checked to be possible for a servo.
 
-        :raises DoubtError: if not.
+        :raises DoubtError: if it is not.
         """
         if all(map(le, map(abs, torque.tolist()), self._largest_effort)):
             return torque
@@ -134,7 +134,7 @@ class LoadEstimate:
         raise DoubtError(f"an effort beyond {LARGEST_EFFORT:g} times the stall torque cannot be")
 
     def _without_own(self, effort: FloatArray, applied: FloatArray, dt: float) -> FloatArray:
-        """The measured motor torque without the own feed-forward in it, both filtered alike."""
+        """The low-pass filtered motor torque without the feed-forward torque."""
         apart = effort - applied
         if self._filtered is not None:
             apart = self._filtered + min(1.0, dt / LOAD_FILTER) * (apart - self._filtered)

@@ -1,4 +1,4 @@
-"""Recorded runs on the bench, validated, and their resampling to arrays on a common time grid."""
+"""Recorded bench runs: validation, and resampling to a common time grid."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from stribeck.errors import RecordingError, TooShortError
 FloatArray = npt.NDArray[np.float64]
 
 MINIMUM_DURATION = 1.0
-"""A run shorter than this [s] says too little about friction to be used."""
+"""Runs shorter than this are too short to identify friction [s]."""
 
 LONGEST_GAP = 0.1
-"""Measurements further apart than this [s] are not interpolated: the samples between do not count."""
+"""Gaps between measurements longer than this [s] are not interpolated; samples inside them are ignored."""
 
 
 MOST_SAMPLES = 5_000_000
-"""Largest number of steps of a run; more show a wrong unit of time."""
+"""Largest number of steps of a run; more indicate a wrong unit of time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +33,9 @@ class Series:
 
     :param time: sample times (n,), strictly increasing [s].
     :param value: samples (n,), finite.
-    :param held: a command or flag, valid until the next sample; otherwise a measurement, which may
-        be interpolated.
-    :raises RecordingError: for samples that are not finite, times that do not increase, or lengths
-        that differ.
+    :param held: whether it is a command or flag, valid until the next sample; otherwise it is a measurement,
+        which may be interpolated.
+    :raises RecordingError: for samples that are not finite, times that do not increase, or different lengths.
     """
 
     time: FloatArray
@@ -68,15 +67,16 @@ class Series:
             )
 
     def at(self, times: npt.ArrayLike, interpolate: bool | None = None) -> FloatArray:
-        """Samples at other times: the last one held for commands and flags, interpolated for
-        measurements. Outside the recording the first or last sample holds.
+        """Samples at other times: the last value for commands and flags, interpolated for measurements.
+
+        Outside the recording the first or last sample holds.
 
         :param interpolate: overrides ``held``.
         """
         wanted = np.asarray(times, dtype=np.float64)
         if not self.held if interpolate is None else interpolate:
             return np.interp(wanted, self.time, self.value)
-        # A grid point that rounding put a hair before a sample still sees that sample.
+        # The tolerance lets a grid point that is rounded to just before a sample use that sample.
         index = np.searchsorted(self.time, wanted + 1e-9, side="right") - 1
         return self.value[np.maximum(index, 0)]
 
@@ -116,13 +116,13 @@ class Setup:
 
     @property
     def load(self) -> float:
-        """Moment of the load (m + m_a/2) l [kg m]: what makes set-ups differ in load."""
+        """Moment of the load (m + m_a/2) l [kg m], which distinguishes set-ups by load."""
         return (self.mass + 0.5 * self.arm_mass) * self.length
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """One recorded run of one joint on the bench, irregularly sampled, as it was recorded.
+    """One recorded run of one joint on the bench, irregularly sampled.
 
     :param name: name of the run, for messages and tables.
     :param actuator: name of the servo.
@@ -132,10 +132,10 @@ class Log:
     :param velocity: measured velocity [rad/s].
     :param goal: goal position as sent [rad], held.
     :param torque_enable: 1 with torque on, held.
-    :param supply_voltage: measured supply [V], where the servo tells.
-    :param temperature: measured temperature [°C], where the servo tells.
-    :param pwm: duty that the firmware applied, in [-1, 1], where the servo tells; held, because it is
-        the output of a firmware that acts in steps.
+    :param supply_voltage: measured supply [V], if the servo reports it.
+    :param temperature: measured temperature [°C], if the servo reports it.
+    :param pwm: duty that the firmware applied, in [-1, 1], if the servo reports it; held, because the
+        firmware works in discrete steps.
     :raises TooShortError: for a run shorter than a second.
     :raises RecordingError: for flags that are neither 0 nor 1.
     """
@@ -163,7 +163,7 @@ class Log:
 
     @property
     def start(self) -> float:
-        """First time at which position, velocity and command are all known [s]."""
+        """Time from which on position, velocity and command are all known [s]."""
         return float(
             max(series.time[0] for series in (self.position, self.velocity, self.goal, self.torque_enable))
         )
@@ -179,7 +179,7 @@ class Log:
         """The run on a grid of ``dt`` [s]: commands and flags held, measurements interpolated.
 
         The grid begins at the first complete sample and never passes the last measurement. Samples
-        inside a gap of the measurement (:data:`LONGEST_GAP`) are marked as not valid.
+        inside a gap of the measurement (:data:`LONGEST_GAP`) are marked as invalid.
 
         :param interpolate_commands: interpolate the goal as well, and round the flags, as the paper's
             program does; for comparisons only.
@@ -231,7 +231,7 @@ class Samples:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Many runs on one grid: (T, R) arrays, the shorter runs padded with their last sample.
+    """Several runs on one grid: (T, R) arrays, the shorter runs padded with their last sample.
 
     :param time: time since the start of each run [s], (T,).
     :param weight: weight of each sample (T, R): 1/(R n_r) where run r was measured, so that a
@@ -256,21 +256,21 @@ class Batch:
         return self.supply_voltage if measured else np.broadcast_to(self.nominal_supply, self.goal.shape)
 
     def reset_indices(self, reset_period: float | None) -> frozenset[int]:
-        """Steps at which a simulation is put back on the measurement; none without a period."""
+        """Steps at which a simulation is reset to the measurement; none without a period."""
         if reset_period is None:
             return frozenset()
         every = max(1, round(min(reset_period, len(self.time) * self.dt) / self.dt))
         return frozenset(range(every, len(self.time), every))
 
     def mean_absolute_errors(self, position: FloatArray) -> FloatArray:
-        """Mean absolute position error of each run (R,) [rad], of simulated positions (T, R)."""
+        """Mean absolute position error of each run (R,) [rad], for simulated positions (T, R)."""
         runs = len(self.logs)
         return np.asarray(np.sum(self.weight * np.abs(position - self.position), axis=0) * runs)
 
     def block_steps(self, block_length: float) -> int:
         """Samples in a block of about ``block_length`` [s], so that the runs divide into whole blocks.
 
-        The last block may have up to as many samples less as there are blocks.
+        The last block may be shorter, by at most as many samples as there are blocks.
         """
         count = max(1, round(len(self.time) * self.dt / block_length))
         return -(-len(self.time) // count)
@@ -279,7 +279,7 @@ class Batch:
 def batch_of(samples: Sequence[Samples]) -> Batch:
     """Stack runs on a common grid.
 
-    :raises RecordingError: for no runs at all, or grids that differ.
+    :raises RecordingError: for no runs at all, or different grids.
     """
     if not samples:
         raise RecordingError("no runs to work on")

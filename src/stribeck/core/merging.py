@@ -1,13 +1,13 @@
-"""Joint states of several publishers, of which each holds some of our joints, merged by joint.
+"""Merges joint states from several publishers, each of which reports some of our joints.
 
-An arm's broadcaster and a gripper's publish on one topic, each at a rate of its own. Everything here is decided by header
-stamps and by the order of the messages, so that a recording gives the same states however fast it is played.
+For example, the broadcasters of an arm and of a gripper publish on one topic at different rates. Merging depends only on
+header stamps and on the order of the messages, so a recording gives the same states at any playback rate.
 
-- A message with all of our joints is passed on as it is.
-- One with none of them is somebody else's: it is skipped, and counted.
-- One with some of them brings these up to date. It makes a state of all joints, stamped with the newest stamp, once
-  every joint has been heard and where that is newer than the last state; a joint of a slower publisher keeps its last
-  values, for ``timeout`` at most. A joint that is older is a doubt.
+- A message with all of our joints is passed on unchanged.
+- A message with none of them is skipped and counted.
+- A message with some of them updates these. Once every joint has been received, it makes a state of all joints with the
+  newest stamp, if that is newer than the last state. A joint of a slower publisher keeps its last values for at most
+  ``timeout``; after that there is no valid state.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class MergedState(NamedTuple):
-    """A state of all joints, as a message has it: positions [rad], velocities [rad/s], efforts [N m].
+    """A state of all joints as in a message: positions [rad], velocities [rad/s], efforts [N m].
 
-    :param merged: whether some of it stood in earlier messages, and is older than the stamp.
+    :param merged: whether some values come from earlier messages and are older than the stamp.
     """
 
     stamp: float
@@ -40,10 +40,10 @@ class MergedState(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Which of our joints a list of names holds.
+    """Our joints in a list of names.
 
-    :param ours: their places among our joints.
-    :param places: their places in the message.
+    :param ours: their indices among our joints.
+    :param places: their indices in the message.
     :param problem: why such a message cannot be trusted, empty if it can.
     """
 
@@ -53,11 +53,11 @@ class _Part(NamedTuple):
 
 
 class StateMerger:
-    """What becomes of the joint states that come in.
+    """Turns incoming joint state messages into states of all joints.
 
     :param names: our joints.
-    :param timeout: longest that a joint may not have been heard of [s].
-    :param other_joints: whether a message of ours may hold joints that are not ours.
+    :param timeout: longest time without values of a joint [s].
+    :param other_joints: whether a message with our joints may hold unknown ones.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class StateMerger:
     def take(
         self, stamp: float, names: Sequence[str], position: Numbers, velocity: Numbers, effort: Numbers
     ) -> MergedState | str | None:
-        """A state of all joints; why there cannot be one; or ``None`` where there is nothing new.
+        """A state of all joints, the reason why there is none, or ``None`` if there is nothing new.
 
         :param stamp: header stamp of the message [s].
         """
@@ -143,7 +143,7 @@ class StateMerger:
         return self._state()
 
     def _state(self) -> MergedState | str | None:
-        """All joints, if they are known, recent, and newer than they were."""
+        """MergedState of all joints, if all have been received, recently, and something is newer than before."""
         newest = float(self._stamps.max())
         ages = newest - self._stamps
         for name, age in zip(self.names, ages.tolist(), strict=True):
@@ -159,7 +159,7 @@ class StateMerger:
         )
 
     def _slope(self, part: _Part, at: FloatArray, elapsed: FloatArray) -> FloatArray:
-        """Filtered slope of the joints' own positions, whose messages do not say their velocity."""
+        """Filtered slope of the positions, for messages without velocities."""
         ours = part.ours
         share = np.minimum(1.0, elapsed / SLOPE_TIME)
         slope = self._slopes[ours] + share * ((at - self._position[ours]) / elapsed - self._slopes[ours])
@@ -167,7 +167,7 @@ class StateMerger:
         return self._slopes[ours]
 
     def _begin_with_the_whole(self) -> None:
-        """What the last message of all joints said counts as heard."""
+        """Take over the values of the last message that held all joints."""
         whole, self._whole = self._whole, None
         if whole is None or not math.isfinite(whole.stamp) or not whole.stamp > self._stamps.max():
             return
@@ -177,7 +177,7 @@ class StateMerger:
         self._stamps[:] = self._given = whole.stamp
 
     def _forget(self) -> None:
-        """As if nothing had been heard."""
+        """Forget all received values."""
         unknown = np.full(len(self.names), np.nan)
         self._position, self._velocity, self._effort = unknown.copy(), unknown.copy(), unknown.copy()
         self._slopes = np.zeros(len(self.names))

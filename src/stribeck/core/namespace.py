@@ -1,6 +1,6 @@
-"""Selects the array library of a formula: numpy in the nodes, jax.numpy in the fit, ``math`` for Python floats.
+"""Selects the array library of a formula: numpy in the nodes, jax.numpy in fits, ``math`` for Python floats.
 
-A live servo computes with single numbers, on which numpy's functions take ten times as long as those of ``math``.
+A live servo computes with single numbers, for which numpy's functions take ten times as long as those of ``math``.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class _Scalars:
-    """The functions that formulas use, on Python floats. Overflow gives infinity, as in numpy."""
+    """The functions used in formulas, for Python floats. Overflow gives infinity, as in numpy."""
 
     abs = staticmethod(abs)
     sin = staticmethod(math.sin)
@@ -66,14 +66,14 @@ _NUMPY = _FLOATS | {np.ndarray, np.float64}
 def array_namespace(*arrays: Any) -> ModuleType:
     """The array namespace of the arguments, numpy by default.
 
-    The first argument that belongs to another library than numpy decides. The arrays of numpy 1.26,
-    which know no ``__array_namespace__``, count as numpy. Where all arguments are Python numbers the
-    functions are those of ``math``; values agree to the last bits.
+    The first argument from a library other than numpy decides. Arrays of numpy 1.26, which lack
+    ``__array_namespace__``, count as numpy. If all arguments are Python numbers, the functions are those of ``math``;
+    their values agree up to rounding.
     """
     if arrays and _FLOATS.issuperset(map(type, arrays)):
         scalars: ModuleType = _SCALARS
         return scalars
-    if _NUMPY.issuperset(map(type, arrays)):  # the loop below, without its cost
+    if _NUMPY.issuperset(map(type, arrays)):  # shortcut for the loop below
         return np
     for array in arrays:
         namespace = getattr(array, "__array_namespace__", None)

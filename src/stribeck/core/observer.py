@@ -1,9 +1,9 @@
-r"""Present friction, learnt from motion: scales and offset of the identified law, and a sure lower bound.
+r"""Estimates the present friction from motion: scales and offset of the identified law, and a lower bound.
 
-Momentum residual (:mod:`stribeck.core.residual`) and Kalman filter (:mod:`stribeck.core.adaptation`) of
-joints whose inertia is known, in the coordinates of the parameter files. With goals, every motion tells of friction.
-Without, none does: a hand that pushes looks like less friction, one that brakes like more, and no measurement of
-the joint tells a hand from friction.
+It combines the momentum residual (:mod:`stribeck.core.residual`) and a Kalman filter (:mod:`stribeck.core.adaptation`)
+for joints of known inertia, in the coordinates of the parameter files. It learns only while a joint follows a goal.
+Without a goal, a pushing hand looks like less friction and a braking hand like more, and no measurement of the joint
+distinguishes the two.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 PERIOD = 0.004
-"""Conclusions are drawn so often at most [s]: friction does not change faster, and a cycle has little time."""
+"""Shortest period of learning [s]: friction changes slowly, and computing time per cycle is limited."""
 
 ONE_WAY = 0.7
-"""A smoothed direction of motion beyond this: the reversal before it is over."""
+"""Magnitude of the smoothed direction of motion above which a reversal is over."""
 
 SURPRISE = 0.4
-"""A residual that differs from what is expected by this share of the friction at rest may be a contact."""
+"""Deviation of a residual from its expected value that may be a contact, as a fraction of the friction at rest."""
 
 SURPRISE_TIME = 0.3
-"""It is held for one for so long [s]: a joint that meets something stops until then."""
+"""Time for which such a deviation is treated as a contact [s], long enough for a blocked joint to stop."""
 
 CONTACT_MARGIN = 1.15
-"""A torque beyond this many times the friction that there may be is a contact."""
+"""Ratio to the largest possible friction above which a torque is a contact."""
 
 SURE_DEVIATIONS = 2.0
-"""What is surely there lies so many standard deviations below what is estimated."""
+"""Number of standard deviations between the estimated and the guaranteed friction."""
 
 
 class Motion(NamedTuple):
     """A measured state in the coordinates of the parameter files, (n,) each.
 
     :param velocity: [rad/s].
-    :param direction: of the motion that is, in [-1, 1]; where a goal leads, of the goal's.
+    :param direction: of the measured motion, in [-1, 1]; where a goal leads, of the goal's motion.
     :param motor: motor torque [N m].
     :param external: external torque [N m].
-    :param led: where a goal leads the joint.
-    :param follows: where the joint has moved with its goal beyond its presliding.
+    :param led: joints that a goal leads.
+    :param follows: joints that have moved with their goal beyond their presliding.
     """
 
     velocity: FloatArray
@@ -65,12 +65,12 @@ class Motion(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What was learnt of one joint.
+    """Learnt friction of one joint.
 
-    :param dry: scale of all identified friction but the viscous [1].
+    :param dry: scale of all identified friction except viscous friction [1].
     :param viscous: scale of the viscous friction [1].
-    :param deviation_dry: standard deviation [1].
-    :param deviation_viscous: standard deviation [1].
+    :param deviation_dry: standard deviation of ``dry`` [1].
+    :param deviation_viscous: standard deviation of ``viscous`` [1].
     """
 
     dry: float
@@ -80,15 +80,15 @@ class Learned(NamedTuple):
 
 
 RECALLED = 0.15
-"""What was learnt in an earlier run may have changed since, with this standard deviation [1]."""
+"""Standard deviation of the change of the learnt scales since an earlier run [1]."""
 
 
 class FrictionObserver:
-    """Scales and offset of the friction of n joints, from the torque that their dynamics lack.
+    """Scales and offset of the friction of n joints, from the momentum residual of their dynamics.
 
     :param model: the identified friction.
     :param dynamics: inertia and gravity in the robot's coordinates.
-    :param joint_map: from there to the parameter files'.
+    :param joint_map: from the robot's coordinates to those of the parameter files.
     :param time_constant: of the residual, (n,) [s].
     :param settings: of the filter.
     """
@@ -113,20 +113,20 @@ class FrictionObserver:
         self.filter = ScaleFilter(self.level, settings)
         self._friction = LowPass((3, n), time_constant)
         self.torque: FloatArray = np.zeros(n)
-        """The residual [N m]: friction, and whatever else acts."""
+        """Residual torque [N m]: friction and all other unmodelled torques."""
         self.contact: BoolArray = np.zeros(n, dtype=np.bool_)
-        """Where more acts against the motion than friction can."""
+        """Joints on which more than friction acts against the motion."""
         self._surprised: FloatArray = np.zeros(n)
         self.learning: BoolArray = np.zeros(n, dtype=np.bool_)
         self._elapsed, self._impulse = 0.0, self.torque
         self._fastest: FloatArray = np.zeros(n)
-        """Largest identified viscous friction at a motion that was learnt from [N m]."""
+        """Largest identified viscous friction in a motion used for learning [N m]."""
         self._conclude()
 
     def begin(self, learned: Sequence[Learned] | None, warmth: FloatArray) -> None:
-        """Start from what was learnt before, else from what the temperature leaves of the identified friction.
+        """Start from scales learnt earlier, else from the identified friction at the present temperature.
 
-        :param warmth: that share (n,) [1].
+        :param warmth: ratio of the friction at that temperature to the identified friction (n,) [1].
         """
         state, covariance = self.filter.state, self.filter.covariance
         if learned is None:
@@ -143,7 +143,7 @@ class FrictionObserver:
 
     @property
     def learned(self) -> tuple[Learned, ...]:
-        """What to begin with another time."""
+        """Scales to start from in a later run."""
         deviations = self._deviations
         return tuple(
             Learned(*map(float, (state[0], state[1], deviation[0], deviation[1])))
@@ -151,18 +151,18 @@ class FrictionObserver:
         )
 
     def restart(self) -> None:
-        """Forget the motion; what was learnt stays."""
+        """Forget the motion but keep what was learnt."""
         self.residual.restart()
         self._friction.value = np.zeros_like(self._friction.value)
         self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
         self._surprised, self._elapsed, self._impulse = np.zeros_like(self._surprised), 0.0, self.torque
 
     def update(self, q: FloatArray, v: FloatArray, acting: FloatArray, dt: float) -> bool:
-        """Take in a state; whether it is time for :meth:`conclude`, every :data:`PERIOD`.
+        """Update with a state; returns whether :meth:`conclude` is due, every :data:`PERIOD`.
 
         :param q: positions, in the robot's coordinates [rad].
-        :param v: velocities, likewise [rad/s].
-        :param acting: torque of the motors that acts at this state, likewise [N m].
+        :param v: velocities, in the robot's coordinates [rad/s].
+        :param acting: motor torque that acts at this state, in the robot's coordinates [N m].
         :param dt: time since the last state [s].
         """
         self._impulse = self._impulse + self.residual.update(q, v, acting, dt) * dt
@@ -170,9 +170,9 @@ class FrictionObserver:
         return self._elapsed >= PERIOD
 
     def conclude(self, motion: Motion) -> float:
-        """Learn from the residual and detect contacts; the time since the last conclusion [s].
+        """Learn from the residual and detect contacts; returns the time since the last call [s].
 
-        The residual counts with its mean since then: velocities that come in steps make pulses of it.
+        The residual is averaged since the last call, because quantised velocities cause pulses in it.
         """
         elapsed, self._elapsed = self._elapsed, 0.0
         self.torque = self._map.servo_torque(self._impulse / max(elapsed, 1e-9))
@@ -201,7 +201,7 @@ class FrictionObserver:
         return elapsed
 
     def _conclude(self) -> None:
-        """What the filter says now, for every state until the next conclusion."""
+        """Update the estimates that hold until the next call of :meth:`conclude`."""
         settings, prior = self.filter.settings, self.filter.settings.prior
         dry, viscous, offset = np.ascontiguousarray(self.filter.state.T)
         self._deviations = np.sqrt(np.diagonal(self.filter.covariance, axis1=1, axis2=2))
@@ -210,54 +210,54 @@ class FrictionObserver:
         self._upper = np.minimum(dry + spread_dry, upper), np.minimum(viscous + spread_viscous, upper)
         self._offset_size = np.abs(offset)
         self.scales = Scales(dry, viscous)
-        """Of the identified friction, as estimated."""
+        """Estimated scales of the identified friction."""
         self.offset: FloatArray = offset * self.level
-        """What the scaled friction does not explain, against positive motion [N m], (n,)."""
+        """Residual that the scaled friction does not explain, against positive motion [N m], (n,)."""
         certainty = 1.0 - (self.filter.deviation / (0.5 * prior)) ** 2
         self.certainty: FloatArray = np.maximum(certainty, 0.0)
-        """How well the friction is known, 0 before any motion to 1, (n,)."""
+        """Certainty of the estimate, from 0 before any motion to 1, (n,)."""
         self.doubtful: FloatArray = spread_dry + self._offset_size + 0.1
-        """How much more friction than estimated there may be at rest, as a share of that identified, (n,)."""
+        """Largest excess of the friction at rest over the estimate, as a fraction of the identified friction, (n,)."""
         sure = dry - spread_dry - self._offset_size
         self.surely = Scales(sure, np.minimum(viscous - spread_viscous, sure))
-        """The lower end of the present friction, as a share of that identified.
+        """Lower bounds of the present scales.
 
-        One motion hardly tells the two apart, so viscous friction is never surer than dry friction.
+        A single motion hardly separates the two scales, so the bound of the viscous scale is never above the dry one.
         """
         self._meet()
 
     def _meet(self) -> None:
         met = self._fastest / np.maximum(np.abs(self._friction.value[1]), 1e-9)
         self.met: FloatArray = np.minimum(met, 1.0)
-        """Share of the present viscous friction that was met while learning; nothing is known of faster motion, (n,)."""
+        """Fraction of the present viscous friction covered by learning; faster motion is unexplored, (n,)."""
 
 
 def _viscous_part(direction: Any, velocity: Any, positive: Any, negative: Any) -> Any:
-    """Viscous friction that opposes a motion, with the direction's sign [N m]."""
+    """Viscous friction against a motion, with the sign of the direction [N m]."""
     xp = array_namespace(direction, velocity)
     return direction * xp.where(direction < 0.0, negative, positive) * xp.abs(velocity)
 
 
 def _dry_part(whole: Any, direction: Any, viscous: Any, offset: Any) -> Any:
-    """All friction but the viscous, without the law's own offset [N m]."""
+    """All friction except viscous friction, without the law's offset torque [N m]."""
     return whole + array_namespace(direction).abs(direction) * offset - viscous
 
 
 def _without_offset(torque: Any, direction: Any, offset: Any) -> Any:
-    """A residual without the law's own offset, which is no friction."""
+    """A residual without the law's offset torque, which is not friction."""
     return torque - array_namespace(direction).abs(direction) * offset
 
 
 def _most(upper_dry: Any, upper_viscous: Any, dry: Any, viscous: Any, level: Any) -> Any:
-    """Most friction that there may be at a motion, without the offset [N m]."""
+    """Upper bound of the friction during a motion, without the offset [N m]."""
     xp = array_namespace(dry, viscous)
     return upper_dry * xp.maximum(xp.abs(dry), level) + upper_viscous * xp.abs(viscous)
 
 
 def _exceeds(friction: Any, direction: Any, base: Any, offset: Any, level: Any) -> Any:
-    """Where more acts against a motion than friction can.
+    """Joints on which more than friction acts against the motion.
 
-    :param offset: largest offset, as a share of the friction at rest.
+    :param offset: largest offset, as a fraction of the friction at rest.
     """
     xp = array_namespace(friction, direction)
     against = (xp.abs(direction) > ONE_WAY) & (friction * direction < 0.0)

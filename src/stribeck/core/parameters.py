@@ -49,7 +49,7 @@ class Parameter:
 class ParameterSet:
     """An ordered, immutable set of parameters.
 
-    An optimiser sees the free ones only, as a vector in the unit cube:
+    An optimiser sees only the free parameters, as a vector in the unit cube:
     ``unit = (value - lower) / (upper - lower)``.
     """
 
@@ -111,7 +111,7 @@ class ParameterSet:
         return self.with_values(dict(zip(self.free_names, found.tolist(), strict=True)))
 
     def with_values(self, values: Mapping[str, float]) -> ParameterSet:
-        """The set with some values replaced; bounds and freedom stay."""
+        """The set with some values replaced; bounds and free flags stay."""
         for name in values:
             self[name]
         return ParameterSet(
@@ -119,7 +119,7 @@ class ParameterSet:
         )
 
     def fixed(self, values: Mapping[str, float]) -> ParameterSet:
-        """The set with some parameters fixed at a value, which search bounds do not bind."""
+        """The set with some parameters fixed at given values, which may lie outside the search bounds."""
         for name in values:
             self[name]
         return ParameterSet(
@@ -130,7 +130,7 @@ class ParameterSet:
         )
 
     def freed(self, names: Iterable[str]) -> ParameterSet:
-        """The set with some parameters free, their values clipped into the search bounds."""
+        """The set with some parameters free, their values clipped to the search bounds."""
         chosen = {name: self[name] for name in names}
         return ParameterSet(
             replace(
@@ -144,9 +144,9 @@ class ParameterSet:
         )
 
     def to_unit(self, vector: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Physical free values (…, n) to the unit cube."""
+        """Values of the free parameters (…, n) as points of the unit cube."""
         return (np.asarray(vector, dtype=np.float64) - self.lower) / (self.upper - self.lower)
 
     def from_unit(self, unit: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Points of the unit cube (…, n) to physical free values."""
+        """Points of the unit cube (…, n) as values of the free parameters."""
         return self.lower + np.asarray(unit, dtype=np.float64) * (self.upper - self.lower)

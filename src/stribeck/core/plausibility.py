@@ -1,4 +1,4 @@
-"""Whether measured states belong to one motion: positions that stand still, jumps that no joint can make."""
+"""Plausibility of measured states: detects frozen positions, and jumps that no joint can make."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 FROZEN_TIME = 0.05
-"""A position that stands still for so long while the velocity says otherwise is frozen [s]."""
+"""A position that is constant for this long at nonzero velocity is frozen [s]..."""
 
 FROZEN_STEPS = 4.0
-"""... and by so many steps of the position it should have moved."""
+"""... if by its velocity it should have moved by at least this many position steps..."""
 
 ONE_WAY = 0.5
-"""... to one side: this share of the way that its velocity makes, or it is noise."""
+"""... and its net motion is at least this fraction of the distance travelled; otherwise it is noise."""
 
 COARSEST_STEP = 0.003
-"""As long as no step of a position was seen, it may be as coarse as this [rad]."""
+"""Assumed size of a position step until one has been observed [rad]."""
 
 LARGEST_MISFIT = 0.05
-"""Positions and velocities may disagree by so much from one state to the next [rad]."""
+"""Largest difference between a change of position and the velocity from one state to the next [rad]."""
 
 
 class Plausibility:
-    """Watches the states of n joints.
+    """Checks the states of n joints.
 
-    :param names: of the joints, for messages.
-    :param resolution: steps of the positions, as far as they are known, (n,) [rad].
-    :param moving: velocity from which a joint moves, (n,) [rad/s].
+    :param names: joint names, for messages.
+    :param resolution: known position steps, (n,) [rad].
+    :param moving: velocity above which a joint moves, (n,) [rad/s].
     """
 
     def __init__(self, names: Sequence[str], resolution: FloatArray, moving: FloatArray) -> None:
@@ -40,7 +40,7 @@ class Plausibility:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the states so far; what a step of a position is stays known."""
+        """Forget the states so far but keep the position steps."""
         n = len(self._names)
         self._zero: FloatArray = np.zeros(n)
         self._at: FloatArray | None = None
@@ -51,18 +51,18 @@ class Plausibility:
         self._seen: FloatArray = np.full(n, COARSEST_STEP)
 
     def jump(self, at: FloatArray, speed: FloatArray, dt: float) -> str | None:
-        """Why a state cannot follow the one before it, if so; nothing is remembered.
+        """Reason why a state cannot follow the previous one, ``None`` if it can; nothing is stored.
 
         :param at: positions (n,) [rad].
-        :param speed: velocities as measured, NaN where they are not (n,) [rad/s].
-        :param dt: time since the last state that was taken [s].
+        :param speed: measured velocities, NaN if missing (n,) [rad/s].
+        :param dt: time since the last accepted state [s].
         """
         if self._at is None:
             return None
         change = at - self._at
         reach = LARGEST_MISFIT * LARGEST_MISFIT
         if change.dot(change) <= reach and not speed.dot(speed) * dt * dt > reach:
-            return None  # not even all together are large: the usual case
+            return None  # the usual case: even the sum over the joints is small
         if np.abs(change).max() <= LARGEST_MISFIT and not np.abs(speed).max() * dt > LARGEST_MISFIT:
             return None
         measured = np.where(np.isfinite(speed), speed, self._speed)
@@ -75,7 +75,7 @@ class Plausibility:
         return f"{self._names[k]} jumps by {at[k] - self._at[k]:.3g} rad in {1e3 * dt:.0f} ms"
 
     def frozen(self, at: FloatArray, speed: FloatArray, dt: float) -> str | None:
-        """Take in a state; which joint's position stands still although its velocity moves it."""
+        """Update with a state; returns which joint's position is frozen, ``None`` if none is."""
         before, self._at, self._speed = self._at, at, speed
         if before is not None:
             change = at - before

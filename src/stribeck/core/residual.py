@@ -1,14 +1,14 @@
-r"""The torque that a model lacks: generalised momentum observer, discrete and with delayed commands.
+r"""Unmodelled torque of joints: discrete generalised-momentum observer, with delayed commands.
 
 With :math:`M(q)\ddot q + h(q, \dot q) = \tau + \tau_x` and the momentum :math:`p = M\dot q`, a first-order
 filter of time constant T on both sides gives
 
 .. math:: r = \frac{p - p_f}{T} - F[\tau - h], \qquad \dot p_f = \frac{p - p_f}{T},
 
-which is :math:`F[\tau_x]`, friction and contact alike, without an acceleration having been measured. It is
+which equals :math:`F[\tau_x]`, the filtered friction and contact torques, without measured accelerations. It is
 the observer of De Luca, Albu-Schäffer, Haddadin, Hirzinger, "Collision Detection and Safe Reaction with the
 DLR-III Lightweight Manipulator Arm", 2006, doi:10.1109/IROS.2006.282053, with gain 1/T. The model is held
-between its evaluations; when M changes, :math:`p_f` moves with it, so that only :math:`M\ddot q` is seen.
+between its evaluations; when M changes, :math:`p_f` is shifted accordingly, so that only :math:`M\ddot q` counts.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from stribeck.core.namespace import array_namespace
 FloatArray = npt.NDArray[np.float64]
 
 KEPT = 1.0
-"""States may come so much later than what was sent [s]."""
+"""Longest delay of states after sent torques [s]."""
 
 
 class LowPass:
-    """First-order filter of several signals at once: it holds their smoothed values.
+    """First-order low-pass filter of several signals at once.
 
-    :param shape: of what is filtered.
+    :param shape: of the signals.
     :param time_constant: T [s], a number or an array that broadcasts.
     """
 
@@ -42,7 +42,7 @@ class LowPass:
         self.value: FloatArray = np.zeros(shape)
 
     def update(self, x: FloatArray, share: float | FloatArray) -> FloatArray:
-        """The smoothed values after a step with x, of which ``share`` = 1 − exp(−Δt/T) is taken."""
+        """Smoothed values after a step with input x, weighted with ``share`` = 1 − exp(−Δt/T)."""
         self.value = self.value + share * (x - self.value)
         return self.value
 
@@ -52,7 +52,7 @@ class MomentumResidual:
 
     :param dynamics: the model.
     :param time_constant: T of each joint [s], (n,).
-    :param period: the model is evaluated at most so often [s].
+    :param period: shortest period of evaluating the model [s].
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class MomentumResidual:
     def update(self, q: FloatArray, v: FloatArray, torque: FloatArray, dt: float) -> FloatArray:
         r"""The residual after a step.
 
-        :param torque: known torque of the motors that acts at this measurement [N m].
+        :param torque: known motor torque that acts at this measurement [N m].
         :param dt: time since the last step [s].
         """
         self._age += dt
@@ -92,7 +92,7 @@ class MomentumResidual:
         elif before is not None and before is not self.inertia:
             self._momentum = self._momentum + _product(self.inertia - before, v)
         self.share = share = self._taken(self.time_constant, dt)
-        # Filtered as the torques are, with the same share of a step: else inertia would count for less than it is.
+        # The same filter weight as for the torques; a different one would underestimate the inertia.
         rate = share / dt if dt > 0.0 else 1.0 / self.time_constant
         self._lacking = self._filtered(self._lacking, torque - self._bias, share)
         found = self._difference(rate, momentum, self._momentum, self._lacking)
@@ -105,7 +105,7 @@ def _product(inertia: FloatArray, v: FloatArray) -> FloatArray:
 
 
 def _taken(time_constant: Any, dt: Any) -> Any:
-    """Share of a step that a filter takes."""
+    """Filter weight of a step."""
     return -array_namespace(time_constant).expm1(-dt / time_constant)
 
 
@@ -118,7 +118,7 @@ def _difference(rate: Any, momentum: Any, filtered: Any, lacking: Any) -> Any:
 
 
 class Delayed:
-    """What was said some time ago: torques act later than they are sent.
+    """Values with a delay: torques act later than they are sent.
 
     :param delay: [s].
     """
@@ -132,18 +132,18 @@ class Delayed:
         self._sent.clear()
 
     def add(self, time: float, value: FloatArray) -> None:
-        """Remember a value that holds from ``time`` [s] on; a time before the last one begins anew."""
+        """Store a value that applies from ``time`` [s] on; a time before the last one clears the history."""
         if self._sent and time < self._sent[-1][0]:
             self._sent.clear()
         self._sent.append((time, value))
-        self._drop(time - KEPT)  # also where nobody asks
+        self._drop(time - KEPT)  # bounds the memory without calls of at()
 
     def at(self, time: float) -> FloatArray | None:
-        """The value that acts at ``time``: the last one that was sent ``delay`` before."""
+        """The value that acts at ``time``: the last one sent at least ``delay`` before."""
         self._drop(time)
         return self._sent[0][1] if self._sent else None
 
     def _drop(self, time: float) -> None:
-        """Forget what no longer acts at ``time``."""
+        """Forget values that no longer act at ``time``."""
         while len(self._sent) > 1 and self._sent[1][0] <= time - self.delay + 1e-9:
             self._sent.popleft()

@@ -1,10 +1,10 @@
-r"""Rigid-body dynamics of a kinematic tree, for code that runs on a robot: numpy alone, no loop over joints.
+r"""Rigid-body dynamics of a kinematic tree for real-time use: numpy only, without a loop over joints.
 
 .. math:: M(q)\,\dot v + h(q, v) = \tau, \qquad h = C(q, v)\,v + g(q)
 
 Symbols, all in the frame of the base: :math:`T_i` pose of body i (4, 4), :math:`P_i` its pseudo-inertia
-(:mod:`stribeck.core.kinematic_tree`), :math:`S_k` the twist of joint k at unit speed as a matrix, of which the upper
-three rows are kept (3, 4): a point x moves with :math:`\dot x = S_k v_k (x, 1)`. With the sums over the joints k that
+(:mod:`stribeck.core.kinematic_tree`), :math:`S_k` the upper three rows (3, 4) of the twist matrix of joint k at unit
+speed: a point x moves with :math:`\dot x = S_k v_k (x, 1)`. With the sums over the joints k that
 carry body i and over the bodies i that joint j carries,
 
 .. math::
@@ -17,11 +17,11 @@ carry body i and over the bodies i that joint j carries,
 
 where :math:`\langle A, B \rangle` sums the products of entries, :math:`[V, S] = V S - S V` is the rate of
 :math:`S`, and G holds the acceleration of gravity in its last column. :math:`p = M v` is the generalised momentum,
-:math:`\dot p = \tau + C^T v - g`. The sums are products with the 0/1 matrix of ancestors, so that a step is some forty
-calls of numpy whatever the number of joints: recursions of Newton and Euler cost that much per joint.
+:math:`\dot p = \tau + C^T v - g`. The sums are products with the 0/1 matrix of ancestors, so a step takes about forty
+numpy calls for any number of joints; a recursive Newton-Euler algorithm takes as many per joint.
 
 Sources: Featherstone, Rigid Body Dynamics Algorithms, 2008, doi 10.1007/978-1-4899-7560-7, ch. 5 (inverse dynamics of
-trees) and 6 (mass matrix by composite bodies); in matrices (4, 4): Hollerbach, A Recursive Lagrangian Formulation of
+trees) and 6 (composite-rigid-body mass matrix); with (4, 4) matrices: Hollerbach, A Recursive Lagrangian Formulation of
 Manipulator Dynamics, IEEE Trans. Systems, Man, and Cybernetics 10 (1980).
 """
 
@@ -45,21 +45,21 @@ from stribeck.core.kinematic_tree import (
 from stribeck.errors import ConfigError
 
 GRAVITY = (0.0, 0.0, -STANDARD_GRAVITY)
-"""Acceleration of free fall in the frame of a base that stands upright [m/s²]."""
+"""Acceleration of free fall in the frame of an upright base [m/s²]."""
 
 MOVING = ("revolute", "prismatic")
 
 
 class RigidBodyModel:
-    """The dynamics of a robot with n joints on a base that stands still.
+    """Dynamics of a robot with n joints on a fixed base.
 
-    Positions q, velocities v and torques are (n,) in the order of the joints: [rad], [rad/s], [N m] for those that
-    turn, [m], [m/s], [N] for those that slide. Nothing is checked in a call; NaN in gives NaN out.
+    Positions q, velocities v and torques are (n,) in the order of the joints: [rad], [rad/s], [N m] for revolute
+    joints, [m], [m/s], [N] for prismatic ones. Calls check nothing; NaN in gives NaN out.
 
     :param tree: joints and bodies; fixed joints are merged.
-    :param gravity: acceleration of free fall (3,) in the frame of the base [m/s²]; another one for a robot on a wall.
+    :param gravity: acceleration of free fall (3,) in the frame of the base [m/s²]; differs for a wall-mounted robot.
     :param armature: inertia of the rotors at their joints (n,) [kg m² or kg], added to the diagonal of M; none if
-        left out. The gyroscopic effect of rotors is left out.
+        left out. The gyroscopic effect of rotors is neglected.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class RigidBodyModel:
                 still[:3, :3] += turn @ turn
             self._still[i] = (joint.placement @ still).reshape(1, 16)
             self._moved[i] = [(joint.placement @ part).reshape(16) for part in (sine, cosine)]
-        # Pose in the base by doubling: after round r the product of 2^r joints, and the index of the one before them.
+        # Poses in the base by doubling: after round r the product over 2^r joints, and the index of their ancestor.
         step = np.array([n if joint.parent == BASE else joint.parent for joint in tree.joints] + [n])
         self._steps = []
         while np.any(step != n):
@@ -122,11 +122,11 @@ class RigidBodyModel:
 
     @cached_property
     def masses(self) -> FloatArray:
-        """Masses of the bodies behind the joints (n,) [kg]."""
+        """Masses of the bodies moved by the joints (n,) [kg]."""
         return np.array([joint.pseudo_inertia[3, 3] for joint in self.tree.joints])
 
     def poses(self, q: FloatArray) -> FloatArray:
-        """Poses of the joints' frames in that of the base (n, 4, 4) at positions (n,)."""
+        """Poses of the joints' frames in the frame of the base (n, 4, 4) at positions (n,)."""
         n = len(self)
         factors = np.zeros((n + 1, 1, 2))
         sines = factors[:n, 0, 0]
@@ -152,12 +152,12 @@ class RigidBodyModel:
         return twists, poses @ self._inertias @ poses.transpose(0, 2, 1)
 
     def _velocities(self, twists: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Velocities that each joint adds, and those of the bodies (n, 3, 4)."""
+        """Velocities that each joint adds, and velocities of the bodies (n, 3, 4)."""
         own = twists * v[:, None, None]
         return own, (self._below @ own.reshape(-1, 12)).reshape(-1, 3, 4)
 
     def _torque(self, twists: FloatArray, forces: FloatArray) -> FloatArray:
-        """What joints feel of forces on bodies, both (n, 3, 4): (n,)."""
+        """Joint torques (n,) from forces on bodies (n, 3, 4)."""
         n = len(twists)
         felt: FloatArray = (twists.reshape(n, 12) * (self._above @ forces.reshape(n, 12))).sum(axis=1)
         return felt
@@ -188,10 +188,7 @@ class RigidBodyModel:
         return matrix
 
     def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        r"""M (n, n) and :math:`h = C v + g` (n,), with :math:`M \dot v + h = \tau`.
-
-        :param q, v: positions and velocities (n,).
-        """
+        r"""M (n, n) and :math:`h = C v + g` (n,), with :math:`M \dot v + h = \tau`."""
         state = self._state(np.asarray(q, dtype=np.float64))
         return self._mass_matrix(state), self._bias(state, np.asarray(v, dtype=np.float64))
 
@@ -202,7 +199,7 @@ class RigidBodyModel:
     def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         r"""Momentum :math:`p = M v` and its drift :math:`C^T v - g`, (n,) each, with :math:`\dot p = \tau + C^T v - g`.
 
-        What an observer of momentum integrates, without M and without a derivative of M.
+        A momentum observer integrates these without computing M or its derivative.
         """
         twists, inertias = self._state(np.asarray(q, dtype=np.float64))
         speed = np.asarray(v, dtype=np.float64)
@@ -219,10 +216,7 @@ class RigidBodyModel:
         return momentum, (rates.reshape(n, 12) * momenta).sum(axis=1) + weight
 
     def inverse_dynamics(self, q: npt.ArrayLike, v: npt.ArrayLike, a: npt.ArrayLike) -> FloatArray:
-        r"""Torques :math:`\tau = M \dot v + C v + g` (n,) [N m or N].
-
-        :param q, v, a: positions, velocities and accelerations (n,).
-        """
+        r"""Torques :math:`\tau = M \dot v + C v + g` (n,) [N m or N]."""
         rate = np.asarray(a, dtype=np.float64)
         state = self._state(np.asarray(q, dtype=np.float64))
         return self._bias(state, np.asarray(v, dtype=np.float64), rate) + self.armature * rate
@@ -235,8 +229,8 @@ class RigidBodyModel:
         """The model of the named joints in that order; the others are locked and their bodies merged.
 
         :param names: joints that move.
-        :param positions: where other joints are locked [rad or m]; 0 if left out. Mimic joints are joints like others.
-        :raises ConfigError: for joints that are not there, or that stand twice.
+        :param positions: positions of locked joints [rad or m]; 0 if left out. Mimic joints are treated like all others.
+        :raises ConfigError: for unknown or duplicate joints.
         """
         self._known([*names, *(positions or {})])
         if len(set(names)) < len(names) or not names:
@@ -261,13 +255,13 @@ class RigidBodyModel:
     def with_load(
         self, place: str, mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike | None = None
     ) -> RigidBodyModel:
-        """The model with a load on a link, or on the body behind a joint.
+        """The model with a load on a link, or on the body moved by a joint.
 
         :param place: name of a link, else of a joint.
         :param mass: mass of the load [kg].
         :param com: its centre of mass (3,) in the frame of the link or joint [m].
-        :param inertia: its inertia about the centre (3, 3), axes of that frame [kg m²]; that of a point if left out.
-        :raises ConfigError: for an unknown place, one that does not move, and masses that are negative.
+        :param inertia: its inertia about that centre (3, 3), in the same axes [kg m²]; a point mass if left out.
+        :raises ConfigError: for a place that is unknown or does not move, and negative masses.
         """
         if not (np.isfinite(mass) and mass >= 0.0):
             raise ConfigError(f"load on {place}: expected a mass of 0 kg or more, found {mass:g} kg")

@@ -1,8 +1,8 @@
-"""Goals that were told as a trajectory, at the times of states.
+"""Goals from trajectory messages, evaluated at the times of states.
 
-Between two points that have velocities a cubic, else a straight line; behind the last point its position holds, at rest,
-until another trajectory comes. Before the first point a joint comes from where its goals stood, or from where it is. A new
-trajectory counts from its start on, until then the one before goes on. Arrays are (n,), one number per joint.
+Between two points with velocities the goal is a cubic, else a straight line. After the last point its position holds, at
+rest, until another trajectory arrives. Before the first point a joint moves there from its last goal, or from its
+position. A new trajectory replaces the previous one from its start time on. Arrays are (n,), one number per joint.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ FloatArray = npt.NDArray[np.float64]
 class GoalPoint(NamedTuple):
     """A point of a trajectory.
 
-    :param time: from the start on [s].
+    :param time: time since the start [s].
     :param position: of each named joint [rad].
-    :param velocity: of each, empty where it is not said [rad/s].
+    :param velocity: of each named joint, empty if not given [rad/s].
     """
 
     time: float
@@ -31,14 +31,14 @@ class GoalPoint(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """Where joints are to be, (n,) each, NaN where nothing is wanted: positions [rad] and velocities [rad/s]."""
+    """Goal positions [rad] and velocities [rad/s] of joints, (n,) each, NaN without a goal."""
 
     position: FloatArray
     velocity: FloatArray
 
 
 class _Trajectory(NamedTuple):
-    """Points (m,) of joints (m, n), NaN where nothing is said; ``start`` is ``None`` until the first state."""
+    """Points (m,) of joints (m, n), NaN where not given; ``start`` is ``None`` until the first state."""
 
     start: float | None
     times: FloatArray
@@ -47,7 +47,7 @@ class _Trajectory(NamedTuple):
 
 
 class SampledGoals:
-    """The goals of n joints, from trajectories.
+    """Goals of n joints, from trajectories.
 
     :param names: the joints, in the order of all arrays.
     """
@@ -63,10 +63,10 @@ class SampledGoals:
         return self._now is not None
 
     def take(self, stamp: float | None, names: Sequence[str], points: Sequence[GoalPoint]) -> str | None:
-        """Take in a trajectory, which replaces the last one from its start on; without points nothing is wanted any more.
+        """Store a trajectory, which replaces the last one from its start on; without points, the goals end.
 
-        :param stamp: its start by the clock of the states; ``None``: the next state.
-        :returns: why it was not taken, ``None`` if it was.
+        :param stamp: its start on the clock of the states; ``None``: the next state.
+        :returns: why it was rejected, ``None`` if it was accepted.
         """
         if not points:
             self._now = self._before = None
@@ -91,7 +91,7 @@ class SampledGoals:
     def at(self, stamp: float, measured: Mapping[str, float]) -> Goal:
         """The goals at the stamp of a state.
 
-        :param measured: positions of joints by name; a joint that had no goal sets out from there [rad].
+        :param measured: positions of joints by name, from which joints without a previous goal start [rad].
         """
         if self._now is None:
             return Goal(self._nothing, self._nothing)
@@ -102,7 +102,7 @@ class SampledGoals:
         return Goal(self._nothing, self._nothing) if self._before is None else _sample(self._before, stamp)
 
     def _set_out(self, new: _Trajectory, stamp: float, measured: Mapping[str, float]) -> _Trajectory:
-        """A trajectory with a point at its start, where that has none, and the other joints kept where they were."""
+        """A trajectory with a point at its start, added if missing, and with the previous goals of all other joints."""
         start = stamp if new.start is None else new.start
         where, rate = _sample(self._before, start) if self._before is not None else (self._nothing,) * 2
         elsewhere = np.isnan(new.positions[0])
@@ -123,7 +123,7 @@ class SampledGoals:
 
 
 def _problem(names: Sequence[str], points: Sequence[GoalPoint]) -> str | None:
-    """Why a trajectory cannot be followed."""
+    """Reason why a trajectory is invalid."""
     if len(set(names)) != len(names):
         return "a trajectory names a joint twice"
     last = -math.inf
@@ -142,7 +142,7 @@ def _problem(names: Sequence[str], points: Sequence[GoalPoint]) -> str | None:
 
 
 def _sample(trajectory: _Trajectory, stamp: float) -> Goal:
-    """Positions and velocities at a time; at rest behind the last point."""
+    """Positions and velocities at a time; at rest after the last point."""
     times, positions, velocities = trajectory.times, trajectory.positions, trajectory.velocities
     time = stamp - (trajectory.start or 0.0)
     k = int(np.searchsorted(times, time, side="right"))
@@ -156,7 +156,7 @@ def _sample(trajectory: _Trajectory, stamp: float) -> Goal:
     said = np.isfinite(va) & np.isfinite(vb)
     bend_a, bend_b = np.where(said, va - slope, 0.0), np.where(said, vb - slope, 0.0)
     left = 1.0 - share
-    # Hermite's cubic as a straight line and what the ends' velocities bend of it.
+    # Cubic Hermite polynomial, as a straight line plus the bend due to the end velocities.
     at = a + share * (b - a) + span * share * left * (left * bend_a - share * bend_b)
     rate = slope + left * (1.0 - 3.0 * share) * bend_a + share * (3.0 * share - 2.0) * bend_b
     return Goal(at, rate)

@@ -14,32 +14,32 @@ from stribeck.core.compensation import JointModel
 FloatArray = npt.NDArray[np.float64]
 
 WAITING_TELEMETRY = 128
-"""Telemetry per joint that may wait for the states it counts for."""
+"""Largest number of telemetry messages per joint that wait for the states to which they apply."""
 
 TELEMETRY_DELAY = 0.1
-"""Telemetry counts for states stamped this much later [s], however fast it is read."""
+"""Telemetry applies to states stamped at least this much later [s], however fast it is read."""
 
 LOWEST_SUPPLY = 0.5
-"""A servo that answers has at least this supply voltage; anything below is a wrong reading [V]."""
+"""Lowest plausible supply voltage of a servo that responds; lower readings are ignored [V]."""
 
 FRICTION_PER_KELVIN = 0.01
-"""Friction falls by this share per kelvin: a cautious figure for greased gears [1/K]."""
+"""Relative decrease of friction per kelvin, a cautious figure for greased gears [1/K]."""
 
 
 def warmth(difference: float) -> float:
-    """Share of the identified friction that is left when a joint is warmer by ``difference`` [K], at least half.
+    """Ratio of friction to the identified one for a joint warmer by ``difference`` [K], at least 0.5.
 
-    A colder joint has more friction, but nothing is promised of it.
+    Colder joints give 1, although their friction is higher.
     """
     return 1.0 - min(max(FRICTION_PER_KELVIN * difference, 0.0), 0.5)
 
 
 class ServoStates:
-    """Gain, supply and temperature of n servos, each value from the states on for which it counts.
+    """Gain, supply and temperature of n servos, each applied from the right state on.
 
     :ivar kp: firmware gains, NaN where unknown, (n,).
     :ivar supply: supply voltages, nominal where unknown, (n,) [V].
-    :ivar warmth: share of the identified friction that the temperature leaves, (n,).
+    :ivar warmth: ratio of the friction at the present temperature to the identified friction, (n,).
     """
 
     def __init__(self, joints: Sequence[JointModel]) -> None:
@@ -53,10 +53,10 @@ class ServoStates:
     def take(
         self, joint: str, kp: float, supply: float, temperature: float, stamp: float | None, wait: bool
     ) -> None:
-        """Take in a message; values that are NaN or impossible change nothing.
+        """Store a message; values that are NaN or impossible are ignored.
 
-        :param stamp: without one it counts at once.
-        :param wait: whether it waits for the states stamped :data:`TELEMETRY_DELAY` after it.
+        :param stamp: if ``None``, it applies at once.
+        :param wait: whether it applies only to states stamped :data:`TELEMETRY_DELAY` after it.
         """
         if joint not in self._names:
             return
@@ -70,7 +70,7 @@ class ServoStates:
             self._next()
 
     def advance(self, stamp: float) -> None:
-        """Let everything count that counts for a state with this stamp [s]."""
+        """Apply all telemetry that is due for a state with this stamp [s]."""
         while self._waiting and self._waiting[0][0] + TELEMETRY_DELAY < stamp:
             self._next()
 

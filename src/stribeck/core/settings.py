@@ -1,4 +1,4 @@
-"""How a compensator works: what goes out, how cautious it is, what it learns."""
+"""Settings of a compensator: output, safety limits and learning."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ CONTROLS: tuple[Control, ...] = get_args(Control)
 
 @dataclass(frozen=True)
 class Settings:
-    """How a compensator works.
+    """Settings of a compensator.
 
-    :param mode: what goes out.
-    :param effort_meaning: what the effort of the states is: torque of the motor, torque at the link,
-        or nothing that can be used, in which case load terms are zero.
-    :param gain: share of the friction that is cancelled [1].
-    :param state_timeout: age of the last state from which the torque is zero [s].
-    :param command_timeout: age of the last command from which it is not passed on, and says nothing of
-        the intended motion any more [s]. The first is decided by arrival, the second by stamps.
-    :param ramp_time: from zero to full torque after a start or a doubt [s].
-    :param slew: largest change of torque [N m/s] in the coordinates of the parameter files; 0 for
+    :param mode: quantity that is published.
+    :param effort_meaning: meaning of the effort in states: motor torque, torque at the link,
+        or nothing usable, in which case load terms are zero.
+    :param gain: fraction of the friction that is cancelled [1].
+    :param state_timeout: age of the last state above which the torque is zero, by arrival [s].
+    :param command_timeout: age of the last command above which it is not passed on, by arrival, and is ignored as
+        a goal, by stamps [s].
+    :param ramp_time: from zero to full torque after a start or an untrusted state [s].
+    :param slew: largest rate of change of the torque [N m/s] in the coordinates of the parameter files; 0 for
         :data:`TIMES_TO_FULL_TORQUE` times each joint's limit.
-    :param other_joints: whether states that hold joints without a parameter file count as a doubt.
-    :param tuning: rest and reversals of all joints, in the robot's coordinates; by default each joint's own.
-    :param control: what the goals are for. Where they are tracked the offset that the friction model leaves
-        is cancelled too; an impedance is to yield.
+    :param other_joints: refuse states that also hold joints without a parameter file, or ignore these joints.
+    :param tuning: behaviour at rest and at reversals of all joints, in the robot's coordinates; by default each
+        joint's own.
+    :param control: purpose of the goals. For tracking, the offset beyond the friction model is cancelled too; an
+        impedance controller must stay compliant.
     :param adapt: learn the present friction of joints whose dynamics are known.
-    :param sure: share of the identified friction that is there for sure, come what may [1].
-    :param loop_delay: from a measurement to the torque that it makes [s]; 0: two periods of the states.
+    :param sure: guaranteed fraction of the identified friction [1].
+    :param loop_delay: from a measurement to the torque computed from it [s]; 0: two periods of the states.
     :param state_lag: states that arrive later than others by more than this are not used [s].
-    :param learned_gain: the gain towards which that of a joint goes as its friction is learnt, at most
-        1.25 times ``gain``.
+    :param learned_gain: gain that a joint approaches as its friction is learnt, at most 1.25 times ``gain``.
     """
 
     mode: OutputMode

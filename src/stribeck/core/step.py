@@ -1,4 +1,4 @@
-r"""One time step of a joint with friction, and the simulation of whole runs.
+r"""One time step of a joint with friction, and the simulation of complete runs.
 
 :math:`\ddot\theta = (\tau_m + \tau_e + \tau_0 + \tau_f) / J`; friction may stop a motion within a
 step, never reverse it. Source: Duclusaud et al., Algorithm 1.
@@ -14,9 +14,9 @@ Three integrators:
     :math:`\theta \leftarrow \theta + \dot\theta_{new}\Delta t + \frac12\ddot\theta\Delta t^2`, the
     step of the paper's published program.
 
-Why not the paper's: a frictionless pendulum of 0.1 m released at 1.5 rad has, after 6 s at
-5 ms, 2.07 times its energy with ``paper``, 0.30 times with ``bam``, and stays within 2.2 % with the
-default (released at 0.1 rad: 4.36, 0.23, 2.5 %).
+The reason for not using the paper's integrator: a frictionless pendulum of 0.1 m released at 1.5 rad has, after
+6 s at 5 ms, 2.07 times its energy with ``paper`` and 0.30 times with ``bam``; the default stays within 2.2 %
+(released at 0.1 rad: 4.36, 0.23, 2.5 %).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ INTEGRATORS: tuple[Integrator, ...] = ("semi-implicit", "paper", "bam")
 
 @dataclass(frozen=True)
 class Plant:
-    """The simulated system: servo, friction law, load and gains; arrays for many runs."""
+    """The simulated system: servo, friction law, load and gains; arrays for several runs."""
 
     actuator: Actuator
     law: FrictionLaw
@@ -111,7 +111,7 @@ def advance(
     :param acting: motor and external torque and the friction budget during the step.
     :param control: the firmware's state after the step.
 
-    When :math:`\tau_{stop}` lies within the budget the new velocity is *set* to 0. Otherwise it is
+    When :math:`\tau_{stop}` lies within the budget, the new velocity is *set* to 0. Otherwise it is
     :math:`\Delta t/J\,(\tau_f - \tau_{stop})`, which equals
     :math:`\dot\theta + \ddot\theta\Delta t` and cannot change its sign by rounding.
     """
@@ -140,7 +140,7 @@ def delayed(signal: Any, index: Any, delay: Any, dt: float) -> Any:
     :param index: k.
     :param delay: :math:`\delta \ge 0` [s], a number or an array that broadcasts with a sample.
 
-    Between samples the two neighbours are mixed in proportion, so that the delay has a derivative;
+    Values between samples are interpolated linearly, so that the result is differentiable in the delay;
     before the first sample the first one holds.
     """
     xp = array_namespace(signal, index, delay)
@@ -167,7 +167,7 @@ def plant_of(
 ) -> Plant:
     """The plant of a batch of runs: their loads and gains with a servo and a law.
 
-    Terms of the firmware whose gain is zero in every run are left out.
+    Firmware terms whose gain is zero in every run are left out.
     """
     actuator = actuator.with_used_terms(batch.gains)
     return Plant(actuator, law, batch.pendulum, batch.gains, integrator)
@@ -185,8 +185,8 @@ def simulate(
     """Simulate all runs of a batch at once, in numpy and float64.
 
     A simulation starts at the first sample with the measured position and velocity. Step k uses the
-    command that is valid at t_k. With ``reset_period`` [s] position and velocity are set to the measurement
-    once per period; the state of the firmware stays.
+    command that is valid at t_k. With ``reset_period`` [s], position and velocity are reset to the measurement
+    once per period; the state of the firmware is kept.
     """
     plant = plant_of(batch, actuator, law, integrator)
     supply = batch.supply(actuator.uses_measured_supply)

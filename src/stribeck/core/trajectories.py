@@ -23,11 +23,11 @@ class Trajectory:
     """A goal over time.
 
     :param name: key in recordings.
-    :param title: what the trajectory is for, in words.
+    :param title: purpose of the trajectory.
     :param duration: [s].
-    :param goal: goal position [rad] at times (n,) [s], about each joint's center and by its scale.
+    :param goal: goal position [rad] at times (n,) [s], shifted by each joint's centre and multiplied by its scale.
     :param torque_until: time from which torque is off [s]; 0 for never on.
-    :param joint_goals: instead of ``goal``, the goal of each joint by its name, in the joint's own coordinates.
+    :param joint_goals: instead of ``goal``, the goal of each joint by name, in the joint's own coordinates.
     """
 
     name: str
@@ -95,7 +95,7 @@ TRAJECTORIES: dict[str, Trajectory] = {
 def trajectory_named(name: str) -> Trajectory:
     """The trajectory called ``name``.
 
-    :raises ConfigError: for a name that is not in the table.
+    :raises ConfigError: for an unknown name.
     """
     if name not in TRAJECTORIES:
         raise ConfigError(f"unknown trajectory {name!r}; valid: {', '.join(TRAJECTORIES)}")

@@ -1,4 +1,4 @@
-"""How joints have moved lately: smoothed velocity, its noise, and the distance from the last reversal."""
+"""Recent motion of joints: smoothed velocity, its noise, and the distance from the last reversal."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SMOOTHING = 0.03
 """Time constant of the smoothed velocity [s]."""
 
 NOISE_TIME = 1.0
-"""Time constant of the noise of the velocity [s]."""
+"""Time constant of the estimate of the velocity noise [s]."""
 
 
 class Travel:
-    """Motion of n joints, from measured positions and velocities."""
+    """Recent motion of n joints, from measured positions and velocities."""
 
     def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
         self._joints = joints
@@ -36,9 +36,9 @@ class Travel:
         self.velocity: FloatArray = np.zeros(self._joints)
         """Smoothed velocity [rad/s]."""
         self.direction: FloatArray = np.zeros(self._joints)
-        """Of the motion since the last reversal: -1, 0 or 1."""
+        """Direction of the motion since the last reversal: -1, 0 or 1."""
         self.step: FloatArray = np.full(self._joints, np.inf)
-        """Smallest velocity above zero that was measured [rad/s]: large where velocities come in steps."""
+        """Smallest nonzero velocity measured so far [rad/s]; large for quantised velocities."""
         self.bends: FloatArray = np.zeros(self._joints)
         """Mean square of the second difference of the velocity [rad²/s²]."""
         self._before: tuple[FloatArray, FloatArray] | None = None
@@ -46,9 +46,9 @@ class Travel:
         self._begun = False
 
     def update(self, position: FloatArray, velocity: FloatArray, hysteresis: Any, dt: float) -> None:
-        """Take in a state.
+        """Update with a state.
 
-        :param hysteresis: motion back by less than this is no reversal [rad].
+        :param hysteresis: backward motion by less than this is not a reversal [rad].
         """
         self._position = position
         if not self._begun:
@@ -69,17 +69,17 @@ class Travel:
 
     @property
     def distance(self) -> FloatArray:
-        """From the last reversal, 0 before any [rad]."""
+        """Distance from the last reversal, 0 before any [rad]."""
         return np.asarray(np.abs(self._position - self._turn) * (self.direction != 0.0))
 
     @property
     def noise(self) -> FloatArray:
-        """Standard deviation of the velocity's noise, by its second differences [rad/s]."""
+        """Standard deviation of the velocity noise, from second differences [rad/s]."""
         return np.asarray(noise(self.bends))
 
 
 def noise(bends: Any) -> Any:
-    """Standard deviation of white noise by the mean square of its second differences."""
+    """Standard deviation of white noise from the mean square of its second differences."""
     return array_namespace(bends).sqrt(bends / 6.0)
 
 
@@ -99,7 +99,7 @@ def _smoothed(value: Any, x: Any, share: Any) -> Any:
 
 
 def _turns(position: Any, extreme: Any, direction: Any, hysteresis: Any) -> Any:
-    """Where a joint reverses, or begins to move."""
+    """Joints that reverse or start to move."""
     change = position - extreme
     begins = (direction == 0.0) & (array_namespace(change).abs(change) > hysteresis)
     return begins | (change * direction < -hysteresis)
@@ -110,7 +110,7 @@ def _furthest(position: Any, extreme: Any, direction: Any) -> Any:
 
 
 def turned(share: Any, change: Any, length: Any) -> Any:
-    r"""How far friction has turned round after a motion, in [-1, 1].
+    r"""How far friction has reversed after a motion, in [-1, 1].
 
     :math:`z \to s + (z - s)\,e^{-|\Delta\theta|/\ell}`, :math:`s = sign(\Delta\theta)` (P. R. Dahl, "A Solid Friction Model", 1968).
 
@@ -123,11 +123,11 @@ def turned(share: Any, change: Any, length: Any) -> Any:
 
 
 class Turning:
-    r"""How far the friction of n joints has turned round with their motion (:func:`turned`).
+    r"""How far the friction of n joints has reversed with their motion (:func:`turned`).
 
-    Within the presliding length after a reversal friction is a spring and dissipates next to nothing. In a closed cycle
-    a torque with a share g < 1 of this direction puts in less energy than friction takes, by g; one that only follows
-    the sign of the velocity puts in more, and a joint vibrates on that spring.
+    Within the presliding length after a reversal, friction is a spring and dissipates almost nothing. In a closed cycle,
+    a torque with a fraction g < 1 of this direction adds less energy than friction dissipates, by the factor g. A torque
+    that follows only the sign of the velocity adds more, and the joint vibrates on that spring.
     """
 
     def __init__(self, joints: int, compiler: Compiler = as_written) -> None:
@@ -142,13 +142,13 @@ class Turning:
 
     @property
     def begun(self) -> bool:
-        """Whether there was a state."""
+        """Whether there has been a state."""
         return self._position is not None
 
     def update(self, position: FloatArray, motion: FloatArray | None, length: Any) -> None:
-        """Take in a state.
+        """Update with a state.
 
-        :param motion: its direction, which the first state needs: the friction of a moving joint has turned.
+        :param motion: direction of motion, needed at the first state, because friction of a moving joint is developed.
         :param length: presliding length [rad].
         """
         if self._position is not None:

@@ -1,7 +1,7 @@
 r"""Base parameters: the combinations of standard parameters that joint torques determine.
 
 With the independent columns :math:`W_1` of a regressor and the others :math:`W_2 = W_1 K`, the torques
-:math:`W\pi` depend on :math:`\beta = \pi_1 + K\,\pi_2` only (Gautier 1991).
+:math:`W\pi` depend only on :math:`\beta = \pi_1 + K\,\pi_2` (Gautier 1991).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from stribeck.dynamics.model import ArmModel
 from stribeck.kinematics.independence import independent_columns
 
 TOLERANCE = 1e-7
-"""Columns smaller than this share of the largest one are zero; ten times that is the least independent share."""
+"""Columns below this share of the largest are zero; the threshold of linear dependence is ten times higher."""
 
 
 @dataclass(frozen=True)
 class BaseParameters:
     r"""The identifiable combinations of the parameters of a regressor.
 
-    :param names: the standard parameters, (p,).
+    :param names: names of the standard parameters, (p,).
     :param chosen: indices of the independent columns, (b,).
     :param projection: :math:`B` (b, p) with :math:`\beta = B\,\pi` and :math:`W\pi = W_{chosen}\beta`.
     :param condition: condition number of the chosen columns, each scaled to unit length.
@@ -39,15 +39,15 @@ class BaseParameters:
         return len(self.chosen)
 
     def reduce(self, regressor: Array) -> Array:
-        """The independent columns of a regressor (…, p), (…, b)."""
+        """Select the independent columns of a regressor (…, p), result (…, b)."""
         return regressor[..., list(self.chosen)]
 
     def values(self, parameters: Array) -> Array:
-        """Base parameters (b,) of standard parameters (p,)."""
+        """Base parameters (b,) from standard parameters (p,)."""
         return np.asarray(self.projection @ parameters)
 
     def expressions(self, threshold: float = 1e-6) -> tuple[str, ...]:
-        """Each base parameter as an expression of the standard ones; coefficients below the threshold are left out."""
+        """Each base parameter as an expression of standard ones, without coefficients below the threshold."""
         return tuple(
             _expression(self.names, row, chosen, threshold)
             for row, chosen in zip(self.projection, self.chosen, strict=True)
@@ -64,11 +64,11 @@ def base_parameters(regressor: Array, names: Sequence[str], tolerance: float = T
     """Base parameters of a stacked regressor.
 
     :param regressor: (rows, p).
-    :param names: of the p columns; where several are equivalent, the first one is chosen.
+    :param names: of the p columns; of several equivalent columns, the first one is chosen.
     :param tolerance: see :data:`TOLERANCE`.
     """
     scale = np.linalg.norm(regressor, axis=0)
-    scale[scale <= tolerance * scale.max(initial=0.0)] = np.inf  # columns of zeros stay zeros
+    scale[scale <= tolerance * scale.max(initial=0.0)] = np.inf  # columns of zeros stay zero
     triangle = linalg.qr(regressor / scale, mode="r", pivoting=False)[0][: len(scale)]
     chosen = independent_columns(triangle, 10.0 * tolerance)
     independent = triangle[:, chosen]

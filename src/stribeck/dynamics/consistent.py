@@ -38,16 +38,16 @@ from stribeck.estimates.solver_status import SolverStatus
 from stribeck.io.identification_config import Neighbourhood, Protocol
 
 ROUNDS = 3
-"""How often the noise of the joints is estimated anew."""
+"""Number of updates of the joints' noise estimates."""
 
 ANCHOR = 1e-3
-"""Weight of the quadratic prior, in units of the neighbourhood, that keeps unobservable directions at the URDF."""
+"""Weight of the quadratic prior, relative to the neighbourhood; keeps unobservable directions at the URDF."""
 
 MARGIN = 1e-3
-"""Distance of inertias from the boundary of physical consistency, as a share of those of the URDF."""
+"""Margin of inertias from the boundary of physical consistency, relative to the inertias in the URDF."""
 
 Watch = Callable[[int, Array], None]
-"""Called with the iteration, which starts at 0 in each round, and the parameters (10 n + x,)."""
+"""Callback with the iteration, which starts at 0 in each round, and the parameters (10 n + x,)."""
 
 NEVER_NEGATIVE = ("Ia", "M", "Fv", "Fc")
 
@@ -83,7 +83,7 @@ class ConsistentFit:
         return standard_deviations(self.covariance)
 
     def base(self, base: BaseParameters) -> tuple[Array, Array]:
-        """Base parameters and their standard deviations, (b,) each; data determine them better than standard ones."""
+        """Base parameters and their standard deviations, (b,) each; better determined than standard parameters."""
         spread = base.projection @ self.covariance @ base.projection.T
         return base.values(self.parameters), standard_deviations(spread)
 
@@ -95,12 +95,12 @@ class ConsistentFit:
 
 @dataclass(frozen=True)
 class _Quadratic:
-    r"""The cost :math:`\theta^T H \theta - 2 g^T \theta`, and what bounds its parameters.
+    r"""The cost :math:`\theta^T H \theta - 2 g^T \theta`, and the bounds of its parameters.
 
     :param hessian, slope: H (p, p) and g (p,), means over the rows.
     :param rows: number of rows.
     :param start: consistent inertials of the URDF (n, 10).
-    :param names: of all parameters (p,).
+    :param names: names of all parameters (p,).
     """
 
     hessian: Array
@@ -112,19 +112,19 @@ class _Quadratic:
 
     @property
     def never_negative(self) -> list[int]:
-        """Indices of such parameters among those that are not inertials."""
+        """Indices of the nonnegative parameters among those that are not inertials."""
         names = self.names[self.start.size :]
         return [i for i, name in enumerate(names) if name.partition("_")[0] in NEVER_NEGATIVE]
 
     def best_linear(self) -> Array:
-        """Rotor inertias and friction that fit best with the inertials of the start (x,)."""
+        """Best-fitting rotor inertias and friction (x,) for the inertials of the start."""
         size = self.start.size
         rest = self.slope[size:] - self.hessian[size:, :size] @ self.start.ravel()
         return np.asarray(linalg.lstsq(self.hessian[size:, size:], rest)[0])
 
 
 _Solution = tuple[Array, Array, SolverStatus]
-"""Inertials (n, 10), rotor inertias and friction (x,), and how the solver ended."""
+"""Inertials (n, 10), rotor inertias and friction (x,), and the solver status."""
 
 
 def fit_consistent(
@@ -151,11 +151,11 @@ def fit_log_cholesky(
     near: Neighbourhood,
     noise: Array,
 ) -> ConsistentFit:
-    r"""The same cost in log-Cholesky coordinates, in which every point is physically consistent.
+    r"""Minimise the same cost in log-Cholesky coordinates, in which every point is physically consistent.
 
-    The neighbourhood is not a bound but the standard deviation of a quadratic prior about the URDF. It has the weight of
-    one row, and so has the log-determinant divergence :math:`tr(J J_0^{-1}) - \log|J|` of each pseudo-inertia, which
-    keeps solutions off the boundary, where the coordinates are infinite (Lee, Wensing, Park 2020). See
+    The neighbourhood is not a bound but the standard deviation of a quadratic prior about the URDF, with the weight of
+    one row. The log-determinant divergence :math:`tr(J J_0^{-1}) - \log|J|` of each pseudo-inertia has the same weight
+    and keeps solutions off the boundary, where the coordinates are infinite (Lee, Wensing, Park 2020). See
     :func:`~stribeck.dynamics.inertia.log_cholesky`.
     """
     return _fit(machine, motions, protocol, near, noise, _solve_log_cholesky)
@@ -260,7 +260,7 @@ def _product(u: Any, d: Any) -> Any:
 
 
 def _casadi_inertials(z: Any, com: Any, inertia: Any) -> Any:
-    """Inertial parameters (10,) about the joint's frame, by the parallel axis theorem."""
+    """Inertial parameters (10,) about the origin of the joint frame, by the parallel axis theorem."""
     mass = z**2
     about = inertia + mass * (casadi.sumsqr(com) * casadi.DM.eye(3) - com.T @ com)
     return casadi.vertcat(
@@ -289,7 +289,7 @@ def _solve_log_cholesky(problem: _Quadratic) -> _Solution:
     anchor[:size] = 1.0 / rows / spread(start, problem.near).ravel() ** 2
     goal = problem.slope + anchor * np.concatenate([start.ravel(), np.zeros(free)])
     curvature = problem.hessian + np.diag(anchor)
-    # A lower bound of the cost is subtracted, so that relative gains refer to what can still be gained.
+    # A lower bound of the cost is subtracted, so that relative gains refer to the remaining possible gain.
     least = -0.5 * goal @ linalg.lstsq(curvature, goal)[0] + entropy @ start.ravel()
     goal[:size] -= entropy
     bodies = LogCholesky(start)
@@ -303,7 +303,7 @@ def _solve_log_cholesky(problem: _Quadratic) -> _Solution:
         hessian[:size, :size] += bodies.bends(point[:size], gradient[:size])
         slopes = jacobian.T @ gradient
         slopes[bodies.logarithms] -= 2.0 / rows
-        # 0.5: half the mean square of the residuals over their noise
+        # 0.5: half the mean square of the residuals divided by their noise
         cost = 0.5 + 0.5 * theta @ curvature @ theta - goal @ theta - least
         return DenseEquations(float(cost - 2.0 / rows * point[bodies.logarithms].sum()), slopes, hessian)
 

@@ -1,4 +1,4 @@
-"""Fits of an arm to recordings, as `stribeck identify-arm` computes them."""
+"""Fits of an arm to recordings, as computed by `stribeck identify-arm`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stribeck.io.identification_config import IdentificationConfig
 Fit = LinearFit | ConsistentFit | FullFit
 
 FITS = ("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")
-"""Fits by name, in the order in which they are computed."""
+"""Names of the fits, in the order of computation."""
 
 USUAL = ("ols", "asymmetric", "weighted", "consistent", "full")
 NEED_URDF = ("consistent", "log-cholesky")
@@ -36,7 +36,7 @@ NEED_URDF = ("consistent", "log-cholesky")
 class Scored:
     """A fit with its predictions.
 
-    :param motions: runs by set (``train``, ``validation``), processed as the fit needs them.
+    :param motions: runs by set (``train``, ``validation``), processed as the fit requires.
     :param predictions: predicted torques at the rows of each run, by set.
     """
 
@@ -77,7 +77,7 @@ class Scored:
 class Identification:
     """Fits of one machine to recordings, each computed on first use.
 
-    :param train, validation: the recordings; those of validation are predicted only.
+    :param train, validation: the recordings; those of validation are only predicted.
     """
 
     def __init__(
@@ -92,13 +92,13 @@ class Identification:
         self._motions: dict[float, dict[str, list[ProcessedMotion]]] = {}
 
     def applies(self, name: str) -> bool:
-        """Whether a fit is possible for this machine."""
+        """Whether this machine supports a fit."""
         return self.machine.arm is not None or name not in NEED_URDF
 
     def fit(self, name: str) -> Scored:
         """A fit by name.
 
-        :raises ConfigError: for a name that is not in :data:`FITS`, or a fit that does not apply.
+        :raises ConfigError: for a name that is not in :data:`FITS`, or a fit that the machine does not support.
         """
         if name not in FITS:
             raise ConfigError(f"unknown fit {name!r}; valid: {', '.join(FITS)}")
@@ -122,7 +122,7 @@ class Identification:
 
     @cached_property
     def choice(self) -> tuple[ModelChoice, Mapping[str, float]]:
-        """The model that cross-validation chose for the full fit, and the relative error after each step."""
+        """The model selected by cross-validation for the full fit, and the relative error after each step."""
         return self._selection.choose()
 
     def motions(self, delay: float = 0.0) -> dict[str, list[ProcessedMotion]]:
@@ -187,7 +187,7 @@ class Identification:
 
 
 def arm_of(fit: Fit) -> ArmModel | None:
-    """The arm with the inertials of a fit, ``None`` for a fit of base parameters."""
+    """The arm with the inertials of a fit; ``None`` for a fit of base parameters."""
     arm = fit.machine.arm
     if arm is None or isinstance(fit, LinearFit):
         return None
@@ -197,7 +197,7 @@ def arm_of(fit: Fit) -> ArmModel | None:
 def standstill(fit: FullFit, motions: Sequence[ProcessedMotion]) -> dict[str, Any]:
     r"""Excess of torques at rest over the friction budget, :math:`\max(0, |\tau - \tau_{rigid}| - \tau_f^m)`.
 
-    Per joint: rows at rest, share of them beyond the budget, mean excess, and mean budget [N m or N].
+    Per joint: number of rows at rest, share of them beyond the budget, mean excess, and mean budget [N m or N].
     """
     rows, outside, budgets = [], [], []
     for motion in motions:

@@ -1,8 +1,8 @@
 r"""Physically consistent inertial parameters of a body, and coordinates for optimisers.
 
-Inertial parameters are those of a distribution of mass if and only if the pseudo-inertia
+Inertial parameters are those of a mass distribution if and only if the pseudo-inertia
 :math:`J = \begin{pmatrix} \Sigma & h \\ h^T & m \end{pmatrix} \succ 0`, with :math:`\Sigma = \frac12 tr(I)\,1 - I`
-and :math:`h = m c` (Wensing, Kim, Slotine 2018): then m > 0, the inertia about the centre of mass is positive
+and :math:`h = m c` (Wensing, Kim, Slotine 2018). Then m > 0, the inertia about the centre of mass is positive
 definite, and its principal moments satisfy the triangle inequality.
 """
 
@@ -17,14 +17,14 @@ from stribeck.core.namespace import array_namespace
 from stribeck.dynamics.model import INERTIALS
 
 SMALLEST_SHARE = 1e-6
-"""Smallest second moment of mass of a consistent body, as a share of the largest."""
+"""Smallest second moment of mass of a consistent body, relative to the largest."""
 
 SMALLEST_RADIUS = 0.02
 """Radius of gyration of a body whose URDF gives no inertia [m]."""
 
 
 def pseudo_inertia(inertials: Any) -> Any:
-    """Pseudo-inertia (…, 4, 4) of inertial parameters (…, 10), about the origin of the joint's frame."""
+    """Pseudo-inertia (…, 4, 4) of inertial parameters (…, 10), about the origin of the joint frame."""
     xp = array_namespace(inertials)
     m, mx, my, mz, xx, xy, yy, xz, yz, zz = (inertials[..., k] for k in range(INERTIALS))
     half = 0.5 * (xx + yy + zz)
@@ -45,7 +45,7 @@ def inertials_of(pseudo: Any) -> Any:
 
 
 def log_cholesky(coordinates: Any, origin: Any) -> Any:
-    r"""Inertial parameters (…, 10) of log-Cholesky coordinates (…, 10), always physically consistent.
+    r"""Inertial parameters (…, 10) from log-Cholesky coordinates (…, 10), always physically consistent.
 
     :math:`J = R\,T T^T R^T`, T upper triangular with :math:`e^{\xi_1} … e^{\xi_4}` on its diagonal and
     :math:`\xi_5 … \xi_{10}`, by rows, above it (Rucker and Wensing 2022). At zero J is :math:`R R^T`; the
@@ -68,7 +68,7 @@ def log_cholesky(coordinates: Any, origin: Any) -> Any:
 
 
 def cholesky_root(inertials: Array) -> Array:
-    """Upper triangular root R of the pseudo-inertia, :math:`J = R R^T`, of consistent bodies (…, 10), (…, 4, 4)."""
+    """Upper triangular root R (…, 4, 4) of the pseudo-inertia, :math:`J = R R^T`, of consistent bodies (…, 10)."""
     flipped = pseudo_inertia(inertials)[..., ::-1, ::-1]
     return np.asarray(np.linalg.cholesky(flipped)[..., ::-1, ::-1])
 
@@ -85,10 +85,10 @@ def about_com(inertials: Array) -> tuple[Array, Array, Array]:
 
 
 def consistency(inertials: Array) -> Array:
-    r"""Margins of physical consistency of bodies (…, 10), (…, 3); all positive means consistent.
+    r"""Margins of physical consistency (…, 3) of bodies (…, 10); all positive means consistent.
 
-    The mass [kg]; the smallest principal moment of inertia [kg m^2]; by how much the triangle inequality
-    :math:`I_1 + I_2 > I_3` holds [kg m^2].
+    The mass [kg]; the smallest principal moment of inertia [kg m^2]; the margin of the triangle inequality
+    :math:`I_1 + I_2 > I_3` [kg m^2].
     """
     mass, _, inertia = about_com(np.asarray(inertials, dtype=np.float64))
     moments = np.linalg.eigvalsh(inertia)
@@ -97,9 +97,9 @@ def consistency(inertials: Array) -> Array:
 
 
 def nearest_consistent(inertials: Array) -> Array:
-    """Consistent parameters (n, 10) near given ones, by a lower bound of the second moments of mass about the centre.
+    """Consistent parameters (n, 10) near given ones, by a lower bound on the central second moments of mass.
 
-    A body with mass but without inertia gets that of a ball of :data:`SMALLEST_RADIUS`.
+    A body with mass but without inertia gets that of a ball whose size is given by :data:`SMALLEST_RADIUS`.
     """
     consistent = np.array(inertials, dtype=np.float64).reshape(-1, INERTIALS)
     for k, body in enumerate(consistent):
@@ -116,12 +116,12 @@ def nearest_consistent(inertials: Array) -> Array:
 
 
 def from_com(mass: float, com: Array, inertia: Array) -> Array:
-    """Inertial parameters (10,) of a mass, its centre (3,) and its inertia about it (3, 3); see :func:`about_com`."""
+    """Inertial parameters (10,) from mass, centre of mass (3,) and inertia about it (3, 3); see :func:`about_com`."""
     return _from_second_moments(mass, com, 0.5 * np.trace(inertia) * np.eye(3) - inertia)
 
 
 def _from_second_moments(mass: float, com: Array, second: Array) -> Array:
-    """Inertial parameters (10,) of second moments of mass about the centre of mass (3, 3)."""
+    """Inertial parameters (10,) from second moments of mass about the centre of mass (3, 3)."""
     pseudo = np.zeros((4, 4))
     pseudo[:3, :3] = second + mass * np.outer(com, com)
     pseudo[:3, 3] = pseudo[3, :3] = mass * com
@@ -130,7 +130,7 @@ def _from_second_moments(mass: float, com: Array, second: Array) -> Array:
 
 
 def entropic_slope(inertials: Array) -> Array:
-    r"""Derivative of :math:`tr(J J_0^{-1})` by the inertial parameters of J, for bodies :math:`J_0` (n, 10), (n, 10)."""
+    r"""Derivative (n, 10) of :math:`tr(J J_0^{-1})` by the inertial parameters of J, for bodies :math:`J_0` (n, 10)."""
     inverse = np.linalg.inv(pseudo_inertia(inertials))
     units = pseudo_inertia(np.eye(INERTIALS))
     return np.asarray(np.einsum("nij,pji->np", inverse, units))

@@ -1,4 +1,4 @@
-r"""Least squares on base parameters: ordinary, weighted with the noise of each joint, and robust.
+r"""Least squares on base parameters: ordinary, weighted by the noise of each joint, and robust.
 
 .. math:: \min_\beta \sum_j \sigma_j^{-2} \sum_t \rho(\tau_j(t) - W_j(t)\beta)
 """
@@ -29,7 +29,7 @@ HUBER = 1.345
 """Residuals beyond this many standard deviations enter the cost linearly (95 % efficient for normal noise)."""
 
 WEAKEST = 1e-6
-"""Directions with a singular value below this share of the largest are not excited (columns of unit length)."""
+"""Directions whose singular value is below this share of the largest are not excited (columns of unit length)."""
 
 
 @dataclass(frozen=True)
@@ -60,22 +60,22 @@ class LinearFit:
 
     @property
     def named(self) -> Mapping[str, float]:
-        """Estimates by the name of the independent parameter of each combination."""
+        """Estimates, each by the name of the independent parameter in its combination."""
         return {self.base.names[k]: float(v) for k, v in zip(self.base.chosen, self.values, strict=True)}
 
 
 def fit_rows(motion: ProcessedMotion, protocol: Protocol) -> Mask:
-    """Which rows of each joint are fitted, (M, n)."""
+    """Mask of the rows of each joint that are fitted, (M, n)."""
     return motion.moving if protocol.fit == "moving" else np.ones_like(motion.moving)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedRows:
-    """The rows of all runs that are fitted.
+    """The fitted rows of all runs.
 
     :param motions: the runs.
     :param columns: regressor of each run (M, n, p).
-    :param used: which rows of each joint are fitted, of each run (M, n).
+    :param used: mask of the fitted rows of each joint, for each run (M, n).
     """
 
     motions: Sequence[ProcessedMotion]
@@ -86,7 +86,7 @@ class FittedRows:
     def of(
         cls, motions: Sequence[ProcessedMotion], columns: Sequence[Array], protocol: Protocol
     ) -> FittedRows:
-        """The rows that a protocol chooses."""
+        """The rows selected by a protocol."""
         return cls(motions, columns, [fit_rows(motion, protocol) for motion in motions])
 
     @cached_property
@@ -101,7 +101,7 @@ class FittedRows:
 
     @cached_property
     def joint(self) -> Indices:
-        """Index of the joint of each row (R,)."""
+        """Joint index of each row (R,)."""
         return np.concatenate([np.nonzero(u)[1] for u in self.used])
 
     def covariance(self, values: Array, noise: Array, prior: Array | None = None) -> Array:
@@ -128,7 +128,7 @@ def fit_linear(
 ) -> LinearFit:
     """Least squares on base parameters.
 
-    :raises RecordingError: for motion that does not excite all base parameters; the others are named.
+    :raises RecordingError: for motion that does not excite all base parameters, with the names of those not excited.
     """
     base = structural_base(machine, protocol.rest, friction)
     columns = [
@@ -167,7 +167,7 @@ def check_excited(
     """Refuse motion that does not excite all base parameters.
 
     :param rows: the fitted rows of the regressor (R, b).
-    :raises RecordingError: naming the joints that stand still, or the parameters.
+    :raises RecordingError: with the names of the joints that stand still, or of the parameters.
     """
     speeds = np.max([np.abs(motion.states.velocity).max(axis=0) for motion in motions], axis=0)
     still = [name for name, speed in zip(machine.joints, speeds, strict=True) if speed <= protocol.moving]
@@ -203,7 +203,7 @@ def _solve(rows: Array, torque: Array) -> Array:
 
 
 def _noise(residual: Array, joint: Indices, joints: int, robust: bool) -> Array:
-    """Standard deviation of each joint's residuals; the robust one by their median absolute value."""
+    """Standard deviation of each joint's residuals; the robust one is derived from their median absolute value."""
     of_joints = [residual[joint == j] for j in range(joints)]
     sizes = [1.4826 * np.median(np.abs(r)) if robust else np.sqrt(np.mean(r**2)) for r in of_joints]
     return np.asarray(np.maximum(np.array(sizes), 1e-12))

@@ -1,4 +1,4 @@
-"""Bodies in log-Cholesky coordinates, with derivatives."""
+"""Inertial parameters of bodies in log-Cholesky coordinates, with derivatives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stribeck.dynamics.model import INERTIALS
 
 
 class LogCholesky:
-    """Bodies in log-Cholesky coordinates about a start; see :func:`~stribeck.dynamics.inertia.log_cholesky`.
+    """Log-Cholesky coordinates of bodies about a start; see :func:`~stribeck.dynamics.inertia.log_cholesky`.
 
     :param start: consistent inertial parameters (n, 10), at coordinates zero.
     """
@@ -21,10 +21,10 @@ class LogCholesky:
     def __init__(self, start: Array) -> None:
         self._root = cholesky_root(start)
         self.logarithms = np.arange(start.size).reshape(-1, INERTIALS)[:, :4].ravel()
-        """Coordinates that are logarithms."""
+        """Indices of the coordinates that are logarithms."""
 
     def at(self, coordinates: Array) -> tuple[Array, Array]:
-        """Inertial parameters (n, 10) and their derivative (10 n, 10 n), by complex steps."""
+        """Inertial parameters (n, 10) and their derivative (10 n, 10 n), by complex-step differentiation."""
         point = coordinates.reshape(-1, INERTIALS)
         step = 1e-30
         points = point[:, None, :] + 1j * step * np.eye(INERTIALS)

@@ -1,9 +1,8 @@
-r"""Rigid-body model of a robot arm by Pinocchio, and the regressor of its inertial parameters.
+r"""Rigid-body model of a robot arm, based on Pinocchio, and the regressor of its inertial parameters.
 
-Joint torques are linear in the ten inertial parameters of each link,
-:math:`\tau = Y(q, \dot q, \ddot q)\,\pi` with
-:math:`\pi_i = (m, m c_x, m c_y, m c_z, I_{xx}, I_{xy}, I_{yy}, I_{xz}, I_{yz}, I_{zz})`, the inertia about the
-origin of the joint's frame (Atkeson, An, Hollerbach 1986).
+Joint torques are linear in the ten inertial parameters of each link, :math:`\tau = Y(q, \dot q, \ddot q)\,\pi` with
+:math:`\pi_i = (m, m c_x, m c_y, m c_z, I_{xx}, I_{xy}, I_{yy}, I_{xz}, I_{yz}, I_{zz})`. The inertia is about the
+origin of the joint frame (Atkeson, An, Hollerbach 1986).
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ INERTIALS = len(INERTIAL_NAMES)
 
 @dataclass(frozen=True)
 class ArmModel:
-    """A serial or tree-like arm of joints with one degree of freedom.
+    """A serial or tree-structured arm of joints with one degree of freedom.
 
-    :param model: Pinocchio's model; unused joints are locked in their neutral position.
+    :param model: Pinocchio model; unused joints are locked in their neutral position.
     :param joints: names of the joints, in the order of all arrays.
-    :param path: the URDF.
+    :param path: path of the URDF.
     """
 
     model: Any
@@ -54,17 +53,17 @@ class ArmModel:
 
     @property
     def effort_limits(self) -> Array:
-        """Effort limits of the URDF [N m], (n,); zero where it gives none."""
+        """Effort limits from the URDF [N m], (n,); zero if missing."""
         return np.array([float(self.model.effortLimit[self.model.idx_vs[j]]) for j in self._ids])
 
     @property
     def velocity_limits(self) -> Array:
-        """Velocity limits of the URDF [rad/s], (n,); zero where it gives none."""
+        """Velocity limits from the URDF [rad/s], (n,); zero if missing."""
         return np.array([float(self.model.velocityLimit[self.model.idx_vs[j]]) for j in self._ids])
 
     @property
     def position_limits(self) -> tuple[Array, Array]:
-        """Lower and upper position limits of the URDF [rad], (n,) each; continuous joints have none (±inf)."""
+        """Lower and upper position limits from the URDF [rad], (n,) each; ±inf for continuous joints."""
         lower, upper = np.full(len(self), -np.inf), np.full(len(self), np.inf)
         for k, j in enumerate(self._ids):
             if self.model.nqs[j] == 1:
@@ -82,14 +81,14 @@ class ArmModel:
         return [self.model.idx_vs[j] for j in self._ids]
 
     def configuration(self, position: Array) -> Array:
-        """Pinocchio's configuration of joint positions, (n,) or (N, n)."""
+        """Pinocchio configuration for joint positions, (n,) or (N, n)."""
         position = np.asarray(position, dtype=np.float64)
         q = np.zeros((*position.shape[:-1], self.model.nq))
         for k, j in enumerate(self._ids):
             at = self.model.idx_qs[j]
             if self.model.nqs[j] == 1:
                 q[..., at] = position[..., k]
-            else:  # continuous: cosine and sine
+            else:  # continuous joint: cosine and sine
                 q[..., at], q[..., at + 1] = np.cos(position[..., k]), np.sin(position[..., k])
         return q
 
@@ -123,7 +122,7 @@ class ArmModel:
         """Torques of the rigid arm by the recursive Newton-Euler algorithm, (N, n) [N m].
 
         :param position, velocity, acceleration: joint states (N, n).
-        :param inertials: standard inertial parameters (10 n,), those of the URDF if left out.
+        :param inertials: standard inertial parameters (10 n,); default: those of the URDF.
         """
         model = self.model if inertials is None else self.with_inertials(inertials).model
         data = model.createData()
@@ -140,7 +139,7 @@ class ArmModel:
 
 
 def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
-    """The arm of a URDF.
+    """Load an arm from a URDF.
 
     :param joints: joints that move, in the order of the data; others are locked in their neutral position. Empty: all.
     :raises ConfigError: for an invalid URDF, joints that do not exist or do not move, mimic joints, and links without

@@ -1,4 +1,4 @@
-"""Recorded motion, filtered, differentiated and decimated by a protocol: the rows that are fitted and scored."""
+"""Processing of recorded motion by a protocol: filters, derivatives, decimation, and selection of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OVERSAMPLING = 8.0
 """Smallest rate of predictions, in multiples of the cut-off frequency of torques."""
 
 WIDER = 2.5
-"""Cut-off frequency of states for predictions, in multiples of that of torques."""
+"""Cut-off frequency of states for predictions, in multiples of that of the torques."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class States:
 class ProcessedMotion:
     """A recording after processing by a protocol.
 
-    :param time: of the rows (M,) [s].
-    :param states: of the rows, filtered by the protocol.
-    :param torque: of the rows (M, n), filtered [N m or N].
-    :param moving: rows of each joint above the velocity of the protocol, (M, n).
-    :param resting: rows of each joint below the velocity of rest, (M, n).
-    :param fine: states for predictions: before the filter of torques, at a finer rate, taken later by the delay.
-    :param pick: the rows among the fine states.
-    :param kernel: the filter of torques at the fine rate, ``None`` for none.
+    :param time: times of the rows (M,) [s].
+    :param states: states at the rows, filtered by the protocol.
+    :param torque: filtered torques at the rows (M, n) [N m or N].
+    :param moving: rows of each joint above the velocity threshold of the protocol, (M, n).
+    :param resting: rows of each joint below the rest velocity, (M, n).
+    :param fine: states for predictions, without the torque filter, at a finer rate and corrected for the delay.
+    :param pick: indices of the rows in the fine states.
+    :param kernel: impulse response of the torque filter at the fine rate, ``None`` for none.
     """
 
     name: str
@@ -69,7 +69,7 @@ class ProcessedMotion:
 def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> ProcessedMotion:
     """Process a recording.
 
-    :param delay: delay of recorded states behind torques [s]; fine states are taken that much later.
+    :param delay: delay of recorded states relative to torques [s]; fine states are shifted by it.
     :raises TooShortError: if too few rows remain.
     :raises ConfigError: for rows that the recording does not have, or filters too fast for its rate.
     """
@@ -85,7 +85,7 @@ def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> Proc
     )
     fine = States(rate / step, fine.position, fine.velocity, fine.acceleration)
     first, end = protocol.drop, len(grid) - protocol.drop
-    first += -first % step  # rows lie on the fine grid
+    first += -first % step  # align rows with the fine grid
     rows = slice(first, end, protocol.every)
     if end - first < 10 * protocol.every:
         raise TooShortError(f"{run.name}: {len(grid)} samples leave no rows to fit")
@@ -115,7 +115,7 @@ def _rows(run: ArmRecording, protocol: Protocol) -> ArmRecording:
 
 
 def _grid(run: ArmRecording, protocol: Protocol) -> tuple[Array, float]:
-    """Times at one rate, and the rate [Hz]."""
+    """Uniform time grid and its rate [Hz]."""
     steps = np.diff(run.time)
     if protocol.resample is not None:
         rate = protocol.resample
@@ -153,7 +153,7 @@ def _states(
 
 
 def _later(states: States, grid: Array, delay: float) -> States:
-    """States taken later by a delay [s]; beyond the end, the last ones."""
+    """States shifted by a delay [s]; the last state is held."""
     if delay == 0.0:
         return states
     parts = (states.position, states.velocity, states.acceleration)

@@ -12,19 +12,19 @@ from stribeck.dynamics.recordings import ArmRecording
 from stribeck.errors import RecordingError
 
 BEYOND = 1.25
-"""Valid range of positions, in multiples of the URDF's, whose limits are often rough."""
+"""Valid range of positions, in multiples of the URDF limits, which are often rough."""
 
 STRONGER = 3.0
 """Largest valid torque, in multiples of the URDF's effort limit."""
 
 WEAKER = 0.1
-"""Smallest valid torque of the strongest joint, as a share of what the rigid arm of the URDF needs."""
+"""Smallest valid torque of the strongest joint, relative to that of the rigid arm in the URDF."""
 
 
 def check_positions(runs: Sequence[ArmRecording], arm: ArmModel) -> None:
-    """Refuse positions far outside of the URDF's range, and torques far above its effort limits.
+    """Refuse positions far outside the URDF limits, and torques far above its effort limits.
 
-    :raises RecordingError: naming the first such joint.
+    :raises RecordingError: with the name of the first such joint.
     """
     lower, upper = arm.position_limits
     effort = arm.effort_limits
@@ -47,9 +47,9 @@ def check_positions(runs: Sequence[ArmRecording], arm: ArmModel) -> None:
 
 
 def check_torques(motions: Sequence[ProcessedMotion], arm: ArmModel) -> None:
-    """Refuse torques that are all far below those that the rigid arm of the URDF needs.
+    """Refuse torques that are all far below those of the rigid arm in the URDF.
 
-    :raises RecordingError: with the share of the strongest joint.
+    :raises RecordingError: with the ratio for the strongest joint.
     """
     shares = np.zeros(len(arm))
     for motion in motions:

@@ -1,4 +1,4 @@
-"""Recorded motion of a machine, from text files, MAT files or bags, in joint coordinates and SI units."""
+"""Read recorded motion of a machine from text files, MAT files or bags, in joint coordinates and SI units."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from stribeck.io.tables import TEXT_SUFFIXES, Table, find_tables, read_joint_sta
 
 SUFFIXES = {"csv": TEXT_SUFFIXES, "mat": (".mat",), "bag": (".mcap",)}
 LARGEST_POSITION = 100.0
-"""Joint positions beyond it are degrees or motor positions [rad]."""
+"""Joint positions above this [rad] must be degrees or motor positions."""
 
 
 @dataclass(frozen=True)
 class ArmRecording:
     """One recorded run of a machine.
 
-    :param name: for messages and for the rows of the protocol.
+    :param name: name in messages and in the row ranges of the protocol.
     :param joints: names of the joints.
     :param time: (N,) [s], ascending.
     :param position: joint positions (N, n) [rad or m].
-    :param velocity: measured joint velocities (N, n), if there are any.
+    :param velocity: measured joint velocities (N, n), if recorded.
     :param effort: torques of the joints (N, n) [N m or N].
     """
 
@@ -54,11 +54,11 @@ class ArmRecording:
 def read_recordings(
     paths: Sequence[Path], form: RecordingFormat, joints: Sequence[str], units: str
 ) -> list[ArmRecording]:
-    """The runs in files, folders and bags; where the signals of a run are in several files, each folder is a run.
+    """Read the runs in files, folders and bags; if the signals of a run are in several files, each folder is a run.
 
     :param joints: names of the joints, in the order of the columns.
     :param units: ``rotary`` or ``linear``.
-    :raises RecordingError: for files that are missing or damaged, and signals that are not plausible.
+    :raises RecordingError: for missing or damaged files, and implausible signals.
     """
     files = find_tables(paths, SUFFIXES[form.format], ignore=(".urdf",))
     if form.format == "bag":
@@ -72,7 +72,7 @@ def read_recordings(
 
 
 def _tables(files: Sequence[Path], form: RecordingFormat) -> list[tuple[str, dict[str | None, Table]]]:
-    """Name and tables of every run, by the file names that the signals' sources give."""
+    """Name and tables of every run, by the file names given in the signals' sources."""
     wanted = {source.file for source in form.signals.values()} - {None}
     if not wanted:
         return [(path.stem, {None: read_table(path)}) for path in files]
@@ -108,7 +108,7 @@ def _from_tables(
 
 
 def _signal(table: Table, name: str, source: SignalSource, width: int) -> Array:
-    """A signal in SI (N, width)."""
+    """A signal in SI units (N, width)."""
     if source.variable is None:
         values = table.columns(*(source.columns or (0, width)))
     else:
@@ -127,7 +127,7 @@ def _signal(table: Table, name: str, source: SignalSource, width: int) -> Array:
 
 
 def _from_bag(path: Path, joints: Sequence[str]) -> ArmRecording:
-    """Joint states by their header stamps."""
+    """Read joint states by their header stamps."""
     table = read_joint_states(path, (JOINT_STATES,))
     present = list(dict.fromkeys(name.rpartition("/")[0] for name in table.names if "/" in name))
     missing = [joint for joint in joints if joint not in present]
@@ -147,7 +147,7 @@ def _from_bag(path: Path, joints: Sequence[str]) -> ArmRecording:
 
 
 def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
-    r"""Motor side to joint side: :math:`q = G^{-1} q_m + o`, :math:`\tau = G^T \tau_m` (power is conserved)."""
+    r"""Transform motor to joint coordinates: :math:`q = G^{-1} q_m + o`, :math:`\tau = G^T \tau_m` (power is conserved)."""
     position, velocity, effort = run.position, run.velocity, run.effort
     if form.gears is not None:
         gears = np.array(form.gears)
@@ -164,7 +164,6 @@ def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
 
 
 def _check(run: ArmRecording, units: str) -> None:
-    """Refuse signals that are not plausible."""
     for name, values in (("time", run.time), ("position", run.position), ("effort", run.effort)):
         if not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
@@ -185,7 +184,7 @@ def _check(run: ArmRecording, units: str) -> None:
 
 
 def _check_velocity(run: ArmRecording) -> None:
-    """Measured velocities must be the derivatives of the positions; another unit shows as another slope."""
+    """Refuse velocities that are not the derivatives of the positions; a wrong unit shows as a wrong slope."""
     if run.velocity is None:
         return
     if not np.isfinite(run.velocity).all():

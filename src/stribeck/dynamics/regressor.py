@@ -1,11 +1,11 @@
-r"""The linear model of torques: inertials of the links, rotor inertias and friction of the joints, couplings.
+r"""Linear model of torques: inertials of the links, rotor inertias and friction of the joints, couplings.
 
 .. math::
 
     \tau = Y\pi + I_a\ddot q + F_v\dot q + F_c\,sign(\dot q) + \tau_o + \sum_c w_c\,(I_c\ddot s + F_{vc}\dot s + F_{cc}\,sign(\dot s)),
     \qquad s = w_c^T q
 
-A coupling turns with a weighted sum s of joint positions, like a motor that drives two joints of a wrist, and acts on
+A coupling moves with a weighted sum s of joint positions, like a motor that drives two joints of a wrist, and acts on
 each of these joints.
 """
 
@@ -30,9 +30,9 @@ Friction = Literal["symmetric", "asymmetric"]
 class Machine:
     """The structure of a machine.
 
-    :param joints: names.
+    :param joints: names of the joints.
     :param arm: rigid-body model; ``None`` for joints with one constant inertia each.
-    :param couplings: weights w of the joints (n,), by name.
+    :param couplings: joint weights w (n,) of each coupling, by name.
     """
 
     joints: tuple[str, ...]
@@ -41,7 +41,7 @@ class Machine:
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """Names of all parts with friction: the joints, then the couplings."""
+        """Names of all elements with friction: the joints, then the couplings."""
         return (*self.joints, *self.couplings)
 
     @property
@@ -51,12 +51,12 @@ class Machine:
 
     @property
     def inertia_name(self) -> str:
-        """Symbol of a joint's inertia: of its rotor, or the whole one for a machine without URDF."""
+        """Symbol of a joint's inertia: of the rotor, or of the whole joint for a machine without URDF."""
         return "M" if self.arm is None else "Ia"
 
     @property
     def inertials(self) -> Array:
-        """Standard inertial parameters of the URDF, (10 n,) or none."""
+        """Standard inertial parameters of the URDF, (10 n,); empty without URDF."""
         return np.zeros(0) if self.arm is None else self.arm.inertials
 
     def regressor(self, states: States) -> Array:
@@ -81,9 +81,9 @@ class DesignMatrix:
 def machine_of(
     joints: Sequence[str], arm: ArmModel | None, couplings: Mapping[str, Mapping[str, float]]
 ) -> Machine:
-    """A machine from its configuration.
+    """Create a machine from its configuration.
 
-    :param couplings: weights of joints by name, for each coupling.
+    :param couplings: joint weights by joint name, for each coupling.
     """
     vectors = {
         name: np.array([weights.get(joint, 0.0) for joint in joints]) for name, weights in couplings.items()
@@ -95,8 +95,8 @@ def design(machine: Machine, states: States, rest: float, friction: Friction = "
     """Regressor of a machine at given states.
 
     :param rest: velocity below which a joint has no direction of motion [rad/s].
-    :param friction: with ``asymmetric`` each direction has its own viscous and Coulomb columns, and there is no
-        offset, which would depend on them.
+    :param friction: with ``asymmetric`` each direction has its own viscous and Coulomb columns, and the offset, which
+        would be linearly dependent on them, is omitted.
     """
     names: list[str] = [] if machine.arm is None else list(machine.arm.parameter_names)
     blocks = [machine.regressor(states)]

@@ -1,7 +1,7 @@
 """Causes of the residual torque after a fit: noise, ripple, delay, friction, or slow model error.
 
-Each share is the part of the residual's energy that terms of one kind explain on held-out blocks of time, so terms that
-explain nothing have a share of zero.
+Each share is the part of the residual's energy that terms of one kind explain on held-out blocks of time, so that
+irrelevant terms have a share of zero.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stribeck.dynamics.signals import derivative
 BLOCKS = 5
 HARMONICS = 3
 PERIODS = 200
-"""Number of candidate periods of a ripple, between a fiftieth and a half of the travel."""
+"""Number of candidate ripple periods, between a fiftieth and a half of the travel."""
 
 VELOCITIES = 12
 """Number of velocities between which friction is interpolated."""
@@ -29,7 +29,7 @@ def explain(motion: ProcessedMotion, predicted: Array) -> list[dict[str, float |
     """Shares of each joint's residual, a list over joints.
 
     ``rel``: relative error of the moving rows; ``delay``, ``ripple``, ``velocity``: shares of the residual's energy that
-    a shift in time, a periodic function of the position (``ripple_period``) and a function of the velocity explain;
+    a time shift, a periodic function of the position (``ripple_period``) and a function of the velocity explain;
     ``noise``: upper bound of the share of white noise, from the highest frequencies; ``slow``: the rest.
     """
     dt = float(np.median(np.diff(motion.time)))
@@ -75,7 +75,7 @@ def _explained(columns: Sequence[Array], left: Array) -> float:
 
 
 def _ripple(position: Array, left: Array) -> tuple[float, float]:
-    """The period in the position that explains most, and its share."""
+    """The position period that explains the largest share, and this share."""
     travel = float(np.ptp(position))
     periods = travel / np.geomspace(2.0, 50.0, PERIODS)
     angles = 2.0 * np.pi * position[:, None] / periods
@@ -88,13 +88,13 @@ def _ripple(position: Array, left: Array) -> tuple[float, float]:
 
 
 def _hats(velocity: Array) -> Array:
-    """Piecewise linear functions of the velocity, (N, k)."""
+    """Piecewise linear basis functions of the velocity, (N, k)."""
     knots = np.unique(np.quantile(velocity, np.linspace(0.0, 1.0, VELOCITIES)))
     return np.column_stack([np.interp(velocity, knots, unit) for unit in np.eye(len(knots))])
 
 
 def _floor(residual: Array, dt: float) -> float:
-    """Mean square of white noise as strong as the weakest fifth of the spectrum."""
+    """Mean square of white noise with the spectral density of the weakest fifth of the spectrum."""
     frequency, density = signal.welch(residual, 1.0 / dt, nperseg=min(256, len(residual)))
     floor = float(np.median(np.sort(density[1:])[: max(len(density) // 5, 1)]))
     return floor * float(frequency[-1])

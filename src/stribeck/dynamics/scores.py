@@ -18,7 +18,7 @@ def relative_error(measured: Array, predicted: Array) -> float:
 
 
 def scores(motions: Sequence[ProcessedMotion], predictions: Sequence[Array]) -> dict[str, Any]:
-    """``{"moving": {"per_joint", "all"}, "every_row": …}``, over the rows of all runs, as fractions."""
+    """Relative errors over the rows of all runs, as ``{"moving": {"per_joint", "all"}, "every_row": …}``."""
     measured = np.concatenate([motion.torque for motion in motions])
     predicted = np.concatenate(list(predictions))
     moving = np.concatenate([motion.moving for motion in motions])

@@ -1,6 +1,6 @@
 r"""Zero-phase filters, derivatives and resampling of recorded motion.
 
-A zero-phase Butterworth filter runs forwards and backwards: its gain at the frequency f is
+A zero-phase Butterworth filter runs forwards and backwards. Its gain at the frequency f is
 :math:`|H|^2 = 1/(1 + (\tan(\pi f/f_s)/\tan(\pi f_c/f_s))^{2n})`, one half at the cut-off :math:`f_c` [Hz].
 """
 
@@ -22,12 +22,12 @@ SETTLED = 8.0
 
 @dataclass(frozen=True)
 class ZeroPhase:
-    """A Butterworth low-pass, forwards and backwards.
+    """A Butterworth low-pass filter, applied forwards and backwards.
 
-    :param order: of each of the two passes.
+    :param order: order of each pass.
     :param cutoff: frequency at which the gain is one half [Hz].
-    :param padding: samples by which the ends are extended (odd extension), so that the transient decays outside of the
-        signal; computed from :data:`SETTLED` if left out.
+    :param padding: samples by which the ends are extended (odd extension), so that the transient decays outside the
+        signal; default: computed from :data:`SETTLED`.
     """
 
     order: int
@@ -40,7 +40,7 @@ class ZeroPhase:
         :param rate: sampling rate [Hz].
 
         :raises ConfigError: for a cut-off that is not below half the rate.
-        :raises TooShortError: for fewer samples than the ends need.
+        :raises TooShortError: for fewer samples than the padding needs.
         """
         values, sections = np.asarray(samples, dtype=np.float64), self._sections(rate)
         padding = ceil(SETTLED * rate / self.cutoff) if self.padding is None else self.padding
@@ -78,7 +78,7 @@ def convolution(kernel: Array, samples: int, rows: slice) -> sparse.csr_array:
     """Matrix (rows, samples) of some rows of the convolution with a kernel of odd length; end values are held.
 
     :param samples: length of the signals.
-    :param rows: wanted samples of the result.
+    :param rows: samples of the result to compute.
     """
     half = len(kernel) // 2
     wanted = np.arange(samples)[rows]
@@ -89,30 +89,30 @@ def convolution(kernel: Array, samples: int, rows: slice) -> sparse.csr_array:
 
 
 def derivative(samples: Array, dt: float, edge_order: Literal[1, 2] = 2) -> Array:
-    r"""Derivative in time of samples (N, …) by central differences, :math:`(x_{k+1}-x_{k-1})/(2\Delta t)`, without phase.
+    r"""Time derivative of samples (N, …) by central differences, :math:`(x_{k+1}-x_{k-1})/(2\Delta t)`, without phase shift.
 
-    :param edge_order: at the two ends, 2: a parabola through the nearest three samples, with an error of
+    :param edge_order: at both ends, 2: a parabola through the nearest three samples, with an error of
         :math:`O(\Delta t^2)` as everywhere, or 1: the difference of two samples.
     """
     return np.asarray(np.gradient(samples, dt, axis=0, edge_order=edge_order))
 
 
 def resample(time: Array, samples: Array, grid: Array) -> Array:
-    """Samples (N, …) at irregular times (N,), interpolated linearly at times (M,); beyond the ends, end values."""
+    """Interpolate samples (N, …) at irregular times (N,) linearly at times (M,); end values are held."""
     flat = samples.reshape(len(samples), -1)
     columns = np.column_stack([np.interp(grid, time, column) for column in flat.T])
     return columns.reshape(len(grid), *samples.shape[1:])
 
 
 def direction(velocity: Array, rest: float) -> Array:
-    """Sign of a velocity, 0 where it is below ``rest`` in size."""
+    """Sign of a velocity, 0 if its magnitude is below ``rest``."""
     return np.asarray(np.where(np.abs(velocity) < rest, 0.0, np.sign(velocity)))
 
 
 def presliding(position: Array, length: float) -> Array:
     r"""Developed share of friction in [-1, 1], (N, n), by Dahl's model (Dahl 1968, exponent 0) from the position only.
 
-    :math:`z_k = clip(z_{k-1} + (q_k - q_{k-1})/\delta, -1, 1)`: after a reversal friction changes its sign within
+    :math:`z_k = clip(z_{k-1} + (q_k - q_{k-1})/\delta, -1, 1)`: after a reversal, friction changes its sign within
     :math:`2\delta` of motion; a joint that stops keeps its friction.
 
     :param position: (N, n) [rad].

@@ -1,4 +1,4 @@
-"""The identified arm as a URDF: the nominal file with identified inertials."""
+"""Export of the identified arm as a URDF: the nominal file with identified inertials."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from stribeck.io.urdf import INERTIA_ENTRIES
 
 
 def urdf_with_inertials(path: Path, joints: tuple[str, ...], inertials: Array) -> str:
-    """The text of a URDF with the inertials of the moving bodies replaced.
+    """Text of a URDF with the inertials of the moving bodies replaced.
 
-    A joint moves its child link and all links that are fixed to it; torques depend on their sum only. The child link
-    gets the whole inertial, and links that are fixed to it lose theirs.
+    A joint moves its child link and all links fixed to it, and torques depend only on the sum of their inertials. The
+    child link gets the whole inertial, and the links fixed to it get none.
 
-    :param path: the URDF.
+    :param path: path of the URDF.
     :param joints: names of the joints.
-    :param inertials: standard inertial parameters (n, 10), in the frames of the joints.
+    :param inertials: standard inertial parameters (n, 10), in the joint frames.
     """
     tree = ElementTree.parse(path)  # noqa: S314 - expat expands no external entities; the file was loaded before
     root = tree.getroot()
@@ -40,7 +40,7 @@ def _name_of(joint: ElementTree.Element, role: str) -> str | None:
 
 
 def _fixed_to(root: ElementTree.Element, link: str | None, moving: tuple[str, ...]) -> list[str | None]:
-    """A link and all links that fixed or locked joints connect to it."""
+    """A link and all links connected to it by fixed or locked joints."""
     links, todo = [], [link]
     while todo:
         here = todo.pop()

@@ -34,13 +34,12 @@ from stribeck.servo.registers import ServoModel
 from stribeck.servo.tables import model_named
 
 VELOCITY_WINDOW = 0.005
-"""The reported velocity is the mean over this time [s]."""
 
 BOOT_TIME = 0.3
-"""Time until a servo listens after power-on or a reboot [s]."""
+"""Time until a servo responds after power-on or a reboot [s]."""
 
 OFF_SHARE = 0.5
-"""Share of the lowest rated voltage below which a servo is off."""
+"""Voltage below which a servo is off, as a fraction of the lowest rated voltage."""
 
 GOALS = ("goal_pwm", "goal_current", "goal_velocity", "goal_position")
 
@@ -62,10 +61,10 @@ DRIVES: dict[str, Drive] = {
     "current": "current",
     "pwm": "pwm",
 }
-"""What the bridge does in each emulated mode."""
+"""Control of the motor bridge in each emulated mode."""
 
 Refusal = tuple[Error2, Error1]
-"""Why a write is refused, in both protocols."""
+"""Reason for rejecting a write, for both protocols."""
 
 
 class EmulatedServo:

@@ -38,12 +38,12 @@ LASTING_KINDS: dict[str, dict[str, float]] = {
 """Faults that last, and the defaults of their settings; ``for``: duration [s].
 
 ``silence``: everything on the line is lost. ``brownout``: the supply falls to ``to`` V. ``unplug``: the port
-disappears, and comes back after ``for``. ``push``: an outside torque of ``torque`` N m. The others are
-hardware errors, which stay until the servo is reset."""
+disappears, and returns after ``for``. ``push``: an external torque of ``torque`` N m. The others are
+hardware errors, which persist until the servo is reset."""
 
 TIMING = ("p", "at", "after", "every", "for", "id")
-"""Settings of every fault: probability per packet (``p``); or start in s since time began (``at``) or since torque
-was first on (``after``), period (``every``), duration (``for``); ``id``: one servo instead of all."""
+"""Settings of every fault: probability per packet (``p``); or start after the start of the emulation (``at``) or
+after torque was first on (``after``), period (``every``) and duration (``for``) [s]; ``id``: one servo instead of all."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import ParameterFile
 
 Drive = Literal["off", "position", "pwm", "current"]
-"""Control of the bridge: off, or by position, duty or current."""
+"""Control mode of the motor bridge."""
 
 BARE = Pendulum(0.0, 0.0, 0.0)
 """Nothing mounted on the shaft."""

@@ -23,10 +23,10 @@ TICK = 0.005
 """Largest step in which servos and faults advance together [s]."""
 
 GAP = 0.02
-"""A packet whose bytes stop for this long [s] is dropped."""
+"""Pause after which an incomplete packet is discarded [s]."""
 
 BITS = 10
-"""Bits on the wire per byte: start, eight, stop."""
+"""Bits per byte on the wire: start, eight data bits, stop."""
 
 
 class EmulatedLine:

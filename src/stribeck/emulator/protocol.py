@@ -11,10 +11,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 BROADCAST = 0xFE
-"""The ID that every servo listens to."""
+"""ID that addresses all servos."""
 
 LONGEST = 1024
-"""Longest packet that a servo accepts [bytes]; a larger length is damage."""
+"""Longest packet that a servo accepts [bytes]; larger lengths are treated as corrupt."""
 
 
 class Instruction(IntEnum):

@@ -1,1 +1,1 @@
-"""Estimates: values with intervals and a status, covariances, and how a solver ended."""
+"""Estimates with intervals and a status, their covariances, and the status of solvers."""

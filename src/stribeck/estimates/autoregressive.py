@@ -1,27 +1,27 @@
 r"""Covariance of least-squares estimates whose residuals are correlated in time.
 
-Filters and model errors make neighbouring residuals alike. Treated as independent they would promise a precision many
-times better than the real one. With the Jacobian :math:`J_j` of joint j's rows, divided by its noise :math:`\sigma_j`,
+Filters and model errors make neighbouring residuals alike. Treating them as independent would overstate the precision
+many times over. With the Jacobian :math:`J_j` of joint j's rows, divided by its noise :math:`\sigma_j`,
 and the matrix :math:`\Gamma_j(t, s) = \gamma_j(t - s)` of the noise's autocovariance :math:`\gamma_j`,
 
 .. math::
 
     C = H^{-1} \Big(w^2\Lambda + \sum_j J_j^T \Gamma_j J_j\Big) H^{-1}, \qquad H = w\Lambda + \sum_j J_j^T J_j
 
-where :math:`\Lambda` is the precision of a prior, which the fit gave the weight w. This is the covariance of (weighted)
-least squares under stationary noise. The autocovariance is that of an autoregressive model (den Haan and Levin 1997)
-whose order Hannan and Quinn's criterion chooses (1979); white noise has order 0. Unlike a sum over lags that ends
-somewhere, the model includes the negative lobes that low-pass filters cause.
+where :math:`\Lambda` is the precision of a prior to which the fit gave the weight w. This is the covariance of
+(weighted) least squares under stationary noise. The autocovariance is that of an autoregressive model (den Haan and
+Levin 1997) whose order is chosen by the criterion of Hannan and Quinn (1979); white noise has order 0. Unlike a
+truncated sum over lags, the model includes the negative lobes that low-pass filters cause.
 
 A fit absorbs part of the noise, above all its slow part, so residuals are smaller than the noise. The autocovariance is
-therefore corrected, by iteration, until the residuals that it predicts have the autocovariance that was observed:
+therefore corrected iteratively until the residuals that it predicts have the observed autocovariance:
 
 .. math::
 
     E\Big[\sum_t r_j(t)\,r_j(t+k)\Big] = \sum_t \gamma_j(k)
       - 2 \sum_t J_j(t+k)\,H^{-1} (\Gamma_j J_j)(t)^T + \sum_t J_j(t+k)\,C\,J_j(t)^T
 
-At lag 0 and for white noise this is the count of degrees of freedom, for each joint.
+At lag 0 and for white noise this is the usual correction for degrees of freedom, for each joint.
 """
 
 from __future__ import annotations
@@ -36,11 +36,10 @@ from scipy import fft, linalg, signal
 Array = npt.NDArray[np.float64]
 
 CORRECTIONS = 4
-"""How often the autocovariance is corrected for what the fit absorbed."""
+"""Number of iterations that correct the autocovariance for what the fit absorbed."""
 
 FLOOR = 0.01
-"""White noise that a model always contains, as a share of the variance: without it the model of low-pass filtered
-noise, which has hardly any power at high frequencies, would be ill-conditioned."""
+"""White noise added to every model, as a share of the variance; keeps models of low-pass filtered noise regular."""
 
 
 def covariance(
@@ -56,7 +55,7 @@ def covariance(
     :param residuals: of each run (N, n); rows that were not fitted are zero.
     :param sigma: standard deviation of each joint's noise (n,).
     :param prior: precision of a prior (p, p).
-    :param weight: weight that the fit gave the prior.
+    :param weight: weight w of the prior in the fit.
     """
     size = jacobians[0].shape[-1]
     series = [
@@ -80,7 +79,7 @@ def covariance(
 
 
 def standard_deviations(matrix: Array) -> Array:
-    """Roots of the diagonal of a covariance (p, p), (p,)."""
+    """Square roots of the diagonal of a covariance (p, p), shape (p,)."""
     return np.sqrt(np.maximum(np.diag(matrix), 0.0))
 
 
@@ -89,7 +88,7 @@ class _Series:
     """Rows of one joint in one run.
 
     :param columns: parameters that the joint's torque depends on (c,).
-    :param rows: (N, c), divided by the noise; zero where nothing was fitted.
+    :param rows: (N, c), divided by the noise; zero for samples not fitted.
     :param products: sums of the products of residuals k rows apart, k = 0 … K - 1, (K,).
     :param pairs: number of these products (K,).
     """
@@ -112,7 +111,7 @@ class _Series:
         )
 
     def smoothed(self, absorbed: Array) -> Array:
-        r""":math:`\Gamma J` (N, c), with the autocovariance of the residuals and of what the fit absorbed (K,)."""
+        r""":math:`\Gamma J` (N, c), for the autocovariance of the residuals corrected by the absorbed part (K,)."""
         covariances = (self.products + absorbed) / np.maximum(self.pairs, 1.0)
         gamma = autoregressive_covariance(covariances, int(self.pairs[0]), len(self.rows))
         size = fft.next_fast_len(2 * len(self.rows), real=True)
@@ -124,7 +123,7 @@ class _Series:
         return np.asarray(fft.irfft(spectrum, size, axis=0)[: len(self.rows)])
 
     def spread(self, matrix: Array, size: int) -> Array:
-        """A matrix of the joint's parameters (c, c) among all (size, size)."""
+        """A matrix of the joint's parameters (c, c), embedded in one of all parameters (size, size)."""
         whole = np.zeros((size, size))
         whole[np.ix_(self.columns, self.columns)] = matrix
         return whole
@@ -148,7 +147,7 @@ def _middle(series: _Series, smoothed: Array) -> Array:
 
 
 def highest_order(rows: int) -> int:
-    """Highest order of an autoregressive model that is tried for so many rows."""
+    """Highest order tried for an autoregressive model of this many rows."""
     return max(min(int(10.0 * np.log10(max(rows, 1))), rows // 10), 0)
 
 
@@ -156,7 +155,7 @@ def autoregressive_covariance(seen: Array, rows: int, lags: int) -> Array:
     r"""Autocovariance (lags,) of the autoregressive model of a signal, by Levinson's recursion.
 
     :param seen: autocovariance of the signal at lags 0 to the highest order (K,).
-    :param rows: number N of samples behind it.
+    :param rows: number N of samples from which it was computed.
 
     The order p minimises :math:`N\log\sigma_p^2 + 2p\log\log N` (Hannan and Quinn 1979) among the orders up to which
     ``seen`` is positive definite; lags beyond the order follow from the model.
@@ -180,7 +179,7 @@ def autoregressive_covariance(seen: Array, rows: int, lags: int) -> Array:
 
 
 def _extended(first: Array, coefficients: Array, lags: int) -> Array:
-    r"""Autocovariances (lags,) that continue the first ones by :math:`\gamma_k = \sum_i a_i\gamma_{k-i}`."""
+    r"""Autocovariances (lags,), extrapolated from the first ones by :math:`\gamma_k = \sum_i a_i\gamma_{k-i}`."""
     order = len(coefficients)
     gamma = np.zeros(lags)
     gamma[: order + 1] = first[:lags]

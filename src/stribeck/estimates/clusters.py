@@ -1,4 +1,4 @@
-r"""Covariance of estimates whose samples are independent between clusters only.
+r"""Covariance of estimates whose samples are independent only between clusters.
 
 .. math:: C = \sum_g d_g d_g^T
 
@@ -7,8 +7,8 @@ contributes to the minimised loss, :math:`H = \sum_g B_g` and :math:`M_g = H^{-1
 
 - CR2, :func:`bias_reduced`: :math:`d_g = H^{-1/2}(I - M_g)^{-1/2}H^{-1/2}s_g`, with the degrees of freedom of Bell and
   McCaffrey for each parameter;
-- CR3, :func:`leave_one_out`: :math:`d_g = (H - B_g)^{-1} s_g`, scaled as the jackknife, with as many degrees of
-  freedom as there are clusters more than parameters.
+- CR3, :func:`leave_one_out`: :math:`d_g = (H - B_g)^{-1} s_g`, scaled as the jackknife, with the number of clusters
+  minus the number of parameters as degrees of freedom.
 
 Sources: Bell and McCaffrey 2002; Pustejovsky and Tipton 2018.
 """
@@ -27,10 +27,10 @@ from stribeck.estimates.quantiles import student_quantile
 FloatArray = npt.NDArray[np.float64]
 
 RANKLESS = 1e-7
-"""Directions whose scaled curvature is below this share of the largest one have no rank."""
+"""Directions whose scaled curvature is below this share of the largest are rank-deficient."""
 
 TAKES_PART = 0.1
-"""A parameter takes part in such a direction if its component is larger than this."""
+"""A parameter is part of a rank-deficient direction if its component is larger than this."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ClusterCovariance:
 
     :param matrix: (n, n).
     :param freedom: degrees of freedom of Student's t per parameter (n,).
-    :param rankless: whether a parameter takes part in a direction without rank (n,).
+    :param rankless: whether a parameter is part of a rank-deficient direction (n,).
     """
 
     matrix: FloatArray
@@ -55,7 +55,7 @@ class ClusterCovariance:
     rankless: npt.NDArray[np.bool_]
 
     def half_widths(self, confidence: float = CONFIDENCE) -> FloatArray:
-        """Half-widths of the intervals (n,); infinite without rank."""
+        """Half-widths of the intervals (n,); infinite for rank-deficient parameters."""
         width = student_quantile(self.freedom, confidence) * np.sqrt(np.diag(self.matrix))
         return np.where(self.rankless, np.inf, width)
 
@@ -75,7 +75,7 @@ class ClusterCovariance:
 def leave_one_out(
     scores: FloatArray, curvatures: FloatArray, precision: FloatArray | None = None
 ) -> ClusterCovariance:
-    """CR3: how far the optimum moves when one cluster after the other is left out.
+    """CR3 covariance, from the shift of the optimum when each cluster is left out in turn.
 
     :param scores: s (G, n).
     :param curvatures: B (G, n, n).
@@ -95,7 +95,7 @@ def leave_one_out(
 def leave_one_out_of_few(
     jacobians: FloatArray, residuals: FloatArray, weights: FloatArray, ridge: FloatArray
 ) -> FloatArray:
-    r"""CR3, not scaled, of weighted least squares on clusters of few rows: covariance (n, n).
+    r"""Unscaled CR3 covariance (n, n) of weighted least squares on clusters of few rows.
 
     With :math:`H = \sum_g w_g J_g^T J_g + \Lambda`, the step of cluster g is
     :math:`d_g = (H - w_g J_g^T J_g)^{-1} w_g J_g^T r_g`, by Woodbury's identity
@@ -117,7 +117,7 @@ def leave_one_out_of_few(
 
 
 def bias_reduced(scores: FloatArray, curvatures: FloatArray) -> ClusterCovariance:
-    """CR2 with the degrees of freedom of Bell and McCaffrey.
+    """CR2 covariance with the degrees of freedom of Bell and McCaffrey.
 
     :param scores: s (G, n).
     :param curvatures: B (G, n, n).
@@ -133,7 +133,7 @@ def bias_reduced(scores: FloatArray, curvatures: FloatArray) -> ClusterCovarianc
     overlap = -np.einsum("cgi,chi->cgh", shared, shared)
     groups = np.arange(len(scores))
     overlap[:, groups, groups] += norms
-    # The ratio has no scale; a parameter next to no rank has figures whose squares would overflow.
+    # The ratio is scale-free; for nearly rank-deficient parameters the squares would overflow without normalisation.
     overlap /= np.maximum(np.abs(overlap).max(axis=(1, 2), keepdims=True), 1e-300)
     trace = np.einsum("cgg->c", overlap)
     freedom = trace**2 / np.maximum(np.einsum("cgh,cgh->c", overlap, overlap), 1e-300)
@@ -142,11 +142,11 @@ def bias_reduced(scores: FloatArray, curvatures: FloatArray) -> ClusterCovarianc
 
 @dataclass(frozen=True, eq=False)
 class _Whitening:
-    """Coordinates in which the whole curvature H is the identity, without directions of no rank.
+    """Coordinates in which the total curvature H is the identity, without rank-deficient directions.
 
     :param forward: H^{-1/2} restricted to directions with rank (k, n).
     :param leverage: M_g (G, k, k).
-    :param rankless: parameters that take part in a direction without rank (n,).
+    :param rankless: parameters that are part of a rank-deficient direction (n,).
     """
 
     forward: FloatArray
@@ -169,7 +169,7 @@ class _Whitening:
         return scores @ self.forward.T
 
     def back(self, matrix: FloatArray) -> FloatArray:
-        """A covariance in the parameters' own coordinates (n, n)."""
+        """Transform a covariance back to the original parameters (n, n)."""
         return self.forward.T @ matrix @ self.forward
 
 

@@ -1,12 +1,12 @@
-r"""Correlation in time: correlation times, effective samples, and long-run covariances.
+r"""Correlation times, effective sample sizes and long-run covariances of time series.
 
 The integrated correlation time of a signal with autocorrelation :math:`\rho_k` is
 
 .. math:: \tau = 1 + 2\sum_{k=1}^{K} \rho_k
 
-samples; N samples are worth :math:`N/\tau` independent ones. An estimated :math:`\rho` does not fade to zero, so the
-sum needs an end K: the first zero of :math:`\rho`, or Sokal's self-consistent window, the least K with
-:math:`K \ge 5\,\tau(K)`, which sees negative :math:`\rho` as well.
+samples; N samples are worth :math:`N/\tau` independent ones. An estimated :math:`\rho` does not decay to zero, so the
+sum is truncated at K: the first zero of :math:`\rho`, or Sokal's self-consistent window, the smallest K with
+:math:`K \ge 5\,\tau(K)`, which includes negative :math:`\rho` as well.
 
 Sources: Sokal 1997; Newey and West 1987; Kiefer and Vogelsang 2005.
 """
@@ -22,7 +22,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 SOKAL = 5.0
-"""Self-consistent window, in correlation times."""
+"""Length of the self-consistent window, in correlation times."""
 
 
 def correlation_time(
@@ -31,10 +31,10 @@ def correlation_time(
     *,
     centred: bool = True,
 ) -> float:
-    """Integrated correlation time of a signal in several runs [samples]; 0 for a signal that is zero, else at least 1.
+    """Integrated correlation time of a signal in several runs [samples]; 0 for a zero signal, else at least 1.
 
     :param runs: series (N,) each, of any lengths.
-    :param centred: of the deviations from each run's mean.
+    :param centred: subtract each run's mean first.
     """
     series = [run - np.mean(run) if centred else run for run in runs]
     length = max((len(run) for run in series), default=0)
@@ -51,7 +51,7 @@ def correlation_time(
 
 
 def effective_samples(count: float, time: float) -> float:
-    """Independent samples that ``count`` correlated ones are worth, between 1 and ``count``.
+    """Number of independent samples equivalent to ``count`` correlated ones, between 1 and ``count``.
 
     :param time: integrated correlation time [samples].
     """

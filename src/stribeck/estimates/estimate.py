@@ -1,7 +1,7 @@
-r"""Estimated parameters: value, unit, confidence interval, and a status that says what the data determine.
+r"""Estimated parameters: value, unit, confidence interval, and a status that says whether the data determine them.
 
-One rule decides the status for all fits. With h the half-width of the interval and the scale s, the larger of the
-value's size and :data:`RANGE_SHARE` of its search range (so that values next to zero need not be known infinitely well):
+One rule decides the status for all fits. It compares the half-width h of the interval with a scale s, the larger of
+the value's magnitude and :data:`RANGE_SHARE` of its search range (which avoids unlimited precision near zero):
 
 =================== =========================================================================================
 fixed               not estimated
@@ -11,10 +11,10 @@ loosely determined  h > :data:`DETERMINED` · s, or an objection such as an equa
 determined          all others
 =================== =========================================================================================
 
-Why these limits. Friction of one servo differs by a few per cent between recordings (temperature, load, wear), so
-an interval of ±5 % is as good as the value will ever be. Beyond ±50 % the order of magnitude is all that is known:
-cancelled by the upper end, friction would be driven by up to half of itself. An interval as wide as the search
-range or the prior says that the data added nothing, however narrow that range is.
+Reasons for these limits: friction of one servo differs by a few per cent between recordings (temperature, load, wear),
+so ±5 % is the best useful precision. Beyond ±50 % only the order of magnitude is known, and friction compensation with
+the upper end of the interval would overcompensate by up to half of the friction. An interval as wide as the search
+range or the prior means that the data added nothing, however narrow that range is.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ CONFIDENCE = 0.95
 """Level of all intervals."""
 
 DETERMINED = 0.05
-"""Largest half-width of the interval of a determined parameter, as a share of its scale."""
+"""Largest half-width of the interval of a determined parameter, relative to its scale."""
 
 LOOSE = 0.5
-"""Largest half-width of the interval of a loosely determined parameter, as a share of its scale."""
+"""Largest half-width of the interval of a loosely determined parameter, relative to its scale."""
 
 RANGE_SHARE = 0.05
 """The scale of a parameter is at least this share of its search range."""
 
 AS_WIDE = 0.9
-"""From this share of the width before the data on, the data added nothing."""
+"""From this ratio of interval widths after and before the data on, the data added nothing."""
 
 Interval = tuple[float, float]
 Side = Literal["lower", "upper"]
@@ -45,11 +45,11 @@ Status = Literal["fixed", "determined", "loosely determined", "not determined", 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One parameter as a fit leaves it. Plain JSON throughout; ``io.schema`` reads it as declared here.
+    """Estimate of one parameter. Holds plain JSON types only; ``io.schema`` reads it as declared here.
 
     :param interval: lower and upper end at the level ``confidence``; ``None`` without one.
     :param reason: why the status is not "determined", in words; empty for determined and fixed parameters.
-    :param side: the bound that an estimate at a bound sits at.
+    :param side: the bound at which an estimate "at bound" lies.
     """
 
     value: float
@@ -62,15 +62,15 @@ class Estimate:
 
     @property
     def known(self) -> bool:
-        """Whether the data determine the parameter, be it loosely."""
+        """Whether the data determine the parameter, at least loosely."""
         return self.status in ("determined", "loosely determined")
 
     def doubted(self, reason: str) -> Estimate:
-        """The estimate as not determined for a reason that its interval does not show."""
+        """The estimate as not determined, for a reason that its interval does not show."""
         return replace(self, status="not determined", reason=reason)
 
     def to_json(self) -> dict[str, Any]:
-        """Keys and values for JSON; what is empty is left out."""
+        """Keys and values for JSON, without empty ones."""
         content = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.interval is not None:
             content["interval"] = list(self.interval)
@@ -83,7 +83,7 @@ def estimates_to_json(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, 
 
 
 def from_json(content: Mapping[str, Any]) -> Estimate:
-    """An estimate from what :meth:`Estimate.to_json` wrote, already checked by the reader of the file."""
+    """Read an estimate that :meth:`Estimate.to_json` wrote and the file reader has checked."""
     interval = content.get("interval")
     return Estimate(**{**content, "interval": None if interval is None else (interval[0], interval[1])})
 
@@ -110,7 +110,7 @@ def estimate_of(
     confidence: float = CONFIDENCE,
     reason: str = "no interval: the data leave it open",
 ) -> Estimate:
-    """An estimate with the status that its interval gives it; see the module for the rule.
+    """An estimate with the status that follows from its interval by the rule of this module.
 
     :param bounds: search range, if there is one.
     :param prior: interval of the same confidence before the data, if there is one.
@@ -139,7 +139,7 @@ def estimate_of(
 
 
 def scale_of(value: float, bounds: Interval | None = None) -> float:
-    """What half-widths of intervals are compared with, in the parameter's unit.
+    """Scale s, in the parameter's unit, relative to which half-widths are judged.
 
     :param bounds: search range, if there is one.
     """
@@ -149,12 +149,12 @@ def scale_of(value: float, bounds: Interval | None = None) -> float:
 def disagreements(
     bounds: Mapping[str, Interval | None], values: Sequence[Mapping[str, float]]
 ) -> dict[str, Interval]:
-    """Lowest and highest value of the parameters about which equally good fits disagree.
+    """Lowest and highest value of the parameters on which equally good fits disagree.
 
-    They disagree if half their spread exceeds the half-width of a determined parameter's interval.
+    They disagree if half their spread exceeds the largest half-width of a determined parameter.
 
-    :param bounds: search range of each parameter to look at, ``None`` where it is not known.
-    :param values: of each fit by name, the best fit first.
+    :param bounds: search range of each parameter to compare, ``None`` if unknown.
+    :param values: values by name of each fit, the best fit first.
     """
     spreads = {}
     for name, bound in bounds.items():

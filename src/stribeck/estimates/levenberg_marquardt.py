@@ -1,7 +1,7 @@
 r"""Levenberg-Marquardt within a box, on dense normal equations that the caller assembles.
 
-Each step solves :math:`(H + \lambda\,\mathrm{diag}\,|H|)\,s = -g` for the coordinates that no bound holds; a step that
-lowers the cost divides :math:`\lambda` by 5, another multiplies it. Source: Nocedal and Wright, "Numerical
+Each step solves :math:`(H + \lambda\,\mathrm{diag}\,|H|)\,s = -g` for the coordinates not held at a bound. A step that
+lowers the cost divides :math:`\lambda` by 5; any other step multiplies it by 5. Source: Nocedal and Wright, "Numerical
 Optimization", 2nd ed., ch. 10.3.
 """
 
@@ -21,18 +21,18 @@ Array = npt.NDArray[np.float64]
 ITERATIONS = 100
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e12
 FACTOR = 5.0
-"""Between dampings."""
+"""Factor between successive dampings."""
 
 LEAST_GAIN = 1e-6
-"""Steps that gain less than this share of the cost, twice in a row, end the search."""
+"""Two successive steps that gain less than this share of the cost end the search."""
 
 
 class DenseEquations(NamedTuple):
-    """A sum of squares at a point.
+    """Value and derivatives of a sum of squares at a point.
 
     :param cost: half the sum of squares.
     :param gradient: (p,).
-    :param hessian: Gauss-Newton's approximation, or the exact one (p, p).
+    :param hessian: Gauss-Newton approximation, or the exact one (p, p).
     """
 
     cost: float
@@ -41,7 +41,7 @@ class DenseEquations(NamedTuple):
 
 
 class BoxMinimum(NamedTuple):
-    """Where a search ended.
+    """Result of a search.
 
     :param point: (p,).
     :param cost: half the sum of squares there.
@@ -64,12 +64,12 @@ def minimise(
     damping: float = FIRST_DAMPING,
     least_gain: float = LEAST_GAIN,
 ) -> BoxMinimum:
-    """The local minimum of a sum of squares within a box.
+    """Find a local minimum of a sum of squares within a box.
 
-    :param equations: normal equations at a point.
+    :param equations: function that returns the normal equations at a point.
     :param start, lower, upper: (p,); the start is clipped into the box.
     :param size: largest change of each coordinate in one step (p,).
-    :param damping: of the first step; the least one for problems that are nearly linear.
+    :param damping: damping of the first step; small for nearly linear problems.
     :param least_gain: see :data:`LEAST_GAIN`.
     """
     point = np.clip(start, lower, upper)
@@ -97,7 +97,7 @@ def minimise(
 def _at_standstill(
     here: DenseEquations, point: Array, lower: Array, upper: Array, size: Array
 ) -> SolverStatus:
-    """Whether the derivatives still promise a gain where no step lowers the cost."""
+    """Solver status when no step lowers the cost: a kink if the derivatives still predict a gain."""
     step = np.clip(point + _step(here, point, lower, upper, size, 0.0), lower, upper) - point
     promised = -float(here.gradient @ step + 0.5 * step @ here.hessian @ step)
     return SolverStatus.CONVERGED if promised <= LEAST_GAIN * abs(here.cost) else SolverStatus.KINK
@@ -106,7 +106,7 @@ def _at_standstill(
 def _step(
     here: DenseEquations, point: Array, lower: Array, upper: Array, size: Array, damping: float
 ) -> Array:
-    """A damped step of the coordinates that no bound holds, no longer than ``size``."""
+    """Damped step of the coordinates not held at a bound, limited to ``size``."""
     held = ((point <= lower) & (here.gradient > 0.0)) | ((point >= upper) & (here.gradient < 0.0))
     free = np.flatnonzero(~held)
     step = np.zeros_like(point)

@@ -1,4 +1,4 @@
-"""How a solver ended."""
+"""Status of a solver."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from enum import StrEnum
 
 
 class SolverStatus(StrEnum):
-    """How a solver ended; the values stand in JSON files."""
+    """How a solver ended; the values appear in JSON files."""
 
     CONVERGED = "converged"
-    """Further steps gain nothing that counts."""
+    """Further steps gain nothing significant."""
     LIMIT = "limit"
     """Iterations or evaluations ran out; the point is the best one so far."""
     DIVERGED = "diverged"
-    """No finite cost: the point means nothing."""
+    """No finite cost: the point is meaningless."""
     KINK = "kink"
-    """No step lowers the cost although its derivatives promise that: the cost has a kink here, or its derivatives are wrong."""
+    """No step lowers the cost although its derivatives predict it: a kink, or wrong derivatives."""
 
     @property
     def words(self) -> str:
-        """For messages and tables."""
+        """Text for messages and tables."""
         return WORDS[self]
 
 

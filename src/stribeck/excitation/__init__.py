@@ -1,1 +1,1 @@
-"""Exciting trajectories for robot arms: as informative as the limits allow."""
+"""Design of exciting trajectories for robot arms: as informative as the limits permit."""

@@ -1,4 +1,4 @@
-"""Random Fourier trajectories, scaled until a limit is active: starts of the search, and its baseline."""
+"""Random Fourier trajectories, scaled until a limit is active: start points and baseline of the search."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from stribeck.excitation.criterion import POSITIONS, TORQUE_SHARE, Criterion
 from stribeck.excitation.task import ExcitationTask
 
 BATCH = 128
-"""Trajectories that are drawn at once."""
+"""Number of trajectories drawn at once."""
 
 EXACT = 100
 """Number of the best trajectories whose information is computed from all samples."""
 
 HALVINGS = 5
-"""Steps of the bisection for the largest amplitude without collision."""
+"""Bisection steps for the largest amplitude without collision."""
 
 SMALLEST = 0.05
-"""Trajectories that collide at this share of their amplitude are replaced."""
+"""Trajectories that still collide at this share of their amplitude are replaced."""
 
 CANDIDATES = 512
 """Random trajectories whose offsets are checked at once."""
 
 DRAWS = 50
-"""Largest number of attempts to find a batch of offsets without collision."""
+"""Maximum number of attempts to find a batch of collision-free offsets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +54,16 @@ def random_baseline(
 ) -> Baseline:
     """Random trajectories within all limits.
 
-    Coefficients are normally distributed; each joint is scaled until its position, velocity, acceleration or a
+    Coefficients are normally distributed. Each joint is scaled until its position, velocity, acceleration or a
     coefficient reaches its limit, with a uniformly distributed offset in the remaining range. Then all joints are scaled
-    together until bodies and torques are within their limits.
+    together until collisions are avoided and torques are within their limits.
 
     :param pool: threads for the work.
-    :param tell: called with the number of finished trajectories; if it returns ``False``, no further batch is made
+    :param tell: called with the number of finished trajectories; if it returns ``False``, no further batch is computed
         after the first.
     :raises ConfigError: if no random configuration is free of collisions.
     """
-    lock, done = Lock(), [0]  # trajectories finished by all threads
+    lock, done = Lock(), [0]  # number of trajectories finished by all threads
 
     def batch(number: int) -> list[tuple[Array, float]]:
         if number and not tell(done[0]):
@@ -87,7 +87,7 @@ def _batch(criterion: Criterion, rng: np.random.Generator) -> list[tuple[Array, 
 
 
 def _best_first(criterion: Criterion, made: list[tuple[Array, float]]) -> Baseline:
-    """Trajectories by information: that of the :data:`EXACT` best from all samples, of the others estimated."""
+    """Trajectories sorted by information; only for the best :data:`EXACT` is it computed from all samples."""
     made.sort(key=lambda item: item[1], reverse=True)
     exact = [(z, criterion.score(z).log_det) for z, _ in made[:EXACT]]
     exact.sort(key=lambda item: item[1], reverse=True)
@@ -96,9 +96,9 @@ def _best_first(criterion: Criterion, made: list[tuple[Array, float]]) -> Baseli
 
 
 def _draw_clear(criterion: Criterion, rng: np.random.Generator) -> Array:
-    """:data:`BATCH` random trajectories about offsets without collision.
+    """:data:`BATCH` random trajectories about collision-free offsets.
 
-    :raises ConfigError: if there are hardly any.
+    :raises ConfigError: if almost all offsets collide.
     """
     task = criterion.task
     clear: list[Array] = []
@@ -139,14 +139,14 @@ def _draw(task: ExcitationTask, rng: np.random.Generator, count: int) -> Array:
 
 
 def shrunk(task: ExcitationTask, z: Array, share: Array | float) -> Array:
-    """Trajectories with a share of the amplitude about the same offsets, (…, n (2 L - 1))."""
+    """Trajectories with their amplitude scaled by ``share``, same offsets, (…, n (2 L - 1))."""
     scaled = np.array(z).reshape(-1, *task.shape)
     scaled[..., :-1] *= np.reshape(share, (-1, 1, 1))
     return scaled.reshape(np.shape(z))
 
 
 def _shrink_to_clear(criterion: Criterion, z: Array) -> Array:
-    """Trajectories scaled until nothing collides; those that would hardly move are left out."""
+    """Trajectories scaled until they are free of collisions, without those that would hardly move."""
     task = criterion.task
     if not task.shapes:
         return z
@@ -161,7 +161,7 @@ def _shrink_to_clear(criterion: Criterion, z: Array) -> Array:
 
 
 def _clear(criterion: Criterion, z: Array) -> Mask:
-    """Which trajectories are free of collisions."""
+    """Mask of the trajectories that are free of collisions."""
     task = criterion.task
     position = z.reshape(-1, *task.shape) @ task.basis(POSITIONS // BATCH).position.T
     room = criterion.room(np.moveaxis(position, 1, 0).reshape(task.joints, -1))

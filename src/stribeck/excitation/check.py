@@ -1,7 +1,7 @@
 """Independent check of a trajectory's limits, at every millisecond.
 
 Positions, velocities and accelerations are summed term by term, torques come from Pinocchio's recursive Newton-Euler
-algorithm, distances from coal on the bodies themselves: only the description of the robot is shared with the search.
+algorithm, and distances from coal on the exact bodies. Only the robot description is shared with the search.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from stribeck.excitation.shapes import Shape
 from stribeck.excitation.task import ExcitationTask
 
 RATE = 1000.0
-"""[Hz]."""
+"""Default rate of the check [Hz]."""
 
 ROUNDING = 1e-9
-"""Tolerated excess over a limit, as a share of it."""
+"""Tolerated excess over a limit, relative to the limit."""
 
 REST = 1e-8
 """Largest velocity [rad/s] and acceleration [rad/s^2] that count as rest."""
@@ -32,10 +32,10 @@ REST = 1e-8
 class LimitReport:
     """The result of a check.
 
-    :param violations: number of samples of all joints, coefficients or times that break each limit.
-    :param largest: largest used share of each joint limit: position, velocity, acceleration, torque, coefficients.
+    :param violations: number of violations of each limit, over samples of all joints, coefficients or times.
+    :param largest: maximum utilisation of each joint limit: position, velocity, acceleration, torque, coefficients.
     :param height: height of the lowest point of all moving bodies [m]; infinite without a floor.
-    :param samples: number of times.
+    :param samples: number of times checked.
     """
 
     violations: dict[str, int]
@@ -45,7 +45,7 @@ class LimitReport:
 
     @property
     def clean(self) -> bool:
-        """Whether all limits are kept."""
+        """Whether all limits are respected."""
         return not any(self.violations.values())
 
     @property
@@ -99,7 +99,7 @@ def _motion(trajectory: FourierTrajectory, time: Array) -> tuple[Array, Array, A
 
 
 def _placements(task: ExcitationTask, position: Array) -> tuple[Array, Array]:
-    """Rotations (N, J, 3, 3) and origins (N, J, 3) of all of Pinocchio's joints, the base first."""
+    """Rotations (N, J, 3, 3) and origins (N, J, 3) of all Pinocchio joints, the base first."""
     model = task.arm.model
     data = model.createData()
     rotations, origins = (
@@ -128,7 +128,7 @@ def _lowest(task: ExcitationTask, position: Array) -> Array:
 
 
 def _support(shape: Shape) -> tuple[Array, float]:
-    """Points in the joint's frame and a radius: the body's lowest point is that of spheres about these points."""
+    """Points in the joint frame and a radius; spheres about the points have the same lowest point as the body."""
     geometry, radius = shape.geometry, 0.0
     if isinstance(geometry, coal.Capsule | coal.Cylinder):
         points, radius = geometry.halfLength * np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]), geometry.radius
@@ -144,7 +144,7 @@ def _support(shape: Shape) -> tuple[Array, float]:
 
 
 def _collisions(task: ExcitationTask, position: Array) -> int:
-    """Number of times at which bodies collide; meshes are only checked where their convex hulls collide."""
+    """Number of times at which bodies collide; meshes are only checked if their convex hulls collide."""
     if not task.shapes:
         return 0
     model = task.arm.model
@@ -158,7 +158,7 @@ def _collisions(task: ExcitationTask, position: Array) -> int:
 
 
 def _geometry(task: ExcitationTask, convex: bool) -> pin.GeometryModel:
-    """Pinocchio's model of the bodies, with all pairs but neighbours and ignored ones.
+    """Pinocchio model of the bodies, with all pairs but neighbours and ignored ones.
 
     :param convex: whether meshes are replaced by their convex hulls.
     """

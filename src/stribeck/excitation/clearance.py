@@ -1,7 +1,7 @@
 r"""Distances and heights of capsules, in JAX.
 
-The distance of two segments is that of their closest points :math:`p_1 + s d_1`, :math:`p_2 + t d_2`. It is stationary
-in s and t, so its derivative does not need theirs.
+The distance between two segments is that of their closest points :math:`p_1 + s d_1`, :math:`p_2 + t d_2`. It is
+stationary in s and t, so its derivative does not involve theirs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TINY = 1e-12
 class Bodies:
     """Capsules of an arm as arrays.
 
-    :param joints: index of the joint that moves each, in Pinocchio's order, -1 for the base, (C,).
-    :param ends: both ends in the joint's frame, (C, 2, 3) [m].
+    :param joints: index of the joint that moves each capsule, in Pinocchio's order, -1 for the base, (C,).
+    :param ends: both ends in the joint frame, (C, 2, 3) [m].
     :param radii: (C,) [m].
     :param pairs: capsules that must not touch, (P, 2).
     """
@@ -44,7 +44,7 @@ class Bodies:
 def bodies_of(
     chain: JaxChain, capsules: Sequence[Capsule], ignored: Collection[frozenset[str]] = ()
 ) -> Bodies:
-    """Capsules as arrays, with all pairs but those on the same link, on neighbours, and ignored ones."""
+    """Capsules as arrays, with all pairs but ignored ones and those on the same link or on neighbouring links."""
     joints = np.array([capsule.joint - 1 for capsule in capsules], dtype=np.int64)
     pairs = [
         (i, k)
@@ -70,7 +70,7 @@ def neighbours(parents: Sequence[int], one: int, other: int) -> bool:
 def clearances(bodies: Bodies, rotation: jax.Array, origin: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Distances of all pairs (P, N) and heights of the lowest points of moving capsules (M, N) [m].
 
-    :param rotation, origin: of the joints' frames, (3, 3, n, N) and (3, n, N).
+    :param rotation, origin: rotations and origins of the joint frames, (3, 3, n, N) and (3, n, N).
     """
     steps = origin.shape[-1]
     eye = jnp.broadcast_to(jnp.eye(3)[:, :, None, None], (3, 3, 1, steps))
@@ -86,14 +86,14 @@ def clearances(bodies: Bodies, rotation: jax.Array, origin: jax.Array) -> tuple[
 
 
 def segment_distance(p1: jax.Array, q1: jax.Array, p2: jax.Array, q2: jax.Array) -> jax.Array:
-    """Distances of segments from p to q, (3, …) each, which may be points (Ericson 2005, section 5.1.9)."""
+    """Distances between segments p1 q1 and p2 q2, (3, …) each, which may be points (Ericson 2005, section 5.1.9)."""
     d1, d2, r = q1 - p1, q2 - p2, p1 - p2
     s, t = (jax.lax.stop_gradient(x) for x in _closest(d1, d2, r))
     return jnp.sqrt(jnp.sum((r + s * d1 - t * d2) ** 2, axis=0) + TINY)
 
 
 def _closest(d1: jax.Array, d2: jax.Array, r: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The shares s and t of the closest points."""
+    """Parameters s and t of the closest points."""
     a, e = (jnp.maximum(jnp.sum(d * d, axis=0), TINY) for d in (d1, d2))
     b, c, f = jnp.sum(d1 * d2, axis=0), jnp.sum(d1 * r, axis=0), jnp.sum(d2 * r, axis=0)
     area = a * e - b * b

@@ -1,8 +1,8 @@
 r"""Information and limits of a trajectory, compiled, with derivatives.
 
-The information is the log determinant of the Fisher matrix of the base parameters,
-:math:`\log\det(Y^T \Sigma^{-1} Y)` with :math:`\Sigma = \mathrm{diag}(\sigma_j^2)` for each of the N samples. The *slack*
-of a limit is its unused share; trajectories within all limits have positive slacks.
+The information is the log determinant of the Fisher matrix of the base parameters, :math:`\log\det(Y^T \Sigma^{-1} Y)`
+with :math:`\Sigma = \mathrm{diag}(\sigma_j^2)` for each of the N samples. The *slack* of a limit is its unused share;
+trajectories within all limits have positive slacks.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from stribeck.excitation.jax_chain import FrameMotion, frames, motion, regressor
 from stribeck.excitation.task import ExcitationTask
 
 TORQUE_SHARE = 0.98
-"""Share of the effort limits that samples may reach, as torques may be larger between samples."""
+"""Share of the effort limits that samples may reach, since torques may be larger between samples."""
 
 NEAR = 0.01
-"""Additional clearance of samples [m], as bodies may be nearer between samples."""
+"""Additional clearance at samples [m], since bodies may come closer between samples."""
 
 SCALE = 0.1
-"""Distance that is a slack of one [m]."""
+"""Distance that corresponds to a slack of one [m]."""
 
 FAR = 0.02
-"""Pairs that in random configurations stay this much farther apart than wanted are ignored [m]."""
+"""Pairs whose distance in random configurations always exceeds the required one by this much are ignored [m]."""
 
 POSITIONS = 12_800
-"""Positions whose clearances are computed at once."""
+"""Number of positions whose clearances are computed at once."""
 
 COARSE = 2
-"""A search computes the information from every so-many-th sample: regressors take most of its time."""
+"""The search computes the information from every n-th sample, since regressors take most of its time."""
 
 SPARSE = 4
-"""An estimate uses every so-many-th sample."""
+"""An estimate uses every n-th sample."""
 
 BLOCK = 400
-"""Positions per block: as many as fit in the processor's cache."""
+"""Positions per block, such that a block fits in the processor's cache."""
 
 
 class Score(NamedTuple):
-    """Figures of a trajectory.
+    """Information, torque and slack of a trajectory.
 
     :param log_det: its information.
-    :param torque: largest torque as a share of its limit.
+    :param torque: largest torque relative to its limit.
     :param slack: the smallest slack, positive within all limits; NaN if not computed.
     """
 
@@ -78,9 +78,9 @@ class Criterion:
             self._look_around()
 
     def _look_around(self) -> None:
-        """Find the pairs of bodies that come near each other in random configurations, and the wanted distance of each.
+        """Find the pairs of bodies that come close in random configurations, and the required distance of each.
 
-        For bodies that are always near each other, or near the floor, it is half the median distance.
+        For bodies that are always close to each other, or to the floor, it is half the median distance.
         """
         limits, shape = self.task.limits, (self.task.joints, POSITIONS)
         anywhere = np.random.default_rng(0).uniform(limits.lower[:, None], limits.upper[:, None], shape)
@@ -100,11 +100,11 @@ class Criterion:
         return Score(*(float(part) for part in self._call(self._score, z)))
 
     def worth(self, z: Array) -> Score:
-        """A quick estimate, from every :data:`SPARSE`-th sample and without the slack."""
+        """Quick estimate, from every :data:`SPARSE`-th sample and without the slack."""
         return Score(*(float(part) for part in self._call(self._worth, z)))
 
     def barrier(self, z: Array, weight: float) -> tuple[float, Array]:
-        r"""The barrier function :math:`-\log\det - \mu\sum_k \log s_k` and its gradient; infinite outside of the limits.
+        r"""The barrier function :math:`-\log\det - \mu\sum_k \log s_k` and its gradient; infinite outside the limits.
 
         :param weight: :math:`\mu`.
         """
@@ -112,7 +112,7 @@ class Criterion:
         return float(value), np.asarray(gradient)
 
     def room(self, position: Array) -> Array:
-        """Distance of the nearest bodies beyond the wanted one at positions (n, N), (N,) [m]; infinite without bodies.
+        """Smallest distance of bodies minus the required one at positions (n, N), (N,) [m]; infinite without bodies.
 
         Positions are padded to :data:`POSITIONS`, so that the function is compiled once.
         """
@@ -122,7 +122,7 @@ class Criterion:
         return np.asarray(self._call(self._nearest, whole))[: position.shape[1]]
 
     def curvature(self, z: Array, weight: float) -> Array:
-        r"""Gauss-Newton part of the Hessian of the barrier of the joint limits, :math:`\mu\sum_k \nabla s_k \nabla s_k^T / s_k^2`, (d, d)."""
+        r"""Gauss-Newton Hessian of the joint-limit barrier, :math:`\mu\sum_k \nabla s_k \nabla s_k^T / s_k^2`, (d, d)."""
         hessian = np.zeros((self.dimension, self.dimension))
         width = self.task.shape[1]
         values = np.einsum("nrk,nk->nr", self._bounds.rows, np.reshape(z, self.task.shape))
@@ -168,7 +168,7 @@ class Criterion:
         return [-off + bounds.half, off + bounds.half, TORQUE_SHARE - used, *room]
 
     def _room(self, apart: jax.Array, height: jax.Array) -> list[jax.Array]:
-        """Distances minus the wanted ones [m]."""
+        """Distances minus the required ones [m]."""
         pairs = [apart - self._wanted[:, None]] if self._wanted.size else []
         return pairs + ([height - self._low[:, None]] if self._low.size else [])
 

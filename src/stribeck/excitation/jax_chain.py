@@ -1,6 +1,6 @@
-r"""Inverse dynamics and regressor of an arm in JAX, which differentiates them.
+r"""Inverse dynamics and regressor of an arm in JAX, for automatic differentiation.
 
-Newton-Euler equations in the axes of the base. Rotations are computed from joint to joint, everything else as sums over
+Newton-Euler equations in the base frame. Rotations are computed from joint to joint, everything else as sums over
 the joints k that move a frame i: angular velocity :math:`\omega_i = \sum_k z_k \dot q_k`, angular acceleration
 :math:`\alpha_i`, and the acceleration of its origin minus gravity, :math:`a_i`. Force and moment of a link are linear in
 its ten inertial parameters, and the torque of joint j is that of all links that it moves,
@@ -28,10 +28,10 @@ from stribeck.dynamics.model import INERTIALS, ArmModel
 class JaxChain:
     """The joints of an arm as arrays, in Pinocchio's order (parents first).
 
-    :param order: index of each of Pinocchio's joints in the arm's own order, (n,).
-    :param parents: index of the joint before, -1 for the base, (n,).
-    :param rotations, translations: placement in the parent's frame, (n, 3, 3) and (n, 3).
-    :param angular, linear: axis of rotation or translation of each joint in its own frame, (n, 3).
+    :param order: index in the arm's joint order of each Pinocchio joint, (n,).
+    :param parents: index of the parent joint, -1 for the base, (n,).
+    :param rotations, translations: placement in the parent frame, (n, 3, 3) and (n, 3).
+    :param angular, linear: axis of rotation or translation of each joint in its frame, (n, 3).
     :param behind: ``behind[j, i]`` is 1 if joint j moves link i, (n, n).
     :param gravity: (3,) [m/s^2].
     """
@@ -50,7 +50,7 @@ class JaxChain:
 
 
 class FrameMotion(NamedTuple):
-    """Frames of all joints and their motion, in the axes of the base and Pinocchio's order.
+    """Joint frames and their motion, in base coordinates and Pinocchio's order.
 
     :param rotation: (3, 3, n, N).
     :param origin: (3, n, N) [m].
@@ -69,7 +69,7 @@ class FrameMotion(NamedTuple):
     acceleration: jax.Array
 
     def every(self, step: int) -> FrameMotion:
-        """The motion at every so-many-th time."""
+        """The motion at every ``step``-th time."""
         return FrameMotion(*(part[..., ::step] for part in self))
 
 
@@ -108,9 +108,9 @@ def _behind(parents: tuple[int, ...]) -> Array:
 
 
 def frames(chain: JaxChain, position: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Rotations (3, 3, n, N) and origins (3, n, N) [m] of all joints' frames.
+    """Rotations (3, 3, n, N) and origins (3, n, N) [m] of all joint frames.
 
-    :param position: (n, N), in the arm's own order.
+    :param position: (n, N), in the arm's joint order.
     """
     position = position[np.array(chain.order)]
     rotation = _rotations(chain, position)
@@ -120,7 +120,7 @@ def frames(chain: JaxChain, position: jax.Array) -> tuple[jax.Array, jax.Array]:
 def motion(chain: JaxChain, position: jax.Array, velocity: jax.Array, acceleration: jax.Array) -> FrameMotion:
     """Motion of all frames.
 
-    :param position, velocity, acceleration: (n, N) [rad, rad/s, rad/s^2], in the arm's own order.
+    :param position, velocity, acceleration: (n, N) [rad, rad/s, rad/s^2], in the arm's joint order.
     """
     position, velocity, acceleration = (x[np.array(chain.order)] for x in (position, velocity, acceleration))
     rotation = _rotations(chain, position)
@@ -148,13 +148,13 @@ def motion(chain: JaxChain, position: jax.Array, velocity: jax.Array, accelerati
 
 
 def torques(chain: JaxChain, m: FrameMotion, inertials: Array) -> jax.Array:
-    r"""Torques of the joints [N m], (n, N), in the arm's own order.
+    r"""Torques of the joints [N m], (n, N), in the arm's joint order.
 
     Forces :math:`f_i = m a + \alpha \times h + \omega \times (\omega \times h)` and moments
     :math:`n_i = h \times a + I \alpha + \omega \times I \omega` of the links, :math:`h = m c`, summed over the links
     that each joint moves.
 
-    :param inertials: standard inertial parameters (10 n,), in the arm's own order.
+    :param inertials: standard inertial parameters (10 n,), in the arm's joint order.
     """
     order = np.array(chain.order)
     values = inertials.reshape(-1, INERTIALS)[order]
@@ -170,7 +170,7 @@ def torques(chain: JaxChain, m: FrameMotion, inertials: Array) -> jax.Array:
 
 
 def _inertia(rotation: jax.Array, values: Array, vectors: jax.Array) -> jax.Array:
-    """Moments of inertia times vectors, both in the axes of the base, (3, n, N)."""
+    """Moments of inertia times vectors, both in base coordinates, (3, n, N)."""
     xx, xy, yy, xz, yz, zz = values.T[4:, :, None]
     x, y, z = _back(rotation, vectors)
     local = jnp.stack([xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z])
@@ -178,10 +178,10 @@ def _inertia(rotation: jax.Array, values: Array, vectors: jax.Array) -> jax.Arra
 
 
 def regressor(chain: JaxChain, m: FrameMotion) -> jax.Array:
-    r"""Regressor of the standard inertial parameters, (n, 10 n, N), rows and columns in the arm's own order.
+    r"""Regressor of the standard inertial parameters, (n, 10 n, N), rows and columns in the arm's joint order.
 
     With :math:`x = R_i^T z_j`, :math:`y = R_i^T (z_j \times \omega_i)`, :math:`u = R_i^T \alpha_i`,
-    :math:`w = R_i^T \omega_i` and :math:`s_{ji} = z_j \times (p_i - p_j)`, the row of joint j has for link i
+    :math:`w = R_i^T \omega_i` and :math:`s_{ji} = z_j \times (p_i - p_j)`, the entries for joint j and link i are
     :math:`s \cdot a` for the mass, :math:`R_i^T(s \times \alpha + (s \times \omega) \times \omega - z_j \times a)`
     for its first moments, and :math:`x_a u_b + y_a w_b`, symmetrised, for the moments of inertia.
     """
@@ -221,7 +221,7 @@ def _rotations(chain: JaxChain, position: jax.Array) -> jax.Array:
 
 
 def _segments(chain: JaxChain, rotation: jax.Array, position: jax.Array) -> jax.Array:
-    """From the origin of the parent's frame to that of each frame, (3, n, N) [m]."""
+    """Vectors from the origin of the parent frame to that of each frame, (3, n, N) [m]."""
     parents = np.array(chain.parents)
     eye = jnp.broadcast_to(jnp.eye(3)[:, :, None, None], (3, 3, 1, position.shape[-1]))
     before = jnp.concatenate([rotation, eye], axis=2)[:, :, parents]
@@ -229,20 +229,19 @@ def _segments(chain: JaxChain, rotation: jax.Array, position: jax.Array) -> jax.
 
 
 def _apply(rotation: jax.Array, vectors: Array) -> jax.Array:
-    """Vectors (n, 3), each fixed in its frame, in the axes of the base, (3, n, N)."""
+    """Vectors (n, 3), each fixed in its frame, in base coordinates (3, n, N)."""
     return jnp.sum(rotation * vectors.T[None, :, :, None], axis=1)
 
 
 def _back(rotation: jax.Array, vectors: jax.Array) -> jax.Array:
-    """Vectors (3, …) in the axes of frames (3, 3, …)."""
+    """Transform vectors (3, …) from base coordinates to the frames (3, 3, …)."""
     return jnp.sum(rotation * vectors[:, None], axis=0)
 
 
 def _along(chain: JaxChain, terms: jax.Array) -> jax.Array:
-    """For each frame the sum of terms (3, n, N) over the joints that move it."""
+    """Sum of terms (3, n, N) over the joints that move each frame."""
     return jnp.einsum("ckt,ki->cit", terms, chain.behind)
 
 
 def _cross(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Cross products of vectors (3, …)."""
     return jnp.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])

@@ -1,4 +1,4 @@
-"""Search for the most informative trajectory: descents of a barrier function from the best random trajectories.
+"""Search for the most informative trajectory by minimising a barrier function from the best random trajectories.
 
 The descents run in threads, within a time limit.
 """
@@ -26,10 +26,10 @@ from stribeck.excitation.criterion import Criterion
 Result = TypeVar("Result")
 
 WEIGHTS = (0.2, 0.04, 0.008, 0.0015)
-"""Weights of the barrier, one descent with each."""
+"""Weights of the barrier; one descent per weight."""
 
 ITERATIONS = 150
-"""Largest number of steps of a descent."""
+"""Maximum number of steps of a descent."""
 
 TOLERANCE = 0.5
 """A descent ends when :data:`WINDOW` steps gain less than this share of the weight."""
@@ -37,17 +37,17 @@ TOLERANCE = 0.5
 WINDOW = 5
 
 INSIDE = 1e-3
-"""Smallest slack of a start."""
+"""Smallest slack of a start point."""
 
 BASELINE_SHARE = 0.5
-"""Share of the time that random trajectories may take."""
+"""Share of the time available for random trajectories."""
 
 
 class Clock:
-    """When to end: a deadline, or cancellation.
+    """Time limit with cancellation.
 
-    :param seconds: until the deadline.
-    :param started: start by :func:`time.perf_counter`; now if left out.
+    :param seconds: time until the deadline.
+    :param started: start time by :func:`time.perf_counter`; default: now.
     """
 
     def __init__(self, seconds: float, started: float | None = None) -> None:
@@ -61,7 +61,7 @@ class Clock:
         return time.perf_counter() - self.started
 
     def runs(self, share: float = 1.0) -> bool:
-        """Whether a share of the time is not over yet."""
+        """Whether a share of the time has not yet elapsed."""
         return not self.called_off.is_set() and self.elapsed < share * self.seconds
 
 
@@ -69,13 +69,13 @@ class Clock:
 class Climb:
     """The descents from one start.
 
-    :param start: rank of the random trajectory that it began with.
+    :param start: rank of the random trajectory from which they started.
     :param start_log_det: its log determinant.
-    :param log_det: the log determinant reached.
-    :param z: the trajectory reached.
-    :param iterations: steps taken.
-    :param finished: whether all weights were done before the time ran out.
-    :param status: how the solver ended with the last weight.
+    :param log_det: log determinant of the result.
+    :param z: the resulting trajectory.
+    :param iterations: number of steps.
+    :param finished: whether all weights were completed before the time ran out.
+    :param status: solver status for the last weight.
     """
 
     start: int
@@ -92,7 +92,7 @@ class Search:
     """The result of a search.
 
     :param baseline: the random trajectories.
-    :param climbs: one for each start, the best first; at least one.
+    :param climbs: one per start, the best first; at least one.
     :param interrupted: whether it was cancelled.
     """
 
@@ -112,13 +112,13 @@ def search(
 ) -> Search:
     """Find the most informative trajectory.
 
-    Ctrl-C ends the search with the best trajectory so far. If the time suffices for all starts, the result depends on
-    the seed only.
+    Ctrl-C ends the search with the best trajectory so far. If the time suffices for all starts, the result depends only
+    on the seed.
 
-    :param starts: how many of the best random trajectories to start from.
+    :param starts: number of the best random trajectories from which to start.
     :param random: number of random trajectories.
-    :param tell: called now and then with the present phase and the best log determinant so far.
-    :raises ConfigError: if no random trajectory keeps its limits.
+    :param tell: progress callback with the current phase and the best log determinant so far.
+    :raises ConfigError: if no random trajectory respects the limits.
     """
 
     def drawn(done: int) -> bool:
@@ -130,7 +130,7 @@ def search(
         ThreadPoolExecutor(os.cpu_count() or 1) as pool,
         ThreadPoolExecutor(1) as waiter,
     ):
-        warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's line search warns of infinite values
+        warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's line search warns about infinite values
         baseline = _patiently(waiter.submit(random_baseline, criterion, random, seed, pool, drawn), clock)
         best = [float(baseline.log_det[0])]
         futures = [
@@ -143,7 +143,7 @@ def search(
 
 
 def _patiently(future: Future[Result], clock: Clock) -> Result:
-    """The result of a task; Ctrl-C makes all tasks end soon."""
+    """Result of a task; Ctrl-C cancels all tasks."""
     while True:
         try:
             return future.result()
@@ -159,7 +159,7 @@ def _climb(
     best: list[float],
     tell: Callable[[str, float | None], None],
 ) -> Climb | None:
-    """The descents from one random trajectory; ``None`` if there is no time to begin."""
+    """The descents from one random trajectory; ``None`` if no time is left to begin."""
     if rank and not clock.runs():
         return None
     steps, status = 0, SolverStatus.LIMIT
@@ -194,7 +194,7 @@ def descend(
 ) -> tuple[Array, SolverStatus]:
     """Minimise a barrier function by SciPy's BFGS; every accepted point is feasible.
 
-    :param value: the function and its gradient; infinite outside of the feasible set.
+    :param value: the function and its gradient; infinite outside the feasible set.
     :param start: (d,), feasible.
     :param curvature: positive definite estimate of the Hessian (d, d).
     :param tolerance: the descent ends when :data:`WINDOW` steps gain less than this.
@@ -229,7 +229,7 @@ def descend(
 
 
 def _inside(criterion: Criterion, z: Array) -> Array:
-    """The trajectory, scaled until every slack exceeds :data:`INSIDE`."""
+    """The trajectory, scaled down until every slack exceeds :data:`INSIDE`."""
     share = 0.98
     while share > 0.01:
         candidate = shrunk(criterion.task, z, share)

@@ -1,6 +1,6 @@
-"""Bodies of an arm that must not touch: collision geometry of the URDF, or capsules from the robot's YAML.
+"""Bodies of an arm that must not collide: collision geometry of the URDF, or capsules from the robot's YAML file.
 
-The search uses enclosing capsules (:func:`enclosing_capsules`), the final check the bodies themselves
+The search uses enclosing capsules (:func:`enclosing_capsules`), the final check the exact bodies
 (:mod:`stribeck.excitation.check`).
 """
 
@@ -26,9 +26,9 @@ class Shape:
     """A body fixed to a link.
 
     :param link: name of the link in the URDF.
-    :param joint: Pinocchio's number of the joint that moves it, 0 for the base.
-    :param placement: of the shape in the joint's frame.
-    :param geometry: of coal.
+    :param joint: Pinocchio's index of the joint that moves it, 0 for the base.
+    :param placement: pose of the shape in the joint frame.
+    :param geometry: coal geometry.
     """
 
     link: str
@@ -41,7 +41,7 @@ class Shape:
 class Capsule:
     """All points within a radius of a segment.
 
-    :param start, end: of the segment, in the joint's frame (3,) [m].
+    :param start, end: ends of the segment in the joint frame (3,) [m].
     :param radius: [m].
     """
 
@@ -55,8 +55,8 @@ class Capsule:
 def shapes_of(arm: ArmModel, capsules: Mapping[str, Sequence[Sequence[float]]]) -> tuple[Shape, ...]:
     """The bodies of an arm.
 
-    :param capsules: of each link ``[x, y, z, x, y, z, radius]``, both ends of the segment in the link's frame [m];
-        empty for the collision geometry of the URDF.
+    :param capsules: ``[x, y, z, x, y, z, radius]`` by link, both ends of the segment in the link frame [m]; empty for
+        the collision geometry of the URDF.
     :raises ConfigError: for unknown links, and missing geometry files.
     """
     return _from_capsules(arm, capsules) if capsules else _from_urdf(arm)
@@ -76,7 +76,7 @@ def _from_capsules(arm: ArmModel, capsules: Mapping[str, Sequence[Sequence[float
 
 
 def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
-    """The collision elements of the URDF; ``package://`` is resolved in all folders above it."""
+    """The collision elements of the URDF; ``package://`` is resolved in all its parent folders."""
     model = pin.buildModelFromUrdf(str(arm.path))
     folders = [str(folder) for folder in arm.path.resolve().parents]
     try:
@@ -103,7 +103,7 @@ def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
 
 
 def _frame(arm: ArmModel, link: str) -> tuple[int, Any]:
-    """The joint that moves a link, and the link's placement in its frame."""
+    """The joint that moves a link, and the link's placement in the joint frame."""
     model = arm.model
     if not model.existFrame(link):
         bodies = ", ".join(frame.name for frame in model.frames if frame.type == pin.FrameType.BODY)
@@ -113,7 +113,7 @@ def _frame(arm: ArmModel, link: str) -> tuple[int, Any]:
 
 
 def enclosing_capsules(shapes: Sequence[Shape]) -> tuple[Capsule, ...]:
-    """Capsules that enclose shapes: one for each round shape, and one for all others of a link."""
+    """Capsules that enclose shapes: one for each round shape, and one for all other shapes of a link."""
     capsules: list[Capsule] = []
     for link, joint in dict.fromkeys((shape.link, shape.joint) for shape in shapes):
         of_link = [shape for shape in shapes if shape.link == link]
@@ -137,7 +137,7 @@ def _exact(shape: Shape) -> tuple[Array, Array, float] | None:
 
 
 def _points(shape: Shape) -> Array:
-    """Points whose convex hull contains the shape, in the joint's frame, (N, 3)."""
+    """Points whose convex hull contains the shape, in the joint frame, (N, 3)."""
     geometry = shape.geometry
     if isinstance(geometry, coal.Box):
         points = np.array(list(product((-1.0, 1.0), repeat=3))) * geometry.halfSide
@@ -156,7 +156,7 @@ def _points(shape: Shape) -> Array:
 def capsule_around(points: Array) -> tuple[Array, Array, float]:
     """A small capsule around points (N, 3): both ends and the radius.
 
-    Starts with the best principal axis and improves direction and position of the axis by Nelder-Mead.
+    Starts from the best principal axis and improves direction and position of the axis by Nelder-Mead.
     """
     spread = points - points.mean(axis=0)
     _, _, axes = np.linalg.svd(spread, full_matrices=False)
@@ -177,7 +177,7 @@ def _simplex(points: Array) -> Array:
 
 
 def _about(points: Array, axes: Array, shift: Array) -> tuple[Array, Array, float]:
-    """The capsule around points whose axis is the first of ``axes``, shifted (2) and tilted (2)."""
+    """The capsule around points whose axis is the first of ``axes``, after a shift (2) and a tilt (2)."""
     along = axes[0] + shift[2] * axes[1] + shift[3] * axes[2]
     along = along / np.linalg.norm(along)
     middle = points.mean(axis=0)

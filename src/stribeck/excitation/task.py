@@ -19,10 +19,10 @@ from stribeck.io.excitation_section import ExcitationSection
 from stribeck.io.robot_config import RobotConfig
 
 SAMPLES_PER_HARMONIC = 40
-"""Samples in a period of the highest harmonic, for the information and for the limits."""
+"""Samples per period of the highest harmonic, for the information and for the limits."""
 
 UNLIMITED = 2.0 * np.pi
-"""Position limit of joints that have none [rad]."""
+"""Position limit for joints without one [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class JointLimits:
     :param velocity: [rad/s].
     :param acceleration: [rad/s^2].
     :param effort: torque [N m].
-    :param coefficient: bound of the coefficients |a| and |b| [rad/s].
+    :param coefficient: bound on the coefficients |a| and |b| [rad/s].
     """
 
     lower: Array
@@ -48,12 +48,11 @@ class JointLimits:
 class ExcitationTask:
     """A trajectory to design.
 
-    :param arm: the arm.
-    :param limits: of its joints.
+    :param limits: limits of its joints.
     :param noise: standard deviation of each joint's torque, (n,) [N m].
-    :param harmonics: L.
-    :param duration: T [s].
-    :param shapes: bodies that must not touch; empty to ignore collisions.
+    :param harmonics: number L of harmonics.
+    :param duration: period T [s].
+    :param shapes: bodies that must not collide; empty to ignore collisions.
     :param ignored: pairs of links that may touch.
     :param floor: height of the floor [m], ``None`` for no floor.
     :param clearance: smallest distance of bodies from each other and from the floor [m].
@@ -76,7 +75,7 @@ class ExcitationTask:
 
     @property
     def samples(self) -> int:
-        """Number N of samples in the period."""
+        """Number N of samples per period."""
         return SAMPLES_PER_HARMONIC * self.harmonics
 
     @property
@@ -101,7 +100,7 @@ class ExcitationTask:
 
     @cached_property
     def rest(self) -> Array:
-        """The matrix Z in coefficients = Z z (:func:`~stribeck.core.fourier.rest_basis`)."""
+        """Matrix Z that maps z to coefficients, Z z (:func:`~stribeck.core.fourier.rest_basis`)."""
         return rest_basis(self.harmonics)
 
     @property
@@ -123,7 +122,7 @@ class ExcitationTask:
         return np.asarray(np.sqrt(np.sum(np.linalg.inv(triangle) ** 2, axis=1)))
 
     def trajectory(self, z: Array) -> FourierTrajectory:
-        """The trajectory of (n, 2 L - 1), or as a vector."""
+        """The trajectory with coefficients z, (n, 2 L - 1) or flattened."""
         coefficients = np.reshape(z, self.shape) @ self.rest.T
         return FourierTrajectory.from_coefficients(self.arm.joints, self.duration, coefficients)
 
@@ -137,10 +136,10 @@ def task_of(
     duration: float,
     collisions: bool = True,
 ) -> ExcitationTask:
-    """The task that a robot's file describes.
+    """Create a task from a robot's file.
 
     :param collisions: whether to avoid the floor and self-collisions.
-    :raises ConfigError: for limits or bodies that are missing.
+    :raises ConfigError: for missing limits or bodies.
     """
     limits = limits_of(config, section, arm)
     noise = limits.effort if section.noise is None else np.array(section.noise)
@@ -164,9 +163,9 @@ def task_of(
 
 
 def limits_of(config: RobotConfig, section: ExcitationSection, arm: ArmModel) -> JointLimits:
-    """The limits of a robot's file; where it has none of position, velocity or effort, those of the URDF.
+    """The limits in a robot's file; missing limits of position, velocity or effort are taken from the URDF.
 
-    :raises ConfigError: if neither has them.
+    :raises ConfigError: if neither file gives them.
     """
     n = len(arm)
     pairs = config.position_limits(n)

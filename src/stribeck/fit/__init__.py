@@ -1,4 +1,4 @@
-"""Identification: everything that needs JAX, cmaes or Optuna."""
+"""Identification of friction laws; the only room that needs JAX, cmaes and Optuna."""
 
 METHODS = ("hybrid", "cmaes", "lm", "random", "nsgaii", "tpe")
-"""Searches by name: three of our own, three samplers of Optuna's."""
+"""Search methods by name: three implemented here, three samplers from Optuna."""

@@ -1,7 +1,7 @@
-"""Whether a parameter of an effect may be identified.
+"""Leave-one-gain-out check that decides whether the parameters of an effect may be identified.
 
-A free effect parameter compensates for whatever the model lacks, and then fails at gains that were not fitted. It is
-accepted only if it lowers the error at every gain, each left out of the fit in turn.
+A free effect parameter compensates for whatever the model lacks and then fails at gains that were not fitted. It is
+accepted only if, for every gain, it lowers the error on the runs at that gain when they are left out of the fit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stribeck.fit.task import FitTask
 
 @dataclass(frozen=True)
 class LeftOutGain:
-    """Errors at one gain of fits to all other gains [rad]."""
+    """Errors [rad] on the runs at one gain, of models fitted to all other gains."""
 
     kp: float
     fixed: float
@@ -32,13 +32,12 @@ def check_freed(
 ) -> list[LeftOutGain]:
     """Refuse free effect parameters unless they lower the error at every gain left out.
 
-    :param task: with the parameters freed.
-    :param names: the freed parameters.
-    :param on_figure: called with the errors of each gain as soon as they are known.
+    :param task: fit task in which the parameters are free.
+    :param names: names of the freed parameters.
+    :param on_figure: called with the errors of each gain as soon as they are computed.
     :param stop: see :func:`stribeck.fit.identify.identify`.
-    :raises KeyboardInterrupt: if it was interrupted.
-    :raises ConfigError: with the figures of the first gain that refuses them, or if there is only one
-        gain.
+    :raises KeyboardInterrupt: if the check was interrupted.
+    :raises ConfigError: if there is only one gain, or at the first gain where the error does not decrease.
     """
     logs = task.split.train
     gains = sorted({log.setup.kp for log in logs})
@@ -79,7 +78,6 @@ def check_freed(
 
 
 def _left_out_error(task: FitTask, stop: Callable[[], bool]) -> float:
-    """Error of a fit on the runs held out [rad]."""
     result = identify(task, stop=stop)
     if result.outcome == "interrupted" or result.validation is None:
         raise KeyboardInterrupt

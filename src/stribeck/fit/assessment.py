@@ -1,4 +1,4 @@
-"""Parameter files against recordings: simulated motion, errors, residuals, friction and certainty, without JAX."""
+"""Assessment of parameter files on recordings, without JAX: motion, errors, residuals, friction, uncertainty."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stribeck.io.recordings import digest_of, fingerprint
 FloatArray = npt.NDArray[np.float64]
 
 Role = Literal["fitted", "held out", "not in the fit", "not stated"]
-"""The part that a run had in a fit."""
+"""How a fit used a run."""
 
 Standing = Literal["determined", "not determined", "at a bound", "fixed", "not stated"]
 """How certain a parameter is."""
@@ -40,19 +40,19 @@ STANDINGS: dict[Status, Standing] = {
 }
 
 DEFAULT_STEP = 0.005
-"""Time step [s] where neither the command nor the parameter file says one."""
+"""Default time step [s], if neither the command nor the parameter file gives one."""
 
 FARTHEST = 1e4
-"""A simulation that is this far from the measurement in the mean [rad] has left all bounds."""
+"""A simulation whose mean error exceeds this [rad] has diverged."""
 
 CURVE_POINTS = 121
 """Points of friction curves and diagrams."""
 
 BEYOND = 2.0
-"""Friction is shown up to so many times the speed that 95 % of the samples keep below, if any are faster."""
+"""Friction is plotted up to this multiple of the 95 % quantile of speed, if any samples are faster."""
 
 MARGIN = 1.25
-"""Friction is shown up to so many times the recorded load."""
+"""Friction is plotted up to this multiple of the recorded load."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Simulated:
 
     :param time: since the start of the run (n,) [s].
     :param position: simulated (n,) [rad].
-    :param residual: simulated minus measured position (n,) [rad], NaN where nothing was measured.
+    :param residual: simulated minus measured position (n,) [rad], NaN for samples without a measurement.
     :param error: mean absolute residual [rad].
     """
 
@@ -72,10 +72,10 @@ class Simulated:
 
 
 class Stepping(NamedTuple):
-    """How runs are simulated.
+    """Settings of a simulation.
 
     :param dt: time step [s].
-    :param reset_period: after which the simulation is put back on the measurement [s]; whole runs without it.
+    :param reset_period: interval at which the state is reset to the measurement [s]; ``None`` for no resets.
     """
 
     dt: float
@@ -87,9 +87,7 @@ class AssessedParameter:
     """One parameter of a file.
 
     :param value: identified or fixed.
-    :param interval: confidence interval.
-    :param bounds: search bounds.
-    :param why: the reason of its standing.
+    :param why: reason for its standing.
     """
 
     name: str
@@ -103,14 +101,14 @@ class AssessedParameter:
 
 @dataclass(frozen=True, eq=False)
 class Friction:
-    """Friction budget of a law [N m], motor and external torque opposing each other in balance.
+    """Friction budget of a law [N m], with motor torque and external torque in opposite balance.
 
     :param velocity: (V,) [rad/s].
-    :param loads: external torques of the curves over velocity (L,) [N m].
-    :param over_velocity: (L, V).
+    :param loads: external torque of each curve over velocity (L,) [N m].
+    :param over_velocity: friction (L, V).
     :param load: external torque (X,) [N m].
-    :param speeds: of the curves over load (S,) [rad/s].
-    :param over_load: (S, X).
+    :param speeds: speed of each curve over load (S,) [rad/s].
+    :param over_load: friction (S, X).
     """
 
     velocity: FloatArray
@@ -123,15 +121,15 @@ class Friction:
 
 @dataclass(frozen=True, eq=False)
 class Assessed:
-    """One parameter file on all recordings.
+    """One parameter file, assessed on all recordings.
 
     :param label: short name, unique among the files.
     :param runs: simulated runs by name.
-    :param roles: the part of each run in the fit.
-    :param matched: how that is known: ``content``, ``name`` or ``nothing``.
-    :param same_data: whether the recordings that were fitted are these; ``None`` where it cannot be told.
+    :param roles: how the fit used each run.
+    :param matched: how runs were matched with those of the fit: by ``content``, by ``name``, or ``nothing`` matched.
+    :param same_data: whether these are the recordings that were fitted; ``None`` if that cannot be determined.
     :param stepping: how the runs were simulated here.
-    :param known: every parameter.
+    :param known: all parameters.
     :param trends: residuals against ``velocity``, ``position``, ``temperature``.
     """
 
@@ -150,11 +148,11 @@ class Assessed:
 
     @property
     def fitted_stepping(self) -> Stepping | None:
-        """How the runs were simulated in the fit, if the file says it."""
+        """Simulation settings of the fit, if the file states them."""
         return stated_stepping(self.file)
 
     def errors(self, *roles: Role) -> dict[str, float]:
-        """Mean absolute errors [rad] of the runs with one of these roles, by name."""
+        """Mean absolute errors [rad] by run name, of the runs with one of these roles."""
         return {name: run.error for name, run in self.runs.items() if self.roles[name] in roles}
 
     def standing(self, *standings: Standing) -> tuple[AssessedParameter, ...]:
@@ -164,7 +162,7 @@ class Assessed:
 
 @dataclass(frozen=True, eq=False)
 class AssessedRun:
-    """One recording on a grid, and its digest. Samples that were not measured are not ``valid``."""
+    """One recording on a time grid, with its digest. Samples without a measurement are not ``valid``."""
 
     log: Log
     digest: str
@@ -177,7 +175,7 @@ class AssessedRun:
 
 
 class Coverage(NamedTuple):
-    """What the recordings span: 95 % of the samples, and all of them.
+    """Ranges covered by the recordings, each as the 95 % quantile and the maximum.
 
     :param speed: absolute velocity [rad/s].
     :param load: absolute gravity torque [N m].
@@ -189,7 +187,7 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """Parameter files on recordings."""
+    """Parameter files assessed on recordings."""
 
     runs: tuple[AssessedRun, ...]
     files: tuple[Assessed, ...]
@@ -197,14 +195,14 @@ class Assessment:
 
 
 class Recordings:
-    """Recorded runs, resampled once for each time step."""
+    """Recorded runs, resampled once per time step."""
 
     def __init__(self, logs: Sequence[Log]) -> None:
         self.logs = tuple(logs)
         self._batches: dict[float, Batch] = {}
 
     def batch(self, dt: float) -> Batch:
-        """The runs on a grid of ``dt`` [s]."""
+        """The runs resampled with time step ``dt`` [s]."""
         if dt not in self._batches:
             self._batches[dt] = batch_of([log.resample(dt) for log in self.logs])
         return self._batches[dt]
@@ -216,13 +214,13 @@ class Recordings:
 
 
 def stated_stepping(file: ParameterFile) -> Stepping | None:
-    """How a file says that runs were simulated in its fit."""
+    """Simulation settings that a parameter file states for its fit."""
     stated = file.provenance.simulation if file.provenance is not None else {}
     return Stepping(float(stated["dt"]), stated.get("reset_period")) if stated.get("dt") else None
 
 
 def stepping_of(file: ParameterFile, dt: float | None = None, reset_period: float | None = None) -> Stepping:
-    """How to simulate runs: as the file was fitted, where nothing else is given."""
+    """Simulation settings for assessment: the arguments where given, else those of the fit."""
     stated = stated_stepping(file) or Stepping(DEFAULT_STEP, None)
     return Stepping(dt or stated.dt, reset_period or stated.reset_period)
 
@@ -230,9 +228,9 @@ def stepping_of(file: ParameterFile, dt: float | None = None, reset_period: floa
 def simulated(
     path: Path, file: ParameterFile, recordings: Recordings, stepping: Stepping
 ) -> tuple[Batch, FloatArray]:
-    """The runs on a grid, and their simulated positions (T, R) [rad].
+    """The runs on a time grid, and their simulated positions (T, R) [rad].
 
-    :raises ParameterFileError: if a simulation leaves all bounds.
+    :raises ParameterFileError: if a simulation diverges.
     """
     batch = recordings.batch(stepping.dt)
     with np.errstate(all="ignore"):
@@ -257,10 +255,10 @@ def assess(
     dt: float | None = None,
     reset_period: float | None = None,
 ) -> Assessment:
-    """Hold parameter files, each with its label, against recordings.
+    """Assess parameter files, each with its label, on recordings.
 
     :param dt, reset_period: see :func:`stepping_of`.
-    :raises ParameterFileError: if a simulation does not stay finite.
+    :raises ParameterFileError: if a simulation diverges.
     """
     recordings = Recordings(logs)
     runs = tuple(_runs(recordings, dt or DEFAULT_STEP))
@@ -341,7 +339,7 @@ def _assessed(
 def _roles(
     file: ParameterFile, recordings: Recordings
 ) -> tuple[dict[str, Role], Literal["content", "name", "nothing"], bool | None]:
-    """Each run's part in the fit, how that is known, and whether the fitted recordings are these."""
+    """How the fit used each run, how runs were matched, and whether these are the fitted recordings."""
     names = tuple(recordings.digests)
     provenance = file.provenance
     if provenance is None or "train" not in provenance.split:
@@ -358,13 +356,12 @@ def _roles(
     of_fit = [log for log in recordings.logs if log.name in stated]
     same = len(of_fit) == len(stated) and fingerprint(of_fit) == provenance.data.get("fingerprint")
     if not same and len(of_fit) == len(stated):
-        # Other recordings of the same names: their part in the fit is unknown.
+        # Other recordings with the same names: whether they were fitted is unknown.
         return dict.fromkeys(names, "not stated"), "nothing", False
     return {name: stated.get(name, "not in the fit") for name in names}, "name", same or None
 
 
 def _parameters(file: ParameterFile) -> Iterator[AssessedParameter]:
-    """All parameters, in the order of the law's."""
     ours, told = file.actuator.parameters(file.law), file.provenance
     estimates = file.estimates
     for name in sorted(file.values, key=lambda name: ours.names.index(name) if name in ours else -1):
@@ -377,7 +374,7 @@ def _parameters(file: ParameterFile) -> Iterator[AssessedParameter]:
 
 
 def _with_rivals(one: Assessed, files: Sequence[Assessed]) -> Assessed:
-    """A file with all parameters "not determined" about which an equally good fit of the same law disagrees."""
+    """The file with every parameter "not determined" for which an equally good fit of the same law has another value."""
     error = _mean(one)
     rivals = [
         other

@@ -1,4 +1,4 @@
-"""Jobs on a Dask cluster, on this machine or on many; workers may die."""
+"""Jobs on a Dask cluster, local or distributed, that tolerate the loss of workers."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from stribeck.errors import StribeckError
 from stribeck.fit.jobs import ABANDONED, POLL, Ended, Job, Running, guarded
 
 CONNECT_TIMEOUT = 10.0
-"""Time-out of the connection to a scheduler [s]."""
+"""Timeout for the connection to a scheduler [s]."""
 
 LOST = "lost the Dask scheduler; finished fits are kept"
 
 PATIENCE = 120.0
-"""Longest time without any worker [s]; dead ones are replaced meanwhile."""
+"""Longest time without any worker [s]; lost workers are replaced within it."""
 
 LOOK_EVERY = 2.0
-"""Shortest interval between questions to the scheduler about running tasks [s]."""
+"""Shortest interval at which the scheduler is polled for running tasks [s]."""
 
 
 @contextmanager
 def local_cluster(workers: int, retries: int, environment: Mapping[str, str]) -> Iterator[Client]:
-    """A cluster of processes on this machine, each with one thread, which ends with the context or this process.
+    """Start a cluster of single-threaded processes on this machine; it ends with the context or this process.
 
-    :param retries: workers that a job may lose before it fails.
-    :param environment: variables of the workers.
+    :param retries: number of lost workers after which a job fails.
+    :param environment: environment variables of the workers.
     """
     settings = {
         "distributed.scheduler.allowed-failures": retries,
@@ -48,7 +48,7 @@ def local_cluster(workers: int, retries: int, environment: Mapping[str, str]) ->
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # None would still open a fixed port
+            dashboard_address="127.0.0.1:0",  # None would open a fixed port
             silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,
@@ -58,11 +58,11 @@ def local_cluster(workers: int, retries: int, environment: Mapping[str, str]) ->
 
 @contextmanager
 def cluster_at(address: str) -> Iterator[Client]:
-    """A running cluster.
+    """Connect to a running cluster.
 
     :raises StribeckError: if there is none at the address.
     """
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # the error below says what is wrong
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # the error below explains the cause
     try:
         client = Client(address, timeout=CONNECT_TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
@@ -86,12 +86,12 @@ def run_on_cluster(
     running: Running = lambda names: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Generator[Ended, None, None]:
-    """Run jobs on a cluster and yield the end of each, as :func:`stribeck.fit.jobs.run_in_processes` does.
+    """Run jobs on a cluster and yield each as it ends, as :func:`stribeck.fit.jobs.run_in_processes` does.
 
-    A job whose worker dies goes to another worker, up to the scheduler's ``distributed.scheduler.allowed-failures``.
+    A job whose worker dies goes to another worker, as often as ``distributed.scheduler.allowed-failures`` permits.
 
     :param retries: retries of a job that raises anything but a :class:`StribeckError`.
-    :raises StribeckError: if the scheduler is lost.
+    :raises StribeckError: if the connection to the scheduler is lost.
     """
     blamed: list[Job] = []
     for job, future in _finished(client, _submitted(client, jobs, retries), running, stop):
@@ -99,7 +99,7 @@ def run_on_cluster(
             yield _ended(job, future)
         except KilledWorker:
             blamed.append(job)
-    # Dask blames all jobs that waited at a worker for its death: tried alone, a job is blamed for itself only.
+    # Dask blames the death of a worker on all jobs queued there. Run alone, a job is blamed for its own failure only.
     failures: dict[Job, str] = {}
     for job in sorted(blamed, key=list(jobs).index):
         if job.after in failures:
@@ -116,7 +116,6 @@ def run_on_cluster(
 
 
 def _submitted(client: Client, jobs: Sequence[Job], retries: int) -> dict[Future, Job]:
-    """Jobs and their predecessors as tasks."""
     run = uuid.uuid4().hex[:8]
     futures: dict[Job, Future] = {}
 
@@ -134,7 +133,7 @@ def _submitted(client: Client, jobs: Sequence[Job], retries: int) -> dict[Future
 def _finished(
     client: Client, pending: dict[Future, Job], running: Running, stop: Callable[[], bool]
 ) -> Generator[tuple[Job, Future], None, None]:
-    """Ended jobs. Their futures are dropped, so that the cluster frees the results."""
+    """Yield ended jobs and drop their futures, so that the cluster frees the results."""
     looked, manned = -LOOK_EVERY, time.monotonic()
     try:
         while pending and not stop():
@@ -149,7 +148,7 @@ def _finished(
                 running([job.name for future, job in pending.items() if future.key in keys])
             for future in _done(pending):
                 yield pending.pop(future), future
-    except (CancelledError, OSError) as error:  # the scheduler went away
+    except (CancelledError, OSError) as error:  # the connection to the scheduler was lost
         raise StribeckError(LOST) from error
     finally:
         with suppress(CancelledError, OSError, RuntimeError):  # the scheduler may be gone
@@ -157,9 +156,9 @@ def _finished(
 
 
 def _at_work(client: Client) -> tuple[int, Collection[str]]:
-    """Number of workers, and keys of the tasks that they reported as running."""
+    """Number of workers, and keys of the tasks that they report as running."""
 
-    def look(dask_scheduler: Any) -> tuple[int, list[str]]:  # sent by value: the scheduler needs no stribeck
+    def look(dask_scheduler: Any) -> tuple[int, list[str]]:  # sent by value: needs no stribeck there
         workers = dask_scheduler.workers.values()
         return len(workers), [task.key for worker in workers for task in worker.executing]
 
@@ -168,7 +167,7 @@ def _at_work(client: Client) -> tuple[int, Collection[str]]:
 
 
 def _done(futures: Collection[Future]) -> Collection[Future]:
-    """Ended futures, after a short wait for the first."""
+    """Futures that have ended, after a short wait for the first."""
     try:
         done: Collection[Future] = wait(list(futures), timeout=POLL, return_when="FIRST_COMPLETED").done
     except TimeoutError:
@@ -194,7 +193,7 @@ def _ended(job: Job, future: Future) -> Ended:
 def _step(
     work: str, arguments: Sequence[Any], before: tuple[str, Any, float] | None = None
 ) -> tuple[str, Any, float]:
-    """A job as a task: ``value`` with the result or ``refused`` with the reason, and its duration [s]."""
+    """Run a job as a task: ``value`` with the result or ``refused`` with the reason, and its duration [s]."""
     ABANDONED.set(_cancelled)
     begin = time.monotonic()
     if before is not None:
@@ -206,6 +205,6 @@ def _step(
 
 
 def _cancelled() -> bool:
-    """Whether the client of this thread's task cancelled it or is gone."""
+    """Whether the client cancelled this thread's task or has disconnected."""
     task = get_worker().state.tasks.get(thread_state.key)
     return task is None or task.state == "cancelled"

@@ -1,7 +1,7 @@
-"""Local search by derivatives: Levenberg-Marquardt from many starts side by side, on the unit cube.
+"""Local search by derivatives: Levenberg-Marquardt from many starts in parallel, on the unit cube.
 
-Source: Nocedal and Wright, "Numerical Optimization", 2nd ed., ch. 10, on a loss of least absolute values that is
-reweighted in every iteration.
+The loss of least absolute values is reweighted in every iteration. Source: Nocedal and Wright, "Numerical
+Optimization", 2nd ed., ch. 10.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from stribeck.fit.incumbent import BudgetSpentError, Equations, Incumbent, Minim
 FloatArray = npt.NDArray[np.float64]
 
 SHORT_HORIZON = 0.5
-"""Time over which the first phase of a search simulates at a stretch [s]."""
+"""Simulation horizon of the first phase of a search [s]."""
 
 PROMISED = 1e-3
-"""A point at which no step helps is at a kink if derivatives promise more than this share of the loss."""
+"""A point that no step improves is at a kink if the derivatives predict a gain above this share of the loss."""
 
 STARTS = 24
-"""Starts of the search by derivatives."""
+"""Number of starting points."""
 
 LARGE_BUDGET = 12000
-"""Evaluations from which on the search by derivatives takes all its starts."""
+"""Number of evaluations from which all starting points are used."""
 
 TOURNAMENT = ((16, 4), (6, 8))
-"""Levenberg-Marquardt over whole runs: so many starts follow so many steps, the best go on."""
+"""Rounds of Levenberg-Marquardt over whole runs: (starts, steps); the best points enter the next round."""
 
 
 def descend(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator) -> Minima:
-    """Minima by derivatives: over a short horizon first, then whole runs, where the better starts go on.
+    """Find minima by derivatives, over a short horizon first, then over whole runs from the better points.
 
     :returns: the minima, the best first.
     """
     short = problem.with_reset_period(SHORT_HORIZON)
-    # A small budget gets fewer points and starts, and goes on to whole runs in any case.
+    # A small budget gets fewer points and starts, so that the search always reaches whole runs.
     share = incumbent.remaining / LARGE_BUDGET
     points = qmc.Sobol(problem.dimension, rng=rng).random_base2(int(np.clip(np.log2(512 * share), 3, 9)))
     losses = evaluate(short, incumbent, points, counts=False)
@@ -53,9 +53,7 @@ def descend(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generat
 
 
 def _apart(points: FloatArray, losses: FloatArray, count: int) -> Minima:
-    """The best ``count`` points of which no two are closer than a tenth of the cube along every
-    axis, as long as there are enough.
-    """
+    """The best ``count`` points, if possible no two closer than a tenth of the cube along every axis."""
     order = [int(index) for index in np.argsort(losses)]
     chosen = order[:1]
     for index in order[1:]:
@@ -74,11 +72,11 @@ def levenberg_marquardt(
     *,
     counts: bool = True,
 ) -> Minima:
-    """Follow starts downhill, all side by side, within the cube.
+    """Run Levenberg-Marquardt from all starts in parallel, within the cube.
 
-    Every iteration tries eight dampings per start and keeps the best; a parameter at a bound that
-    the gradient pushes outwards stays there. Ends early when no start improves by ``tolerance``, or on
-    a short horizon when half the budget is spent.
+    Every iteration tries eight dampings per start and keeps the best. A parameter at a bound stays there if the gradient
+    pushes it outwards. The search ends early when no start improves by ``tolerance``, or, on a short horizon, when half
+    the budget is spent.
 
     :param counts: see :func:`evaluate`.
     :returns: the minima, the best first, with the status of the best.
@@ -105,7 +103,7 @@ def levenberg_marquardt(
         better = gain > 0.0
         points[better] = candidates[rows, best][better]
         losses[better] = found[rows, best][better]
-        # Centre the dampings on the one that worked; damp harder where none did.
+        # Centre the dampings on the last successful one; increase them where none was successful.
         scale = np.clip(np.where(better, scale * dampings[best], scale * 1e3), 1e-6, 1e6)
         if np.max(gain) < tolerance:
             leader = int(np.argmin(losses))
@@ -121,17 +119,17 @@ def levenberg_marquardt(
 def _promised(
     equations: Equations, points: FloatArray, steps: FloatArray, losses: FloatArray, k: int
 ) -> float:
-    """Share of the loss that a step (S, n) from point k promises to gain within the cube."""
+    """Predicted relative decrease of the loss for a step (S, n) from point k within the cube."""
     step = np.clip(points[k] + steps[k], 0.0, 1.0) - points[k]
     gradient, hessian = equations.gradient[k], equations.hessian[k]
     return float(np.nan_to_num(-(gradient @ step + 0.5 * step @ hessian @ step) / losses[k]))
 
 
 def _damped_steps(equations: Equations, points: FloatArray, damping: FloatArray) -> FloatArray:
-    """Steps (S, D, n) of the damped normal equations, parameters pushed against a bound held.
+    """Steps (S, D, n) of the damped normal equations; parameters pushed against a bound are held.
 
-    They are solved in coordinates in which every curvature is 1, so that a direction that is a million
-    times flatter than another is followed as well.
+    The equations are scaled to unit curvature, so that the search also progresses along directions that are a million
+    times flatter than others.
     """
     n = points.shape[1]
     gradient = np.where(np.isfinite(equations.gradient), equations.gradient, 0.0)
@@ -148,8 +146,8 @@ def _damped_steps(equations: Equations, points: FloatArray, damping: FloatArray)
 
 
 def polish(problem: SearchProblem, incumbent: Incumbent, start: FloatArray, iterations: int = 30) -> None:
-    """Levenberg-Marquardt from one point (n,) near the minimum; the incumbent keeps how it ended."""
-    incumbent.status = SolverStatus.LIMIT  # also where the budget ends it
+    """Run Levenberg-Marquardt from one point (n,) near the minimum; the incumbent records the status."""
+    incumbent.status = SolverStatus.LIMIT  # remains if the budget runs out
     losses = evaluate(problem, incumbent, start[None])
     start_minimum = Minima(start[None], losses)
     incumbent.status = levenberg_marquardt(

@@ -1,4 +1,4 @@
-"""CMA-ES on whole populations: sampled, evaluated and told in one call each.
+"""CMA-ES that samples, evaluates and updates whole populations in one call each.
 
 Source: Hansen, "Benchmarking a BI-population CMA-ES on the BBOB-2009 function testbed", GECCO 2009.
 """
@@ -17,24 +17,24 @@ from stribeck.fit.incumbent import Incumbent, SearchProblem, evaluate
 FloatArray = npt.NDArray[np.float64]
 
 SHORT_GENERATIONS = 60
-"""Generations that CMA-ES spends on the short horizon at most."""
+"""Maximum number of generations on the short horizon."""
 
 WORTHWHILE = 1e-4
-"""A CMA-ES is done when it gains less than this share of its loss ..."""
+"""CMA-ES stops when it gains less than this share of its loss ..."""
 
 PATIENCE = 20
-"""... in so many generations."""
+"""... within this number of generations."""
 
 
 class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
     """CMA-ES that samples a whole population in one call; the update is that of ``cmaes``.
 
-    Bounds are handled by folding: a point outside the cube represents its mirror image inside.
+    Bounds are handled by reflection: a point outside the cube stands for its mirror image inside.
 
     :param mean: starting point (n,).
     :param sigma: starting standard deviation along the widest axis.
     :param population: points per generation.
-    :param cov: starting covariance up to ``sigma``² (n, n).
+    :param cov: starting covariance divided by ``sigma``² (n, n).
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
         self._last_gain = 0
 
     def ask_population(self, count: int | None = None, rng: np.random.Generator | None = None) -> FloatArray:
-        """A population (population, n), not folded; or ``count`` points, drawn with ``rng``."""
+        """A population (population, n) before reflection, or ``count`` points drawn with ``rng``."""
         basis, scale = self._eigen_decomposition()
         normal = (rng or self._rng).standard_normal((count or self.population_size, self.dim))
         return cast(FloatArray, self.mean + self._sigma * (normal * scale) @ basis.T)
 
     def tell_population(self, points: FloatArray, losses: FloatArray) -> None:
-        """Update the distribution with the losses of an asked population."""
+        """Update the distribution with the losses of a sampled population."""
         worst = np.max(losses[np.isfinite(losses)], initial=0.0)
         self.tell(list(zip(points, np.where(np.isfinite(losses), losses, 10.0 * worst + 1.0), strict=True)))
         best = int(np.argmin(losses))
@@ -63,32 +63,32 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
 
     @property
     def covariance(self) -> FloatArray:
-        """Shape of the distribution, its covariance up to sigma² (n, n)."""
+        """Covariance of the distribution divided by sigma², (n, n)."""
         basis, scale = self._eigen_decomposition()
         return cast(FloatArray, (basis * scale**2) @ basis.T)
 
     @property
     def stopped(self) -> bool:
-        """Whether it has converged or gained too little for :data:`PATIENCE` generations."""
+        """Whether the search has converged or gained too little for :data:`PATIENCE` generations."""
         if self.generation - self._last_gain > PATIENCE:
             return True
         return self.generation % PATIENCE == 0 and bool(self.should_stop())
 
 
 def fold(points: FloatArray) -> FloatArray:
-    """Mirror points into the unit cube: 1.2 is 0.8, -0.2 is 0.2."""
+    """Reflect points into the unit cube: 1.2 becomes 0.8, -0.2 becomes 0.2."""
     wrapped = np.mod(points, 2.0)
     return np.where(wrapped > 1.0, 2.0 - wrapped, wrapped)
 
 
 class Restart:
-    """One CMA-ES from scratch: over a short horizon first, then over whole runs.
+    """One independent CMA-ES search, over a short horizon first, then over whole runs.
 
     Within half a second a simulation stays close to the measurement, and its loss has far fewer local minima than that
     of a whole run. The second phase starts at the mean of the first one, with its covariance.
 
     :param sigma: starting standard deviation in the unit cube.
-    :param budget: evaluations of the whole search, of which the short horizon takes a third at most.
+    :param budget: evaluations of the whole search; the short horizon takes at most a third of them.
     """
 
     def __init__(
@@ -114,16 +114,16 @@ class Restart:
 
     @property
     def stopped(self) -> bool:
-        """Whether the second phase is over."""
+        """Whether the second phase has ended."""
         return self.on_whole_runs and self.search.stopped
 
     def settled(self, incumbent: Incumbent) -> float:
-        """Report the end of this search to an incumbent; the loss there."""
+        """Record the end point of this search in an incumbent and return its loss."""
         incumbent.settle([self.search.best_point], [self.search.best_loss])
         return self.search.best_loss
 
     def tell(self, points: FloatArray, losses: FloatArray) -> None:
-        """Take the losses of a generation, and change to whole runs after the first phase."""
+        """Update with the losses of a generation; switch to whole runs at the end of the first phase."""
         self.search.tell_population(points, losses)
         ready = self.search.stopped or self.search.generation >= self._short_generations
         if ready and not self.on_whole_runs:
@@ -138,7 +138,7 @@ class Restart:
 
 
 def advance(incumbent: Incumbent, restarts: list[Restart]) -> None:
-    """One generation of several restarts; those of one phase are evaluated together."""
+    """Advance several restarts by one generation; restarts in the same phase are evaluated together."""
     for on_whole_runs in (False, True):
         group = [restart for restart in restarts if restart.on_whole_runs == on_whole_runs]
         if not group:
@@ -152,7 +152,7 @@ def advance(incumbent: Incumbent, restarts: list[Restart]) -> None:
 
 
 def floored(covariance: FloatArray, floor: float) -> FloatArray:
-    """A covariance scaled so that its widest axis is 1 and none is narrower than ``floor``."""
+    """Scale a covariance so that its widest axis is 1 and no axis is narrower than ``floor``."""
     variance, axes = np.linalg.eigh(covariance)
     width = np.sqrt(np.maximum(variance, 0.0) / variance[-1])
     return cast(FloatArray, (axes * np.maximum(width, floor) ** 2) @ axes.T)

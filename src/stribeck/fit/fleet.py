@@ -1,4 +1,4 @@
-"""The fits of a fleet: which are up to date, and their comparison."""
+"""The fits of a fleet: check whether they are up to date, and compare them."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 SCHEMA = 1
 
 INPUTS = "inputs"
-"""Key of a fit's :func:`inputs_digest` in the block ``data`` of its parameter file."""
+"""Key of :func:`inputs_digest` in the block ``data`` of a parameter file."""
 
 LEFT_OUT = "left_out"
-"""Key of the recordings that could not be read, in the same block."""
+"""Key of the unreadable recordings in the same block."""
 
 BEST_WITHIN = 1.02
-"""The law with the fewest parameters whose error is within this ratio of the lowest is the best."""
+"""The best law is the one with the fewest parameters among those whose error is within this ratio of the lowest."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """One servo, read and checked.
+    """One servo whose recordings and options were read and checked.
 
-    :param tasks: pickled :class:`stribeck.fit.task.FitTask` by law, so that passing them on needs no JAX.
+    :param tasks: pickled :class:`stribeck.fit.task.FitTask` by law, so that they can be forwarded without JAX.
     :param freed: effect parameters that were freed.
     :param inputs: :func:`inputs_digest` of each law.
-    :param left_out: recordings that could not be read, and why.
+    :param left_out: unreadable recordings and the reasons.
     :param notes: warnings for the user.
     """
 
@@ -52,9 +52,9 @@ class Fit:
 
     :param train, validation: mean absolute errors [rad].
     :param free: number of identified parameters.
-    :param runs: that were fitted.
-    :param failure: why there is no fit of these inputs; empty if there is one.
-    :param left_out: recordings that could not be read, and why.
+    :param runs: number of fitted runs.
+    :param failure: reason why the fit failed; empty if it succeeded.
+    :param left_out: unreadable recordings and the reasons.
     """
 
     servo: str
@@ -72,15 +72,15 @@ class Fit:
 
     @property
     def error(self) -> float:
-        """The error that laws are compared by [rad]: on runs held out where there are some."""
+        """Error by which laws are compared [rad]: on held-out runs if there are any."""
         error = self.train if self.validation is None else self.validation
         return float("inf") if error is None else error
 
 
 def inputs_digest(options: Mapping[str, Any], law: str, recordings: str) -> str:
-    """A digest of everything that determines a fit: recordings, options, law and version of this software.
+    """Digest of everything that determines a fit: recordings, options, law and software version.
 
-    Files that options name (``signals``, ``actuator``) count by content, not by path.
+    Files named in options (``signals``, ``actuator``) enter by content, not by path.
 
     :param recordings: see :func:`stribeck.io.recordings.files_digest`.
     """
@@ -96,19 +96,19 @@ def inputs_digest(options: Mapping[str, Any], law: str, recordings: str) -> str:
 
 
 def up_to_date(path: Path, digest: str, actuator: Actuator | None) -> ParameterFile | None:
-    """The parameter file at ``path``, if it was fitted from these inputs."""
+    """The parameter file at ``path`` if it was fitted from these inputs, else ``None``."""
     if not path.is_file():
         return None
     try:
         found = read_parameter_file(path, actuator)
-    except ParameterFileError:  # damaged or foreign: the fit replaces it
+    except ParameterFileError:  # damaged or of another format: the fit replaces it
         return None
     made_of = None if found.provenance is None else found.provenance.data.get(INPUTS)
     return found if made_of == digest else None
 
 
 def fit_of(servo: str, law: str, params: str, file: ParameterFile) -> Fit:
-    """The line of a parameter file that a fleet wrote."""
+    """Summary line of a parameter file written by a fleet fit."""
     known = file.provenance
     assert known is not None  # noqa: S101 - files of a fleet have one
     return Fit(
@@ -127,7 +127,7 @@ def fit_of(servo: str, law: str, params: str, file: ParameterFile) -> Fit:
 
 
 def best_of(fits: Sequence[Fit]) -> Fit | None:
-    """The best of one servo's fits; see :data:`BEST_WITHIN`."""
+    """The best fit of one servo; see :data:`BEST_WITHIN`."""
     done = [fit for fit in fits if fit.train is not None]
     if not done:
         return None
@@ -136,7 +136,7 @@ def best_of(fits: Sequence[Fit]) -> Fit | None:
 
 
 def by_servo(fits: Sequence[Fit]) -> dict[str, list[Fit]]:
-    """Fits of each servo, in their order."""
+    """Fits grouped by servo, order preserved."""
     servos: dict[str, list[Fit]] = {}
     for fit in fits:
         servos.setdefault(fit.servo, []).append(fit)
@@ -144,14 +144,14 @@ def by_servo(fits: Sequence[Fit]) -> dict[str, list[Fit]]:
 
 
 def left_out_of(fits: Sequence[Fit]) -> list[str]:
-    """The recordings that could not be read, of one servo's fits."""
+    """Unreadable recordings in one servo's fits."""
     return list(dict.fromkeys(reason for fit in fits for reason in fit.left_out))
 
 
 def summary_json(fits: Sequence[Fit], complete: bool) -> str:
-    """All fits for scripts; errors in rad.
+    """All fits as JSON; errors in rad.
 
-    :param complete: whether every fit was tried, without interruption.
+    :param complete: whether every fit was attempted without interruption.
     """
     servos = by_servo(fits)
     best = {servo: found.law if (found := best_of(own)) else None for servo, own in servos.items()}
@@ -169,7 +169,7 @@ def summary_json(fits: Sequence[Fit], complete: bool) -> str:
 
 
 def summary_csv(fits: Sequence[Fit]) -> str:
-    """All fits as a table; errors in rad, fields without a value empty."""
+    """All fits as CSV; errors in rad, missing values empty."""
     text = io.StringIO()
     columns = [name for name in Fit.__dataclass_fields__ if name != LEFT_OUT]
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")

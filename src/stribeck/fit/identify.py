@@ -1,4 +1,4 @@
-"""From recordings to an identified law: search, check in float64, uncertainty."""
+"""Identification of a law from recordings: search, verification in float64, uncertainty."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from stribeck.fit.workers import search_in_processes
 FloatArray = npt.NDArray[np.float64]
 
 FLOAT32_TOLERANCE = 1e-3
-"""Share by which the loss of a point may differ between the search's arithmetic and float64."""
+"""Largest relative difference between the loss in the search's arithmetic and in float64."""
 
 UNEXPLAINED_STEPS = 1.5
-"""Errors of so many encoder steps are noise; a search that gets there is done."""
+"""Errors of this many encoder steps are noise; a search that reaches them ends."""
 
 POLISHING = 50
-"""Evaluations per free parameter reserved for the last steps of a search."""
+"""Evaluations per free parameter reserved for the final polishing."""
 
 KEEP_BEST_EVERY = 1.0
-"""Shortest interval at which a search adds its best point to a study [s]."""
+"""Shortest interval at which a search stores its best point in a study [s]."""
 
 
 def identify(
@@ -54,15 +54,15 @@ def identify(
     started: float | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> FitResult:
-    """Fit a law, check it in float64, and say how sure it is.
+    """Fit a law, verify it in float64, and estimate its uncertainty.
 
     An interrupt (Ctrl-C) ends the search; the result is its best point with the outcome ``interrupted``.
 
     :param on_progress: called after every batch of evaluations.
-    :param started: ``time.perf_counter()`` at which the wall time begins.
-    :param stop: whether to end as if interrupted; asked between batches.
-    :raises KeyboardInterrupt: if it was interrupted before it had a point.
-    :raises StribeckError: if no simulation stays finite.
+    :param started: ``time.perf_counter()`` at the start of the wall time.
+    :param stop: called between batches; if it returns true, the search ends as if interrupted.
+    :raises KeyboardInterrupt: if it was interrupted before the first point was evaluated.
+    :raises StribeckError: if every simulation diverges.
     """
     started = time.perf_counter() if started is None else started
     rollout = task.rollout()
@@ -81,7 +81,7 @@ def identify(
     if interrupted:
         outcome = "interrupted"
     unit, residual = _checked(rollout, incumbent)
-    # The search compiled nothing in this process where workers did.
+    # If the search ran in workers, this process has compiled nothing yet.
     before = rollout.meter.compile_seconds
     minima = equally_good(task.parameters, unit, incumbent)
     uncertainty = None
@@ -112,7 +112,7 @@ def _stopping(
 
 
 def snapshot(task: FitTask, incumbent: Incumbent, started: float) -> FitResult | None:
-    """The preliminary result during a search, if there is one."""
+    """Preliminary result during a search, ``None`` before the first point."""
     if incumbent.unit is None:
         return None
     result = _result(task, incumbent.unit, "running", incumbent.evaluations())
@@ -163,7 +163,7 @@ def _result(task: FitTask, unit: FloatArray, outcome: Outcome, evaluations: int)
 def _checked(rollout: Rollout, incumbent: Incumbent) -> tuple[FloatArray, FloatArray]:
     """The best point whose loss float64 confirms, and its residuals (T, R) [rad].
 
-    Between sticking and slipping rounding decides the motion of some points; their float32 loss means nothing.
+    Between sticking and slipping, rounding decides the motion of some points, so their loss in float32 is meaningless.
     """
     batch = rollout.batch
     points = incumbent.best_points
@@ -196,7 +196,7 @@ def _searched(
 
     def remember(incumbent: Incumbent) -> None:
         nonlocal latest
-        latest = incumbent  # also if what follows raises
+        latest = incumbent  # kept if the code below raises
         on_progress(incumbent)
 
     try:
@@ -221,9 +221,9 @@ def search(
     *,
     join: bool = False,
 ) -> Incumbent:
-    """Run the task's method in this process.
+    """Run the task's search method in this process.
 
-    :param join: take part in a study that may be there already.
+    :param join: join the study if it exists already.
     """
     floor = float(smooth_absolute(np.float64(UNEXPLAINED_STEPS * task.actuator.resolution)))
     incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor)
@@ -242,7 +242,7 @@ def search(
         if opened is not None:
             opened.close()
     if incumbent.unit is None:
-        # The budget is too small for the method: some random points are better than nothing.
+        # The budget is too small for the method: evaluate a few random points instead.
         points = qmc.Sobol(problem.dimension, rng=np.random.default_rng(seed)).random_base2(6)
         incumbent.evaluations = lambda: rollout.meter.evaluations
         incumbent.budget = incumbent.evaluations() + len(points)
@@ -251,9 +251,9 @@ def search(
 
 
 def open_for(task: FitTask, *, join: bool = False) -> studies.OpenStudy:
-    """The study that the settings of a task ask for.
+    """Open the study given by the settings of a task.
 
-    :param join: open or continue it, whether it exists or not.
+    :param join: open it or continue it, whether or not it exists.
     """
     settings = task.settings
     return studies.open_study(
@@ -269,7 +269,7 @@ def open_for(task: FitTask, *, join: bool = False) -> studies.OpenStudy:
 def _search_in_study(
     task: FitTask, problem: SearchProblem, incumbent: Incumbent, opened: studies.OpenStudy
 ) -> None:
-    """A search whose trials are all in the study; any number of workers evaluate them."""
+    """Search with all trials stored in the study, shared by any number of workers."""
     settings, parameters = task.settings, task.parameters
     worker = opened.join()
     stream = np.random.SeedSequence([settings.seed, worker.signed_in, worker.place])
@@ -294,7 +294,7 @@ def _search_in_study(
 def _search_alone(
     task: FitTask, problem: SearchProblem, incumbent: Incumbent, opened: studies.OpenStudy | None, seed: int
 ) -> None:
-    """A search of this process alone that may exchange its best points with a study."""
+    """Search in this process alone, exchanging its best points with a study if one is open."""
     rng = np.random.default_rng(seed)
     if opened is None:
         _search_and_polish(task.settings.method, problem, incumbent, rng)
@@ -317,9 +317,9 @@ def _search_alone(
 def _search_and_polish(
     method: str, problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator
 ) -> None:
-    """A search, then derivatives from its best point with a reserved part of the budget.
+    """Run a search, then polish its best point by derivatives with a reserved part of the budget.
 
-    Intervals are valid at the minimum only; a search may stop beside it along a flat direction.
+    Confidence intervals are valid at the minimum only, and a search may stop beside it along a flat direction.
     """
     whole = incumbent.budget
     incumbent.budget -= min(POLISHING * problem.dimension, whole // 8)
@@ -333,7 +333,7 @@ def _search_and_polish(
 def _keeping_best(
     opened: studies.OpenStudy, parameters: ParameterSet, on_progress: Callable[[Incumbent], None]
 ) -> Callable[[Incumbent], None]:
-    """Progress that also adds the best point to a study, at most once in :data:`KEEP_BEST_EVERY`."""
+    """Progress callback that also stores the best point in a study, at most once per :data:`KEEP_BEST_EVERY`."""
     kept, when = np.inf, 0.0
 
     def progress(incumbent: Incumbent) -> None:
@@ -347,7 +347,7 @@ def _keeping_best(
 
 
 def _in_processes(task: FitTask, on_progress: Callable[[Incumbent], None]) -> tuple[Incumbent, float]:
-    """The task's method in several processes that share the budget."""
+    """Run the task's method in several processes that share the budget."""
     settings = task.settings
     sampled = task.samples
     with studies.shared_storage(settings.study, sampled) as url:

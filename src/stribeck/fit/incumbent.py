@@ -1,4 +1,4 @@
-"""What all searches share: the problem, its budget, and the best point so far."""
+"""Common parts of all searches: the problem, its budget, and the best point so far (the incumbent)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stribeck.estimates.solver_status import SolverStatus
 FloatArray = npt.NDArray[np.float64]
 
 RUNNERS_UP = 8
-"""Former best points kept in case the last one fails the check in float64."""
+"""Number of earlier best points kept, in case the latest fails the check in float64."""
 
 
 class Equations(Protocol):
@@ -30,39 +30,39 @@ class Equations(Protocol):
 
 
 class SearchProblem(Protocol):
-    """A loss on the unit cube with its derivatives; :class:`stribeck.fit.rollout.Rollout` is one."""
+    """Loss on the unit cube with derivatives, as in :class:`stribeck.fit.rollout.Rollout`."""
 
     @property
     def dimension(self) -> int:
         """Number of free parameters n."""
 
     def with_reset_period(self, reset_period: float | None) -> SearchProblem:
-        """The problem whose simulations restart from the measurement after every period [s]."""
+        """The problem with simulations that are reset to the measurement at this interval [s]."""
 
     def losses(self, unit: npt.ArrayLike) -> FloatArray:
-        """Losses of points (C, n) -> (C,)."""
+        """Losses of points (C, n), shape (C,)."""
 
     def normal_equations(self, unit: npt.ArrayLike) -> Equations:
-        """Local least squares around points (S, n)."""
+        """Local least-squares problems at points (S, n)."""
 
 
 class BudgetSpentError(Exception):
-    """The search has used its evaluations."""
+    """The evaluation budget is spent."""
 
 
 @dataclass
 class Incumbent:
-    """The best point so far, its budget and history.
+    """The best point so far, with the budget and history of the search.
 
     :param budget: evaluations allowed.
-    :param evaluations: function that counts the evaluations done so far.
+    :param evaluations: function that returns the number of evaluations so far.
     :param on_progress: called after every batch.
-    :param floor: a loss at which residuals are noise.
+    :param floor: loss below which residuals are noise.
     :param converged: whether independent searches agreed, or residuals are noise.
-    :param status: how the last descent by derivatives to the best point ended; ``None`` without one.
+    :param status: status of the last descent by derivatives to the best point; ``None`` without one.
     :param history: evaluations and loss at every improvement.
-    :param runners_up: the last few best points before this one, the latest last.
-    :param minima: where independent searches ended over whole runs: losses and points (n,).
+    :param runners_up: the last few earlier best points, the latest last.
+    :param minima: end points of independent searches over whole runs: losses and points (n,).
     """
 
     budget: int
@@ -84,7 +84,7 @@ class Incumbent:
 
     @property
     def best_points(self) -> FloatArray:
-        """The best point and those before it, the latest first (S, n)."""
+        """The best point and its predecessors, the latest first (S, n)."""
         if self.unit is None:
             raise ValueError("nothing has been evaluated yet")
         return np.stack([self.unit, *reversed(self.runners_up)])
@@ -101,12 +101,12 @@ class Incumbent:
         self.on_progress(self)
 
     def settle(self, points: npt.ArrayLike, losses: npt.ArrayLike) -> None:
-        """Note the points (S, n) at which independent searches ended, and their losses (S,)."""
+        """Record the end points (S, n) of independent searches and their losses (S,)."""
         self.minima += zip(np.asarray(losses).tolist(), np.array(points, dtype=np.float64), strict=True)
 
 
 class Minima(NamedTuple):
-    """Points (S, n) and their losses (S,), the best first, and how the search of the best one ended."""
+    """Points (S, n) and losses (S,), the best first, and the status of the search that found the best one."""
 
     points: FloatArray
     losses: FloatArray
@@ -116,10 +116,10 @@ class Minima(NamedTuple):
 def evaluate(
     problem: SearchProblem, incumbent: Incumbent, points: FloatArray, *, counts: bool = True
 ) -> FloatArray:
-    """Losses of points (C, n), offered to the incumbent.
+    """Evaluate points (C, n), offer them to the incumbent, and return their losses (C,).
 
-    :param counts: whether the losses are those of whole runs, not of a shorter horizon.
-    :raises BudgetSpentError: if the budget does not allow so many.
+    :param counts: whether the losses are of whole runs, not of a shorter horizon.
+    :raises BudgetSpentError: if the points exceed the budget.
     """
     if incumbent.remaining < len(points):
         raise BudgetSpentError

@@ -1,7 +1,7 @@
-"""Jobs in child processes: dependencies between jobs, retries after crashes.
+"""Jobs in child processes, with dependencies between jobs and retries after crashes.
 
-Each job runs in a fresh process, forked from a server that has imported all modules and computed nothing. Starting one
-takes hundredths of a second, and a crash loses that job only.
+Each job runs in a fresh process, forked from a server that has imported all modules but computed nothing. Starting one
+takes hundredths of a second, and a crash affects that job only.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from stribeck.errors import StribeckError
 from stribeck.processes import end_with_parent, exit_reason, interrupts_blocked
 
 POLL = 0.2
-"""Interval between two checks whether to stop [s]."""
+"""Interval at which ``stop`` is polled [s]."""
 GRACE = 10.0
-"""Time that a process has to end after it has sent its result [s]."""
+"""Time for a process to exit after it has sent its result [s]."""
 
 ABANDONED: ContextVar[Callable[[], bool]] = ContextVar("ABANDONED", default=lambda: False)
-"""A job asks this function whether its result is still wanted, where nothing else ends it."""
+"""Function with which a job can check whether its result is still wanted, for backends that cannot kill it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One call.
+    """One function call.
 
-    :param name: shown to people.
+    :param name: name for display.
     :param work: ``module:function``; only the process that runs it imports the module.
     :param arguments: its arguments; they and its result have to be picklable.
-    :param after: a job that has to be done before; its result becomes the first argument.
+    :param after: predecessor, whose result becomes the first argument.
     """
 
     name: str
@@ -49,11 +49,11 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Ended:
-    """How a job ended.
+    """Outcome of a job.
 
     :param value: its result.
-    :param failure: why there is no result, in one line; empty if there is one.
-    :param attempts: how often it was tried.
+    :param failure: one-line reason why there is no result; empty if there is one.
+    :param attempts: number of attempts.
     :param seconds: duration of the last attempt.
     """
 
@@ -65,7 +65,7 @@ class Ended:
 
 
 Running = Callable[[Collection[str]], None]
-"""Called repeatedly with the names of the running jobs."""
+"""Callback called repeatedly with the names of the running jobs."""
 
 
 def run_in_processes(
@@ -78,17 +78,16 @@ def run_in_processes(
     preload: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Generator[Ended, None, None]:
-    """Run jobs in ``workers`` processes and yield the end of each as it happens.
+    """Run jobs in ``workers`` processes and yield the outcome of each as it ends.
 
     A job that crashes or raises anything but a :class:`StribeckError` is tried again after the others; a
     :class:`StribeckError` is final. Jobs that depend on a failed job fail with it. All processes end with the iterator
     and with this process.
 
-    :param workers: processes at a time.
-    :param retries: how often a job is tried again.
-    :param stop: whether to give up; asked between jobs and while waiting.
+    :param retries: maximum number of retries of a job.
+    :param stop: polled between jobs and while waiting; if it returns true, all jobs are abandoned.
     :param preload: modules that the server imports.
-    :param environment: variables of the processes, unless the server runs already.
+    :param environment: environment variables of the processes, unless the server is already running.
     """
     _start_server(preload, environment or {})
     board = _Board(list(jobs), retries)
@@ -112,7 +111,7 @@ def run_in_processes(
 
 @dataclass
 class _Board:
-    """The waiting jobs and the results of finished ones."""
+    """Waiting jobs, and the results of finished ones."""
 
     waiting: list[Job]
     retries: int
@@ -121,7 +120,7 @@ class _Board:
     attempts: dict[Job, int] = field(default_factory=dict)
 
     def hopeless(self) -> Iterator[Ended]:
-        """The jobs whose predecessor failed."""
+        """Outcomes of jobs whose predecessor failed."""
         for job in list(self.waiting):
             if job.after in self.failures:
                 self.waiting.remove(job)
@@ -129,14 +128,13 @@ class _Board:
                 yield Ended(job, failure=self.failures[job])
 
     def startable(self, count: int) -> list[Job]:
-        """At most ``count`` jobs that depend on nothing unfinished, taken off the list."""
+        """Remove and return at most ``count`` waiting jobs whose predecessors have finished."""
         free = [job for job in self.waiting if job.after is None or job.after in self.values][: max(count, 0)]
         for job in free:
             self.waiting.remove(job)
         return free
 
     def arguments(self, job: Job) -> tuple[Any, ...]:
-        """The arguments of a job, with the result of its predecessor."""
         return job.arguments if job.after is None else (self.values[job.after], *job.arguments)
 
     def forget(self, active: Collection[_Attempt]) -> None:
@@ -145,7 +143,7 @@ class _Board:
         self.values = {job: value for job, value in self.values.items() if job in needed}
 
     def judge(self, attempt: _Attempt) -> Ended | None:
-        """How the job of an attempt ended; ``None`` if it will be tried again."""
+        """Outcome of an attempt's job; ``None`` if it will be tried again."""
         job = attempt.job
         self.attempts[job] = self.attempts.get(job, 0) + 1
         kind, content = attempt.result()
@@ -174,24 +172,24 @@ class _Attempt:
         self._process: ForkServerProcess = context.Process(target=_work, args=(job.work, arguments, writer))
         try:
             self._process.start()
-        except (OSError, EOFError):  # it died while it received its job
+        except (OSError, EOFError):  # the process died while it received its job
             self._failed = True
         else:
             self._failed = False
         finally:
-            writer.close()  # so that the end of the process is the end of the pipe
+            writer.close()  # so that the pipe closes when the process ends
 
     def result(self) -> tuple[str, Any]:
-        """``value`` with the result, ``refused`` or ``crash`` with the reason."""
+        """``value`` with the result, or ``refused`` or ``crash`` with the reason."""
         try:
             outcome: tuple[str, Any] = self.reader.recv()
-        except Exception:  # a killed process leaves nothing, half a message or garbage
+        except Exception:  # a killed process sends nothing, a partial message or garbage
             outcome = ("crash", "")
         self.reader.close()
         if self._failed:
             return "crash", "its process could not be started"
         self._process.join(GRACE)
-        if self._process.is_alive():  # it has sent its result and hangs at exit
+        if self._process.is_alive():  # the process has sent its result and hangs at exit
             self._process.kill()
             self._process.join()
         return (
@@ -201,7 +199,6 @@ class _Attempt:
         )
 
     def kill(self) -> None:
-        """End the process at once."""
         if not self._failed:
             self._process.kill()
             self._process.join()
@@ -209,7 +206,7 @@ class _Attempt:
 
 
 def guarded(work: str, arguments: Sequence[Any]) -> tuple[str, Any]:
-    """Call a function: ``value`` with its result, or ``refused`` with the message of a :class:`StribeckError`."""
+    """Call a function; return ``value`` with its result, or ``refused`` with the message of a :class:`StribeckError`."""
     try:
         return "value", resolve_name(work)(*arguments)
     except StribeckError as error:
@@ -227,7 +224,7 @@ def _work(work: str, arguments: Sequence[Any], writer: Connection) -> None:
 
 
 def _start_server(preload: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Start the server that processes are forked from."""
+    """Start the fork server."""
     mp.get_context("forkserver").set_forkserver_preload(list(preload))
     with _variables(environment), interrupts_blocked():
         forkserver.ensure_running()

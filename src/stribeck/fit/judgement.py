@@ -1,4 +1,4 @@
-"""Comparison of laws: which describes recordings best, and whether a simpler one is as good."""
+"""Comparison of laws: the best on the recordings, and the simplest that is as good."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from stribeck.fit.assessment import Assessed, Assessment
 FloatArray = npt.NDArray[np.float64]
 
 Basis = Literal["held out", "fitted", "all"]
-"""The runs that laws are compared on: held out of every fit, fitted by every file, or all."""
+"""The runs on which laws are compared: held out of every fit, fitted by every file, or all."""
 
 AS_GOOD = 0.05
-"""A law whose mean error is at most this share above another's is as good."""
+"""Largest relative excess of the mean error at which a law counts as equally good."""
 
 CARRIES_OVER, FAILS = 1.25, 2.0
-"""Ratio of the errors on held-out and fitted runs up to which a law generalises, and from which on it fails."""
+"""Ratio of held-out to fitted error up to which a law generalises, and the ratio from which it fails."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A law beside the best one, run by run.
+    """A law compared with the best one, run by run.
 
-    :param label: the other law's file.
-    :param more: how much larger its mean error is [rad].
-    :param interval: of that at 95 %, by Student's t over runs; none of fewer than three runs.
-    :param outcome: ``as good`` within :data:`AS_GOOD`, ``worse`` where chance is ruled out, else
-        ``undecided``.
+    :param label: label of the other law's file.
+    :param more: excess of its mean error over the best one's [rad].
+    :param interval: 95 % interval of ``more``, by Student's t over runs; ``None`` for fewer than three runs.
+    :param outcome: ``as good`` within :data:`AS_GOOD`, ``worse`` if the difference is significant, else ``undecided``.
     """
 
     label: str
@@ -45,12 +44,12 @@ class Comparison:
 class Judgement:
     """Ranking of laws by their errors.
 
-    :param basis: the runs judged on.
-    :param runs: their names.
-    :param means: mean error of each file on them [rad], by label.
-    :param best: the file with the smallest one.
+    :param basis: choice of the runs compared.
+    :param runs: names of these runs.
+    :param means: mean error on these runs [rad], by label.
+    :param best: label of the file with the smallest mean error.
     :param comparisons: all others, the simpler laws first.
-    :param simplest: the simplest law that is as good as the best, the best itself if there is none.
+    :param simplest: the simplest law that is as good as the best, or the best itself.
     """
 
     basis: Basis
@@ -95,7 +94,7 @@ def _basis(assessment: Assessment) -> tuple[Basis, tuple[str, ...]]:
 
 
 def compare(label: str, errors: FloatArray, best: FloatArray) -> Comparison:
-    """Errors of two laws on the same runs (R,) [rad], the better law second."""
+    """Compare the errors of two laws on the same runs (R,) [rad]; the second law is the better one."""
     more = errors - best
     mean, count = float(np.mean(more)), len(more)
     interval = None
@@ -108,7 +107,7 @@ def compare(label: str, errors: FloatArray, best: FloatArray) -> Comparison:
 
 
 def carries_over(one: Assessed) -> float | None:
-    """Mean error on runs that were not fitted over that on the fitted ones; ``None`` without either."""
+    """Ratio of the mean error on runs not fitted to that on fitted runs; ``None`` if either is missing."""
     unseen, fitted = one.errors("held out", "not in the fit"), one.errors("fitted")
     if not unseen or not fitted:
         return None

@@ -1,4 +1,4 @@
-"""Minima as good as the best one, and the parameters about which they disagree."""
+"""Equally good minima, and the parameters on which they disagree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stribeck.io.parameter_file import MinimumEntry
 FloatArray = npt.NDArray[np.float64]
 
 DISTINCT = 1e-3
-"""Points of the unit cube that are closer than this along every axis are one."""
+"""Points of the unit cube closer than this along every axis count as the same."""
 
 MOST_MINIMA = 12
 """Largest number of minima kept."""
@@ -27,9 +27,9 @@ MOST_MINIMA = 12
 def equally_good(
     parameters: ParameterSet, best: FloatArray, incumbent: Incumbent
 ) -> tuple[MinimumEntry, ...]:
-    """The best point (n,) of the unit cube, then the minima that fit as well, the better first.
+    """The best point (n,) of the unit cube, then the other minima that fit as well, the better first.
 
-    Searches that ran out of evaluations have no minima: then there is only the best point.
+    Searches that ran out of evaluations have no minima; then the result is the best point alone.
     """
     kept = [best]
     losses = [incumbent.loss]
@@ -51,9 +51,9 @@ def equally_good(
 def with_minima(
     uncertainty: Uncertainty, parameters: ParameterSet, minima: Sequence[MinimumEntry]
 ) -> Uncertainty:
-    """The uncertainty with all parameters doubted about which equally good minima disagree.
+    """The uncertainty, with all parameters on which equally good minima disagree marked as doubtful.
 
-    An interval around one minimum does not allow for another one elsewhere.
+    An interval around one minimum does not cover another one elsewhere.
     """
     bounds = {parameter.name: (parameter.lower, parameter.upper) for parameter in parameters.free}
     reasons = {

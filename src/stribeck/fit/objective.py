@@ -1,10 +1,9 @@
 r"""The loss that a fit minimises, and the split into fitted and held-out runs.
 
-The error of a model is the mean absolute position error: the mean over runs of each run's mean. A
-mean absolute value has a kink wherever a residual is zero; what is minimised is therefore
-:math:`\rho(r) = \sqrt{r^2 + \delta^2} - \delta` with :math:`\delta` two steps of a 12-bit encoder
-(3.07 mrad), which is the absolute value for errors that matter and a parabola within the encoder's
-noise. The optimum's mean absolute error differs from the smallest possible one by some μrad.
+The error of a model is the mean over runs of each run's mean absolute position error. The absolute value has a kink at
+zero, so the fit minimises :math:`\rho(r) = \sqrt{r^2 + \delta^2} - \delta` instead, with :math:`\delta` two steps of a
+12-bit encoder (3.07 mrad): a parabola within encoder noise, the absolute value for larger errors. The mean absolute
+error at the optimum exceeds the smallest possible one by a few μrad.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SMOOTHING = 2.0 * 2.0 * np.pi / 4096.0
 r""":math:`\delta` [rad]."""
 
 EQUALLY_GOOD = 0.01
-"""A loss or error at most this share above the best one is as good: runs of one motion differ by more."""
+"""A loss or error at most this share above the best is equally good; runs of the same motion differ by more."""
 
 
 def smooth_absolute(residual: Any) -> Any:
@@ -33,7 +32,7 @@ def smooth_absolute(residual: Any) -> Any:
 
 
 def smooth_absolute_weight(residual: Any) -> Any:
-    r""":math:`\rho'(r)/r = 1/\sqrt{r^2 + \delta^2}`: weight of iteratively reweighted least squares."""
+    r""":math:`\rho'(r)/r = 1/\sqrt{r^2 + \delta^2}`, the weight of iteratively reweighted least squares."""
     xp = array_namespace(residual)
     return 1.0 / xp.sqrt(residual * residual + SMOOTHING**2)
 
@@ -45,15 +44,15 @@ def smooth_absolute_curvature(residual: Any) -> Any:
 
 
 def equivalent_error(loss: Any) -> Any:
-    r"""The constant error that has this loss [rad]: the inverse of :math:`\rho`."""
+    r"""The constant error [rad] with this loss: the inverse of :math:`\rho`."""
     xp = array_namespace(loss)
-    positive = 0.5 * (loss + abs(loss))  # rounding leaves losses of exact fits a little below zero
+    positive = 0.5 * (loss + abs(loss))  # for exact fits, rounding makes losses slightly negative
     return xp.sqrt(positive * (positive + 2.0 * SMOOTHING))
 
 
 @dataclass(frozen=True)
 class Split:
-    """Runs to fit and runs held out.
+    """Fitted and held-out runs.
 
     :param rule: how they were chosen, in words.
     """
@@ -70,7 +69,7 @@ def split_runs(
     validation_fraction: float | None = None,
     seed: int = 0,
 ) -> Split:
-    """Hold out the runs of one gain, or a random share of the runs, or none.
+    """Hold out the runs at one gain, or a random share of the runs, or none.
 
     :param validation_kp: firmware gain to hold out.
     :param validation_fraction: share of the runs to hold out, in (0, 1).

@@ -1,15 +1,15 @@
 r"""Prior knowledge of motor constants and load terms, weighted against the data.
 
 With the current limit on, a fit should hold at gains that were not recorded, but a law with many load terms can trade
-them against the motor constants without any effect at the recorded gains. Two things are known before any recording:
-the motor constants of the datasheet, and that a gearbox loses nearly the same power in both directions. Both enter as
-normal distributions,
+them against the motor constants without any effect at the recorded gains. Two facts are known in advance: the motor
+constants of the datasheet, and that a gearbox loses nearly the same power in both directions. Both enter as normal
+distributions,
 
 .. math:: L\,\exp\Big(\frac{1}{2 n} \sum_i \big((a_i^T\theta - \mu_i)/\sigma_i\big)^2\Big),
 
-the posterior mode for errors with a Laplace distribution of unknown scale and n independent samples. n counts few
-samples per run, because the residual is smooth model error: with every sample counted as independent the prior would
-have no effect.
+whose minimum is the posterior mode for Laplace-distributed errors of unknown scale and n independent samples. The
+residual is smooth model error, so n counts only a few samples per run; if every sample counted as independent, the
+prior would have no effect.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from stribeck.fit.rollout import NormalEquations, Rollout
 FloatArray = npt.NDArray[np.float64]
 
 SAMPLES_PER_RUN = 3.0
-"""Independent samples in a run: 6 s over a correlation time of the residual of about two seconds."""
+"""Independent samples in a run: runs take 6 s, and the correlation time of the residual is about two seconds."""
 
 DIRECTIONS = (
     ("load_friction_motor", "load_friction_external"),
     ("load_friction_motor_stribeck", "load_friction_external_stribeck"),
 )
-"""Load terms by the torque that they multiply."""
+"""Pairs of load terms, for torque from the motor and from outside."""
 
 DIRECTION_SPREAD = 0.1
-"""Standard deviation of the difference of two such terms: published servos differ by 0 to 0.25."""
+"""Standard deviation of the difference within a pair; in published servo models it is 0 to 0.25."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Prior:
 
     :param rows: :math:`a_i/\sigma_i` (m, n).
     :param offsets: :math:`-\mu_i/\sigma_i` (m,).
-    :param samples: n, independent samples in the data.
+    :param samples: number n of independent samples in the data.
     """
 
     rows: FloatArray
@@ -52,7 +52,7 @@ class Prior:
     samples: float
 
     def exponent(self, unit: FloatArray) -> FloatArray:
-        """Exponent of the factor on the loss, at points (S, n) -> (S,)."""
+        """Exponent of the factor on the loss at points (S, n), shape (S,)."""
         distance = unit @ self.rows.T + self.offsets
         return np.asarray(0.5 * np.sum(distance**2, axis=1) / self.samples)
 
@@ -67,7 +67,7 @@ class Prior:
 
 
 def prior_for(actuator: Actuator, parameters: ParameterSet, runs: int) -> Prior | None:
-    """The prior of a fit: none unless the current limit is on."""
+    """The prior of a fit; ``None`` unless the current limit is on."""
     if "current-limit" not in actuator.active_effects:
         return None
     terms: list[tuple[dict[str, float], float, float]] = [
@@ -88,7 +88,7 @@ def prior_for(actuator: Actuator, parameters: ParameterSet, runs: int) -> Prior 
 
 @dataclass(frozen=True, eq=False)
 class WithPrior:
-    """A rollout whose losses include a prior; a :class:`~stribeck.fit.incumbent.SearchProblem`."""
+    """A rollout with a prior in its loss; a :class:`~stribeck.fit.incumbent.SearchProblem`."""
 
     rollout: Rollout
     prior: Prior
@@ -103,12 +103,12 @@ class WithPrior:
         return WithPrior(self.rollout.with_reset_period(reset_period), self.prior)
 
     def losses(self, unit: npt.ArrayLike) -> FloatArray:
-        """Losses with the prior of points (C, n) -> (C,)."""
+        """Losses with the prior at points (C, n), shape (C,)."""
         points = np.asarray(unit, dtype=np.float64)
         return self.rollout.losses(points) * np.exp(self.prior.exponent(points))
 
     def normal_equations(self, unit: npt.ArrayLike) -> NormalEquations:
-        """Local least squares around points (S, n)."""
+        """Local least-squares problems at points (S, n)."""
         points = np.asarray(unit, dtype=np.float64)
         loss, gradient, hessian = self.rollout.normal_equations(points)
         factor = np.exp(self.prior.exponent(points))

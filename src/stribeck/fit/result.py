@@ -1,4 +1,4 @@
-"""What a fit found, and its way to JSON and to a parameter file."""
+"""The result of a fit, and its export to JSON and to a parameter file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stribeck.io.recordings import digest_of, fingerprint
 SCHEMA = 1
 
 MOST_IMPROVEMENTS = 200
-"""Improvements of a search that a parameter file tells of."""
+"""Maximum number of improvements in the search history of a parameter file."""
 
 Outcome = Literal["converged", "budget spent", "interrupted", "running"]
 
@@ -36,15 +36,15 @@ class FitSettings:
 
     :param method: see :data:`stribeck.fit.METHODS`.
     :param trials: evaluations allowed; a derivative column counts as one.
-    :param seed: of everything random.
-    :param workers: processes that search side by side.
+    :param seed: seed of all random numbers.
+    :param workers: number of processes that search in parallel.
     :param study: URL of an Optuna storage.
-    :param resume: go on with what the study holds.
-    :param join: take part in the study if it is there, open it if not.
-    :param batch: trials that a worker evaluates and appends to a study at a time.
+    :param resume: continue the existing study.
+    :param join: join the study if it exists, else create it.
+    :param batch: trials that a worker evaluates and adds to a study at a time.
     :param dt: time step [s].
-    :param reset_period: put simulations back on the measurement every so often [s].
-    :param dtype: arithmetic of the compiled simulations.
+    :param reset_period: interval at which simulations are reset to the measurement [s].
+    :param dtype: floating-point type of the compiled simulations.
     """
 
     method: str = "hybrid"
@@ -62,7 +62,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class Errors:
-    """Mean absolute position errors in float64 [rad], by run, and their mean over runs."""
+    """Mean absolute position errors in float64 [rad], by run."""
 
     by_run: Mapping[str, float]
 
@@ -79,13 +79,13 @@ class FitResult:
     :param parameters: all parameters with units, bounds and identified values.
     :param train: errors on the runs that were fitted.
     :param validation: errors on the runs that were held out, if any were.
-    :param uncertainty: intervals and what the data cannot tell; none for an interrupted fit.
-    :param evaluations: simulations of all runs.
-    :param compile_seconds: spent compiling.
-    :param search_seconds: spent searching, compilation not counted.
-    :param wall_seconds: from the start to this result.
+    :param uncertainty: intervals, and statements about what the data do not determine; none for an interrupted fit.
+    :param evaluations: number of simulations of all runs.
+    :param compile_seconds: compile time.
+    :param search_seconds: search time without compilation.
+    :param wall_seconds: wall time until this result.
     :param minima: the best point and the minima that fit as well.
-    :param descent: how the last descent by derivatives ended, if there was one.
+    :param descent: status of the last descent by derivatives, if there was one.
     :param history: evaluations, and the constant error that has the loss [rad], at every improvement.
     """
 
@@ -108,7 +108,7 @@ class FitResult:
 
     @property
     def status(self) -> SolverStatus:
-        """How the solver ended: the last descent by derivatives, or the search where there was none."""
+        """Solver status of the last descent by derivatives, or of the search if there was none."""
         if self.outcome in ("interrupted", "running") or (
             self.descent is None and self.outcome != "converged"
         ):
@@ -117,7 +117,7 @@ class FitResult:
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """All parameters, fixed ones included."""
+        """All parameters, including fixed ones."""
         unfinished = "how sure it is is not known: the fit was not finished"
         estimated = self.uncertainty.estimates if self.uncertainty is not None else {}
         return {
@@ -128,7 +128,7 @@ class FitResult:
         }
 
     def summary(self) -> dict[str, Any]:
-        """The object of ``--json``: errors in rad, times in s."""
+        """The object printed by ``--json``; errors in rad, times in s."""
         uncertainty = self.uncertainty or NO_UNCERTAINTY
         return {
             "schema": SCHEMA,
@@ -154,7 +154,7 @@ class FitResult:
         }
 
     def parameter_file(self) -> ParameterFile:
-        """The parameter file of this result."""
+        """The result as a parameter file."""
         uncertainty = self.uncertainty or NO_UNCERTAINTY
         logs = self.split.train
         free = self.parameters.free
@@ -218,7 +218,7 @@ NO_UNCERTAINTY = Uncertainty({}, ("The fit was not finished: how sure the values
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that has a part in a fit."""
+    """Versions of all software used in a fit."""
     libraries = ("numpy", "jax", "cmaes", "optuna")
     return {
         "stribeck": stribeck.__version__,
@@ -228,7 +228,7 @@ def versions() -> dict[str, str]:
 
 
 def _thinned(history: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-    """The improvements of a search, with the last one, those thinned out that follow closest on another."""
+    """The search history without the improvements that follow most closely on another; the last one stays."""
     if len(history) <= MOST_IMPROVEMENTS:
         return tuple(history)
     evaluations = np.log([max(count, 1) for count, _ in history])
@@ -247,7 +247,7 @@ def _values(log: Log, name: Literal["supply_voltage", "temperature"]) -> list[fl
 
 
 def _temperature(logs: Sequence[Log]) -> dict[str, float] | None:
-    """Temperature of the servo during the runs that tell it: mean of the runs' means, extremes [°C]."""
+    """Servo temperature over the runs that record it: mean of the runs' means, and extremes [°C]."""
     runs = [values for log in logs if (values := _values(log, "temperature"))]
     if not runs:
         return None

@@ -1,8 +1,8 @@
-"""All runs with all candidates in one compiled call.
+"""Simulation of all runs for all candidates in one compiled call.
 
-One lane per pair of run and candidate, the candidates side by side in memory, a scan over time. The time step is that of
-``core`` on jax.numpy arrays. In float32 a run's mean error differs by less than 0.01 mrad from ``core.simulate`` in
-float64.
+Each pair of run and candidate is one lane of an array that is scanned over time; candidates are contiguous in memory.
+The time step is that of ``core`` on jax.numpy arrays. In float32 a run's mean error differs by less than 0.01 mrad from
+``core.simulate`` in float64.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ FloatArray = npt.NDArray[np.float64]
 Inputs = dict[str, Any]
 
 LANES = 128
-"""Candidates evaluated side by side: enough to use two cores, and a single shape to compile for."""
+"""Candidates per compiled call: enough to use two cores, and a single shape to compile."""
 
 TANGENT_LANES = 16
-"""Points whose derivatives are computed side by side."""
+"""Points per compiled call with derivatives."""
 
 CHUNK = 50
-"""Steps between two accumulations of the normal equations: bounds the memory for derivatives."""
+"""Time steps between accumulations of the normal equations; bounds the memory for derivatives."""
 
 
 class NormalEquations(NamedTuple):
-    """Weighted least squares around each of S points, in the unit cube of the free parameters.
+    """Weighted least-squares problems at S points, in the unit cube of the free parameters.
 
     :param loss: (S,).
     :param gradient: of the loss, (S, n).
@@ -55,8 +55,8 @@ class NormalEquations(NamedTuple):
 class Scores(NamedTuple):
     """Contributions of each block of each run to the derivatives of the loss at S points.
 
-    :param gradient: (S, B, R, n), which sums to the gradient of the loss.
-    :param curvature: (S, B, R, n, n), which sums to its Gauss-Newton Hessian.
+    :param gradient: (S, B, R, n); sums to the gradient of the loss.
+    :param curvature: (S, B, R, n, n); sums to its Gauss-Newton Hessian.
     """
 
     gradient: FloatArray
@@ -67,9 +67,9 @@ class Scores(NamedTuple):
 class Meter:
     """Cost of the evaluations so far.
 
-    :param evaluations: rollouts of all runs; a derivative column counts as one.
-    :param compile_seconds: spent compiling.
-    :param simulation_seconds: spent in compiled calls.
+    :param evaluations: simulations of all runs; a derivative column counts as one.
+    :param compile_seconds: compile time.
+    :param simulation_seconds: time in compiled calls.
     """
 
     evaluations: int = 0
@@ -81,14 +81,12 @@ class Meter:
 class Rollout:
     """Compiled simulations of a batch of runs, as functions of the free parameters in the unit cube.
 
-    :param batch: the runs.
     :param actuator: the servo, with its effects.
-    :param law: the friction law.
-    :param parameters: which parameters are free, and the values of the others.
-    :param reset_period: put the state back on the measurement every so often [s].
-    :param dtype: arithmetic of the compiled calls.
-    :param integrator: of the time step.
-    :param lanes: candidates evaluated side by side.
+    :param parameters: free parameters, and the values of the others.
+    :param reset_period: interval at which the state is reset to the measurement [s].
+    :param dtype: floating-point type of the compiled calls.
+    :param integrator: integration scheme of the time step.
+    :param lanes: candidates per compiled call.
     """
 
     batch: Batch
@@ -100,7 +98,7 @@ class Rollout:
     integrator: Integrator = "semi-implicit"
     lanes: int = LANES
     meter: Meter = field(default_factory=Meter)
-    # Compiled programs contain the loads, gains, law and fixed values of this rollout: dataclasses.replace starts anew.
+    # Compiled programs contain this rollout's loads, gains, law and fixed values, so dataclasses.replace clears them.
     _compiled: dict[Any, Callable[..., Any]] = field(default_factory=dict, init=False)
 
     @property
@@ -109,16 +107,16 @@ class Rollout:
         return len(self.parameters.free)
 
     def with_reset_period(self, reset_period: float | None) -> Rollout:
-        """The same simulations with another reset period, without compiling again."""
+        """The same simulations with another reset period, sharing the compiled programs."""
         same = replace(self, reset_period=reset_period)
         object.__setattr__(same, "_compiled", self._compiled)  # resets are inputs of the programs
         return same
 
     def losses(self, unit: npt.ArrayLike) -> FloatArray:
-        """Loss of each candidate (C, n) -> (C,); infinite where a simulation left all bounds.
+        """Loss of each candidate (C, n), shape (C,); infinite if a simulation diverges.
 
-        Candidates are evaluated ``lanes`` at a time; spare lanes repeat the last one and do not
-        count.
+        Candidates are evaluated ``lanes`` at a time. The last batch is padded with its last candidate; padding does not
+        count as evaluations.
         """
         points = np.asarray(unit, dtype=np.float64)
         found = [
@@ -130,12 +128,12 @@ class Rollout:
         return np.where(np.isfinite(losses), losses, np.inf)
 
     def normal_equations(self, unit: npt.ArrayLike, measured: npt.ArrayLike | None = None) -> NormalEquations:
-        """Loss, gradient and Gauss-Newton matrix at each of (S, n) points, by forward derivatives.
+        """Loss, gradient and Gauss-Newton matrix at points (S, n), by forward-mode differentiation.
 
         Points are evaluated :data:`TANGENT_LANES` at a time, padded like candidates.
 
-        :param measured: measured positions for each point (S, T, R) instead of the batch's [rad]: for fits of many
-            recordings of the same commands side by side.
+        :param measured: measured positions for each point (S, T, R) [rad] in place of the batch's; for parallel fits to
+            many recordings of the same commands.
         """
         points = np.asarray(unit, dtype=np.float64)
         found = [
@@ -154,7 +152,7 @@ class Rollout:
     def scores(
         self, unit: npt.ArrayLike, block_length: float, measured: npt.ArrayLike | None = None
     ) -> Scores:
-        """Contributions of blocks of ``block_length`` [s] to the derivatives at each of (S, n) points.
+        """Contributions of blocks of ``block_length`` [s] to the derivatives at points (S, n).
 
         :param measured: see :meth:`normal_equations`.
         """
@@ -171,7 +169,7 @@ class Rollout:
             ]
             for parts in zip(*found, strict=True)
         )
-        # (B, n, R, S) and (B, n, n, R, S) as the scan leaves them.
+        # The scan returns (B, n, R, S) and (B, n, n, R, S).
         return Scores(np.transpose(gradient, (3, 0, 2, 1)), np.transpose(curvature, (4, 0, 3, 1, 2)))
 
     def _with_measured(
@@ -186,7 +184,7 @@ class Rollout:
             yield batch, {**self._inputs, "position": np.ascontiguousarray(np.moveaxis(own, 0, 2))}
 
     def _call(self, function: Callable[..., Any], points: FloatArray, inputs: Inputs, *static: int) -> Any:
-        """Call the compiled form of a function of (n, C) values, and count its time."""
+        """Call the compiled form of a function of (n, C) values and measure its time."""
         lanes = np.ascontiguousarray(points.T, dtype=self.dtype)
         key = (function.__name__, lanes.shape, inputs["position"].shape, static)
         with jax.enable_x64(self.dtype == "float64"):
@@ -206,7 +204,7 @@ class Rollout:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        """Inputs of the compiled functions, time first, on JAX's device."""
+        """Inputs of the compiled functions on JAX's device, time first."""
         batch = self.batch
         resets = np.zeros(len(batch.time), dtype=bool)
         resets[list(batch.reset_indices(self.reset_period))] = True
@@ -222,11 +220,11 @@ class Rollout:
             inputs["torque_enable"] = self._array(batch.torque_enable)
         if self.actuator.uses_measured_supply:
             inputs["supply_voltage"] = self._array(batch.supply_voltage)
-        # Transferred once, not at every call. They must be concrete even if a traced function asks for them first.
+        # Transferred once, not at every call. They must be concrete even if first requested by a traced function.
         with jax.ensure_compile_time_eval(), jax.enable_x64(self.dtype == "float64"):
             return cast(Inputs, jax.device_put(inputs))
 
-    # What follows is traced: arrays are (R, C), candidates last; `unit` is (n, C).
+    # The following functions are traced: arrays are (R, C), candidates last; `unit` is (n, C).
 
     def _values(self, unit: jax.Array) -> dict[str, Any]:
         lower, width = self.parameters.lower, self.parameters.upper - self.parameters.lower
@@ -262,7 +260,7 @@ class Rollout:
         return ServoCommand(goal, enable, supply)
 
     def _advance(self, unit: jax.Array) -> Callable[[PlantState, Inputs], tuple[PlantState, jax.Array]]:
-        """One step in the form of a scan: state and inputs to next state and residual."""
+        """One time step as a scan body: maps state and inputs to next state and residual."""
         plant, values = self._plant, self._values(unit)
 
         def advance(state: PlantState, now: Inputs) -> tuple[PlantState, jax.Array]:
@@ -282,15 +280,15 @@ class Rollout:
         state = PlantState(inputs["position"][0], inputs["velocity"][0], control)
         state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=self.dtype), state)
         first = jax.tree.map(lambda leaf: leaf[0], inputs)
-        for _ in state:  # a step broadcasts its state with its inputs, at most once per part of the state
+        for _ in state:  # each step broadcasts at least one component of the state
             shapes, _ = jax.eval_shape(self._advance(unit), state, first)
             state = jax.tree.map(lambda leaf, shape: jnp.broadcast_to(leaf, shape.shape), state, shapes)
         return cast(PlantState, state)
 
     def mean_squares(self, unit: jax.Array, measured: jax.Array | None = None) -> jax.Array:
-        """Mean squared error of each run [rad^2], (R, C), of candidates (n, C): to be traced by a caller's own program.
+        """Mean squared error of each run [rad^2], (R, C), of candidates (n, C); traceable by the caller.
 
-        :param measured: measured positions for each candidate (T, R, C) instead of the batch's [rad].
+        :param measured: measured positions for each candidate (T, R, C) [rad] in place of the batch's.
         """
         inputs = self._inputs if measured is None else {**self._inputs, "position": measured}
         return self._sums(unit, inputs, jnp.square) * len(self.batch.logs)
@@ -312,7 +310,7 @@ class Rollout:
         return total
 
     def _with_tangents(self, unit: jax.Array) -> Callable[..., Any]:
-        """Steps through a stretch of inputs: states, and derivatives along each unit direction (n, …)."""
+        """Function that steps through inputs and returns states and derivatives along each unit direction (n, …)."""
         directions = jnp.broadcast_to(
             jnp.eye(self.dimension, dtype=self.dtype)[:, :, None], (self.dimension, *unit.shape)
         )

@@ -1,8 +1,8 @@
-"""Searches shared by workers through a study, batch by batch, on any number of machines.
+"""Searches that workers on any number of machines share through a study, batch by batch.
 
-The next points depend on the study's finished trials only. A worker samples a batch from the trials it has read,
+The next points depend only on the study's finished trials. A worker samples a batch from the trials it has read,
 evaluates it in one compiled call, appends it, and reads what the others appended. Workers may therefore join, leave or
-be killed at any time, and resuming is reading.
+be killed at any time, and resuming only requires reading the trials.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ Point = frozenset[tuple[str, float]]
 FloatArray = npt.NDArray[np.float64]
 
 SAMPLED = "cmaes"
-"""User attribute of a trial: its restart, population and generation of CMA-ES, and its point before folding."""
+"""User attribute of a trial: its CMA-ES restart, population and generation, and its point before reflection."""
 
 SILENCE = 4
-"""A worker counts as gone if it appended nothing while this one evaluated so many batches."""
+"""A worker that appended nothing while this one evaluated this many batches counts as gone."""
 
 
 class Sampler(Protocol):
-    """Proposes points from the trials so far."""
+    """Source of points, proposed from the trials so far."""
 
     @property
     def problem(self) -> SearchProblem:
-        """The problem that the next points are for."""
+        """The problem on which to evaluate the next points."""
 
     @property
     def converged(self) -> bool:
-        """Whether the search is over."""
+        """Whether the search has ended."""
 
     def ask(self, count: int) -> list[Sample]:
         """Points to evaluate."""
 
     def tell(self, trials: Sequence[Sample]) -> None:
-        """Learn from finished trials of any worker."""
+        """Update with finished trials of any worker."""
 
 
 class OptunaSampler:
-    """A sampler of Optuna's on a copy of the study in memory."""
+    """Optuna sampler on an in-memory copy of the study."""
 
     converged = False
 
@@ -85,11 +85,11 @@ class OptunaSampler:
 
 @dataclass
 class CmaChain:
-    """One restart of CMA-ES, advanced by the study's trials.
+    """One restart of CMA-ES, reconstructed from the study's trials.
 
     :param generation: number of complete generations.
     :param waiting: trials of the incomplete generation.
-    :param trials: number of trials in all.
+    :param trials: total number of trials.
     :param owner: the worker that advanced it last.
     """
 
@@ -100,7 +100,7 @@ class CmaChain:
     owner: str | None = None
 
     def take(self, sample: Sample) -> None:
-        """Count a trial if it was sampled from the current distribution."""
+        """Add a trial if it was sampled from the current distribution."""
         tag = sample.user_attrs[SAMPLED]
         if tag["generation"] != self.generation or tag["population"] != self.restart.population:
             return
@@ -116,19 +116,18 @@ class CmaChain:
 
 
 class SharedCMA:
-    """Several CMA-ES side by side, one chain per worker, reconstructed from the study's trials.
+    """Several CMA-ES restarts in parallel, one chain per worker, reconstructed from the study's trials.
 
-    Points that were sampled before the last step of a CMA-ES harm it: two workers on one distribution would undo each
-    other's progress. Each worker therefore advances a chain of its own, and the search is over when two chains have
-    ended in one minimum. The chain of a silent worker is free for the others; a trial that arrives too late counts for
-    the best point only.
+    Points sampled from an outdated distribution harm CMA-ES, so two workers on one chain would undo each other's
+    progress. Each worker therefore advances its own chain, and the search ends when two chains have ended in the same
+    minimum. Other workers may take over the chain of a silent worker; its late trials count for the best point only.
 
-    :param problem: over whole runs.
-    :param seed: of the study.
-    :param budget: trials that the study was opened for.
-    :param population: points per generation of the first chains; it doubles with every two that ended.
+    :param problem: problem over whole runs.
+    :param seed: seed of the study.
+    :param budget: budget of trials with which the study was opened.
+    :param population: points per generation of the first chains; it doubles after every two that ended.
     :param worker: name of this worker.
-    :param rng: of this worker.
+    :param rng: random generator of this worker.
     """
 
     def __init__(
@@ -192,7 +191,7 @@ class SharedCMA:
             tag = sample.user_attrs.get(SAMPLED)
             if tag is None:
                 continue
-            if self._batches:  # trials read at the start do not say who is working now
+            if self._batches:  # trials read at the start do not show which workers are active now
                 self._heard[tag["worker"]] = self._batches
             index = tag["restart"]
             if index in self._ended:
@@ -208,7 +207,7 @@ class SharedCMA:
         self._current = self._chain_to_advance()
 
     def _chain_to_advance(self) -> int:
-        """The most advanced free chain, or a chain of a worker that has several, or a new one."""
+        """The most advanced free chain, else a chain of a worker that has several, else a new one."""
         trials = {index: chain.trials for index, chain in self._chains.items()}
         owners = [chain.owner for chain in self._chains.values()]
         free = [index for index, chain in self._chains.items() if not self._taken(chain.owner)]
@@ -236,10 +235,10 @@ def sample(
     parameters: ParameterSet,
     batch: int,
 ) -> None:
-    """Work on a study until it has all its trials or the search is over.
+    """Evaluate batches for a study until it has all its trials or the search ends.
 
-    :param whole: the problem over whole runs; trials of any other enter the study as pruned.
-    :param incumbent: with the budget of the study.
+    :param whole: the problem over whole runs; trials of any other problem enter the study as pruned.
+    :param incumbent: incumbent with the budget of the study.
     :param batch: trials per batch.
     :raises BudgetSpentError: when the study has all its trials.
     """
@@ -261,7 +260,7 @@ def sample(
             incumbent.converged = True
             return
         if sampler.converged:
-            # Trials that others appended before this are read, later ones are refused: all workers end alike.
+            # All earlier trials are read here and later ones are refused, so all workers end with the same trials.
             trials.end()
             is_open = False
             continue
@@ -275,11 +274,11 @@ def sample(
 
 
 def sampler_for(method: str, seed: int, population: int) -> optuna.samplers.BaseSampler:
-    """Optuna's sampler of a method."""
+    """Optuna sampler of a method."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         if method == "tpe":
-            # Trials of one batch that have no value yet count as bad ones.
+            # Unfinished trials of a batch count as bad ones.
             return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         if method == "nsgaii":
             return optuna.samplers.NSGAIISampler(seed=seed, population_size=population)
@@ -294,13 +293,13 @@ def distributions_of(parameters: ParameterSet) -> dict[str, BaseDistribution]:
 
 
 def params_of(parameters: ParameterSet, points: FloatArray) -> list[dict[str, float]]:
-    """Values by name of points of the unit cube (C, n), within the bounds to the last bit."""
+    """Parameter values by name of points of the unit cube (C, n), clipped to the bounds against rounding."""
     values = np.clip(parameters.from_unit(points), parameters.lower, parameters.upper)
     return [dict(zip(parameters.free_names, row, strict=True)) for row in values.tolist()]
 
 
 def units_of(parameters: ParameterSet, trials: Sequence[Sample]) -> FloatArray:
-    """Points of the unit cube (C, n) of trials."""
+    """Trials as points of the unit cube (C, n)."""
     rows = [[trial.params[name] for name in parameters.free_names] for trial in trials]
     return np.clip(parameters.to_unit(rows), 0.0, 1.0)
 

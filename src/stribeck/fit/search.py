@@ -1,8 +1,8 @@
 """Searches for the minimum of a loss on the unit cube.
 
-All of them evaluate many points at a time and share an :class:`~stribeck.fit.incumbent.Incumbent`, which keeps the best
-point, the budget and the history. The optima of friction laws lie among local minima and often at bounds; no search
-here trusts a single start.
+They all evaluate many points at a time and share an :class:`~stribeck.fit.incumbent.Incumbent`, which keeps the best
+point, the budget and the history. The losses of friction laws have many local minima, and optima often lie at bounds,
+so every search uses several starts.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from stribeck.fit.incumbent import BudgetSpentError, Incumbent, Minima, SearchPr
 FloatArray = npt.NDArray[np.float64]
 
 POPULATION = 64
-"""Population of CMA-ES from scratch."""
+"""Default population of CMA-ES."""
 
 AGREEMENT = 2e-3
-"""Two independent searches whose losses differ by less than this share found the same minimum."""
+"""Independent searches whose losses differ by less than this share have found the same minimum."""
 
 
 def hybrid(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator) -> None:
-    """Derivatives from many starts and CMA-ES from scratch, in turn, until two rounds agree or residuals are noise.
+    """Alternate descent from many starts and CMA-ES until two rounds agree or residuals are noise.
 
-    Two searches of different kinds that end in one minimum are better evidence than two of one kind.
+    Agreement of two different methods is better evidence of a minimum than agreement of two searches of the same kind.
     """
     ends: list[float] = []
     while not done(incumbent, ends):
@@ -43,10 +43,9 @@ def hybrid(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generato
 
 
 def _refined(problem: SearchProblem, incumbent: Incumbent, minima: Minima, rng: np.random.Generator) -> float:
-    """Three CMA-ES around the best minimum, until they have stopped or are clearly behind: a narrow one shaped by the
-    curvature, and two wide round ones that can leave a wrong minimum.
+    """Run three CMA-ES around the best minimum until they have stopped or are clearly worse.
 
-    At the kinks that sticking and slipping cause in the loss, derivatives stop short of the minimum.
+    One is narrow, shaped by the curvature; two are wide and can leave a wrong minimum. Derivatives stop at kinks.
     """
     if incumbent.remaining < problem.dimension + 1:
         raise BudgetSpentError
@@ -76,16 +75,16 @@ def _refined(problem: SearchProblem, incumbent: Incumbent, minima: Minima, rng: 
 
 
 def done(incumbent: Incumbent, ends: list[float]) -> bool:
-    """Whether two independent searches ended at the best point, or one where residuals are noise.
+    """Whether two independent searches ended at the best point, or one if residuals are noise.
 
-    :param ends: losses at which independent searches ended.
+    :param ends: losses at the end points of independent searches.
     """
     best = sum(loss <= incumbent.loss * (1.0 + AGREEMENT) for loss in ends)
     return best >= 2 or (bool(ends) and incumbent.loss <= incumbent.floor)
 
 
 def multi_start(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator) -> None:
-    """Levenberg-Marquardt from many starts, again and again until two rounds agree."""
+    """Levenberg-Marquardt from many starts, repeated until two rounds agree."""
     ends: list[float] = []
     while not done(incumbent, ends):
         best = levenberg_marquardt(problem, incumbent, descend(problem, incumbent, rng), iterations=30)
@@ -95,10 +94,10 @@ def multi_start(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Gen
 
 
 def bipop_cmaes(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generator) -> None:
-    """CMA-ES restarted with growing populations, and many small ones beside it, until the best minimum was found twice.
+    """BIPOP-CMA-ES, restarted with growing and with small populations until the best minimum is found twice.
 
-    Two restarts of the first population begin together. After them the regime that has used fewer evaluations goes on.
-    Small populations of different restarts advance together, so that a batch uses all cores.
+    Two restarts with the first population begin together. After them, the regime that has used fewer evaluations
+    continues. Small populations of different restarts advance together, so that a batch uses all cores.
     """
     population = POPULATION
     large = [Restart(problem, population, 0.3, rng, incumbent.budget) for _ in range(2)]
@@ -106,7 +105,7 @@ def bipop_cmaes(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Gen
     ends: list[float] = []
     spent_large = spent_small = 0
     while not done(incumbent, ends):
-        # The first restarts go all the way before small ones begin.
+        # The first restarts finish before small ones begin.
         if len(ends) < 2 or spent_large <= spent_small:
             advance(incumbent, large)
             spent_large += sum(restart.population for restart in large)
@@ -117,8 +116,8 @@ def bipop_cmaes(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Gen
                 large = [Restart(problem, population, 0.3, rng, incumbent.budget)]
             continue
         while sum(restart.population for restart in small) < 2 * POPULATION:
-            # Hansen 2009: a population between the smallest and half the large one, and a step
-            # between 0.3 and 0.003.
+            # Hansen 2009: a population between the smallest one and half the large one, and a step between 0.3 and
+            # 0.003.
             smallest = 4 + int(3 * np.log(problem.dimension))
             size = int(smallest * max(1.0, 0.5 * population / smallest) ** (rng.random() ** 2))
             small.append(Restart(problem, size, 0.3 * 10.0 ** (-2.0 * rng.random()), rng, incumbent.budget))
@@ -134,4 +133,4 @@ SEARCHES: dict[str, Callable[[SearchProblem, Incumbent, np.random.Generator], No
     "cmaes": bipop_cmaes,
     "lm": multi_start,
 }
-"""The searches of this module, by method."""
+"""Search functions of this module, by method."""

@@ -1,7 +1,7 @@
-"""Optuna's studies: storages, opening, joining, resuming.
+"""Optuna studies: choose a storage, create, join and resume a study.
 
 A study keeps every trial of the methods that work batch by batch, and the best points of the other searches, so that
-all of them can be resumed and looked at with Optuna's tools.
+all of them can be resumed, and inspected with Optuna's tools.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from stribeck.io.files import check_writable
 FloatArray = npt.NDArray[np.float64]
 
 SIGNATURE = "stribeck"
-"""User attribute of a study: what is fitted to which recordings, and how."""
+"""User attribute of a study: law, recordings and settings of the fit."""
 
 TRIALS = "stribeck trials"
 """User attribute of a study: its budget of trials."""
 
 WORKER = "stribeck worker"
-"""Prefix of the user attributes of a study that name its workers."""
+"""Prefix of the user attributes that name the workers of a study."""
 
 JOURNALS = (".log", ".journal")
-"""Suffixes of files that are journals without the scheme ``journal:``."""
+"""File suffixes of journals that are given without the scheme ``journal:``."""
 
 TRIES = 3
-"""Attempts to create tables that others may be creating at the same time."""
+"""Attempts to create tables that other workers may be creating at the same time."""
 
 
 class Worker(NamedTuple):
-    """A worker of a study. Its two numbers are unique, and the same whenever workers sign in in the same order.
+    """A worker of a study. Its two numbers are unique, and reproducible if workers sign in in the same order.
 
-    :param signed_in: number of workers after it had signed in.
+    :param signed_in: number of workers including this one when it signed in.
     :param place: its index among them.
     """
 
@@ -64,7 +64,7 @@ class Worker(NamedTuple):
 
 
 class OpenStudy(NamedTuple):
-    """A study, its storage, and the URL of that."""
+    """A study with its storage and the storage's URL."""
 
     study: optuna.Study
     storage: BaseStorage
@@ -72,11 +72,11 @@ class OpenStudy(NamedTuple):
 
     @property
     def budget(self) -> int:
-        """Its budget of trials."""
+        """Budget of trials."""
         return int(self.study.user_attrs[TRIALS])
 
     def trials(self, parameters: ParameterSet) -> Trials:
-        """Its finished trials, to read and to append to."""
+        """Finished trials, for reading and appending."""
         with translated(str(self.url)):
             trials = trials_of(self.study, self.storage, distributions_of(parameters), self.url)
         return _TranslatedTrials(trials, str(self.url))
@@ -87,12 +87,12 @@ class OpenStudy(NamedTuple):
         with translated(str(self.url)):
             key = f"{WORKER} {len(self._workers()):04d} {name}"
             self.study.set_user_attr(key, f"{socket.gethostname()} {os.getpid()}")
-            # Two that sign in at once see different numbers of workers, or the same names.
+            # Two workers that sign in at once see different numbers of workers, or the same names.
             workers = self._workers()
         return Worker(name, len(workers), workers.index(key))
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         close_storage(self.storage)
 
     def _workers(self) -> list[str]:
@@ -101,7 +101,7 @@ class OpenStudy(NamedTuple):
 
 @dataclass(frozen=True)
 class _TranslatedTrials:
-    """Trials whose errors are :class:`StudyError`."""
+    """Trials that raise :class:`StudyError` for the errors of their storage."""
 
     inner: Trials
     url: str
@@ -120,12 +120,14 @@ class _TranslatedTrials:
 
 
 def storage_for(url: str | None, *, beside_others: bool = False) -> BaseStorage:
-    """The storage of a URL: ``sqlite:///FILE``, ``postgresql://USER@HOST/DATABASE``, ``journal:FILE`` (or a
-    path that ends in ``.log`` or ``.journal``), another database of SQLAlchemy's, or memory without one.
+    """Open the storage at a URL.
+
+    The URL is ``sqlite:///FILE``, ``postgresql://USER@HOST/DATABASE``, ``journal:FILE`` (or a path that ends in ``.log``
+    or ``.journal``) or that of another SQLAlchemy database; ``None`` selects a storage in memory.
 
     :param beside_others: other workers may be creating its tables at the same time.
-    :raises StudyError: for a storage that cannot be used, or a file that is no study.
-    :raises MissingDependencyError: where the driver of a database is not installed.
+    :raises StudyError: for a storage that cannot be used, or a file that is not a study.
+    :raises MissingDependencyError: if the database driver is not installed.
     """
     if url is None:
         return InMemoryStorage()
@@ -154,8 +156,8 @@ def storage_for(url: str | None, *, beside_others: bool = False) -> BaseStorage:
 
 
 def _make_tables(url: str) -> None:
-    """Create the tables of a database; of several workers that do so at once all but one fail, and find them then."""
-    # Without a pool no connection of a failed attempt is left.
+    """Create the tables of a database. If several workers try at once, all but one fail and then find the tables."""
+    # Without a pool, a failed attempt leaves no open connection.
     for _ in range(TRIES):
         with suppress(Exception):
             engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
@@ -166,14 +168,14 @@ def _make_tables(url: str) -> None:
 
 
 def close_storage(storage: BaseStorage) -> None:
-    """Close a storage's connections, if it has any."""
+    """Close the connections of a storage, if it has any."""
     if isinstance(storage, RDBStorage):
         storage.remove_session()
         storage.engine.dispose()
 
 
 def canonical(url: str) -> str:
-    """A URL with its scheme, and with the driver of PostgreSQL."""
+    """The URL with its scheme, and with the driver for PostgreSQL."""
     if url.endswith(JOURNALS) and "://" not in url and not url.startswith("journal:"):
         return f"journal:{url}"
     scheme, colon, rest = url.partition("://")
@@ -181,7 +183,7 @@ def canonical(url: str) -> str:
 
 
 def shown(url: str) -> str:
-    """A URL without its password."""
+    """The URL without its password."""
     try:
         return sqlalchemy.make_url(url).render_as_string(hide_password=True)
     except sqlalchemy.exc.ArgumentError:
@@ -189,9 +191,7 @@ def shown(url: str) -> str:
 
 
 def _sqlite_storage(url: str) -> RDBStorage:
-    """An SQLite file with a write-ahead log: several processes write at once without waiting for the disk, and a
-    killed process loses no trial that it appended.
-    """
+    """An SQLite file with a write-ahead log: concurrent writes do not wait for the disk; appended trials survive a crash."""
     storage = RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}})
 
     def configure(connection: Any, record: Any) -> None:
@@ -204,7 +204,7 @@ def _sqlite_storage(url: str) -> RDBStorage:
 
 
 def _check_study_file(path: Path, kind: str, url: str) -> None:
-    """Refuse a file that cannot be written or is not a study, before anything changes it."""
+    """Refuse a file that cannot be written or is not a study, before it is modified."""
     if path.name in ("", ":memory:") or path.is_dir():
         expected = "sqlite:///FILE" if kind == "sqlite" else "journal:FILE"
         raise StudyError(f"study {url!r} names no file; expected {expected}")
@@ -224,7 +224,7 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
                 }
         except sqlite3.Error as error:
             raise StudyError(f"study: {path} is not an SQLite database ({error})") from None
-        begun = tables == {"studies"}  # the first table that Optuna creates: another worker is at it
+        begun = tables == {"studies"}  # the first table that Optuna creates: another worker is creating them
         if tables and not begun and not {"studies", "version_info"} <= tables:
             raise StudyError(
                 f"study: {path} is a database of something else (tables {', '.join(sorted(tables)[:4])}); name another file"
@@ -241,7 +241,7 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
 
 @contextmanager
 def translated(url: str) -> Iterator[None]:
-    """Errors of storages, which come from many libraries, as :class:`StudyError`."""
+    """Raise the errors of storages, which come from many libraries, as :class:`StudyError`."""
     try:
         yield
     except StribeckError:
@@ -260,11 +260,11 @@ def open_study(
     resume: bool = False,
     join: bool = False,
 ) -> OpenStudy:
-    """A new study, an existing one (``resume``), or either (``join``).
+    """Open a new study, an existing one (``resume``), or either (``join``).
 
-    :param signature: what is fitted to which recordings, and how; that of an existing study has to be the same.
+    :param signature: law, recordings and settings of the fit; has to equal that of an existing study.
     :param trials: budget of a new study.
-    :raises StudyError: if the study exists and should not, should exist and does not, or has another signature.
+    :raises StudyError: if the study exists but should not, does not exist but should, or has another signature.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = storage_for(url, beside_others=join)
@@ -295,7 +295,7 @@ def _check_signature(study: optuna.Study, place: str, signature: Mapping[str, An
     if SIGNATURE not in study.user_attrs:
         study.set_user_attr(TRIALS, trials)
         study.set_user_attr(SIGNATURE, dict(signature))
-    signed = study.user_attrs[SIGNATURE]  # two may have begun at once
+    signed = study.user_attrs[SIGNATURE]  # two workers may have created it at once
     wanted = json.loads(json.dumps(signature))
     if signed != wanted:
         differing = sorted(key for key in {*signed, *wanted} if signed.get(key) != wanted.get(key))
@@ -305,7 +305,7 @@ def _check_signature(study: optuna.Study, place: str, signature: Mapping[str, An
 
 
 def best_of(study: optuna.Study, parameters: ParameterSet) -> tuple[FloatArray, FloatArray] | None:
-    """The best point of a study in the unit cube (1, n) and its loss (1,), if it has one."""
+    """The best point of a study in the unit cube (1, n) and its loss (1,); ``None`` if it has no trials."""
     if not any(trial.state == TrialState.COMPLETE for trial in study.get_trials(deepcopy=False)):
         return None
     best = study.best_trial
@@ -322,7 +322,7 @@ def keep_best(opened: OpenStudy, parameters: ParameterSet, unit: FloatArray, los
 
 @contextmanager
 def shared_storage(url: str | None, needed: bool) -> Iterator[str | None]:
-    """The storage through which worker processes share a study: the user's, or a temporary journal if needed."""
+    """Storage through which worker processes share a study: the user's, or a temporary journal if needed."""
     if url is not None or not needed:
         yield url
         return

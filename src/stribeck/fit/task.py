@@ -1,4 +1,4 @@
-"""What to fit to which recordings, checked before anything is computed."""
+"""The task of a fit: law, recordings and settings, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stribeck.io.recordings import fingerprint
 
 @dataclass(frozen=True, eq=False)
 class FitTask:
-    """One law to fit to the runs of one servo; picklable."""
+    """Task of fitting one law to the runs of one servo; picklable."""
 
     split: Split
     actuator: Actuator
@@ -29,7 +29,7 @@ class FitTask:
     settings: FitSettings
 
     def batch(self, logs: Sequence[Log]) -> Batch:
-        """Runs on the grid of the simulation."""
+        """Runs resampled on the time grid of the simulation."""
         return batch_of([log.resample(self.settings.dt) for log in logs])
 
     def rollout(self) -> Rollout:
@@ -47,18 +47,18 @@ class FitTask:
 
     @property
     def samples(self) -> bool:
-        """Whether the search keeps all trials in a study; the others keep only their best points there."""
+        """Whether the method keeps all trials in a study; other methods keep only their best points there."""
         settings = self.settings
         return settings.method not in SEARCHES or (settings.method == "cmaes" and settings.study is not None)
 
     @property
     def study_name(self) -> str:
-        """Name of the study of this task in its storage."""
+        """Name of this task's study in its storage."""
         return f"stribeck {self.actuator.name} {self.law.name}"
 
     @property
     def study_signature(self) -> dict[str, object]:
-        """What has to agree for a study to be continued."""
+        """Properties that must match before a study can be continued."""
         return {
             "actuator": self.actuator.name,
             "law": self.law.name,
@@ -83,12 +83,12 @@ def task_for(
     fixed: Mapping[str, float] | None = None,
     freed: Iterable[str] = (),
 ) -> FitTask:
-    """A task whose parts are checked against each other.
+    """Create a task and check that its parts are consistent.
 
-    :param fixed: parameters that keep a given value.
+    :param fixed: values of parameters that are not identified.
     :param freed: effect parameters to identify.
-    :raises ConfigError: for parameters that do not exist or cannot be fixed or freed so, or nothing
-        left to identify.
+    :raises ConfigError: for unknown parameters, parameters that cannot be fixed or freed in this way, or nothing to
+        identify.
     :raises RecordingError: for recordings of different servos.
     """
     logs = (*split.train, *split.validation)
@@ -100,7 +100,7 @@ def task_for(
     parameters = actuator.parameters(law)
     fixed, freed = dict(fixed or {}), tuple(freed)
     for name, value in fixed.items():
-        parameters[name]  # refuses unknown names
+        parameters[name]  # raises for unknown names
         check_possible(name, value, "--set")
     for name in freed:
         effect = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}.get(name)

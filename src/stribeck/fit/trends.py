@@ -1,4 +1,4 @@
-"""How residuals depend on what was measured beside them."""
+"""Dependence of residuals on measured quantities."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from stribeck.core.log import Batch
 FloatArray = npt.NDArray[np.float64]
 
 TREND_BINS, FEWEST_SAMPLES = 24, 20
-"""Bins of a residual's trend, and the samples that a bin needs."""
+"""Number of bins of a trend, and fewest samples per bin."""
 
 
 class Trend(NamedTuple):
-    """How residuals depend on something: bins with the median and the 10 % and 90 % quantiles (B,) [rad]."""
+    """Residuals over a quantity, in bins: median, 10 % and 90 % quantiles (B,) [rad]."""
 
     centre: FloatArray
     median: FloatArray
@@ -26,7 +26,7 @@ class Trend(NamedTuple):
 
 
 def trends(batch: Batch, residual: FloatArray) -> dict[str, Trend]:
-    """Residuals (T, R) against what was measured beside them."""
+    """Trends of residuals (T, R) over each measured quantity."""
     temperature = np.full_like(residual, np.nan)
     for r, log in enumerate(batch.logs):
         if log.temperature is not None:
@@ -37,9 +37,9 @@ def trends(batch: Batch, residual: FloatArray) -> dict[str, Trend]:
 
 
 def trend(values: FloatArray, residual: FloatArray) -> Trend:
-    """Quantiles of residuals in bins of equal width over 99 % of ``values``, both of one shape.
+    """Quantiles of residuals in bins of equal width over the central 99 % of ``values``, both of the same shape.
 
-    Samples with NaN in either do not count; bins of few samples are left out.
+    Samples with NaN in either array are ignored; bins with few samples are left out.
     """
     counts = np.isfinite(values) & np.isfinite(residual)
     values, residual = values[counts], residual[counts]

@@ -1,11 +1,11 @@
 """The finished trials of a study, to which several workers append whole batches.
 
-A trial enters a study after it was evaluated, never before. A killed worker therefore leaves nothing behind, and the
-others go on until the study has all its trials, without time-outs and retries.
+A trial enters a study only after it was evaluated. A killed worker therefore leaves no unfinished trial, and the others
+continue until the study has all its trials, without timeouts or retries.
 
-Optuna's relational storage takes some fifty queries for a trial of fourteen parameters. Where its tables have the known
-version, a batch is written in one transaction and read in a few queries. The rows are those of ``Study.add_trial``; a
-test compares the two.
+Optuna's relational storage takes about fifty queries for a trial with fourteen parameters. If its tables have the
+supported version, this module writes a batch in one transaction and reads it with a few queries. The rows equal those
+of ``Study.add_trial``; a test compares the two.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from optuna.storages.journal import JournalFileSymlinkLock
 from optuna.trial import FrozenTrial, TrialState
 
 SCHEMA = 12
-"""Version of Optuna's tables that this module writes."""
+"""Supported version of Optuna's tables."""
 
 BACKENDS = ("postgresql", "sqlite")
 """Databases in which an update locks its rows and an insert returns the new keys."""
 
 EVALUATED = (TrialState.COMPLETE, TrialState.PRUNED)
-"""States of trials that count; a pruned one was evaluated over a short horizon only."""
+"""States of evaluated trials; a pruned one was evaluated over a short horizon only."""
 
 ENDED = "stribeck ended"
-"""User attribute of a study whose search is over."""
+"""User attribute of a study whose search has ended."""
 
 Distributions = Mapping[str, BaseDistribution]
 Attributes = Mapping[str, Any]
@@ -44,10 +44,10 @@ Attributes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Sample:
-    """A point to evaluate or evaluated: the part of an Optuna trial that is used here, without its checks.
+    """A point to evaluate, or evaluated: the fields used here of an Optuna trial, without Optuna's checks.
 
     :param params: values of the free parameters by name.
-    :param state: ``COMPLETE``, ``PRUNED`` or, before it was evaluated, ``RUNNING``.
+    :param state: ``COMPLETE``, ``PRUNED``, or ``RUNNING`` before evaluation.
     :param value: the loss.
     """
 
@@ -60,7 +60,7 @@ class Sample:
 
 
 def sample_of(trial: FrozenTrial) -> Sample:
-    """A trial of Optuna's as a sample."""
+    """Convert an Optuna trial to a sample."""
     value = np.nan if trial.value is None else trial.value
     return Sample(
         trial.params, trial.state, value, trial.user_attrs, trial.system_attrs, trial.datetime_start
@@ -68,7 +68,7 @@ def sample_of(trial: FrozenTrial) -> Sample:
 
 
 def trial_of(sample: Sample, distributions: Distributions) -> FrozenTrial:
-    """A finished trial of Optuna's."""
+    """Convert a sample to a finished Optuna trial."""
     trial = optuna.create_trial(
         state=sample.state,
         value=sample.value,
@@ -100,10 +100,10 @@ class Trials(Protocol):
 def trials_of(
     study: optuna.Study, storage: BaseStorage, distributions: Distributions, url: str | None
 ) -> Trials:
-    """The trials of a study.
+    """Access to the trials of a study: through its tables if they have a supported version, else through Optuna.
 
-    :param storage: where the study is, at ``url``.
-    :param distributions: of its parameters.
+    :param storage: storage of the study, at ``url``.
+    :param distributions: distributions of its parameters.
     """
     if isinstance(storage, RDBStorage) and tables_known(storage):
         return TableTrials(storage, study.study_name, distributions)
@@ -114,12 +114,12 @@ def trials_of(
 
 
 def journal_path(url: str) -> Path:
-    """The file of ``journal:FILE`` or ``journal:///FILE``."""
+    """File path of ``journal:FILE`` or ``journal:///FILE``."""
     return Path(url.removeprefix("journal:").removeprefix("//"))
 
 
 class StudyTrials:
-    """Trials through :class:`optuna.Study` alone.
+    """Trials through the public API of :class:`optuna.Study`.
 
     :param lock: held while a batch is added.
     """
@@ -160,7 +160,7 @@ class StudyTrials:
 
 
 class _FileLock:
-    """A lock beside a journal; Optuna breaks it when its holder was killed."""
+    """Lock file beside a journal; Optuna breaks it if its holder was killed."""
 
     def __init__(self, path: Path) -> None:
         self._lock = JournalFileSymlinkLock(f"{path}.batch")
@@ -173,10 +173,10 @@ class _FileLock:
 
 
 class TableTrials:
-    """Trials in Optuna's tables, a batch at a time.
+    """Trials read from and written to Optuna's tables, a batch at a time.
 
-    :param name: of the study.
-    :param distributions: of the parameters that every trial has.
+    :param name: name of the study.
+    :param distributions: distributions of the parameters, which every trial has.
     """
 
     def __init__(self, storage: RDBStorage, name: str, distributions: Distributions) -> None:
@@ -190,7 +190,7 @@ class TableTrials:
         self._last = -1
 
     def append(self, samples: Sequence[Sample], limit: int) -> bool:
-        """See :class:`Trials`. All samples are added or none."""
+        """See :class:`Trials`. Either all samples are added or none."""
         trial = self._models.TrialModel
         with self._locked() as session:
             if self._ended(session):
@@ -214,7 +214,7 @@ class TableTrials:
         return session.scalar(sql.select(attribute.value_json).where(ended)) is not None
 
     def _insert(self, session: Any, samples: Sequence[Sample], number: int) -> None:
-        """Add samples, the first of which is the study's trial ``number``."""
+        """Insert samples; the first becomes the study's trial ``number``."""
         models = self._models
         rows = [
             models.TrialModel(
@@ -266,7 +266,7 @@ class TableTrials:
             ).all()
             if not heads:
                 return []
-            # Trials that others append meanwhile are left to the next call.
+            # Trials appended by others in the meantime are left to the next call.
             new = sql.and_(new, trial.trial_id <= heads[-1][0])
             params = self._by_trial(session, models.TrialParamModel, ("param_name", "param_value"), new)
             user = self._by_trial(session, models.TrialUserAttributeModel, ("key", "value_json"), new)
@@ -301,7 +301,7 @@ class TableTrials:
 
     @contextmanager
     def _locked(self) -> Iterator[Any]:
-        """A session that locks the study against appending by others."""
+        """Session that locks the study against concurrent appends."""
         study = self._models.StudyModel
         with self._session() as session:
             # An update that changes nothing locks the study on every database; Optuna does the same for a new trial.
@@ -334,7 +334,7 @@ def _attribute_rows(key: int, attributes: Attributes) -> Iterator[dict[str, Any]
 
 
 def tables_known(storage: RDBStorage) -> bool:
-    """Whether the tables of a storage have the known version."""
+    """Whether the tables of a storage have the supported version."""
     try:
         from optuna.storages._rdb import models
     except ImportError:

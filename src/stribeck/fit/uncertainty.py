@@ -1,9 +1,9 @@
-"""How certain a fit is, and what its data cannot tell.
+"""Uncertainty of a fit, and what its data do not determine.
 
 The loss is a mean absolute error, and most of the residual is smooth model error that repeats within a run. Samples are
-therefore not independent; runs are, or, with few runs, long blocks of them. The covariance is the sandwich over these
-clusters (:mod:`stribeck.estimates.clusters`): with at least :data:`RUNS_PER_PARAMETER` runs per parameter its
-bias-reduced form CR2 over runs, else the leave-one-out form CR3 over blocks.
+therefore not independent. Runs are, or, if there are few runs, long blocks of them. The covariance is the sandwich over
+these clusters (:mod:`stribeck.estimates.clusters`): the bias-reduced form CR2 over runs if there are at least
+:data:`RUNS_PER_PARAMETER` runs per parameter, else the leave-one-out form CR3 over blocks.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from stribeck.fit.rollout import Rollout, Scores
 FloatArray = npt.NDArray[np.float64]
 
 RUNS_PER_PARAMETER = 3
-"""With fewer runs per free parameter, blocks of runs are the clusters."""
+"""With fewer runs per free parameter than this, the clusters are blocks of runs."""
 
 SHORTEST_BLOCK = 1.0
-"""Blocks are at least this long [s]."""
+"""Shortest length of a block [s]."""
 
 AT_BOUND = 1e-3
-"""A parameter closer to a search bound than this share of the range sits at it."""
+"""A parameter closer to a search bound than this share of its range is at the bound."""
 
 HELD_BEYOND = 2.0
-"""A parameter at a bound counts as fixed if it would go beyond it by so many standard deviations."""
+"""A parameter at a bound counts as fixed if it would otherwise exceed the bound by this many standard deviations."""
 
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """How certain identified parameters are.
+    """Uncertainty of identified parameters.
 
-    :param estimates: of the free parameters.
-    :param statements: what these data cannot tell, in words.
-    :param clusters: what was taken as independent, in words.
-    :param correlation: of the parameters that the data neither hold at a bound nor leave without rank.
+    :param estimates: estimates of the free parameters.
+    :param statements: what these data do not determine, in words.
+    :param clusters: the unit assumed to be independent, in words.
+    :param correlation: correlation of the parameters that are neither held at a bound nor rank-deficient.
     """
 
     estimates: Mapping[str, Estimate]
@@ -54,25 +54,25 @@ class Uncertainty:
 
     @property
     def intervals(self) -> dict[str, Interval]:
-        """Confidence interval of each parameter that has one, wide ones included."""
+        """Confidence interval of each parameter that has one, including wide ones."""
         return {name: one.interval for name, one in self.estimates.items() if one.interval is not None}
 
     @property
     def not_determined(self) -> dict[str, str]:
-        """Parameters within their bounds that are known loosely or not at all, and why."""
+        """Parameters within their bounds that are loosely or not determined, with the reasons."""
         doubtful = ("loosely determined", "not determined")
         return {name: one.reason for name, one in self.estimates.items() if one.status in doubtful}
 
     @property
     def at_bounds(self) -> dict[str, str]:
-        """Parameters at a search bound: ``lower`` or ``upper``."""
+        """Parameters at a search bound, with the side: ``lower`` or ``upper``."""
         return {name: one.side for name, one in self.estimates.items() if one.side is not None}
 
 
 def estimate_uncertainty(
     rollout: Rollout, unit: FloatArray, residual: FloatArray, confidence: float = CONFIDENCE
 ) -> Uncertainty:
-    """Intervals at an optimum, what sits at a bound, and what the data cannot tell.
+    """Confidence intervals at an optimum, parameters at bounds, and statements about what the data do not determine.
 
     :param unit: the optimum in the unit cube of the free parameters (n,).
     :param residual: simulated minus measured position there (T, R) [rad].
@@ -84,7 +84,7 @@ def estimate_uncertainty(
 def estimate_at_points(
     rollout: Rollout, points: FloatArray, measured: FloatArray, confidence: float = CONFIDENCE
 ) -> list[Uncertainty]:
-    """Uncertainties of many fits to recordings of the same commands, side by side.
+    """Uncertainties of many parallel fits to recordings of the same commands.
 
     :param points: the optima (S, n).
     :param measured: the measured positions of each (S, T, R) [rad].
@@ -100,7 +100,7 @@ def _by_run(rollout: Rollout, unit: FloatArray) -> bool:
 
 
 def _cluster_length(rollout: Rollout, unit: FloatArray, residual: FloatArray) -> float:
-    """Length of the clusters [s]: whole runs where there are enough of them."""
+    """Length of the clusters [s]: that of whole runs if there are enough of them."""
     batch = rollout.batch
     if _by_run(rollout, unit):
         return len(batch.time) * batch.dt
@@ -136,11 +136,10 @@ def _covariance(
     bounded: npt.NDArray[np.bool_],
     covariance_of: Callable[[FloatArray, FloatArray], ClusterCovariance],
 ) -> tuple[npt.NDArray[np.bool_], ClusterCovariance]:
-    """The parameters that the data do not hold at a bound (n,), and the covariance of those.
+    """Mask of the parameters not held at a bound (n,), and their covariance.
 
-    Of the parameters at a bound only those are held that would go beyond it by more than
-    :data:`HELD_BEYOND` standard deviations. Chance alone may have put the others there; the intervals
-    of all others then have to allow for it.
+    A parameter at a bound is held only if it would exceed the bound by more than :data:`HELD_BEYOND` standard
+    deviations. Others may be there by chance, and the intervals of all parameters have to allow for that.
     """
     inner = np.ones(len(bounded), dtype=bool)
     gradient, curvature = clusters_of(scores, point, inner)
@@ -153,7 +152,7 @@ def _covariance(
 
 
 def found_at_bounds(parameters: ParameterSet, unit: FloatArray) -> dict[str, Side]:
-    """Free parameters that sit at a search bound: ``lower`` or ``upper``."""
+    """Free parameters at a search bound, with the side: ``lower`` or ``upper``."""
     return {
         name: "lower" if position < 0.5 else "upper"
         for name, position in zip(parameters.free_names, unit.tolist(), strict=True)
@@ -162,7 +161,7 @@ def found_at_bounds(parameters: ParameterSet, unit: FloatArray) -> dict[str, Sid
 
 
 def clusters_of(scores: Scores, point: int, inner: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-    """Scores (G, n) and curvatures (G, n, n) of all clusters at one point, of the chosen parameters."""
+    """Scores (G, n) and curvatures (G, n, n) of all clusters at one point, for the chosen parameters."""
     gradient, curvature = scores.gradient[point], scores.curvature[point]
     size = gradient.shape[-1]
     gradient = gradient.reshape(-1, size)[:, inner]
@@ -210,7 +209,6 @@ def _estimates(
 
 
 def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
-    """What these data cannot tell."""
     statements = []
     setups = [log.setup for log in batch.logs]
     if _one_load(batch):

@@ -1,4 +1,4 @@
-"""One search in several processes; the best of their points is the result."""
+"""One search in several processes that keeps the best of their points."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from stribeck.fit.incumbent import Incumbent
 from stribeck.processes import end_with_parent, exit_reason, interrupts_blocked, stop_workers
 
 GRACE = 5.0
-"""Time that workers have to end before they are killed [s]."""
+"""Time for workers to exit before they are killed [s]."""
 
 REPORT_EVERY = 0.2
-"""A worker reports its best point at most this often [s]."""
+"""Shortest interval between reports of a worker's best point [s]."""
 
 WorkerSearch = Callable[[int, Callable[[Incumbent], None]], tuple[Incumbent, float]]
-"""The picklable function that a worker runs: called with its number and a callback for progress, it returns the
-incumbent and the compile time [s]."""
+"""Picklable search of a worker: maps its number and a progress callback to the incumbent and compile time [s]."""
 
 
 def search_in_processes(
@@ -35,9 +34,9 @@ def search_in_processes(
 ) -> tuple[Incumbent, float]:
     """Run ``job`` in ``count`` fresh processes and keep the best point.
 
-    The death of a worker is not fatal as long as one of them has found something.
+    The death of a worker is not fatal as long as another one has found a point.
 
-    :param together: every worker counts the evaluations of all.
+    :param together: the budget counts the evaluations of all workers.
     :returns: the common incumbent, and the longest compile time of a worker [s].
     :raises StribeckError: the first worker's error, if none finished.
     """
@@ -58,7 +57,7 @@ def search_in_processes(
             try:
                 kind, worker, content = reports.get(timeout=0.2)
             except queue.Empty:
-                # What a process sent before it ended has been read by now.
+                # All messages that a process sent before it ended have been read by now.
                 dead = {k for k in waiting if processes[k].exitcode is not None}
                 if dead and not failure:
                     failure = f"a worker process {exit_reason(processes[min(dead)].exitcode)}"
@@ -86,7 +85,6 @@ def search_in_processes(
 
 
 def _work(job: WorkerSearch, worker: int, reports: Any) -> None:
-    """Body of a worker process."""
     end_with_parent()
     last = 0.0
 

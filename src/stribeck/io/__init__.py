@@ -1,1 +1,1 @@
-"""Recordings, parameter files and servo descriptions in and out: the only place that touches files."""
+"""Reads and writes recordings, parameter files and servo descriptions; only this package accesses files."""

@@ -1,4 +1,4 @@
-"""Servo families: ``config/actuators/*.yaml`` to :class:`~stribeck.core.actuator.Actuator`."""
+"""Servo families: reads ``config/actuators/*.yaml`` as :class:`~stribeck.core.actuator.Actuator`."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class ActuatorFile(Schema):
     """One servo family.
 
     :param name: key in parameter files and on the command line.
-    :param title: the servo's name in words.
+    :param title: full name of the servo.
     :param units: ``rotary`` (N m, rad) or ``linear`` (N, m).
     :param control: the firmware's control law: ``kind`` (voltage, current or torque) and the keys of that law.
     :param supply: supply voltages.
     :param resolution: smallest step of the measured position [rad].
-    :param bounds: search bounds ``[lower, upper]`` of motor parameters and ``q_offset``, and of friction parameters that
-        differ from the defaults.
+    :param bounds: search bounds ``[lower, upper]`` of motor parameters and ``q_offset``, and of friction parameters whose
+        bounds differ from the defaults.
     :param effects: value and search bounds ``[value, lower, upper]`` of the parameters that effects beyond the paper add.
     :param datasheet_bounds: bounds of motor parameters while the current limit is on.
     :param datasheet_prior: mean and standard deviation of motor parameters while the current limit is on.
     :param datasheet: the manufacturer's figures, for reports and priors.
-    :param published: identified parameters that were published, by law.
+    :param published: published identified parameters, by law.
     :param pwm_register: how recordings hold the duty as a raw integer.
     """
 
@@ -81,15 +81,15 @@ class ActuatorFile(Schema):
 
 
 def actuator_names() -> list[str]:
-    """The names of the servo families of this installation."""
+    """Names of the installed servo families."""
     return sorted(path.stem for path in (shared_directory("config") / "actuators").glob("*.yaml"))
 
 
 @cache
 def load_actuator(name: str) -> Actuator:
-    """A servo family by name, or from a YAML file of the user's by its path.
+    """Load a servo family by name, or from the path of a YAML file.
 
-    :raises ConfigError: for a name that is not known or a file that is not valid.
+    :raises ConfigError: for an unknown name or an invalid file.
     """
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
@@ -104,7 +104,7 @@ def load_actuator(name: str) -> Actuator:
 def read_actuator(path: Path) -> Actuator:
     """Read one servo family from a YAML file.
 
-    :raises ConfigError: for a file that is not valid.
+    :raises ConfigError: for an invalid file.
     """
     content = read_yaml(path, ActuatorFile)
     control = _control(dict(content.control), f"{path}: control")

@@ -1,16 +1,16 @@
-"""The bag contract: recorded runs to rosbag2 bags and back.
+"""The bag format of recordings: writes runs to rosbag2 bags and reads them back.
 
 ========================  ==================================  ===========================================
-topic                     type                                holds
+topic                     type                                content
 ========================  ==================================  ===========================================
 ``/joint_states``         sensor_msgs/JointState              measured position, velocity, effort
 ``/joint_commands``       sensor_msgs/JointState              goal position as sent after clipping
-``/dynamic_joint_states`` control_msgs/DynamicJointState      everything else the servo says
-``/bench``                std_msgs/String, latched            JSON: what run this is, on which bench
+``/dynamic_joint_states`` control_msgs/DynamicJointState      all other values that the servo reports
+``/bench``                std_msgs/String, latched            JSON: description of the run and its bench
 ========================  ==================================  ===========================================
 
 A run lasts from its ``/bench`` message to ``{"run_id": …, "event": "end"}`` or to the next ``/bench``
-of that joint. Time is the header stamp; the log time only orders.
+message of that joint. Times are header stamps; log times only define the order.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ TRAILING_BYTES = (0, 4, 8, 12, 16)
 """ROS may append unused alignment bytes of empty sequences to a message."""
 
 EVERY_JOINT = "*"
-"""In place of a joint's name: runs of all joints are read as runs of one servo."""
+"""Used instead of a joint's name: runs of all joints are read as runs of one servo."""
 
 SETUP_KEYS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
 
@@ -76,7 +76,7 @@ class BenchMessage(Schema):
     :param arm_mass: mass of the rod [kg].
     :param supply_voltage: nominal supply [V].
     :param kp, ki, kd: firmware gain.
-    :param software: what recorded the run.
+    :param software: program that recorded the run.
     """
 
     run_id: str
@@ -95,7 +95,7 @@ class BenchMessage(Schema):
 
 @dataclass(frozen=True)
 class BenchDescription:
-    """One run as ``/bench`` describes it."""
+    """Description of a run in its ``/bench`` message."""
 
     run_id: str
     joint: str
@@ -134,7 +134,7 @@ class BenchDescription:
 class _Run:
     """Samples of one run while a bag is read: times and values by signal.
 
-    :param ended: whether its end event or the next run ended it, not the end of the bag.
+    :param ended: whether its end event or the next run ended it, rather than the end of the bag.
     """
 
     bench: BenchDescription
@@ -144,7 +144,7 @@ class _Run:
 
     @property
     def seconds(self) -> float:
-        """Time between the first sample and the last [s], negative if there are none."""
+        """Time between the first sample and the last [s], negative without samples."""
         times = [time for found in self.times.values() for time in found]
         return max(times) - min(times) if times else -1.0
 
@@ -152,8 +152,7 @@ class _Run:
 def write_bag(path: Path, logs: Sequence[Log], *, joint: str = "joint", storage: Storage = "mcap") -> None:
     """Write runs of one joint, one after the other, as a new bag.
 
-    Header stamps are the times of the logs, rounded to 1 ns. The log times of a later run follow
-    those of the one before.
+    Header stamps are the times of the logs, rounded to 1 ns. The log times of each run follow those of the previous one.
 
     :raises RecordingError: for logs whose velocity was not sampled together with the position.
     :raises OutputError: if the bag exists or cannot be written.
@@ -172,17 +171,17 @@ def read_bag(
 ) -> list[Log]:
     """Read the runs of a bag.
 
-    A bag that a crash cut off is read as far as it goes. The run it was in then counts until its last
-    sample, with "(cut off)" behind its name; if that is less than a run, it is left out with a note, as
-    are runs that are too short beside others, if there is a ``note``.
+    A bag that was cut off by a crash is read as far as possible. Its last run then ends with its last sample and has
+    "(cut off)" appended to its name. If there is a ``note``, runs that are too short are left out and noted, provided
+    that other runs remain.
 
-    :param signals: where the bag holds the signals; by default as the contract says.
+    :param signals: sources of the signals in the bag; by default those of the bag format above.
     :param joint: the joint to read, or :data:`EVERY_JOINT`; needed if the bag has runs of several.
-    :param bench: describes a bag without ``/bench``, which then is one run; its ``joint`` counts.
-    :param note: receives lines about bags that were cut off and runs that are left out.
-    :raises RecordingError: for a bag that is damaged, has no runs, or has runs that make no log.
-    :raises CutOffError: for a bag that was cut off before there was a run.
-    :raises TooShortError: for a bag without a run of a second.
+    :param bench: describes a bag without ``/bench``, which is then read as one run of the ``joint`` in it.
+    :param note: receives lines about cut-off bags and left-out runs.
+    :raises RecordingError: for a bag that is damaged, has no runs, or has invalid runs.
+    :raises CutOffError: for a bag that was cut off before its first run.
+    :raises TooShortError: for a bag without a run of at least a second.
     """
     signals = signals or load_signals()
     messages, typestore, cut_off = read_messages(path, note)
@@ -256,7 +255,7 @@ def _run_messages(log: Log, joint: str) -> Iterator[RawMessage]:
 
 
 def _telemetry(log: Log) -> Iterator[tuple[int, dict[str, float]]]:
-    """Stamps and interface values; values of the same time are in one message."""
+    """Stamps and interface values; values with the same time share a message."""
     merged: dict[int, dict[str, float]] = defaultdict(dict)
     for signal, interface in TELEMETRY.items():
         found: Series | None = getattr(log, signal)
@@ -271,9 +270,9 @@ def _nanoseconds(time: float) -> int:
 
 
 def _chosen(path: Path, signals: SignalTable, present: Iterable[str]) -> dict[str, Source]:
-    """The first source of each signal that the bag has.
+    """The first available source of each signal.
 
-    :raises RecordingError: if there is none for a required signal.
+    :raises RecordingError: if a required signal has none.
     """
     present = sorted(present)
     chosen = {}
@@ -334,7 +333,7 @@ def _samples(
 ) -> tuple[float, list[tuple[str, float]]]:
     """Time and samples of one signal in a message.
 
-    :raises RecordingError: for a message without the fields that the table of signals names.
+    :raises RecordingError: for a message without the fields named in the signal table.
     """
     try:
         time = message.log_time * 1e-9 if source.order else _stamp(decoded)
@@ -366,16 +365,16 @@ def _bench_event(
     bench = BenchDescription.from_mapping(data, what)
     if bench.joint in active:
         if active[bench.joint].bench == bench:
-            return  # the latched message again, for a recorder that came late
+            return  # the latched message, repeated for a recorder that joined late
         finished.append(active.pop(bench.joint))
     active[bench.joint] = _Run(bench)
 
 
 def decode(path: Path, message: RawMessage, typestore: Typestore) -> Any:
-    """A message of a bag.
+    """Deserialise a message of a bag.
 
     :param path: of the bag, for messages.
-    :raises RecordingError: if its type is not known or its bytes are damaged.
+    :raises RecordingError: for an unknown type or damaged bytes.
     """
     if message.topic.type not in typestore.types:
         raise RecordingError(
@@ -385,7 +384,7 @@ def decode(path: Path, message: RawMessage, typestore: Typestore) -> Any:
     for surplus in TRAILING_BYTES:
         try:
             return typestore.deserialize_cdr(message.data[: len(message.data) - surplus], message.topic.type)
-        except Exception as error:  # the generated decoders raise whatever damaged bytes make them raise
+        except Exception as error:  # the generated decoders raise arbitrary errors for damaged bytes
             reason = error
     raise RecordingError(f"{path}: a message on {message.topic.name} cannot be decoded") from reason
 
@@ -396,7 +395,7 @@ def _stamp(message: Any) -> float:
 
 
 def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None) -> list[Log]:
-    """All runs except those that a crash cut off too early and, with a ``note``, those that are too short."""
+    """All runs except those cut off too early and, with a ``note``, those that are too short."""
     tell = note or (lambda _: None)
     logs = []
     for run in runs:

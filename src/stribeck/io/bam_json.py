@@ -1,12 +1,12 @@
 """Recordings in the BAM JSON format: one run per file, raw and irregular, or resampled by its authors.
 
-Traps of the format, and what is done about them:
+Peculiarities of the format and how they are handled:
 
-- ``load`` is a raw register. Where the servo's YAML says that it is the PWM, it wraps around as an
+- ``load`` is a raw register. If the servo's YAML file says that it is the PWM, it wraps around as an
   unsigned integer; it is unwrapped here and never interpolated. Resampled files (with ``dt``) hold
-  interpolated registers, which mean nothing and are left out.
-- A rod mass (``arm_mass``) that is missing is asked for, never assumed to be zero.
-- Units are not written down. Degrees, milliseconds, decivolts and rev/min are noticed by their size
+  interpolated registers, which are meaningless and ignored.
+- A missing rod mass (``arm_mass``) has to be given by the caller; it is never assumed to be zero.
+- Units are not stated. Degrees, milliseconds, decivolts and rev/min are detected by their magnitude
   and refused.
 """
 
@@ -69,7 +69,7 @@ class BamRecording(Schema):
     :param dt: time step of resampled files [s].
     :param ki: firmware gain.
     :param kd: firmware gain.
-    :param damping: of the control law; has to be that of the servo's YAML file.
+    :param damping: of the control law; has to equal that of the servo's YAML file.
     :param filename: not read.
     """
 
@@ -92,16 +92,16 @@ class BamRecording(Schema):
 SIGNALS = ("timestamp", "position", "goal_position", "torque_enable", "speed", "load", "input_volts", "temp")
 
 LARGEST_POSITION = 4 * np.pi
-"""A pendulum beyond two turns [rad] is a position in degrees."""
+"""Positions beyond two turns of the pendulum [rad] are taken to be in degrees."""
 
 
 def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | None = None) -> Log:
     """Read one recording.
 
-    :param actuator: name of the servo, where the file's ``motor`` is not it.
-    :param arm_mass: rod mass [kg], where the file has none.
+    :param actuator: name of the servo, if it differs from the file's ``motor``.
+    :param arm_mass: rod mass [kg], if the file has none.
     :raises RecordingError: for a damaged file, missing or unknown keys, wrong units, or samples that
-        make no run.
+        do not form a valid run.
     """
     recording = read_json(path, BamRecording, RecordingError)
     try:
@@ -178,13 +178,13 @@ def _setup(recording: BamRecording, servo: Actuator, arm_mass: float | None, pat
 
 
 def _velocity(columns: Mapping[str, FloatArray]) -> FloatArray:
-    """Measured velocity; where the servo told none, the slope of the position."""
+    """Measured velocity; if the servo did not report it, the slope of the position."""
     if "speed" in columns:
         return columns["speed"]
     if len(columns["timestamp"]) < 2:
         raise RecordingError("a single entry is no run")
     if np.any(np.diff(columns["timestamp"]) <= 0.0):
-        return np.zeros_like(columns["position"])  # refused by Series, which says where
+        return np.zeros_like(columns["position"])  # Series then reports the invalid times
     return np.gradient(columns["position"], columns["timestamp"])
 
 
@@ -212,7 +212,7 @@ def _pwm(columns: Mapping[str, FloatArray], register: PwmRegister | None) -> Ser
 
 
 def _check_units(columns: Mapping[str, FloatArray], path: Path) -> None:
-    """Refuse values that only make sense in other units than the format's."""
+    """Refuse values that are only plausible in other units than the format's."""
     for key in ("position", "goal_position"):
         largest = float(np.max(np.abs(columns[key])))
         if largest > LARGEST_POSITION:
@@ -237,7 +237,7 @@ def _check_units(columns: Mapping[str, FloatArray], path: Path) -> None:
 
 
 def _velocity_ratio(columns: Mapping[str, FloatArray]) -> float | None:
-    """Measured velocity over the slope of the position, by least squares; None without clear motion."""
+    """Measured velocity divided by the slope of the position, by least squares; None without clear motion."""
     time = columns["timestamp"]
     if "speed" not in columns or len(time) < 20 or np.any(np.diff(time) <= 0.0):
         return None

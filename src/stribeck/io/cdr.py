@@ -1,7 +1,7 @@
 """Fast decoder of sensor_msgs/JointState from plain CDR, without message objects.
 
-A cycle of the compensation takes a tenth of a millisecond; making message objects would take as long as the friction
-law itself, and the names in them are the same every time.
+A cycle of the compensation takes a tenth of a millisecond. Creating message objects would take as long as the friction
+law itself, although the names in them never change.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 BODY = 4
-"""Offset of the message behind its encapsulation header; alignment counts from here."""
+"""Offset of the message after its encapsulation header; alignment counts from here."""
 
 ENCAPSULATIONS = {b"\x00\x00": ">", b"\x00\x01": "<"}
-"""Byte order of plain CDR, as struct and numpy call it."""
+"""Byte order of plain CDR, in the notation of struct and numpy."""
 
 BEHIND_STAMP = BODY + 8
 
 
 class Stamp(NamedTuple):
-    """A time stamp of a message."""
+    """Time stamp of a message."""
 
     sec: int
     nanosec: int
 
     @property
     def seconds(self) -> float:
-        """As a number [s]."""
+        """Time in seconds."""
         return self.sec + 1e-9 * self.nanosec
 
     @property
     def nanoseconds(self) -> int:
-        """As a whole number [ns]."""
+        """Time in nanoseconds."""
         return self.sec * 1_000_000_000 + self.nanosec
 
     @classmethod
     def of(cls, nanoseconds: int) -> Stamp:
-        """From a whole number [ns]."""
+        """A stamp from a time in nanoseconds."""
         return cls(*divmod(nanoseconds, 1_000_000_000))
 
 
 def header_stamp(data: bytes) -> Stamp:
-    """Stamp of a serialised message that begins with a header, without reading further; 0 if it has none."""
+    """Stamp of a serialised message that begins with a header, without decoding the rest; 0 if it has none."""
     if len(data) < BEHIND_STAMP:
         return Stamp(0, 0)
     order = "<" if data[1] & 1 else ">"
@@ -54,9 +54,9 @@ def header_stamp(data: bytes) -> Stamp:
 
 
 class JointStateData(NamedTuple):
-    """The content of a sensor_msgs/JointState.
+    """Content of a sensor_msgs/JointState.
 
-    :param numbers: positions [rad], velocities [rad/s] and efforts [N m], each empty where not given.
+    :param numbers: positions [rad], velocities [rad/s] and efforts [N m], each empty if not given.
     """
 
     stamp: Stamp
@@ -65,7 +65,7 @@ class JointStateData(NamedTuple):
 
 
 class JointStateReader:
-    """Reads the joint states of one sender; names are decoded again only when their bytes change."""
+    """Reads the joint states of one sender; names are decoded only when their bytes change."""
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
@@ -73,9 +73,9 @@ class JointStateReader:
         self._set_order("<")
 
     def read(self, data: bytes) -> JointStateData:
-        """A joint state from plain CDR.
+        """Decode a joint state from plain CDR.
 
-        :raises ValueError: for bytes that are no joint state.
+        :raises ValueError: for bytes that are not a joint state.
         """
         order = ENCAPSULATIONS.get(data[:2])
         if order is None:
@@ -100,7 +100,7 @@ class JointStateReader:
         self._float = np.dtype(order + "f8")
 
     def _numbers(self, data: bytes, at: int) -> tuple[FloatArray, int]:
-        """A sequence of numbers, and where it ends."""
+        """A sequence of numbers and the offset of its end."""
         at += (BODY - at) % 4
         (count,) = self._one.unpack_from(data, at)
         at += 4
@@ -109,7 +109,7 @@ class JointStateReader:
         return np.frombuffer(data, self._float, count, at), at + 8 * count
 
     def _read_names(self, data: bytes) -> None:
-        """The frame and the names, and the bytes that hold them."""
+        """Decode the frame and the names, and keep their bytes for comparison."""
         _, at = self._text(data, BEHIND_STAMP)
         at += (BODY - at) % 4
         (count,) = self._one.unpack_from(data, at)
@@ -123,7 +123,7 @@ class JointStateReader:
         self._names, self._named = tuple(names), data[BEHIND_STAMP:at]
 
     def _text(self, data: bytes, at: int) -> tuple[str, int]:
-        """A text that ends with a zero byte, and where it ends."""
+        """A null-terminated string and the offset of its end."""
         at += (BODY - at) % 4
         (length,) = self._one.unpack_from(data, at)
         end = at + 4 + length

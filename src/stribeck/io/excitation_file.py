@@ -40,7 +40,7 @@ class FourierFile(Schema):
     :param sine: coefficients a, a list for each joint [rad/s].
     :param cosine: coefficients b, a list for each joint [rad/s].
     :param offset: centre :math:`q_0` of each joint [rad].
-    :param log_det: log determinant of the information matrix, where it is known.
+    :param log_det: log determinant of the information matrix, if known.
     """
 
     schema: Literal[1]
@@ -66,7 +66,7 @@ class FourierFile(Schema):
 
 @dataclass(frozen=True, eq=False)
 class ExcitationFile:
-    """A robot's name, its exciting trajectory, and the log determinant of the information matrix if it is known."""
+    """A robot's name, its exciting trajectory, and the log determinant of the information matrix, if known."""
 
     robot: str
     trajectory: FourierTrajectory
@@ -74,7 +74,7 @@ class ExcitationFile:
 
 
 def write_excitation(path: Path, content: ExcitationFile) -> None:
-    """Write a trajectory; numbers come back exactly.
+    """Write a trajectory; numbers are written without loss.
 
     :raises OutputError: if the file cannot be written.
     """
@@ -96,7 +96,7 @@ def write_excitation(path: Path, content: ExcitationFile) -> None:
 def read_excitation_file(path: Path) -> ExcitationFile:
     """Read a trajectory.
 
-    :raises ConfigError: for a file that is not valid, or a motion that does not start and end at rest.
+    :raises ConfigError: for an invalid file, or a motion that does not start and end at rest.
     """
     content = read_yaml(path, FourierFile)
     try:
@@ -113,9 +113,9 @@ def read_excitation_file(path: Path) -> ExcitationFile:
 
 
 def write_joint_trajectory(path: Path, trajectory: FourierTrajectory, rate: float) -> None:
-    """The points of a trajectory as YAML of a trajectory_msgs/JointTrajectory, as ``ros2 topic pub`` takes it.
+    """Write the points of a trajectory as YAML of a trajectory_msgs/JointTrajectory, for ``ros2 topic pub``.
 
-    :param rate: points per second [Hz]; the last point is at the end, whatever the rate.
+    :param rate: points per second [Hz]; the last point is at the end of the trajectory for any rate.
     :raises ConfigError: for a rate that is not positive.
     """
     if not 0.0 < rate < math.inf:

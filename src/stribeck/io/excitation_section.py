@@ -1,4 +1,4 @@
-"""The section ``excitation:`` of a robot's YAML file: what the design of exciting trajectories needs beside the limits.
+"""The section ``excitation:`` of a robot's YAML file: inputs of the trajectory design other than the joint limits.
 
 .. code-block:: yaml
 
@@ -24,14 +24,14 @@ Capsule = tuple[float, float, float, float, float, float, Positive]
 
 
 class ExcitationSection(Schema):
-    """What the design of a trajectory needs beside the limits.
+    """Inputs of the trajectory design other than the joint limits.
 
     :param coefficient_limit: bound of the coefficients :math:`|a|, |b|` [rad/s], one number for all joints or one for
         each; the velocity limits if left out.
     :param noise: standard deviation of the torques [N m], one number or one for each joint; the effort limits if left out.
     :param floor: height of the floor in the frame of the base [m]; no floor if left out.
     :param clearance: smallest distance of bodies from each other and from the floor [m].
-    :param capsules: bodies by link, where the URDF has no collision geometry: both end points of a segment in the
+    :param capsules: bodies by link, if the URDF has no collision geometry: both end points of a segment in the
         link's frame and the radius, ``[x, y, z, x, y, z, radius]`` [m].
     :param ignore: pairs of links that may touch.
     """
@@ -45,10 +45,10 @@ class ExcitationSection(Schema):
 
 
 def excitation_section(config: RobotConfig, joints: int) -> ExcitationSection:
-    """The section of a robot's file, with one number for each joint; all defaults if it has none.
+    """The section of a robot's file, expanded to one number per joint; all defaults if it is missing.
 
-    :param joints: how many joints move.
-    :raises ConfigError: for what is not valid.
+    :param joints: number of moving joints.
+    :raises ConfigError: for an invalid section.
     """
     where = f"{config.path}: excitation"
     section = convert(dict(config.sections.get("excitation", {})), ExcitationSection, where)

@@ -14,7 +14,7 @@ from stribeck.errors import ConfigError, OutputError
 def shared_directory(name: str) -> Path:
     """The folder ``config`` or ``bags`` of this installation.
 
-    It is ``share/stribeck`` of an installed package (pip or colcon), or at the top of a source tree.
+    It is in ``share/stribeck`` of an installed package (pip or colcon), or at the top of a source tree.
 
     :raises ConfigError: if the installation has no such folder.
     """
@@ -56,11 +56,11 @@ def check_writable(path: Path) -> None:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write to a temporary file and rename it to ``path``: at every moment the old or the new file is there, complete.
+    """Write to a temporary file and rename it to ``path``, so that ``path`` is always the complete old or new file.
 
     :raises OutputError: if the file cannot be written.
     """
-    path = path.resolve()  # the target of a link is replaced, not the link
+    path = path.resolve()  # replace the target of a link, not the link
     data = content.encode() if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,9 +80,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def replace_keeping(new: Path, path: Path) -> Path | None:
-    """Rename ``new`` to ``path``; a file that was there is kept as ``<stem>_<number><suffix>``.
+    """Rename ``new`` to ``path``; an existing file is kept as ``<stem>_<number><suffix>``.
 
-    :returns: path of the old file, ``None`` if there was none.
+    :returns: new path of the old file, ``None`` if there was none.
     :raises OutputError: if one of them cannot be written.
     """
     path = path.resolve()
@@ -95,12 +95,12 @@ def replace_keeping(new: Path, path: Path) -> Path | None:
 
 
 def _kept(path: Path) -> Path:
-    """A second name for a file, with the first free number."""
+    """Link or copy a file to a name with the first free number."""
     names = (path.with_name(f"{path.stem}_{number:03d}{path.suffix}") for number in itertools.count(1))
     free = next(name for name in names if not os.path.lexists(name))
     try:
         os.link(path, free)
-    except OSError:  # a file system without links
+    except OSError:  # a file system without hard links
         shutil.copy2(path, free)
     return free
 

@@ -1,16 +1,16 @@
-"""Fleet files: the servos of a fleet, where their recordings are, and how each is fitted.
+"""Fleet files: the servos of a fleet, the folders of their recordings, and the options of their fits.
 
 .. code-block:: yaml
 
     output: fits                   # folder for the parameter files; all paths are relative to this file
-    defaults:                      # of all servos: laws, and options of `stribeck fit`
-      laws: [m1, m4, m6]           # default: all
-      trials: 20000
-    servos:
-      - name: left_knee            # of the folder of its parameter files
-        actuator: xl330            # default: the recordings'
-        logdir: bags/left_knee     # one folder or a list
-        effects: [current-limit]   # takes the place of the default
+        defaults:                      # for all servos: laws, and options of `stribeck fit`
+          laws: [m1, m4, m6]           # default: all
+          trials: 20000
+        servos:
+          - name: left_knee            # folder of its parameter files
+            actuator: xl330            # default: the servo named in the recordings
+            logdir: bags/left_knee     # one folder or a list
+            effects: [current-limit]   # replaces the default
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stribeck.errors import ConfigError
 from stribeck.io.schema import Schema, convert, read_yaml
 
 SUMMARIES = ("fleet.json", "fleet.csv")
-"""Files beside the servos' folders."""
+"""Files next to the servos' folders."""
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
@@ -54,7 +54,7 @@ class FleetFile(Schema):
 
 
 class FleetDefaults(Schema):
-    """What a servo and the defaults may give, beside options of ``stribeck fit``.
+    """Keys of ``defaults`` and of each servo, in addition to options of ``stribeck fit``.
 
     :param laws: friction laws to fit, ``all`` if left out.
     """
@@ -63,7 +63,7 @@ class FleetDefaults(Schema):
 
 
 class FleetEntry(FleetDefaults, kw_only=True):
-    """A servo of a fleet; options of ``stribeck fit`` beside these keys replace the defaults.
+    """A servo of a fleet; further keys are options of ``stribeck fit`` and replace the defaults.
 
     :param name: name of the folder for its parameter files.
     :param logdir: folder with its recordings, or a list of folders.
@@ -78,8 +78,8 @@ class FleetServo:
     """One servo.
 
     :param logdirs: folders with its recordings.
-    :param laws: to fit.
-    :param options: of ``stribeck fit``, as in YAML, those of ``defaults`` included; paths of files are absolute.
+    :param laws: laws to fit.
+    :param options: options of ``stribeck fit``, as in YAML, including those of ``defaults``; file paths are absolute.
     """
 
     name: str
@@ -99,8 +99,8 @@ class Fleet:
 def read_fleet(path: Path, options: Collection[str]) -> Fleet:
     """Read a fleet.
 
-    :param options: names of the options of a fit that a fleet may give, with underscores.
-    :raises ConfigError: for what is missing, unknown or not valid, and folders that do not exist.
+    :param options: names of the fit options that a fleet file may contain, with underscores.
+    :raises ConfigError: for missing, unknown or invalid keys, and folders that do not exist.
     """
     content = read_yaml(path, FleetFile)
     convert(content.defaults, _with_options(FleetDefaults, options), f"{path}: defaults")
@@ -115,7 +115,7 @@ def read_fleet(path: Path, options: Collection[str]) -> Fleet:
 
 
 def _with_options(base: type[Schema], options: Collection[str]) -> type[Any]:
-    """A class with further keys of any type."""
+    """A subclass with additional keys of any type."""
     return msgspec.defstruct(
         base.__name__, [(name, Any, UNSET) for name in options], bases=(base,), kw_only=True
     )
@@ -167,7 +167,7 @@ def _laws(value: Texts | None, where: str) -> tuple[str, ...]:
 
 
 def _resolved(key: str, value: Any, path: Path) -> Any:
-    """Options that name files, relative to the YAML file."""
+    """Resolve options that name files relative to the YAML file."""
     names_file = key == "signals" or (key == "actuator" and str(value).endswith((".yaml", ".yml")))
     return str(_beside(path, value)) if names_file and isinstance(value, str) else value
 

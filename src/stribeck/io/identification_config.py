@@ -1,4 +1,4 @@
-"""The section ``identification:`` of a robot's YAML file: how its recordings are read and what is identified.
+"""The section ``identification:`` of a robot's YAML file: format of its recordings, and what is identified.
 
 .. code-block:: yaml
 
@@ -34,7 +34,7 @@ from msgspec import Meta
 from stribeck.errors import ConfigError
 from stribeck.io.robot_config import RobotConfig
 from stribeck.io.schema import Count, NotNegative, Positive, convert
-from stribeck.io.tables import UNITS as UNITS  # read by who scales the signals
+from stribeck.io.tables import UNITS as UNITS  # re-exported for scaling the signals
 
 Index = Annotated[int, Meta(ge=0)]
 Rows = tuple[Index, Count]
@@ -44,7 +44,7 @@ Rows = tuple[Index, Count]
 class SignalSource:
     """Where a recording holds a signal.
 
-    :param file: name of its file, where the signals of a run are in several files.
+    :param file: name of its file, if the signals of a run are in several files.
     :param column: column of a text file.
     :param columns: first column of a text file, and one beyond the last.
     :param variable: name of the variable in a MAT file.
@@ -126,16 +126,16 @@ class FilterSettings:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is done to signals before they are fitted and scored.
+    """Processing of the signals before the fit and its evaluation.
 
     :param moving: rows above this speed of a joint count as moving [rad/s or m/s].
     :param rows: first row and one beyond the last, by the name of the run.
     :param resample: rate to which samples with jitter are interpolated [Hz].
     :param position_filter: filter of positions, or of measured velocities.
     :param effort_filter: filter of efforts.
-    :param every: of so many rows one is used.
+    :param every: only every n-th row is used.
     :param drop: samples that are left out at each end.
-    :param edge_order: order of the differences at both ends.
+    :param edge_order: order of the finite differences at both ends.
     :param rest: speed below which a joint has no direction of motion [rad/s or m/s].
     :param fit: whether all rows are fitted, or moving ones only.
     """
@@ -156,9 +156,9 @@ class Protocol:
 class Neighbourhood:
     """How far a physically consistent solution may be from the URDF.
 
-    :param mass: of each link, as a share of its mass.
+    :param mass: of each link, as a fraction of its mass.
     :param com: centre of mass [m].
-    :param inertia: factors of the inertia about the centre of mass, as a share of their size.
+    :param inertia: entries of the inertia about the centre of mass, relative to their size.
     """
 
     mass: Positive = 0.9
@@ -171,7 +171,7 @@ class IdentificationConfig:
     """The section ``identification`` of a machine.
 
     :param recording: how recordings are read.
-    :param protocol: what is done to them before the fit.
+    :param protocol: processing of the signals before the fit.
     :param couplings: parts that turn with several motors: weights of the joints' velocities, by name.
     :param neighbourhood: how far a physically consistent solution may be from the URDF.
     """
@@ -185,7 +185,7 @@ class IdentificationConfig:
 def identification_config(robot: RobotConfig) -> IdentificationConfig:
     """The section ``identification``.
 
-    :raises ConfigError: for what is missing or not valid.
+    :raises ConfigError: for missing or invalid keys.
     """
     where = f"{robot.path}: identification"
     config = convert(dict(robot.section("identification")), IdentificationConfig, where)

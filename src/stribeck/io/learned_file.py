@@ -1,11 +1,11 @@
-"""Learnt friction scales: what the compensation has learnt of a robot's joints, kept between runs as JSON.
+"""Friction scales learnt by the compensation, kept between runs as JSON.
 
 .. code-block:: json
 
     {"schema": 1, "time": "2025-01-31T12:00:00+00:00", "joints": [{"joint": "elbow", "law": "m6",
      "parameters": "sha256:...", "dry": 1.1, "viscous": 0.9, "deviation_dry": 0.05, "deviation_viscous": 0.1}]}
 
-A file is valid for these joints, in this order, with these parameter files only.
+A file is valid only for these joints, in this order, with these parameter files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Identified(NamedTuple):
 
 
 class LearnedJoint(Schema):
-    """What was learnt of one joint.
+    """Learnt friction of one joint.
 
     :param joint: name of the joint.
     :param law: name of its friction law.
@@ -56,7 +56,7 @@ class LearnedJoint(Schema):
 
 
 class LearnedFile(Schema):
-    """What the compensation has learnt of a robot.
+    """Learnt friction of a robot.
 
     :param schema: version of the format.
     :param time: when it was written.
@@ -69,7 +69,7 @@ class LearnedFile(Schema):
 
 
 def digest_of(path: Path, quantile: float = 0.5) -> str:
-    """Digest of a parameter file, and of the quantile at which it is read."""
+    """Digest of a parameter file and of the quantile at which it is read."""
     found = hashlib.sha256(strict.read_bytes(path, ConfigError)).hexdigest()
     return f"sha256:{found}" + ("" if quantile == 0.5 else f" at quantile {quantile!r}")
 
@@ -88,9 +88,9 @@ def write_learned(path: Path, joints: Sequence[Identified], learned: Sequence[Le
 
 
 def read_learned(path: Path, joints: Sequence[Identified]) -> tuple[Learned, ...]:
-    """What was learnt of these joints.
+    """Read the learnt scales of these joints.
 
-    :raises ConfigError: for a file that is damaged, unknown, or of other joints or parameters.
+    :raises ConfigError: for a file that is damaged, of an unknown format, or of other joints or parameters.
     """
     learned = read_json(path, LearnedFile).joints
     names, wanted = [entry.joint for entry in learned], [entry.joint for entry in joints]
@@ -103,9 +103,9 @@ def read_learned(path: Path, joints: Sequence[Identified]) -> tuple[Learned, ...
 
 
 def put_aside(path: Path) -> Path | None:
-    """Rename a file to ``<name>.old``, in place of an earlier one; its new name, ``None`` if there is no file.
+    """Rename a file to ``<name>.old``, replacing an earlier one; returns the new path, ``None`` without a file.
 
-    :raises OutputError: if that cannot be.
+    :raises OutputError: if renaming fails.
     """
     old = path.with_name(f"{path.name}.old")
     try:

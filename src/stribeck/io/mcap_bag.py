@@ -1,4 +1,4 @@
-"""Incremental writer of bags of one MCAP file: chunks as they fill, at the end the index and ``metadata.yaml``.
+"""Incremental writer of bags with one MCAP file: chunks as they fill, then the index and ``metadata.yaml``.
 
 Chunks are not compressed: ``@mcap/core`` reads them without further packages, only a checksum is computed while a robot
 moves, and a minute of four topics at 200 Hz takes 9 MB. Every chunk has a checksum for recovery after a crash.
@@ -25,16 +25,16 @@ from stribeck.io.messages import Digest, Topic, contract_types
 JAZZY_BAG_VERSION: Final = 9
 
 DIGEST_KEY = "stribeck_digest"
-"""Key in a bag's metadata."""
+"""Key of the digest of all messages in a bag's metadata."""
 
 CHUNK_SIZE: Final = 32 * 1024
-"""A chunk is closed when it is larger than this [bytes], and whenever it is written to disk."""
+"""A chunk is closed when it exceeds this size [bytes], and whenever it is written to disk."""
 
 MAGIC: Final = b"\x89MCAP0\r\n"
 """First and last bytes of an MCAP file."""
 
 LIBRARY: Final = f"stribeck {stribeck.__version__}"
-"""The writer's name in the files."""
+"""Name of the writing library, stored in the files."""
 
 _FOREVER = {"sec": 9223372036, "nsec": 854775807}
 _LATCHED_QOS = {
@@ -51,16 +51,16 @@ _LATCHED_QOS = {
 
 
 class Definition(NamedTuple):
-    """Definition of a message type in a bag: its text (ros2msg) with all types in it, and its hash."""
+    """Definition of a message type in a bag: its text (ros2msg), including nested types, and its hash."""
 
     text: str
     hash: str
 
 
 class McapBag:
-    """A bag that is made in memory; its bytes are taken in pieces.
+    """A bag built in memory, whose bytes are taken out in pieces.
 
-    :param name: name of the bag: of its folder, and without suffix of its file.
+    :param name: name of the bag, which is that of its folder and of its file without suffix.
     :param topics: all its topics.
     :param definitions: texts of message types (ros2msg) that :func:`contract_types` does not know.
     :param custom: further entries of ``custom_data`` in the metadata.
@@ -86,7 +86,7 @@ class McapBag:
         self._first, self._last = 0, 0
         self._digest = Digest()
         self._made = _Bytes()
-        self._writer: Any = Writer(  # a library whose types are not complete
+        self._writer: Any = Writer(  # the library is not fully typed
             cast(IO[bytes], self._made), chunk_size=CHUNK_SIZE, compression=CompressionType.NONE
         )
         self._writer.start(profile="ros2", library=LIBRARY)
@@ -101,8 +101,8 @@ class McapBag:
         """Append a message.
 
         :param data: CDR bytes.
-        :param log_time: when it was recorded [ns].
-        :raises ConfigError: for a topic that the bag does not have, or an invalid time.
+        :param log_time: time of recording [ns].
+        :raises ConfigError: for an unknown topic, or an invalid time.
         """
         channel = self._channels.get(topic)
         if channel is None:
@@ -118,7 +118,7 @@ class McapBag:
         self.messages += 1
 
     def close_chunk(self) -> None:
-        """End the current chunk, if it has messages, so that the bytes taken so far can be read."""
+        """Close the current chunk, if it has messages, so that all bytes so far are readable."""
         self._writer.flush()
 
     def take(self) -> bytes:
@@ -126,7 +126,7 @@ class McapBag:
         return self._made.take()
 
     def finish(self) -> str:
-        """End the file with its index, to be taken once more, and return the text of ``metadata.yaml``."""
+        """End the file with its index, which :meth:`take` then returns, and return the text of ``metadata.yaml``."""
         information = self._information()
         self._writer.add_metadata("rosbag2", {"serialized_metadata": _dump(information)})
         self._writer.finish()
@@ -151,7 +151,7 @@ class McapBag:
         }
 
     def _information(self) -> dict[str, Any]:
-        """What ``metadata.yaml`` says, in version 9 of rosbag2's form."""
+        """Content of ``metadata.yaml``, in version 9 of rosbag2's format."""
         span = {
             "duration": {"nanoseconds": self._last - self._first},
             "starting_time": {"nanoseconds_since_epoch": self._first},
@@ -195,7 +195,7 @@ def custom_value(bag: Path, key: str) -> str | None:
 
 
 class _Bytes:
-    """A stream for the MCAP library, whose bytes can be taken out."""
+    """Output stream for the MCAP library, whose bytes can be taken out."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -209,7 +209,7 @@ class _Bytes:
         return self._taken + len(self.data)
 
     def flush(self) -> None:
-        """Nothing is buffered elsewhere."""
+        """Do nothing, because nothing is buffered."""
 
     def take(self) -> bytes:
         found = bytes(self.data)
@@ -227,12 +227,12 @@ def _definition(kind: str, given: Mapping[str, str]) -> Definition:
     try:
         store = known if kind not in given else _store_of(get_types_from_msg(given[kind], kind))
         return Definition(store.generate_msgdef(kind, ros_version=2)[0], store.hash_rihs01(kind))
-    except Exception as error:  # the parser of definitions trusts what it parses
+    except Exception as error:  # the parser raises arbitrary errors for invalid definitions
         raise ConfigError(f"the definition of the message type {kind} cannot be read: {error}") from error
 
 
 def _store_of(definitions: Typesdict) -> Typestore:
-    """Types that may differ from ours in their name's definition, and ours for what they are made of."""
+    """The given types, which may differ from ours of the same name, and our types for their fields."""
     store = get_typestore(Stores.EMPTY)
     store.register({**contract_types().fielddefs, **definitions})
     return store
@@ -247,7 +247,7 @@ def _dump(content: Any) -> str:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes repeated values in full: readers of bags may not know YAML's anchors."""
+    """Writes repeated values in full, because readers of bags may not support YAML anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,6 +1,6 @@
-"""Messages of the bag contract: topics, types, and serialisation to CDR without ROS.
+"""Messages of recorded bags: topics, types, and serialisation to CDR without ROS.
 
-Stamps are whole nanoseconds, everything else is SI and in joint coordinates, see :mod:`stribeck.io.bag`.
+Stamps are integer nanoseconds; all other values are in SI units and joint coordinates, see :mod:`stribeck.io.bag`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONTROL_MESSAGES = {
 
 
 class Topic(NamedTuple):
-    """A topic of a bag; the last message of a ``latched`` topic also reaches late subscribers."""
+    """A topic of a bag; late subscribers also receive the last message of a ``latched`` topic."""
 
     name: str
     type: str
@@ -35,7 +35,6 @@ class Topic(NamedTuple):
 class RawMessage(NamedTuple):
     """A serialised message of a bag.
 
-    :param topic: its topic.
     :param log_time: time of recording [ns], used only to order messages.
     :param data: CDR bytes.
     """
@@ -59,7 +58,7 @@ class Digest:
         self._total = 0
 
     def add(self, topic: str, log_time: int, data: bytes | memoryview) -> None:
-        """Take in a message."""
+        """Add a message."""
         found = hashlib.blake2b(f"{topic} {log_time} ".encode(), digest_size=16)
         found.update(data)
         self._total += int.from_bytes(found.digest())
@@ -75,7 +74,7 @@ def contract_types() -> Typestore:
 
 
 def types_with(definitions: Mapping[str, str]) -> Typestore:
-    """The contract's types, and in a store of their own those that only ``definitions`` know.
+    """The types of :func:`contract_types`, plus those that only ``definitions`` contains, in a separate store.
 
     :param definitions: definition texts (ros2msg) by type name.
     """
@@ -97,8 +96,8 @@ def joint_state(
 ) -> bytes:
     """A sensor_msgs/JointState: positions [rad], velocities [rad/s] and efforts [N m] of joints, (n,).
 
-    A measurement has all three, with NaN for an effort that is not measured; a command has a position, and a
-    feed-forward effort if there is one.
+    A measurement has all three, with NaN for an effort that is not measured; a command has a position and optionally a
+    feed-forward effort.
     """
     return _serialised(
         JOINT_STATES.type,
@@ -126,7 +125,7 @@ def dynamic_joint_state(stamp: int, telemetry: Mapping[str, Mapping[str, float]]
 
 
 def diagnostic_array(stamp: int, telemetry: Mapping[str, Mapping[str, float]]) -> bytes:
-    """The same as a diagnostic_msgs/DiagnosticArray, numbers by ``repr``, where control_msgs is missing."""
+    """The same as a diagnostic_msgs/DiagnosticArray, numbers by ``repr``, for systems without control_msgs."""
     types = contract_types().types
     pair, status = types["diagnostic_msgs/msg/KeyValue"], types["diagnostic_msgs/msg/DiagnosticStatus"]
     statuses = [
@@ -143,13 +142,13 @@ def diagnostic_array(stamp: int, telemetry: Mapping[str, Mapping[str, float]]) -
 
 
 def text(data: str) -> bytes:
-    """A std_msgs/String, as ``/bench`` has it."""
+    """A std_msgs/String, used for ``/bench``."""
     return _serialised(BENCH.type, data=data)
 
 
 @cache
 def warm_up() -> None:
-    """Make one message of each kind: the first ones take 0.2 s, too long during a motion."""
+    """Create one message of each kind in advance: the first ones take 0.2 s, too long during a motion."""
     joint_state(0, ("",), (0.0,), (0.0,), (0.0,))
     dynamic_joint_state(0, {"": {"": 0.0}})
     diagnostic_array(0, {"": {"": 0.0}})

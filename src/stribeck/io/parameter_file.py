@@ -1,8 +1,8 @@
-"""The parameter file: what a fit found, for people, nodes and other programs.
+"""The parameter file: the result of a fit, for people, nodes and other programs.
 
 Flat JSON with the keys that programs of the method know (``kt``, ``friction_base``, …, ``model``,
-``actuator``), so that they read it unchanged, and one block ``stribeck`` that says where the numbers
-come from and how sure they are. Files without the block are read as well.
+``actuator``), so that these read it unchanged, and a block ``stribeck`` with the provenance and the uncertainty of the
+values. Files without the block are read as well.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SIGNED = ("q_offset", "torque_offset", "friction_stribeck")
 
 
 class Temperature(TypedDict):
-    """Temperatures of a servo over all recordings [°C]; the first files have no mean."""
+    """Temperatures of a servo over all recordings [°C]; the oldest files have no mean."""
 
     min: float
     max: float
@@ -55,16 +55,16 @@ class MinimumEntry(TypedDict):
 
 @dataclass(frozen=True)
 class Provenance:
-    """The block ``stribeck``: where identified parameters come from, and how sure they are.
+    """The block ``stribeck``: provenance and uncertainty of identified parameters.
 
     :param units: unit of each parameter.
     :param bounds: search bounds of each free parameter.
     :param fixed: parameters that were not identified.
-    :param intervals: confidence interval of each parameter that has one, wide ones included.
+    :param intervals: confidence interval of each parameter that has one, including wide ones.
     :param confidence: level of the intervals.
-    :param not_determined: parameters that are determined loosely or not at all, and why.
+    :param not_determined: parameters that are determined poorly or not at all, and why.
     :param at_bounds: parameters at a search bound: ``lower`` or ``upper``.
-    :param statements: what these data cannot tell, in words.
+    :param statements: conclusions that these data do not allow, as text.
     :param loss: the loss that was minimised; ``train_mae`` and ``validation_mae`` [rad].
     :param split: which runs were fitted (``train``) and which held out (``validation``).
     :param simulation: time step ``dt`` [s], integrator, ``reset_period`` [s].
@@ -73,9 +73,9 @@ class Provenance:
     :param temperature: of the servo during the recordings: mean over the runs, smallest and largest [°C].
     :param data: fingerprint, number of runs and the digest of each.
     :param search: method, seed, evaluations, how the search ended.
-    :param versions: of all software that took part.
-    :param correlation: of the estimates; files of the first versions have neither this nor the following two.
-    :param minima: the best point and the minima that fit as well.
+    :param versions: versions of all software involved.
+    :param correlation: of the estimates; the oldest files have neither this nor the following two.
+    :param minima: the best point and the minima that fit equally well.
     :param convergence: evaluations and equivalent error [rad] at the improvements of the search.
     :param estimates: all parameters with unit, interval and status; files of version 0.1 do not have it.
     """
@@ -118,7 +118,7 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class ProvenanceBlock(Provenance):
-    """The block as files hold it.
+    """The block ``stribeck`` as stored in files.
 
     :param schema: version of the block.
     """
@@ -134,7 +134,7 @@ class FileHead(Schema):
 
     :param model: friction law, ``m1`` to ``m6``.
     :param actuator: servo family.
-    :param stribeck: where the parameters come from, see the block ``stribeck``.
+    :param stribeck: provenance of the parameters, see the block ``stribeck``.
     """
 
     model: str
@@ -151,7 +151,7 @@ CHECKED: tuple[tuple[str, str, Any], ...] = (
     ("simulation", "dt", Positive | None),
     ("simulation", "reset_period", Positive | None),
 )
-"""Entries of the open parts of the block that are read again, and their types."""
+"""Types of the entries that are read from the loosely typed parts of the block."""
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ class ParameterFile:
     """Identified parameters of one servo and law.
 
     :param actuator: the servo, with the effects of the file switched on.
-    :param law: the friction law, with the terms that the file has.
-    :param values: every parameter's value by name.
+    :param law: the friction law, with the terms of the file.
+    :param values: value of every parameter by name.
     :param provenance: the block ``stribeck``, if the file has one.
     """
 
@@ -171,7 +171,7 @@ class ParameterFile:
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """All values as estimates; of files that do not list them, as their intervals and lists say."""
+        """All values as estimates; derived from intervals and lists if the file has no estimates."""
         if self.provenance is None:
             unknown = "the file gives a value and nothing else"
             return {
@@ -183,13 +183,13 @@ class ParameterFile:
 
     @property
     def temperature(self) -> float | None:
-        """Temperature of the servo at which the parameters hold [°C], where the file says."""
+        """Temperature of the servo at which the parameters are valid [°C], if the file states it."""
         stated = self.provenance.temperature if self.provenance is not None else None
         return float(stated.get("mean", 0.5 * (stated["min"] + stated["max"]))) if stated else None
 
 
 def _estimate(name: str, value: float, told: Provenance) -> Estimate:
-    """An estimate from the lists of a file without a block ``estimates``."""
+    """Estimate of one parameter in a file without a block ``estimates``."""
     unit, interval = told.units.get(name, ""), told.intervals.get(name)
     if name in told.fixed:
         return fixed(value, unit)
@@ -208,13 +208,14 @@ def _estimate(name: str, value: float, told: Provenance) -> Estimate:
 
 
 def cautious_values(content: ParameterFile, quantile: float) -> dict[str, float]:
-    """Values with which friction is cancelled cautiously: its torques at a low quantile of their intervals.
+    """Values for cautious cancellation of friction: its torques at a low quantile of their intervals.
 
-    :param quantile: 0.5 leaves the values as they are; lower ones take less of all friction torques and load terms, as if
-        they were normal with the file's intervals. What an interval does not tell stays. Terms are lowered all together,
-        which is more cautious than a quantile of their sum. A term of no fixed sign (``torque_offset``) stays. A negative
-        Stribeck term shrinks with the term that it is taken from, and the load terms of motor and external torque, of
-        which a difference counts, shrink alike: at no velocity and load there is more friction, nor less than none.
+    :param quantile: 0.5 keeps the values. Lower quantiles reduce all friction torques and load terms, treated as
+        normally distributed with the file's intervals; values without an interval stay. All terms are lowered at once,
+        which is more cautious than a quantile of their sum. A term without fixed sign (``torque_offset``) stays. A negative
+        Stribeck term shrinks with its Coulomb term, and the load terms of motor and external torque, whose
+        difference counts, shrink by the same factor. Friction thus never increases or becomes negative at any velocity
+        and load.
     :raises ParameterFileError: for a file without intervals.
     """
     values = dict(content.values)
@@ -239,7 +240,7 @@ DIFFERENCES = (
     ("load_friction_motor", "load_friction_external"),
     ("load_friction_motor_stribeck", "load_friction_external_stribeck"),
 )
-"""Coefficients of which the friction takes a difference."""
+"""Coefficients whose difference determines the friction."""
 
 
 def _share_left(values: Mapping[str, float], whole: Mapping[str, float], names: Iterable[str]) -> float:
@@ -247,7 +248,7 @@ def _share_left(values: Mapping[str, float], whole: Mapping[str, float], names: 
 
 
 def _shrink_alike(values: dict[str, float], whole: Mapping[str, float], names: Iterable[str]) -> None:
-    """Lower coefficients to the least share that is left of one of them."""
+    """Scale coefficients by the smallest ratio of new to original value among them."""
     share = min(_share_left(values, whole, names), 1.0)
     for name in names:
         if name in values and share < 1.0:
@@ -255,9 +256,9 @@ def _shrink_alike(values: dict[str, float], whole: Mapping[str, float], names: I
 
 
 def _keep_dissipative(values: dict[str, float], whole: Mapping[str, float]) -> None:
-    r"""Shrink a negative Stribeck term as the Coulomb terms that it is taken from.
+    r"""Shrink a negative Stribeck term together with the Coulomb terms that it is subtracted from.
 
-    :math:`0 \le K_c' + sK_c^{s\prime} \le K_c + sK_c^s` holds for all weights s in [0, 1] where it does at both ends.
+    :math:`0 \le K_c' + sK_c^{s\prime} \le K_c + sK_c^s` holds for all weights s in [0, 1] if it holds at both ends.
     """
     bases = [name for name in ("friction_base", "friction_base_negative") if name in values]
     share, fading = _share_left(values, whole, bases), "friction_stribeck"
@@ -289,14 +290,14 @@ def write_parameter_file(path: Path, content: ParameterFile) -> None:
 
 
 def read_parameter_file(path: Path, actuator: Actuator | None = None) -> ParameterFile:
-    """Read a parameter file, of ours or of a program that knows the flat keys only.
+    """Read a parameter file, of this program or of one that knows only the flat keys.
 
-    Search bounds do not bind what is read. Friction keys ``*_negative`` and ``torque_offset`` switch
+    Values may lie outside the search bounds. Friction keys ``*_negative`` and ``torque_offset`` switch
     the law's terms on; ``q_offset`` may be missing and is then zero.
 
-    :param actuator: the servo, where the file names one that this installation does not have.
+    :param actuator: the servo, if the file names one that is not installed.
     :raises ParameterFileError: for a file that is damaged, has missing or unknown keys, or values
-        that are not finite, negative where nothing can be, or otherwise impossible.
+        that are not finite, negative where they must not be, or otherwise impossible.
     """
     where, error = str(path), ParameterFileError
     data = read_json(path, dict[str, Any], error)
@@ -330,9 +331,9 @@ def _check_values(values: Mapping[str, float], actuator: Actuator, law: Friction
 
 
 def check_possible(name: str, value: float, what: str) -> None:
-    """Refuse a value that no servo can have.
+    """Check that a value is physically possible.
 
-    :raises ParameterFileError: for it.
+    :raises ParameterFileError: if it is not.
     """
     if name in _POSITIVE and value <= 0.0:
         raise ParameterFileError(f"{what}: {name} must be positive, found {value:g}")
@@ -347,7 +348,7 @@ def check_possible(name: str, value: float, what: str) -> None:
 
 
 def _check_static(values: Mapping[str, float], what: str) -> None:
-    """Friction that grows with velocity has a negative Stribeck term; its budget at rest is none the less positive."""
+    """Refuse negative friction at rest; a negative Stribeck term alone is valid (friction that grows with speed)."""
     stribeck = values.get("friction_stribeck", 0.0)
     for name in ("friction_base", "friction_base_negative"):
         if name in values and values[name] + stribeck < -1e-9:

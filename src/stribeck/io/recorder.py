@@ -1,6 +1,6 @@
 """Streaming recorder of bags: every message is on disk within half a second.
 
-rosbag2's recorder closes chunks by size only, so that a crash loses many seconds of slow topics; hence our own.
+rosbag2's recorder closes chunks by size only, so that a crash would lose many seconds of slow topics.
 
 During recording a bag is a folder with its final name that holds one MCAP file; ``metadata.yaml`` is written last.
 The recorder holds a lock (``flock``) on the file; :mod:`stribeck.io.recovery` finishes bags of recorders that died.
@@ -29,21 +29,21 @@ FLUSH_PERIOD: Final = 0.2
 """Period of closing and writing chunks [s]; together with the disk's latency below 0.5 s."""
 
 MEMORY_LIMIT: Final = 64 << 20
-"""Memory for messages while the disk does not respond [bytes]: minutes of slow topics."""
+"""Memory for messages while the disk does not respond [bytes], enough for minutes of slow topics."""
 
 CLOSE_TIMEOUT: Final = 30.0
 """Time-out of closing [s]."""
 
 
 class BagRecorder:
-    """Records messages of some topics into a new bag, from any thread, at a few µs a message.
+    """Records messages of given topics into a new bag, from any thread, at a few µs per message.
 
-    :meth:`write` only appends to memory; a thread of its own writes to disk and syncs every
+    :meth:`write` only appends to memory; a background thread writes to disk and syncs every
     :data:`FLUSH_PERIOD`, so that a slow or stalled disk never delays the caller.
 
-    :param path: folder of the new bag; folders above it are made.
+    :param path: folder of the new bag; parent folders are created.
     :param topics: all topics of the bag.
-    :param definitions: texts of message types (ros2msg, as a bag's schema) that
+    :param definitions: texts of message types (ros2msg, as in the schema of a bag) that
         :func:`~stribeck.io.messages.contract_types` does not know.
     :param memory_limit: memory for messages that wait for the disk [bytes].
     :raises OutputError: if ``path`` exists, or cannot be written.
@@ -61,9 +61,9 @@ class BagRecorder:
         self.path = Path(os.path.abspath(path))
         self._bag = McapBag(self.path.name, topics, definitions=definitions)
         self._memory_limit = memory_limit
-        self._lock = threading.Lock()  # guards all that is below, and the bag
-        self._writing = 0  # bytes on their way to the disk
-        # Steady times [s] at which the oldest message came of those on their way, and of those in memory.
+        self._lock = threading.Lock()  # guards all attributes below, and the bag
+        self._writing = 0  # bytes being written to disk
+        # Steady times [s] of arrival of the oldest message being written, and of the oldest in memory.
         self._writing_since: float | None = None
         self._waiting_since: float | None = None
         self._failure = ""
@@ -82,7 +82,7 @@ class BagRecorder:
         *,
         definitions: Mapping[str, str] | None = None,
     ) -> Self:
-        """Record into a new bag ``<prefix>_<number>`` of ``folder``, after all that are there."""
+        """Record into a new bag ``<prefix>_<number>`` of ``folder``, with a number above all existing ones."""
         if Path(prefix).name != prefix:
             raise ConfigError(f"bags cannot be named {prefix!r}: give a name without slashes")
         topics = tuple(topics)
@@ -92,7 +92,7 @@ class BagRecorder:
                 return cls(path, topics, definitions=definitions)
             except OutputError:
                 if not path.exists():
-                    raise  # otherwise another recorder took this number just now
+                    raise  # otherwise another recorder has just taken this number
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -101,17 +101,17 @@ class BagRecorder:
 
     @property
     def lag(self) -> float:
-        """Age of the oldest message that is not on disk yet [s]: what a crash would lose now."""
+        """Age of the oldest message that is not yet on disk [s]: the time that a crash would lose now."""
         since = self._writing_since or self._waiting_since
         return 0.0 if since is None else time.monotonic() - since
 
     def write(self, topic: str, data: bytes | memoryview, log_time_ns: int) -> None:
         """Record a message, as CDR bytes.
 
-        :param log_time_ns: when it came [ns]; it orders messages, their time is their header stamp.
-        :raises OutputError: if the disk is full or gone, or more waits for it than memory may hold;
+        :param log_time_ns: arrival time [ns], for ordering; the time of a message is its header stamp.
+        :raises OutputError: if the disk is full or gone, or messages waiting for it exceed the memory limit;
             this and all further messages are then not recorded.
-        :raises ConfigError: for a topic that the bag has not.
+        :raises ConfigError: for an unknown topic.
         """
         with self._lock:
             if self._ending.is_set():
@@ -126,10 +126,10 @@ class BagRecorder:
             self._bag.add(topic, data, log_time_ns)
 
     def close(self) -> None:
-        """Write what is left, and finish the bag with its index and ``metadata.yaml``.
+        """Write the remaining messages, and finish the bag with its index and ``metadata.yaml``.
 
-        :raises OutputError: if the disk is full, gone or does not answer; what is on it can be
-            recovered. A failure that :meth:`write` has raised is not raised again.
+        :raises OutputError: if the disk is full, gone or does not respond; the part on disk can be
+            recovered. A failure that :meth:`write` has already raised is not raised again.
         """
         if self._ending.is_set():
             return
@@ -151,7 +151,7 @@ class BagRecorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # An error on its way out says more than what follows from it.
+        # An exception that is already propagating says more than a resulting failure to close.
         with contextlib.suppress(OutputError) if kind is not None else contextlib.nullcontext():
             self.close()
 
@@ -161,7 +161,7 @@ class BagRecorder:
             while not self._ending.wait(FLUSH_PERIOD):
                 self._store()
             self._store()
-            if not self._failure:  # messages were refused: a bag that looks whole would hide it
+            if not self._failure:  # after refused messages, an apparently complete bag would be misleading
                 self._finish()
         except OSError as error:
             self._fail(error.strerror or type(error).__name__)
@@ -169,7 +169,7 @@ class BagRecorder:
             self._fail(str(error))
 
     def _store(self) -> None:
-        """Close the chunk in progress, and bring everything to the disk."""
+        """Close the current chunk, and write and sync everything to disk."""
         with self._lock:
             self._bag.close_chunk()
             data = self._bag.take()
@@ -200,7 +200,7 @@ class BagRecorder:
 
 
 def next_path(folder: Path, prefix: str) -> Path:
-    """A path ``<prefix>_<number>`` in ``folder``, with a number above all that are there, also unfinished."""
+    """A path ``<prefix>_<number>`` in ``folder``, with a number above all existing ones, also of unfinished bags."""
     numbered = re.compile(re.escape(prefix) + r"_(\d+)(_recovered.*)?", re.DOTALL)
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     numbers = [int(found.group(1)) for name in names if (found := numbered.fullmatch(name))]
@@ -208,7 +208,7 @@ def next_path(folder: Path, prefix: str) -> Path:
 
 
 def _new_file(path: Path) -> int:
-    """An open, locked, empty MCAP file in a new folder, which has its lock from the moment it has its name."""
+    """An open, empty MCAP file in a new folder, locked before it gets its final name."""
     try:
         if os.path.lexists(path):
             raise OutputError(f"{path} exists already; choose another name or move it away")
@@ -218,7 +218,7 @@ def _new_file(path: Path) -> int:
     hidden, file = path / f".{path.name}.mcap", -1
     try:
         file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        with contextlib.suppress(OSError):  # a file system without locks: nobody can tell who is alive
+        with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(hidden, path / f"{path.name}.mcap")
         _sync_folder(path)
@@ -240,7 +240,7 @@ def _append(file: int, data: bytes) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Bring names to the disk, where the file system can."""
+    """Sync the names in a folder to disk, if the file system can."""
     with contextlib.suppress(OSError):
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:

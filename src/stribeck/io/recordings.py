@@ -1,4 +1,4 @@
-"""Bench recordings of a folder: bags, and files in the BAM JSON format."""
+"""Bench recordings in folders: bags, and files in the BAM JSON format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stribeck.io.signals import SignalTable
 from stribeck.io.storage import is_bag
 
 LARGEST_RESULT = 1 << 20
-"""A JSON file larger than this [bytes] is a recording."""
+"""JSON files larger than this are taken to be recordings [bytes]."""
 
 
 def read_recordings(
@@ -39,21 +39,19 @@ def read_recordings(
     note: Note | None = None,
     damaged: Callable[[RecordingError], None] | None = None,
 ) -> list[Log]:
-    """Every run found in ``folder`` and below: bags, and recordings in the BAM JSON format.
+    """Read every run in ``folder`` and its subfolders: bags, and recordings in the BAM JSON format.
 
-    ``folder`` may also be one bag or one file. Runs are in the order of their paths. Of a bag that a
-    crash cut off and its finished copy one is read. Bags of a folder that are being recorded right now,
-    were cut off before they held a run, or have only runs that a user ended at once, are left out with a
-    note.
+    ``folder`` may also be one bag or one file. Runs are in the order of their paths. Of a cut-off bag and its
+    recovered copy only one is read. Bags of a folder that are still being recorded, were cut off before their
+    first run, or hold only runs that were stopped at once, are left out with a note.
 
     :param signals, joint, bench: for bags, see :func:`stribeck.io.bag.read_bag`.
-    :param arm_mass: rod mass for JSON recordings that give none [kg].
-    :param actuator: path of the YAML file of the servo of JSON recordings, if it is not among ours.
-    :param note: receives one line for each bag that is not finished.
-    :param damaged: receives the error of each recording that cannot be read, which is then left out; without it the
+    :param arm_mass: rod mass for JSON recordings without one [kg].
+    :param actuator: path of the YAML file of the servo of JSON recordings, if it is not installed.
+    :param note: receives one line for each unfinished bag.
+    :param damaged: receives the error of each unreadable recording, which is then left out; without it the
         first error is raised.
-    :raises RecordingError: for an empty or missing folder, a damaged recording, or two runs of one
-        name.
+    :raises RecordingError: for an empty or missing folder, a damaged recording, or two runs with the same name.
     """
     if not folder.exists():
         raise RecordingError(f"{folder}: no such file or folder")
@@ -88,9 +86,9 @@ def read_recordings(
 
 
 def check_names(logs: Sequence[Log], where: str) -> None:
-    """Refuse runs with the same name.
+    """Check that run names are unique.
 
-    :raises RecordingError: for them.
+    :raises RecordingError: if they are not.
     """
     names = [log.name for log in logs]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -115,10 +113,10 @@ def _recordings_below(path: Path) -> list[Path]:
 
 
 class BagFolder(NamedTuple):
-    """The bags of a folder and below, whose recording has ended.
+    """The bags of a folder and its subfolders whose recording has ended.
 
-    :param finished: bags, also those that were cut off; copies made of those do not count again.
-    :param recording: whether one more is being recorded right now.
+    :param finished: bags, including cut-off ones but not their recovered copies.
+    :param recording: whether another bag is being recorded right now.
     """
 
     finished: frozenset[Path]
@@ -126,7 +124,7 @@ class BagFolder(NamedTuple):
 
 
 def bags_below(folder: Path) -> BagFolder:
-    """The bags of a folder and below, without reading them; none if the folder does not exist."""
+    """Find the bags of a folder and its subfolders, without reading them; none if the folder does not exist."""
     finished, recording = set(), False
     for path in _recordings_below(folder) if folder.is_dir() else ():
         unfinished = unfinished_file(path)
@@ -138,7 +136,7 @@ def bags_below(folder: Path) -> BagFolder:
 
 
 def _without_doubles(paths: Sequence[Path]) -> list[Path]:
-    """The recordings without unfinished bags that have a finished copy among them."""
+    """The recordings without unfinished bags whose recovered copy is among them."""
     unfinished = [path for path in paths if unfinished_file(path) is not None]
     if not unfinished:
         return list(paths)
@@ -147,7 +145,7 @@ def _without_doubles(paths: Sequence[Path]) -> list[Path]:
 
 
 def _is_parameter_file(path: Path) -> bool:
-    """Whether a JSON file is a result beside the recordings. Results are small."""
+    """Whether a JSON file is the result of a fit rather than a recording, judged by size and content."""
     if path.stat().st_size > LARGEST_RESULT:
         return False
     try:
@@ -159,9 +157,9 @@ def _is_parameter_file(path: Path) -> bool:
 
 
 def files_digest(folders: Sequence[Path]) -> str:
-    """A digest of the bytes of all recordings in some folders and below, without reading them.
+    """Digest of the bytes of all recordings in some folders and their subfolders, without decoding them.
 
-    Paths of the folders, results beside the recordings, and finished copies of bags that a crash cut off do not count.
+    Paths of the folders, fit results, and recovered copies of cut-off bags are not included.
     """
     digest = hashlib.sha256()
     for folder in folders:
@@ -183,9 +181,9 @@ def files_digest(folders: Sequence[Path]) -> str:
 
 
 def fingerprint(logs: Sequence[Log]) -> str:
-    """A digest of the samples, ``sha256:…``: the same for a JSON recording and a bag made from it.
+    """Digest of the samples, ``sha256:…``, equal for a JSON recording and a bag made from it.
 
-    Times count to 1 ns. Names and the order of runs do not count.
+    Times are rounded to 1 ns; names and the order of runs have no influence.
     """
     digests = sorted(digest_of(log) for log in logs)
     return "sha256:" + hashlib.sha256("".join(digests).encode()).hexdigest()

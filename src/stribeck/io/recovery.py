@@ -1,8 +1,8 @@
 """Recovery of bags that a killed recorder or a power cut left unfinished, up to the last complete chunk.
 
-An unfinished bag is a folder without ``metadata.yaml`` that holds one MCAP file of its own name, without
-an index or written by our recorder. It is never changed. When it is first read, a finished copy ``<name>_recovered`` is
-made beside it, which holds a digest of the file that it was made from.
+An unfinished bag is a folder without ``metadata.yaml`` that holds one MCAP file of the same name, without
+an index or written by our recorder. It is never changed. When it is first read, a finished copy
+``<name>_recovered`` is made next to it, which stores a digest of the original file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Note = Callable[[str], None]
 """Receives one line of text for the user."""
 
 STILL_WRITTEN: Final = 10.0
-"""Without a lock, a file that changed within this time counts as being recorded [s]."""
+"""Without locks, a file that changed within this time counts as being recorded [s]."""
 
 _HEADER = struct.Struct("<BQ")
 _MESSAGE = struct.Struct("<HIQQ")
@@ -49,7 +49,7 @@ _ENDING = 37
 
 
 class CutOffError(RecordingError):
-    """A bag was cut off before it held anything that could be used."""
+    """A bag was cut off before it held any usable data."""
 
 
 class BeingRecordedError(RecordingError):
@@ -61,7 +61,7 @@ class Salvage:
     """The readable part of an unfinished bag.
 
     :param definitions: texts of message types (ros2msg), by name.
-    :param damaged: number of chunks with a wrong checksum or invalid records; they are left out.
+    :param damaged: number of skipped chunks with a wrong checksum or invalid records.
     """
 
     topics: dict[int, Topic] = field(default_factory=dict)
@@ -93,18 +93,18 @@ def unfinished_file(path: Path) -> Path | None:
 
 
 def is_recovered(bag: Path) -> bool:
-    """Whether a bag is the finished copy of one that was cut off."""
+    """Whether a bag is the recovered copy of an unfinished one."""
     return custom_value(bag, ORIGINAL_KEY) is not None
 
 
 def original_digest(path: Path) -> str | None:
-    """Digest that identifies an unfinished bag and its finished copies; ``None`` for other bags."""
+    """Digest that identifies an unfinished bag and its recovered copies; ``None`` for other bags."""
     file = unfinished_file(path)
     return custom_value(path, ORIGINAL_KEY) if file is None else _digest(file.read_bytes())
 
 
 def is_being_recorded(file: Path) -> bool:
-    """Whether the recorder of an unfinished bag is alive: by its lock, for other recorders by the age of the file."""
+    """Whether the recorder of an unfinished bag is running, judged by its lock, else by the age of the file."""
     with file.open("rb") as opened:
         try:
             fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -116,13 +116,13 @@ def is_being_recorded(file: Path) -> bool:
 
 
 def recover(file: Path, note: Note) -> Path | Salvage:
-    """The finished copy of an unfinished bag, made if there is none yet.
+    """Return the recovered copy of an unfinished bag, and make it if there is none yet.
 
     If it cannot be written (read-only folder, full disk), the readable part is returned.
 
-    :param note: receives one line on what happened.
-    :raises BeingRecordedError: for a bag whose recorder is alive.
-    :raises CutOffError: for a bag without a single message.
+    :param note: receives one line on what was done.
+    :raises BeingRecordedError: for a bag that is still being recorded.
+    :raises CutOffError: for a bag without any message.
     """
     folder = file.parent
     if is_being_recorded(file):
@@ -150,7 +150,7 @@ def recover(file: Path, note: Note) -> Path | Salvage:
 
 
 def salvaged(content: bytes) -> Salvage:
-    """All complete records of an MCAP file that was cut off or damaged."""
+    """Read all complete records of an MCAP file that was cut off or damaged."""
     found = Salvage()
     schemas: dict[int, str] = {}
     if not content.startswith(MAGIC):
@@ -158,21 +158,21 @@ def salvaged(content: bytes) -> Salvage:
     chunked = False
     for opcode, payload in _records(memoryview(content)[len(MAGIC) :]):
         if opcode in (Opcode.DATA_END, Opcode.FOOTER):
-            break  # what follows is an index
-        # Beside chunks only a damaged length leads to records that no checksum guards.
+            break  # only an index follows
+        # In a chunked file, records outside chunks are the result of a damaged length.
         chunked = chunked or opcode == Opcode.CHUNK
         try:
             records = _chunk_records(payload) if opcode == Opcode.CHUNK else [(opcode, payload)]
             if opcode == Opcode.CHUNK or not chunked:
                 for inner, data in records:
                     _take_record(found, schemas, inner, data)
-        except Exception:  # the decompressors and parsers raise whatever damaged bytes make them raise
+        except Exception:  # decompressors and parsers raise arbitrary errors for damaged bytes
             found.damaged += 1
     return found
 
 
 def _records(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Complete records, up to the first that is cut off or invalid, such as zeros that a file system left."""
+    """Complete records, up to the first that is cut off or invalid (zeros left by a file system, for example)."""
     offset = 0
     while offset + _HEADER.size <= len(data):
         opcode, length = _HEADER.unpack_from(data, offset)
@@ -184,7 +184,7 @@ def _records(data: memoryview) -> Iterator[tuple[int, memoryview]]:
 
 
 def _chunk_records(payload: memoryview) -> list[tuple[int, memoryview]]:
-    """The records of a chunk, after a check of its checksum if it has one."""
+    """The records of a chunk, whose checksum is verified if there is one."""
     chunk = Chunk.read(ReadDataStream(BytesIO(payload)))
     stream, length = get_chunk_data_stream(chunk, validate_crc=True)
     data = stream.read(length)
@@ -230,7 +230,7 @@ def _finished_copy(folder: Path, digest: str, salvage: Salvage) -> Path:
     }
     copy = _free_name(folder, digest)
     if copy.exists():
-        return copy  # made by another reader at the same time
+        return copy  # another reader has made it in the meantime
     beside = Path(tempfile.mkdtemp(prefix=f".{copy.name}.", dir=folder.parent))
     try:
         bag = McapBag(
@@ -257,7 +257,7 @@ def _place(unfinished: Path, copy: Path, digest: str) -> None:
 
 
 def _free_name(folder: Path, digest: str) -> Path:
-    """A name for the copy: free, or that of this very copy."""
+    """A name for the copy that is free, or taken by an identical copy."""
     number, copy = 1, folder.with_name(f"{folder.name}_recovered")
     while copy.exists() and custom_value(copy, ORIGINAL_KEY) != digest:
         number += 1
@@ -275,7 +275,7 @@ def _has_index(file: Path) -> bool:
 
 
 def _is_ours(file: Path) -> bool:
-    """Whether our recorder wrote the file, by its header; true if the header is damaged."""
+    """Whether our recorder wrote the file, judged by its header; true if the header is damaged."""
     with file.open("rb") as opened:
         start = memoryview(opened.read(len(MAGIC) + 200))
     for opcode, payload in _records(start[len(MAGIC) :]):

@@ -1,4 +1,4 @@
-"""Robot arms and linear axes: one YAML file per machine, with a section for each verb that needs one.
+"""Robot arms and linear axes: one YAML file per machine, with sections for the commands that need them.
 
 .. code-block:: yaml
 
@@ -13,7 +13,7 @@
     excitation: …                  # `stribeck excite`
     calibration: …                 # `stribeck calibrate`
 
-This module reads the shared keys; each verb reads its own section.
+This module reads the shared keys; each command reads its own section.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from stribeck.io.schema import Positive, Schema, convert, read_yaml
 SECTIONS = ("identification", "excitation", "calibration")
 
 PerJoint = float | tuple[float, ...]
-"""One number for all joints, or one for each."""
+"""One number for all joints, or one for each joint."""
 
 
 class RobotLimits(Schema):
@@ -61,13 +61,13 @@ class MachineFile:
 
     :param schema: version of the format.
     :param name: short name.
-    :param title: name for people; the short name if left out.
+    :param title: full name; the short name if left out.
     :param units: ``rotary`` (rad, N m) or ``linear`` (m, N).
-    :param urdf: file name of the URDF, searched beside the data, beside this file, and in example-robot-data.
-    :param joints: names of the joints in the order of the data; if empty, all joints that the URDF moves.
-    :param limits: limits of the joints; where left out, those of the URDF.
+    :param urdf: file name of the URDF, searched next to the data, next to this file, and in example-robot-data.
+    :param joints: names of the joints in the order of the data; if empty, all movable joints of the URDF.
+    :param limits: limits of the joints; those of the URDF if left out.
     :param identification: how recordings are read and what is identified (``stribeck identify-arm``).
-    :param excitation: what the design of exciting trajectories needs (``stribeck excite``).
+    :param excitation: inputs of the design of exciting trajectories (``stribeck excite``).
     :param calibration: nominal geometry and measurements (``stribeck calibrate``).
     """
 
@@ -89,10 +89,7 @@ class MachineFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RobotConfig(MachineFile):
-    """A machine's file and where it is.
-
-    :param path: the file.
-    """
+    """A machine's file and its path."""
 
     path: Path
 
@@ -102,9 +99,9 @@ class RobotConfig(MachineFile):
         return {name: found for name in SECTIONS if (found := getattr(self, name)) is not None}
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """The section of a verb.
+        """The section of a command.
 
-        :raises ConfigError: if there is none.
+        :raises ConfigError: if it is missing.
         """
         if name not in self.sections:
             raise ConfigError(f"{self.path} has no section {name!r}; it has {', '.join(self.sections)}")
@@ -113,14 +110,14 @@ class RobotConfig(MachineFile):
     def limit(self, name: str, joints: int) -> tuple[float, ...] | None:
         """Velocity, acceleration or effort limit of each joint, ``None`` if the file gives none.
 
-        :raises ConfigError: for a list of another length.
+        :raises ConfigError: for a list of the wrong length.
         """
         return per_joint(getattr(self.limits, name), joints, f"{self.path}: limits: {name}")
 
     def position_limits(self, joints: int) -> tuple[tuple[float, float], ...] | None:
         """``(lower, upper)`` of each joint, ``None`` if the file gives none.
 
-        :raises ConfigError: for another number of pairs.
+        :raises ConfigError: for the wrong number of pairs.
         """
         pairs = self.limits.position
         if pairs is not None and len(pairs) != joints:
@@ -130,10 +127,10 @@ class RobotConfig(MachineFile):
         return pairs
 
     def find_urdf(self, beside: Sequence[Path]) -> Path | None:
-        """The URDF: beside given files, beside this one, or in example-robot-data; ``None`` if the file names none.
+        """Find the URDF next to data files, next to this file, or in example-robot-data; ``None`` if the file names none.
 
         :param beside: data files.
-        :raises ConfigError: if it is nowhere.
+        :raises ConfigError: if it is not found.
         """
         if self.urdf is None:
             return None
@@ -153,9 +150,9 @@ class RobotConfig(MachineFile):
 
 
 def example_robots(name: str) -> list[Path]:
-    """Files of that name among the robots of example-robot-data, as far as it is installed.
+    """Files of that name among the robots of example-robot-data, empty if it is not installed.
 
-    :param name: file name, or a path that ends with it, as ``panda_description/urdf/panda.urdf``.
+    :param name: file name, or the end of a path, for example ``panda_description/urdf/panda.urdf``.
     """
     prefixes = [
         Path(folder) / "cmeel.prefix" for folder in dict.fromkeys((get_path("platlib"), get_path("purelib")))
@@ -170,14 +167,14 @@ def example_robots(name: str) -> list[Path]:
 
 
 def robot_names() -> list[str]:
-    """The machines that come with the project."""
+    """Names of the machines that come with the project."""
     return sorted(path.stem for path in (shared_directory("config") / "robots").glob("*.yaml"))
 
 
 def read_robot(name: str) -> RobotConfig:
-    """The machine called ``name``, or that of a YAML file.
+    """Read a machine by name, or from the path of a YAML file.
 
-    :raises ConfigError: for names that are not known, and files that are not valid.
+    :raises ConfigError: for unknown names and invalid files.
     """
     if name.endswith((".yaml", ".yml")):
         path = Path(name).expanduser()
@@ -193,9 +190,9 @@ def read_robot(name: str) -> RobotConfig:
 
 
 def per_joint(value: PerJoint | None, joints: int, where: str) -> tuple[float, ...] | None:
-    """One number for each joint; a single number is for all of them.
+    """Expand a single number to one for each joint.
 
-    :raises ConfigError: for another length.
+    :raises ConfigError: for a list of the wrong length.
     """
     if value is None:
         return None
@@ -207,8 +204,8 @@ def per_joint(value: PerJoint | None, joints: int, where: str) -> tuple[float, .
 
 
 def numbers(value: Any, what: str, length: int) -> tuple[float, ...]:
-    """A list of so many numbers; one number stands for a list of equal ones.
+    """A list of ``length`` numbers; a single number is repeated.
 
-    :raises ConfigError: for anything else.
+    :raises ConfigError: for any other value.
     """
     return per_joint(convert(value, PerJoint, what), length, what) or ()  # type: ignore[arg-type]

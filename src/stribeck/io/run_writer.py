@@ -1,7 +1,4 @@
-"""Background writer of runs: one bag for each run, without blocking the control loop.
-
-A thread of its own makes the messages and opens and closes the bags.
-"""
+"""Background writer of runs: one bag per run, written in a separate thread so that the control loop never blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Start:
-    """A run begins: path of its bag, and its first messages."""
+    """Start of a run: path of its bag, and its first messages."""
 
     path: Path
     messages: tuple[RawMessage, ...]
@@ -29,7 +26,7 @@ class _Start:
 
 @dataclass(frozen=True)
 class _End:
-    """The run is over; its last messages."""
+    """End of a run, with its last messages."""
 
     messages: tuple[RawMessage, ...]
 
@@ -42,10 +39,10 @@ class _Item(Generic[T]):
 
 
 class RunWriter(Generic[T]):
-    """Records items of runs into bags, in a thread of its own.
+    """Records items of runs into bags, in a background thread.
 
-    :param topics: of every bag.
-    :param messages: makes the messages of what :meth:`add` takes; called in the thread of the writer.
+    :param topics: topics of every bag.
+    :param messages: converts the items of :meth:`add` to messages; called in the background thread.
     :ivar bags: finished bags so far.
     :ivar failure: why recording has stopped; empty while it works.
     """
@@ -63,7 +60,7 @@ class RunWriter(Generic[T]):
         self._thread.start()
 
     def start(self, path: Path, messages: Iterable[RawMessage]) -> None:
-        """Begin a run: a new bag, ``messages`` first."""
+        """Start a run in a new bag that begins with ``messages``."""
         self._queue.put(_Start(path, tuple(messages)))
         self._recording = True
 
@@ -73,7 +70,7 @@ class RunWriter(Generic[T]):
             self._queue.put(_Item(item))
 
     def end(self, messages: Iterable[RawMessage] = ()) -> None:
-        """End the run, with ``messages`` last; its bag is finished in the background."""
+        """End the run with ``messages``; its bag is finished in the background."""
         if self._recording:
             self._recording = False
             self._queue.put(_End(tuple(messages)))
@@ -118,7 +115,7 @@ class RunWriter(Generic[T]):
             self.bags.append(bag.path)
 
     def _give_up(self, bag: BagRecorder) -> None:
-        """Close a bag that can no longer be written; its part on the disk can be recovered."""
+        """Close a bag that can no longer be written; the part on disk can be recovered."""
         self._bag = None
         try:
             bag.close()

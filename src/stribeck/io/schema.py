@@ -1,7 +1,7 @@
-r"""Files as schemas: YAML and JSON content to typed classes, with errors that say which key is wrong and what is valid.
+r"""Declared file formats: converts YAML and JSON content to typed classes, with errors that name the wrong key.
 
-A format is declared as a class: fields are keys, annotations are types, defaults make a key optional. ``msgspec``
-converts and checks; this module turns its errors into ours.
+A format is declared as a class: fields are keys, annotations are types, and a default makes a key optional. ``msgspec``
+converts and checks; this module translates its errors.
 
 .. code-block:: python
 
@@ -12,9 +12,9 @@ converts and checks; this module turns its errors into ours.
 
     limits = read_yaml(path, Limits, ConfigError)
 
-Unknown and missing keys, keys that stand twice, wrong types, values out of range and numbers that are not finite are
-errors of one line. A class may check what spans several keys in ``__post_init__`` and raise :class:`ValueError`.
-Frozen dataclasses serve as schemas, too. :func:`keys_of` lists the keys of a class for ``docs/files.md``.
+Unknown, missing and duplicate keys, wrong types, values out of range and numbers that are not finite are
+one-line errors. A class may check several keys together in ``__post_init__`` and raise :class:`ValueError`.
+Frozen dataclasses also serve as schemas. :func:`keys_of` lists the keys of a class for ``docs/files.md``.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ Positive = Annotated[float, Meta(gt=0.0)]
 """A number above zero."""
 
 NotNegative = Annotated[float, Meta(ge=0.0)]
-"""A number from zero on."""
+"""A number that is zero or above."""
 
 Count = Annotated[int, Meta(ge=1)]
-"""A whole number from one on."""
+"""An integer that is one or above."""
 
 Name = Annotated[str, Meta(min_length=1)]
 """Text that is not empty."""
 
 Infinite = Meta(extra={"infinite": True})
-"""Allows infinity, which is refused otherwise: ``Annotated[float, Meta(gt=0.0), Infinite]``."""
+"""Allows infinity, which is refused by default: ``Annotated[float, Meta(gt=0.0), Infinite]``."""
 
 NUMBERS = {inspect.FloatType: "number", inspect.IntType: "whole number"}
 
@@ -60,17 +60,17 @@ RELATIONS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at mo
 class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base class of declared formats: frozen, no unknown keys.
 
-    A subclass that has required keys behind optional ones says ``kw_only=True`` itself.
+    A subclass that declares required keys after optional ones has to specify ``kw_only=True`` itself.
     """
 
 
 class Key(NamedTuple):
     """One key of a declared format, for documentation.
 
-    :param name: with the keys above it: ``limits.velocity``, ``servos[].name``, ``joints.<name>.margin``.
-    :param type: what is valid, in words.
-    :param default: as YAML; empty for keys that are required.
-    :param description: its ``Meta(description=…)``, or what ``:param`` says of it in the docstring of the class.
+    :param name: including its parent keys: ``limits.velocity``, ``servos[].name``, ``joints.<name>.margin``.
+    :param type: valid values, in words.
+    :param default: as YAML; empty for required keys.
+    :param description: its ``Meta(description=…)``, or its ``:param`` in the docstring of the class.
     """
 
     name: str
@@ -80,30 +80,30 @@ class Key(NamedTuple):
 
 
 def read_yaml(path: Path, kind: type[Kind], error: type[StribeckError] = ConfigError) -> Kind:
-    """The content of a YAML file.
+    """Read a YAML file.
 
     :param kind: class that declares the format.
-    :raises StribeckError: of the given type, if the file cannot be read or is not valid.
+    :raises StribeckError: of the given type, if the file cannot be read or is invalid.
     """
     return convert(strict.parse_yaml(strict.read_text(path, error), path, error), kind, str(path), error)
 
 
 def read_json(path: Path, kind: type[Kind], error: type[StribeckError] = ConfigError) -> Kind:
-    """The content of a JSON file.
+    """Read a JSON file.
 
     :param kind: class that declares the format.
-    :raises StribeckError: of the given type, if the file cannot be read or is not valid.
+    :raises StribeckError: of the given type, if the file cannot be read or is invalid.
     """
     return convert(strict.parse_json(strict.read_text(path, error), path, error), kind, str(path), error)
 
 
 def convert(data: Any, kind: type[Kind], where: str, error: type[StribeckError] = ConfigError) -> Kind:
-    """Parsed content as an instance of ``kind``.
+    """Convert parsed content to an instance of ``kind``.
 
-    :param data: what a YAML or JSON parser returned.
+    :param data: result of a YAML or JSON parser.
     :param kind: class that declares the format.
-    :param where: file and key of ``data``, with which messages begin.
-    :raises StribeckError: of the given type, if the content is not valid.
+    :param where: file and key of ``data``, put before error messages.
+    :raises StribeckError: of the given type, if the content is invalid.
     """
     info = _type_info(cast(Hashable, kind))
     data = _checked(data, info, where, error)
@@ -126,9 +126,9 @@ def _type_info(kind: Hashable) -> inspect.Type:
 
 
 def _checked(value: Any, info: inspect.Type, place: str, error: type[StribeckError]) -> Any:
-    """Refuse missing keys, unknown keys, keys that are not text, and numbers that are not finite.
+    """Refuse missing and unknown keys, keys that are not text, and numbers that are not finite.
 
-    :return: the value, with 1 for 1.0 where a whole number is expected.
+    :return: the value, with 1.0 replaced by 1 where an integer is expected.
     """
     if isinstance(value, dict):
         if not set(map(type, value)) <= {str}:
@@ -166,7 +166,7 @@ def _allows_infinity(info: inspect.Type) -> bool:
 
 
 def mapping(value: Any, where: str, error: type[StribeckError] = ConfigError) -> dict[str, Any]:
-    """``value`` if it is a mapping with keys of text.
+    """Return ``value`` if it is a mapping with text keys.
 
     :raises StribeckError: of the given type, otherwise.
     """
@@ -182,7 +182,7 @@ def check_keys(
     where: str,
     error: type[StribeckError] = ConfigError,
 ) -> None:
-    """Refuse missing and unknown keys, and say which are valid.
+    """Refuse missing and unknown keys, and list the valid ones.
 
     :raises StribeckError: of the given type.
     """
@@ -204,7 +204,7 @@ def _is_finite(value: float) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """A value in the words of error messages."""
+    """Description of a value for error messages."""
     if value is None:
         return "nothing"
     if isinstance(value, str):
@@ -215,7 +215,7 @@ def kind_of(value: Any) -> str:
 
 
 def _check_keys(value: Mapping[str, Any], declared: Declared, place: str, error: type[StribeckError]) -> None:
-    """Refuse versions that are not known, which explains all else, then missing and unknown keys."""
+    """Refuse unknown versions first, because they explain all other errors, then missing and unknown keys."""
     required, valid, versions = _declared_keys(declared.cls)
     if versions and value.get("schema", versions[0]) not in versions:
         raise error(
@@ -228,7 +228,7 @@ def _check_keys(value: Mapping[str, Any], declared: Declared, place: str, error:
 
 @cache
 def _declared_keys(kind: Hashable) -> tuple[dict[str, None], dict[str, None], tuple[Any, ...]]:
-    """Required keys of a class, all its keys, and the versions that it reads; in the order of the class."""
+    """Required keys of a class, all its keys, and its supported versions, in the order of the class."""
     info = _type_info(kind)
     fields = info.fields if isinstance(info, Declared) else ()
     tag = getattr(info, "tag_field", None)
@@ -240,7 +240,7 @@ def _declared_keys(kind: Hashable) -> tuple[dict[str, None], dict[str, None], tu
 
 
 def _alternatives(info: inspect.Type) -> list[inspect.Type]:
-    """The types of a union, or the type itself, without their metadata."""
+    """The types of a union, or the type itself, without metadata."""
     if isinstance(info, inspect.Metadata):
         return _alternatives(info.type)
     if isinstance(info, inspect.UnionType):
@@ -251,7 +251,7 @@ def _alternatives(info: inspect.Type) -> list[inspect.Type]:
 def _class_of(
     info: inspect.Type, value: Any, place: str = "", error: type[StribeckError] = ConfigError
 ) -> Declared | None:
-    """The declared class of a mapping; of several classes, that of its tag."""
+    """The declared class of a mapping; for a union of classes, the one with its tag."""
     classes = [found for found in _alternatives(info) if isinstance(found, Declared)]
     if len(classes) < 2:
         return classes[0] if classes else None
@@ -264,7 +264,7 @@ def _class_of(
 
 
 def _inner(info: inspect.Type, step: str | int, value: Any) -> inspect.Type:
-    """The type behind a key or an index of ``value``."""
+    """The type of the entry at a key or an index of ``value``."""
     if isinstance(step, str):
         declared = _class_of(info, value)
         for field in declared.fields if declared is not None else ():
@@ -281,7 +281,7 @@ def _inner(info: inspect.Type, step: str | int, value: Any) -> inspect.Type:
 
 
 def _steps(data: Any, kind: type[Any], path: str, message: str) -> list[str | int]:
-    """A path of ``msgspec`` as keys and indices; it does not tell which key of a mapping is wrong, so we try each."""
+    """A ``msgspec`` path as keys and indices; ``msgspec`` omits the keys of mappings, so each one is tried."""
     steps: list[str | int] = []
     value = data
     for name, index in re.findall(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]", path):
@@ -295,7 +295,7 @@ def _steps(data: Any, kind: type[Any], path: str, message: str) -> list[str | in
 
 
 def _fails(data: Any, kind: type[Any], steps: list[str | int], key: str, message: str) -> bool:
-    """Whether one entry of the mapping at ``steps``, alone, gives that message."""
+    """Whether one entry of the mapping at ``steps``, alone, causes that message."""
     try:
         msgspec.convert(_with_only(data, steps, key), kind, strict=True)
     except msgspec.ValidationError as problem:
@@ -304,7 +304,7 @@ def _fails(data: Any, kind: type[Any], steps: list[str | int], key: str, message
 
 
 def _with_only(data: Any, steps: list[str | int], key: str) -> Any:
-    """A copy of ``data`` whose mapping at ``steps`` has one entry."""
+    """A copy of ``data`` in which the mapping at ``steps`` has only one entry."""
     if not steps:
         return {key: data[key]}
     copy: Any = dict(data) if isinstance(data, Mapping) else list(data)
@@ -313,7 +313,7 @@ def _with_only(data: Any, steps: list[str | int], key: str) -> Any:
 
 
 def _translated(message: str, value: Any, info: inspect.Type) -> str:
-    """A message of ``msgspec`` in our words."""
+    """An error message of ``msgspec`` in the wording of this project."""
     if found := re.fullmatch(
         r"Expected `array` of (?:at least |at most )?length (?:(>=|<=) )?(\d+)(?:, got \d+)?", message
     ):
@@ -331,7 +331,7 @@ def _translated(message: str, value: Any, info: inspect.Type) -> str:
 
 
 def type_words(info: inspect.Type, *, bounds: bool = True) -> str:
-    """What is valid, in the words of messages and documentation, with or without the bounds of numbers."""
+    """Description of the valid values for messages and documentation, with or without the bounds of numbers."""
     literals = _literals(info)
     words = [str(choice) for choice in literals]
     for found in _alternatives(info):
@@ -391,7 +391,7 @@ def _shown(value: Any) -> str:
 
 
 def keys_of(kind: type[Any]) -> list[Key]:
-    """All keys of a declared class and of the classes in it, for documentation."""
+    """All keys of a declared class and of its nested classes, for documentation."""
     return _keys(_type_info(cast(Hashable, kind)), "")
 
 
@@ -416,7 +416,7 @@ def _keys(info: inspect.Type, above: str) -> list[Key]:
 
 
 def _documented(kind: type[Any]) -> dict[str, str]:
-    """What ``:param`` says in the docstrings of a class and its bases, by name."""
+    """The ``:param`` texts in the docstrings of a class and its bases, by name."""
     pattern = r":param ([\w, ]+):\s*(.+?)(?=\n\s*:\w|\n\s*\n|\Z)"
     return {
         name.strip(): " ".join(text.split())

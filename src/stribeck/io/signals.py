@@ -1,4 +1,4 @@
-"""Signal tables: which topic and field of a bag holds which signal, in YAML."""
+"""Signal tables: topic and field of each signal in a bag, in YAML."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from stribeck.io.schema import Schema, read_yaml
 REQUIRED_SIGNALS = ("position", "goal", "torque_enable")
 
 KEYS = (("topic", "names", "values"), ("topic", "interface"), ("topic", "values", "order"), ("constant",))
-"""Keys that belong together in a source."""
+"""Valid combinations of keys in a source."""
 
 
 class Source(Schema):
-    """Where one signal comes from: topic with names and values, with an interface, with values and order; or a constant.
+    """Source of one signal: a topic with names and values, with an interface, or with values and order; or a constant.
 
     :param topic: the topic.
     :param names: field of the message with the joint names.
@@ -28,7 +28,7 @@ class Source(Schema):
     :param interface: name of an interface in a control_msgs/DynamicJointState, or of a key in a
         diagnostic_msgs/DiagnosticArray whose statuses are named after the joints.
     :param order: the joints in the order of ``values``, for messages without names; their time is the log time.
-    :param constant: the same number throughout.
+    :param constant: the same number at all times.
     """
 
     topic: str = ""
@@ -49,7 +49,7 @@ class Source(Schema):
             raise ValueError(f"{', '.join(map(repr, surplus))} cannot stand beside {fitting[-1]}")
 
     def samples(self, message: Any) -> Iterator[tuple[str, float]]:
-        """Joint names and values in a message; NaN of an interface, which a driver does not know yet, is skipped."""
+        """Joint names and values in a message; NaN of an interface, whose value is not known yet, is skipped."""
         if self.interface:
             yield from interface_samples(message, self.interface)
             return
@@ -63,7 +63,7 @@ Sources = Source | tuple[Source, ...]
 
 
 class SignalFile(Schema):
-    """The signals of a bag, each from one source or from the first of several whose topic the bag has.
+    """The signals of a bag, each with one source, or with several of which the first with a topic in the bag is used.
 
     :param position: measured joint position [rad].
     :param goal: goal position [rad].
@@ -88,9 +88,9 @@ SignalTable = Mapping[str, tuple[Source, ...]]
 
 
 def load_signals(path: Path | None = None) -> SignalTable:
-    """The table of a YAML file; without one, the table of our own bags.
+    """Read the table of a YAML file; without one, return the table of our own bags.
 
-    :raises ConfigError: for a file that is not valid.
+    :raises ConfigError: for an invalid file.
     """
     content = asdict(read_yaml(path or shared_directory("config") / "signals.yaml", SignalFile))
     return {

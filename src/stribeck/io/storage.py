@@ -1,6 +1,6 @@
 """Reading and writing of rosbag2 bags (MCAP or sqlite3) as serialised messages.
 
-In a ROS installation with rosbag2_py, elsewhere with the ``rosbags`` library; the bags are the same. Messages are CDR
+Uses rosbag2_py in a ROS installation, else the ``rosbags`` library; the bags are the same. Messages are CDR
 bytes; their types are read from the bag if it holds them.
 """
 
@@ -28,7 +28,7 @@ STORAGES: tuple[Storage, ...] = get_args(Storage)
 
 
 def is_bag(path: Path) -> bool:
-    """Whether ``path`` is a bag: a folder with metadata.yaml, an unfinished bag, or a lone storage file."""
+    """Whether ``path`` is a bag: a folder with metadata.yaml, an unfinished bag, or a single storage file."""
     known = path.suffix in (".mcap", ".db3") or (path / "metadata.yaml").is_file()
     return known or unfinished_file(path) is not None
 
@@ -45,16 +45,16 @@ class BagContent(NamedTuple):
 
 
 class _NoBagError(RecordingError):
-    """A folder that is no bag."""
+    """A folder that is not a bag."""
 
 
 def read_messages(path: Path, note: Note | None = None) -> BagContent:
-    """All messages of a bag. Types that only the bag defines are taken from it.
+    """Read all messages of a bag. Types that only the bag defines are taken from it.
 
-    A bag that a crash left unfinished is finished in a copy beside it, see :mod:`stribeck.io.recovery`.
+    An unfinished bag is recovered as a copy next to it, see :mod:`stribeck.io.recovery`.
 
     :param note: receives one line if the bag was unfinished.
-    :raises RecordingError: for a bag that is missing, damaged, or being recorded right now.
+    :raises RecordingError: for a bag that is missing, damaged, or still being recorded.
     """
     if not path.exists():
         raise RecordingError(f"{path}: no such file or folder")
@@ -77,14 +77,14 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
     except (CutOffError, BeingRecordedError, _NoBagError):
         raise
     except Exception as error:
-        # The readers trust what they parse: a damaged file surfaces as any error of theirs, of the
-        # database, of the decompressor, or as MemoryError from a damaged length.
+        # The readers do not validate: a damaged file may cause any error of theirs, of the database or of the
+        # decompressor, or a MemoryError from a damaged length.
         reason = _line(error) or type(error).__name__
         raise RecordingError(f"{path} is not a readable bag (damaged or cut off?): {reason}") from error
 
 
 def _why_no_bag(folder: Path) -> str:
-    """Why a folder without metadata.yaml is no bag, and what to do."""
+    """Why a folder without metadata.yaml is not a bag, and what to do."""
     if bags := sorted(folder.glob("*/metadata.yaml")):
         return f"{folder} is no bag but holds {len(bags)}: name one, such as {bags[0].parent}"
     files = [file.name for file in (*folder.glob("*.mcap"), *folder.glob("*.db3"))]
@@ -118,9 +118,9 @@ def write_messages(
 
 
 def _check_digest(path: Path, messages: Iterable[RawMessage]) -> None:
-    """Compare messages with the digest in the metadata, where there is one.
+    """Compare messages with the digest in the metadata, if there is one.
 
-    Compressed chunks have no checksum: damaged bytes may decompress to wrong numbers.
+    Compressed chunks have no checksum, so damaged bytes may decompress to wrong numbers.
     """
     expected = custom_value(path, DIGEST_KEY)
     if expected is not None and expected != _digest(messages):
@@ -143,7 +143,7 @@ def _line(error: BaseException) -> str:
 
 
 def _storage_file(path: Path) -> Path:
-    """The one storage file of a bag folder, which reads faster than the folder, or the folder."""
+    """The only storage file of a bag folder, which reads faster than the folder; else the folder."""
     files = sorted(path.glob("*.mcap"))
     if len(files) != 1 or not (path / "metadata.yaml").is_file():
         return path
@@ -226,7 +226,7 @@ def _write_with_rosbag2_py(
 
     writer = rosbag2_py.SequentialWriter()
     writer.open(rosbag2_py.StorageOptions(uri=str(path), storage_id=storage), _cdr(rosbag2_py))
-    # Jazzy does not re-export the profile that TopicMetadata expects; older ones have none.
+    # Jazzy does not re-export the profile that TopicMetadata expects; older releases have none.
     profile = getattr(getattr(rosbag2_py, "_storage", None), "QoS", None)
     latched = [] if profile is None else [profile(1).reliable().transient_local()]
     for number, topic in enumerate(topics):

@@ -1,4 +1,4 @@
-"""Reading of text, JSON and YAML files; keys that are given twice are errors."""
+"""Strict reading of text, JSON and YAML files: duplicate keys are errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Content = TypeVar("Content", str, bytes)
 
 
 def read_text(path: Path, error: type[StribeckError]) -> str:
-    """The text of a file.
+    """Read a file as text.
 
     :raises StribeckError: of the given type, if it cannot be read as UTF-8 text.
     """
@@ -23,7 +23,7 @@ def read_text(path: Path, error: type[StribeckError]) -> str:
 
 
 def read_bytes(path: Path, error: type[StribeckError]) -> bytes:
-    """The bytes of a file, for formats that declare their encoding.
+    """Read the bytes of a file, for formats that declare their encoding.
 
     :raises StribeckError: of the given type, if it cannot be read.
     """
@@ -73,7 +73,7 @@ def parse_json(text: str, source: Path, error: type[StribeckError]) -> Any:
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a key that stands twice, which YAML itself lets pass."""
+    """Refuses duplicate keys, which YAML loaders accept."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -93,6 +93,6 @@ def parse_yaml(text: str, source: Path, error: type[StribeckError]) -> Any:
     except RecursionError:
         raise error(f"{source} is nested too deeply") from None
     except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as problem:
-        # PyYAML's constructors trust the values of dates, tagged numbers and tagged collections.
+        # PyYAML's constructors raise arbitrary errors for invalid dates, tagged numbers and tagged collections.
         reason = " ".join(str(problem).split())
         raise error(f"{source} is not valid YAML: {reason}") from None

@@ -1,7 +1,7 @@
 """Tables of numbers from text, MAT and NPZ files, and from the joint states of bags.
 
-:func:`read_table` picks the reader by the suffix, :func:`find_tables` collects the files of folders. Every reader
-returns a :class:`Table`, whose methods raise the same messages whatever the file was.
+:func:`read_table` chooses the reader by the suffix, :func:`find_tables` collects the files of folders. All readers
+return a :class:`Table`, whose error messages are the same for all file types.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ UNITS = {
     "rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rad/s": 1.0, "deg/s": np.pi / 180.0, "m/s": 1.0,
     "mm/s": 1e-3, "V": 1.0, "mV": 1e-3, "s": 1.0, "ms": 1e-3,
 }  # fmt: skip
-"""Factors that bring the units of recordings to SI."""
+"""Factors from the units of recordings to SI."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named numbers of a file.
+    """Named arrays of a file.
 
     :param path: the file, for messages.
     :param names: all names in the order of the file; columns of a text file without a header are ``"0"``, ``"1"`` …
-    :param arrays: (N,) or (N, k) by name, NaN where a field is empty. Columns of text are only in ``names``.
+    :param arrays: (N,) or (N, k) by name, NaN where a field is empty; columns of text are missing.
     """
 
     path: Path
@@ -48,7 +48,7 @@ class Table:
     arrays: Mapping[str, FloatArray]
 
     def array(self, name: str) -> FloatArray:
-        """The array called ``name`` as the file holds it, (N,) or (N, k).
+        """The array called ``name`` as in the file, (N,) or (N, k).
 
         :raises RecordingError: if there is none.
         """
@@ -98,10 +98,10 @@ def read_table(path: Path) -> Table:
 def find_tables(
     paths: Sequence[Path], suffixes: Sequence[str] | None = None, *, ignore: Sequence[str] = ()
 ) -> list[Path]:
-    """Files and bags among ``paths``, and those directly in their folders, each once.
+    """Files and bags among ``paths`` and directly in folders among them, each once.
 
-    :param suffixes: what counts; by default everything that :func:`read_table` reads. ``".mcap"`` stands for bags.
-    :param ignore: suffixes of files that are passed over silently.
+    :param suffixes: accepted suffixes, by default all that :func:`read_table` reads. ``".mcap"`` stands for bags.
+    :param ignore: suffixes of files that are skipped silently.
     :raises RecordingError: for paths that do not exist, files with another suffix, and if there is no file at all.
     """
     wanted = tuple(suffixes or (*READERS, ".mcap"))
@@ -130,9 +130,9 @@ def _counts(path: Path, suffixes: Sequence[str], bags: bool) -> bool:
 
 
 def read_text_table(path: Path) -> Table:
-    """Columns separated by commas, semicolons or blanks, with or without one line of names.
+    """Read columns separated by commas, semicolons or whitespace, with or without a header line.
 
-    Blank lines and lines that begin with ``#`` are skipped, empty fields are NaN.
+    Blank lines and lines that begin with ``#`` are skipped; empty fields are NaN.
 
     :raises RecordingError: for a file that cannot be read, without numbers, or with rows of different length.
     """
@@ -153,7 +153,7 @@ def read_text_table(path: Path) -> Table:
         raise RecordingError(f"{path} has no rows of data")
     width = len(_fields(body[0][1], delimiter))
     if has_names and len(head) != width and delimiter is None:
-        has_names = False  # names that contain blanks cannot be told apart
+        has_names = False  # names with blanks cannot be separated
     names = tuple(head) if has_names else tuple(str(k) for k in range(width))
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -206,7 +206,7 @@ def _is_number(word: str) -> bool:
 
 
 def read_mat_table(path: Path) -> Table:
-    """The real arrays of a MAT file.
+    """Read the real arrays of a MAT file.
 
     :raises RecordingError: for a file that cannot be read, such as MAT files of version 7.3.
     :raises MissingDependencyError: without SciPy.
@@ -224,7 +224,7 @@ def read_mat_table(path: Path) -> Table:
 
 
 def read_npz_table(path: Path) -> Table:
-    """The real arrays of an NPZ file.
+    """Read the real arrays of an NPZ file.
 
     :raises RecordingError: for a file that cannot be read, or holds pickled objects.
     """
@@ -247,11 +247,11 @@ def _table_of_arrays(path: Path, content: Mapping[str, object]) -> Table:
 
 
 def read_joint_states(path: Path, topics: Sequence[Topic] = (JOINT_STATES, JOINT_COMMANDS)) -> Table:
-    """Joint states and commands of a bag, one row for each message, by header stamps.
+    """Read joint states and commands of a bag, one row for each message, with header stamps as times.
 
     Columns: ``time`` [s]; ``<joint>/position``, ``<joint>/velocity`` and ``<joint>/effort`` of states;
-    ``<joint>/position_command``, ``<joint>/velocity_command`` and ``<joint>/effort_command`` of commands. NaN where a
-    message does not hold a value.
+    ``<joint>/position_command``, ``<joint>/velocity_command`` and ``<joint>/effort_command`` of commands. Values
+    missing in a message are NaN.
 
     :raises RecordingError: for a damaged bag, or one without joint states.
     """

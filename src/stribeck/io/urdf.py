@@ -1,7 +1,7 @@
 """Reader of URDF files: joints, links and inertials, without Pinocchio.
 
-Read are `<joint>` with `<origin>`, `<axis>`, `<parent>`, `<child>`, `<mimic>`, and `<link>` with `<inertial>`, as
-https://wiki.ros.org/urdf/XML says; all else (meshes, limits, transmissions, Gazebo) is passed over.
+It reads `<joint>` with `<origin>`, `<axis>`, `<parent>`, `<child>`, `<mimic>`, and `<link>` with `<inertial>`, see
+https://wiki.ros.org/urdf/XML; all other elements (meshes, limits, transmissions, Gazebo) are ignored.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ MOVABLE = ("revolute", "continuous", "prismatic")
 KINDS = (*MOVABLE, "fixed")
 
 ROUNDING = 1e-6
-"""Principal moments of inertia may break a rule by this share of the largest: numbers in files are rounded."""
+"""Tolerance of checks on principal moments of inertia, relative to the largest: numbers in files are rounded."""
 
 NEGLIGIBLE = 1e-6
-"""Negative principal moments of inertia down to minus this [kg m²] are a doubt, no error: Tiago's antennas have them."""
+"""Negative principal moments of inertia down to minus this [kg m²] are only a warning: Tiago's antennas have them."""
 
 INERTIA_ENTRIES = (
     ("ixx", 0, 0),
@@ -49,13 +49,13 @@ INERTIA_ENTRIES = (
 
 @dataclass(frozen=True, eq=False)
 class Urdf:
-    """The content of a URDF.
+    """Content of a URDF.
 
     :param source: file or topic, for messages.
-    :param tree: all joints, fixed ones included, parents before children; links are its frames.
+    :param tree: all joints, including fixed ones, parents before children; links are its frames.
     :param kinds: type of each joint in the file, by name.
-    :param mimics: joints that follow another one, and which.
-    :param doubts: one line for each inertial that is physically impossible but can be computed with.
+    :param mimics: mimic joints, and the joint that each follows.
+    :param doubts: one line for each inertial that is physically impossible but usable in computations.
     """
 
     source: str
@@ -66,7 +66,7 @@ class Urdf:
 
     @property
     def movable(self) -> tuple[str, ...]:
-        """Names of the joints that turn or slide, mimic joints included."""
+        """Names of the revolute and prismatic joints, including mimic joints."""
         return tuple(name for name in self.tree.names if self.kinds[name] in MOVABLE)
 
     def model(
@@ -79,10 +79,10 @@ class Urdf:
         """The dynamics of joints in the given order; others are locked.
 
         :param joints: joints that move; empty: all but mimic joints, in the order of the tree.
-        :param positions: where other joints are locked [rad or m]; 0 if left out.
+        :param positions: positions of locked joints [rad or m]; 0 if left out.
         :param gravity: acceleration of free fall in the frame of the root link (3,) [m/s²].
         :param armature: inertia of the rotors at the joints (n,); none if left out.
-        :raises ConfigError: for joints that are not there, do not move, or follow another one.
+        :raises ConfigError: for unknown, fixed or mimic joints.
         """
         moving = self.movable
         if not moving:
@@ -104,18 +104,18 @@ class Urdf:
 
 
 def read_urdf(path: Path) -> Urdf:
-    """The robot of a URDF file.
+    """Read the robot of a URDF file.
 
-    :raises ConfigError: for files that are no URDF, and robots that are not a tree of bodies.
+    :raises ConfigError: for files that are not a URDF, and robots that are not a tree of bodies.
     """
     return _robot(robot_element(path), str(path))
 
 
 def parse_urdf(text: str, source: str = "robot_description") -> Urdf:
-    """The robot of a URDF that came as text, as on the topic ``/robot_description``.
+    """Parse a URDF given as text, for example from the topic ``/robot_description``.
 
-    :param source: what messages call it.
-    :raises ConfigError: as :func:`read_urdf`.
+    :param source: its name in messages.
+    :raises ConfigError: see :func:`read_urdf`.
     """
     return _robot(_parsed(text, source), source)
 
@@ -123,13 +123,13 @@ def parse_urdf(text: str, source: str = "robot_description") -> Urdf:
 def robot_element(path: Path) -> ElementTree.Element:
     """The element ``<robot>`` of a URDF file.
 
-    :raises ConfigError: for files that cannot be read, are not XML, declare entities, or are no URDF.
+    :raises ConfigError: for files that cannot be read, are not XML, declare entities, or are not a URDF.
     """
     return _parsed(read_bytes(path, ConfigError), str(path))
 
 
 class _WithoutDoctype(ElementTree.TreeBuilder):
-    """Stops at a DOCTYPE, before the entities in it, which can expand without end."""
+    """Rejects a DOCTYPE before its entities, which can expand without bound."""
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         raise ValueError("it declares a DOCTYPE, which no URDF needs and entities hide in: remove it")
@@ -178,7 +178,7 @@ def _robot(root: ElementTree.Element, source: str) -> Urdf:
             )
         )
     frames = {link: (index.get(link, BASE), np.eye(4)) for link in bodies}
-    # A joint's frame is that of its child, and can be named once the joint is fixed or locked.
+    # A joint's frame is that of its child link, and can be referred to once the joint is fixed or locked.
     frames = {name: (k, np.eye(4)) for k, name in enumerate(order)} | frames
     mimics = {
         name: mimic.get("joint", "")

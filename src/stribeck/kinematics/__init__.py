@@ -1,1 +1,1 @@
-"""Kinematic calibration of serial arms from measured points, and the choice of poses."""
+"""Kinematic calibration of serial arms from measured points, and selection of the poses to measure."""

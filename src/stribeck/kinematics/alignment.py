@@ -1,7 +1,7 @@
-"""First guess of the base's pose and of the markers in the flange's frame, from the nominal arm.
+"""First guess of the base pose and of the marker positions in the flange frame, using the nominal arm.
 
-Alternates between two problems with closed solutions: the pose of the base for given markers (orthogonal Procrustes
-problem, Kabsch 1976), and the markers for a given base (medians over the poses).
+Alternates between two problems with closed-form solutions: the base pose for given markers (orthogonal Procrustes
+problem, Kabsch 1976), and the markers for a given base pose (medians over the poses).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROUNDS = 60
 
 
 def align(chain: SerialChain, data: PointData) -> tuple[Array, Array]:
-    """Pose of the base (4, 4) and markers in the flange's frame (k, 3) [m]."""
+    """Base pose (4, 4) and marker positions in the flange frame (k, 3) [m]."""
     motion = move(chain, np.eye(4), chain.magnitudes(data.positions))
     markers = np.zeros(data.points.shape[1:])
     for _ in range(ROUNDS):
@@ -27,7 +27,7 @@ def align(chain: SerialChain, data: PointData) -> tuple[Array, Array]:
 
 
 def rigid_motion(source: Array, target: Array) -> Array:
-    """The pose (4, 4) that maps points (n, 3) onto others with the least sum of squared distances."""
+    """Pose (4, 4) that maps points (n, 3) onto target points with the least sum of squared distances."""
     centre, aim = source.mean(axis=0), target.mean(axis=0)
     u, _, vt = np.linalg.svd((source - centre).T @ (target - aim))
     handed = np.diag([1.0, 1.0, np.sign(np.linalg.det(vt.T @ u.T))])

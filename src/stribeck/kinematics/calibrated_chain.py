@@ -1,4 +1,4 @@
-r"""The constant parameters of a calibration folded into the chain, as a controller or a URDF takes them.
+r"""The calibrated chain, with the constant parameters folded into its placements, as controllers and URDFs need it.
 
 With the correction :math:`C_j` (block j without the joint's own motion) and the joint offset :math:`o_j`, the calibrated
 placements are :math:`P_j' = C_{j-1} P_j T(o_j)`, where T is the joint's own transform; :math:`C_0` belongs to the base.
@@ -16,11 +16,11 @@ from stribeck.kinematics.chain import AXES, BLOCK, SerialChain, elementary, prod
 from stribeck.kinematics.model import KinematicModel
 
 GIMBAL_LOCK = 1e-9
-"""Cosine of the pitch below which roll and yaw turn about the same axis."""
+"""Cosine of the pitch below which roll and yaw are about the same axis."""
 
 
 def calibrated_chain(model: KinematicModel, values: Array) -> tuple[Array, SerialChain]:
-    """Pose of the base (4, 4), and the chain with offsets and geometry in its placements and flange."""
+    """Base pose (4, 4), and the chain with calibrated placements and flange."""
     constants = {
         term.element: value
         for term, value in zip(model.terms, values, strict=False)
@@ -44,7 +44,7 @@ def calibrated_chain(model: KinematicModel, values: Array) -> tuple[Array, Seria
 
 
 def origin_of(pose: Array) -> tuple[list[float], list[float]]:
-    """A pose as a URDF writes it: xyz [m]; roll, pitch, yaw about fixed axes x, y, z [rad], yaw 0 in gimbal lock."""
+    """A pose in URDF form: xyz [m], and rpy about fixed axes [rad], with zero yaw in gimbal lock."""
     r = pose[:3, :3]
     cosine = float(np.hypot(r[0, 0], r[1, 0]))
     pitch = float(np.arctan2(-r[2, 0], cosine))

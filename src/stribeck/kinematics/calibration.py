@@ -1,13 +1,13 @@
-"""Kinematic calibration: base, markers, joint offsets and geometry of an arm from measured points.
+"""Kinematic calibration: base pose, markers, joint offsets and geometry of an arm from measured points.
 
 Three fits, each starting from the one before:
 
-- ``nominal``: pose of the base and markers in the flange's frame, with the nominal arm;
+- ``nominal``: base pose and markers in the flange frame, with the nominal arm;
 - ``offsets``: also the zero positions of the joints;
-- ``full``: also the whole geometry, and the groups beyond it that :mod:`stribeck.kinematics.term_selection` keeps.
+- ``full``: also the whole geometry, and the further groups that :mod:`stribeck.kinematics.term_selection` selects.
 
-Parameters that the poses do not identify stay at nominal and are named. Errors are 3-D distances between measured and
-predicted points.
+Parameters that the poses do not identify stay at their nominal values and are reported. Errors are 3-D distances
+between measured and predicted points.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ FITS: dict[Fit, tuple[str, ...]] = {"nominal": ("base",), "offsets": ("base", "o
 """Groups of constant parameters of each fit."""
 
 NUMBERS_PER_PARAMETER = 1.5
-"""Least number of measured coordinates for each parameter of a fit."""
+"""Minimum number of measured coordinates per parameter of a fit."""
 
 WRONG_ARM = 0.05
-"""Median error of the nominal fit, as a share of the reach, above which nominal geometry and data do not match."""
+"""If the median error of the nominal fit exceeds this share of the reach, nominal geometry and data do not match."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class PointErrors:
 
 @dataclass(frozen=True)
 class Blunder:
-    """A pose that does not fit the others.
+    """A pose that is an outlier.
 
-    :param row: of the pose in its files, from 0.
+    :param row: row of the pose in its files, from 0.
     :param error: mean 3-D error over its markers [m].
     """
 
@@ -63,11 +63,11 @@ class Blunder:
 class ArmCalibration:
     """A fitted arm.
 
-    :param model: with the terms of this fit.
+    :param model: model with the terms of this fit.
     :param free: indices of the estimated parameters.
     :param dependent: parameters that the poses do not identify.
-    :param sigma: standard deviation of each parameter, NaN where it was not estimated.
-    :param selection: of terms beyond the geometry.
+    :param sigma: standard deviation of each parameter, NaN if it was not estimated.
+    :param selection: selection of terms beyond the geometry.
     """
 
     model: KinematicModel
@@ -85,14 +85,14 @@ class ArmCalibration:
         return self.model.predict(data.positions, self.estimate.values) - data.points
 
     def errors(self, data: PointData) -> PointErrors:
-        """Errors over all markers and poses, blunders included."""
+        """Errors over all markers and poses, including blunders."""
         distances = self.distances(data)
         return PointErrors(float(distances.mean()), float(np.median(distances)), float(distances.max()))
 
     def blunders(self, data: PointData) -> list[Blunder]:
-        """Poses to which the robust loss gives no weight, the worst first.
+        """Poses to which the robust loss gives zero weight, the worst first.
 
-        The scale is that of the fit or of these poses, whichever is larger.
+        The scale of the loss is that of the fit or of these poses, whichever is larger.
         """
         residuals = self._residuals(data).reshape(len(data), -1)
         weights, _ = pose_weights(residuals, max(self.estimate.scale, pose_weights(residuals)[1]))
@@ -114,12 +114,12 @@ def calibrate(
     """Fit an arm to measured points.
 
     :param chain: nominal geometry.
-    :param markers: names of the points.
+    :param markers: names of the measured points.
     :param data: poses to fit.
-    :param fits: of :data:`FITS`.
+    :param fits: fits to compute, from :data:`FITS`.
     :param extra: groups beyond the geometry that cross-validation may add; empty for geometry only.
-    :param gravity: its direction in the frame of the base.
-    :param seed: of the folds of cross-validation.
+    :param gravity: direction of gravity in the base frame.
+    :param seed: seed for the folds of cross-validation.
     :raises RecordingError: for too few poses, or data that do not match this geometry.
     """
     base, points = align(chain, data)
@@ -151,7 +151,7 @@ def _continued(
 
 
 def _values_of(calibration: ArmCalibration, model: KinematicModel) -> Array:
-    """The values of a calibration for the parameters of another model, 0 for those that it does not have."""
+    """Values of a calibration mapped to the parameters of another model; 0 for parameters that it lacks."""
     values = dict(zip(calibration.model.names, calibration.estimate.values, strict=True))
     return np.array([values.get(name, 0.0) for name in model.names])
 
@@ -159,7 +159,7 @@ def _values_of(calibration: ArmCalibration, model: KinematicModel) -> Array:
 def _with_extra(
     everything: KinematicModel, data: PointData, geometry: ArmCalibration, extra: Sequence[str], seed: int
 ) -> ArmCalibration:
-    """Add the groups that cross-validation chooses to the geometric fit."""
+    """Add the groups selected by cross-validation to the geometric fit."""
     model = everything.keep((*GEOMETRY, *extra))
     estimated = {geometry.model.names[p] for p in geometry.free}
     free = [
@@ -186,7 +186,7 @@ def _fit(
 
 
 def _check_enough(model: KinematicModel, data: PointData, points: Array) -> None:
-    """Refuse fits with fewer than :data:`NUMBERS_PER_PARAMETER` coordinates for each identifiable constant."""
+    """Refuse fits with fewer than :data:`NUMBERS_PER_PARAMETER` coordinates per identifiable constant."""
     _, dependent = find_dependent(model, _start(model, points), data.positions)
     parameters = len(model.names) - sum(parameter.because == "geometry" for parameter in dependent)
     per_pose = data.points[0].size
@@ -199,7 +199,7 @@ def _check_enough(model: KinematicModel, data: PointData, points: Array) -> None
 
 
 def _check_match(nominal: ArmCalibration, data: PointData, chain: SerialChain) -> None:
-    """Refuse data that the nominal arm does not follow at all."""
+    """Refuse data that do not match the nominal arm."""
     median = nominal.errors(data).median
     if median > WRONG_ARM * chain.reach:
         raise RecordingError(

@@ -1,14 +1,14 @@
 r"""Position kinematics of serial arms as a product of elementary transforms, with exact derivatives.
 
 Frame 0 is the base; frame j = 1…n moves with joint j and has its z axis along that joint's axis. The measuring system
-sees a point :math:`p` of the flange's frame at
+sees a point :math:`p` of the flange frame at
 
 .. math:: y = B\,E_0\,P_1 E_1(q_1)\,P_2 E_2(q_2) \cdots P_n E_n(q_n)\,F\,p
 
-with the constant pose B of the base, nominal placements :math:`P_j` and flange F, and blocks :math:`E_j` of six
-elementary transforms: a translation along or a rotation about one axis of the frame by a *magnitude*. The first
-transform of block j is the motion of the joint, the other five are deviations from the nominal geometry. The parameters
-of :mod:`stribeck.kinematics.model` act on the magnitudes only. Between parallel axes the rotation about y is Hayati's
+with the constant base pose B, nominal placements :math:`P_j` and flange F, and blocks :math:`E_j` of six elementary
+transforms. Each is a translation along or a rotation about one axis of the frame by a *magnitude*. The first transform
+of block j is the motion of the joint; the other five are deviations from the nominal geometry. The parameters of
+:mod:`stribeck.kinematics.model` act on the magnitudes only. Between parallel axes the rotation about y is Hayati's
 parameter, so parallel axes need no special case. Lengths are in m, angles in rad.
 
 Sources: Denavit and Hartenberg 1955; Hayati and Mirmirani 1985; Corke 2007 (chains of elementary transforms).
@@ -27,15 +27,15 @@ from stribeck.core.arrays import Array, Indices
 from stribeck.errors import ConfigError
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
-"""Elementary transforms: translations along the axes of a frame, rotations about them."""
+"""Elementary transforms: translations along, and rotations about, the axes of a frame."""
 
 BLOCK = 6
-"""Elementary transforms in a block."""
+"""Elementary transforms per block."""
 
 BASE_ORDER = (0, 1, 2, 3, 4, 5)
 REVOLUTE_ORDER = (5, 0, 1, 2, 3, 4)
 PRISMATIC_ORDER = (2, 0, 1, 3, 4, 5)
-"""Order of the transforms in the block of the base and of a joint: the joint's own comes first."""
+"""Order of the transforms in the blocks of the base and of each joint type; the joint's own motion comes first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +43,9 @@ class SerialChain:
     """The nominal geometry of a serial chain of revolute and prismatic joints.
 
     :param names: names of the joints.
-    :param placements: pose of each joint's frame in the frame before it at joint position 0 (n, 4, 4); its z
-        axis is the axis of the joint.
-    :param flange: pose of the flange in the frame of the last joint (4, 4).
+    :param placements: pose of each joint frame in the previous frame at joint position 0 (n, 4, 4); its z axis is the
+        joint axis.
+    :param flange: flange pose in the frame of the last joint (4, 4).
     :param prismatic: whether a joint is prismatic (n,).
     :raises ConfigError: for arrays of different lengths, or matrices that are not poses.
     """
@@ -71,18 +71,18 @@ class SerialChain:
 
     @cached_property
     def orders(self) -> tuple[tuple[int, ...], ...]:
-        """The order of elementary transforms in each block, base first."""
+        """Order of the elementary transforms in each block, base first."""
         joints = (PRISMATIC_ORDER if slides else REVOLUTE_ORDER for slides in self.prismatic)
         return (BASE_ORDER, *joints)
 
     @cached_property
     def kinds(self) -> Indices:
-        """Kind of each elementary transform as an index of :data:`AXES` (6n + 6,)."""
+        """Kind of each elementary transform as an index into :data:`AXES` (6n + 6,)."""
         return np.array([kind for order in self.orders for kind in order])
 
     @property
     def reach(self) -> float:
-        """Sum of the distances between neighbouring frames [m], an upper bound of the flange's distance."""
+        """Sum of the distances between neighbouring frames [m], an upper bound of the flange's distance from the base."""
         lengths = np.linalg.norm(self.placements[:, :3, 3], axis=1).sum()
         return float(lengths + np.linalg.norm(self.flange[:3, 3]))
 
@@ -91,7 +91,7 @@ class SerialChain:
         return BLOCK * frame + self.orders[frame].index(AXES.index(axis))
 
     def joint_element(self, joint: int) -> int:
-        """Index of the elementary transform that joint 0…n−1 moves."""
+        """Index of the elementary transform of the motion of joint 0…n−1."""
         return BLOCK * (joint + 1)
 
     def magnitudes(self, positions: Array) -> Array:
@@ -108,8 +108,8 @@ class SerialChain:
 class ChainMotion:
     """Frames of a chain in several poses, in the frame of the measuring system.
 
-    :param rotation: of the flange (poses, 3, 3).
-    :param position: of the flange (poses, 3) [m].
+    :param rotation: flange rotation (poses, 3, 3).
+    :param position: flange position (poses, 3) [m].
     :param axes: axis of each elementary transform (poses, 6n + 6, 3).
     :param origins: a point on each of these axes (poses, 6n + 6, 3) [m].
     """
@@ -120,7 +120,7 @@ class ChainMotion:
     origins: Array
 
     def points(self, behind_flange: Array) -> Array:
-        """Points (k, 3) of the flange's frame as the measuring system sees them (poses, k, 3) [m]."""
+        """Transform points (k, 3) from the flange frame to the measuring system (poses, k, 3) [m]."""
         return np.asarray(behind_flange @ self.rotation.transpose(0, 2, 1) + self.position[:, None])
 
 
@@ -148,12 +148,12 @@ def move(chain: SerialChain, base: Array, magnitudes: Array) -> ChainMotion:
 
 
 def _placed(rotation: Array, position: Array, pose: Array) -> tuple[Array, Array]:
-    """Moving frames times a constant pose."""
+    """Multiply moving frames by a constant pose."""
     return rotation @ pose[:3, :3], position + rotation @ pose[:3, 3]
 
 
 def _turn(rotation: Array, axis: int, angle: Array) -> None:
-    """Rotate frames (poses, 3, 3) about one of their own axes, in place."""
+    """Rotate frames (poses, 3, 3) about one of their axes, in place."""
     i, j = (axis + 1) % 3, (axis + 2) % 3
     c, s = np.cos(angle)[:, None], np.sin(angle)[:, None]
     first, second = rotation[:, :, i].copy(), rotation[:, :, j].copy()
@@ -167,7 +167,7 @@ def point_derivatives(chain: SerialChain, motion: ChainMotion, points: Array) ->
     :math:`\partial y/\partial m_e = a_e` for a translation along the axis :math:`a_e` and
     :math:`a_e \times (y - o_e)` for a rotation about it through :math:`o_e`.
 
-    :param points: as the measuring system sees them (poses, k, 3) [m].
+    :param points: points in the frame of the measuring system (poses, k, 3) [m].
     """
     axes = motion.axes[:, None]
     rotations = np.cross(axes, points[:, :, None] - motion.origins[:, None])
@@ -186,7 +186,7 @@ def elementary(axis: str, magnitude: float) -> Array:
 
 
 def product(*poses: Array) -> Array:
-    """The product of matrices (4, 4)."""
+    """Product of matrices (4, 4)."""
     return reduce(np.matmul, poses, np.eye(4))
 
 
@@ -195,12 +195,11 @@ def dh_chain(
     names: Sequence[str],
     convention: Literal["standard", "modified"] = "standard",
 ) -> SerialChain:
-    r"""A chain of revolute joints from a Denavit-Hartenberg table.
+    r"""Chain of revolute joints from a Denavit-Hartenberg table.
 
     :param rows: :math:`(\theta_j, d_j, a_j, \alpha_j)` of each joint [rad, m, m, rad], where the joint position
-        is added to :math:`\theta_j`. In the standard convention frame j follows by
-        :math:`R_z(\theta)T_z(d)T_x(a)R_x(\alpha)`, in the modified one (Craig) by
-        :math:`R_x(\alpha)T_x(a)R_z(\theta)T_z(d)`.
+        is added to :math:`\theta_j`. The transform to frame j is :math:`R_z(\theta)T_z(d)T_x(a)R_x(\alpha)` in the
+        standard convention and :math:`R_x(\alpha)T_x(a)R_z(\theta)T_z(d)` in the modified one (Craig).
     :raises ConfigError: unless there is one row for each name.
     """
     if len(rows) != len(names):

@@ -38,7 +38,7 @@ UNITS = {"rad": 1.0, "deg": math.pi / 180.0, "m": 1.0, "mm": 1e-3}
 
 
 class JointsFile(Schema):
-    """A file of joint positions, one row for each pose."""
+    """A file of joint positions, one row per pose."""
 
     file: Annotated[str, Meta(min_length=1, description="name, or a pattern with * and ?")]
     unit: Annotated[
@@ -47,9 +47,9 @@ class JointsFile(Schema):
     ]
 
     def units(self, joints: int) -> tuple[str, ...]:
-        """The unit of each of so many joints.
+        """The unit of each joint.
 
-        :raises ConfigError: for a list of another length.
+        :raises ConfigError: for a list whose length is not ``joints``.
         """
         units = (self.unit,) * joints if isinstance(self.unit, str) else self.unit
         if len(units) != joints:
@@ -60,7 +60,7 @@ class JointsFile(Schema):
 
 
 class PointsFile(Schema):
-    """A file of points x, y, z, one row for each pose."""
+    """A file of points x, y, z, one row per pose."""
 
     file: Name
     unit: LengthUnit
@@ -75,7 +75,7 @@ class PoseFile(PointsFile):
 
 
 class MeasuredFiles(Schema):
-    """Which file holds which quantity."""
+    """The files that hold the measured quantities."""
 
     joints: JointsFile
     markers: Annotated[dict[str, PointsFile], Meta(description="points on the tool")] = msgspec.field(
@@ -127,18 +127,18 @@ class CalibrationConfig(Schema):
 
 
 def read_calibration(robot: RobotConfig) -> CalibrationConfig:
-    """The section of a robot's file.
+    """Read the section from a robot's file.
 
-    :raises ConfigError: for unknown or missing keys, and values that are not valid.
+    :raises ConfigError: for unknown or missing keys, and invalid values.
     """
     return convert(robot.section("calibration"), CalibrationConfig, f"{robot.path}: calibration")
 
 
 def nominal_chain(robot: RobotConfig, config: CalibrationConfig, beside: Sequence[Path]) -> SerialChain:
-    """The nominal geometry, from the table in the YAML or from the URDF.
+    """The nominal geometry, from the table in the YAML file or from the URDF.
 
-    :param beside: data files; the URDF may be in their folders.
-    :raises ConfigError: for a geometry that is not valid.
+    :param beside: data files, whose folders are searched for the URDF.
+    :raises ConfigError: for an invalid geometry.
     """
     nominal, place = config.nominal, f"{robot.path}: calibration: nominal"
     if nominal.urdf:

@@ -1,7 +1,7 @@
-"""Files of measured poses: found by their names, read, and checked against each other and the arm.
+"""Find and read files of measured poses, and check their consistency with each other and the arm.
 
-A set is one folder with one file for each role of the configuration (joints, markers, pose, base), one row for each
-pose. Several sets are concatenated.
+A set is one folder with one file for each role of the configuration (joints, markers, pose, base), one row per pose.
+Several sets are concatenated.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from stribeck.kinematics.robust_fit import PointData
 JOINTS, POSE, BASE = "joints", "pose", "base"
 POSE_COLUMNS = 7
 POSE_POINTS = ("origin", "x", "y", "z")
-"""The points that represent a full pose: its origin, and one at the distance ``lever`` along each of its axes."""
+"""Points that represent a full pose: its origin, and one at the distance ``lever`` along each axis."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPoses:
-    """The content of the files, in SI.
+    """Measured poses in SI units.
 
-    :param data: joints and points.
+    :param data: joint positions and points.
     :param markers: names of the points.
-    :param base: median of the point that does not move (3,) [m], ``None`` if it was not measured.
+    :param base: median of the fixed point on the base (3,) [m], ``None`` if it was not measured.
     """
 
     data: PointData
@@ -44,8 +44,7 @@ class MeasuredPoses:
 def read_poses(paths: Sequence[Path], config: CalibrationConfig, chain: SerialChain) -> MeasuredPoses:
     """Read all sets in files and folders.
 
-    :raises RecordingError: for missing or damaged files, rows that do not belong together, and units that
-        cannot be those of the configuration.
+    :raises RecordingError: for missing or damaged files, inconsistent rows, and units that contradict the configuration.
     """
     sets = [_read_set(files, config, chain) for files in find_sets(paths, config)]
     joints = np.concatenate([one.data.positions for one in sets])
@@ -59,9 +58,9 @@ def read_poses(paths: Sequence[Path], config: CalibrationConfig, chain: SerialCh
 
 
 def check_same_base(first: Array | None, second: Array | None) -> None:
-    """Refuse sets between which the arm or the measuring system was moved.
+    """Refuse two sets if the arm or the measuring system was moved between them.
 
-    :raises RecordingError: if the points of the base differ.
+    :raises RecordingError: if the base points differ.
     """
     if first is not None and second is not None:
         check_base(np.stack([first, second]), "the base's reflector of two sets", centre=first)
@@ -93,7 +92,7 @@ def find_sets(
 def _by_role(
     files: Sequence[Path], folder: Path, patterns: Mapping[str, str], needed: Sequence[str]
 ) -> dict[str, Path]:
-    """The file of each role among those of one folder."""
+    """The file for each role in one folder."""
     by_role = {}
     for name, pattern in patterns.items():
         matching = list(dict.fromkeys(file for file in files if fnmatch(file.name, pattern)))
@@ -111,7 +110,6 @@ def _by_role(
 
 
 def _read_set(files: Mapping[str, Path], config: CalibrationConfig, chain: SerialChain) -> MeasuredPoses:
-    """The files of one folder."""
     joints, data = read_joints(files[JOINTS], config, chain), config.data
     points = {
         name: read_columns(files[name], 3) * UNITS[source.unit] for name, source in data.markers.items()
@@ -135,9 +133,9 @@ def _read_set(files: Mapping[str, Path], config: CalibrationConfig, chain: Seria
 
 
 def read_joints(path: Path, config: CalibrationConfig, chain: SerialChain) -> Array:
-    """A file of joint positions (poses, n) [rad, m].
+    """Joint positions in a file (poses, n) [rad, m].
 
-    :raises RecordingError: if it is damaged, or its units cannot be those of the configuration.
+    :raises RecordingError: if the file is damaged, or its units contradict the configuration.
     """
     units = config.data.joints.units(len(chain.names))
     table = read_columns(path, len(units))
@@ -146,7 +144,7 @@ def read_joints(path: Path, config: CalibrationConfig, chain: SerialChain) -> Ar
 
 
 def _pose_points(path: Path, source: PoseFile) -> dict[str, Array]:
-    """Points that represent full poses ``x y z qx qy qz qw``, by name.
+    """Points by name that represent the full poses ``x y z qx qy qz qw`` in a file.
 
     :raises RecordingError: for quaternions that are far from unit length.
     """

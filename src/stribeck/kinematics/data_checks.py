@@ -1,4 +1,4 @@
-"""Plausibility of measured poses: units, markers, and an arm that was moved."""
+"""Plausibility checks of measured poses: units, markers, and whether the arm was moved."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from stribeck.errors import RecordingError
 from stribeck.kinematics.chain import SerialChain
 
 LARGEST_TURN = 4.0 * np.pi
-"""Joint positions beyond two turns [rad] are degrees."""
+"""Joint positions beyond two turns [rad] must be degrees."""
 
 MOVED = 1e-3
-"""A base reflector that moves by more than this [m] means that the arm or the measuring system was moved."""
+"""If a base reflector moves by more than this [m], the arm or the measuring system was moved."""
 
 SAME_POINT = 1e-3
-"""Markers nearer to each other than this [m] are one marker."""
+"""Markers closer together than this [m] are the same marker."""
 
 RIGID = 2e-3
-"""Median change of the distance between two markers [m] above which rows do not belong together."""
+"""Median change of the distance between two markers [m] above which the rows of their files do not match."""
 
 COLLINEAR = 0.01
-"""Ratio of the second to the first singular value of the markers below which they lie on a line."""
+"""Ratio of the second to the first singular value of the markers below which they are collinear."""
 
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-2, 20.0
-"""Valid range of the spread of the points, as a share of the reach of the nominal arm."""
+"""Valid range of the spread of the points, relative to the reach of the nominal arm."""
 
 
 def check_angles(table: Array, units: Sequence[str], place: str) -> None:
     """Refuse degrees that are declared as rad, and vice versa.
 
     :param table: joint positions as in the file (poses, n).
-    :param units: of its columns.
-    :raises RecordingError: if the numbers cannot be in these units.
+    :param units: declared units of its columns.
+    :raises RecordingError: if the numbers are implausible in these units.
     """
     largest = {
         unit: float(np.abs(table[:, [j for j, other in enumerate(units) if other == unit]]).max())
@@ -57,7 +57,7 @@ def check_lengths(points: Array, chain: SerialChain, markers: Sequence[str]) -> 
     """Refuse mm that are declared as m, and vice versa.
 
     :param points: (poses, k, 3) [m].
-    :raises RecordingError: if the points spread over much more than the arm's reach, or hardly move.
+    :raises RecordingError: if the spread of the points is far above the arm's reach, or almost zero.
     """
     spread = np.linalg.norm(np.ptp(points, axis=0), axis=1)
     for marker, size in zip(markers, spread, strict=True):
@@ -71,10 +71,10 @@ def check_lengths(points: Array, chain: SerialChain, markers: Sequence[str]) -> 
 
 
 def check_markers(points: Array, markers: Sequence[str], place: str) -> None:
-    """Refuse markers that coincide, lie on a line, or whose distances change from pose to pose.
+    """Refuse markers that coincide, are collinear, or whose distances change from pose to pose.
 
     :param points: (poses, k, 3) [m].
-    :raises RecordingError: naming the markers.
+    :raises RecordingError: with the names of the markers.
     """
     for (i, first), (j, second) in itertools.combinations(enumerate(markers), 2):
         distances = np.linalg.norm(points[:, i] - points[:, j], axis=1)

@@ -1,14 +1,14 @@
 r"""Deflection under gravity, as features that are linear in unknown masses and compliances.
 
-A joint of compliance :math:`c_j` [rad/(N m)] turns by :math:`c_j \tau_j(q)`, where the moment of gravity is linear in
-the masses and first moments of the links after it:
+A joint of compliance :math:`c_j` [rad/(N m)] deflects by :math:`c_j \tau_j(q)`, where the moment of gravity is linear
+in the masses and first moments of the links beyond it:
 
 .. math:: \tau_j = u_j \cdot \sum_{i \ge j} \left[m_i (p_i - p_j) + R_i\,(m_i c_i)\right] \times g
 
-with the axis :math:`u_j`, the positions and rotations :math:`p_i, R_i` of the links' frames, and gravity g.
-The products :math:`c_j m_i` and :math:`c_j m_i c_i` are the parameters; the columns here are their factors, with lengths
-in multiples of the reach and gravity 1, so that parameters are in rad. Columns that are constant or depend on earlier
-ones are left out.
+with the axis :math:`u_j`, the positions and rotations :math:`p_i, R_i` of the link frames, and gravity g. The products
+:math:`c_j m_i` and :math:`c_j m_i c_i` are the parameters; the columns here are their factors. Lengths are in multiples
+of the reach and gravity has magnitude 1, so parameters are in rad. Columns that are constant or depend on earlier ones
+are left out.
 
 Source: Khalil and Besnard 2002.
 """
@@ -35,11 +35,11 @@ TRIAL_SEED = 0
 class MomentColumn:
     """A moment of gravity, and the rotation that it causes.
 
-    :param joint: the joint 0…n−1 that turns.
-    :param axis: rx, ry (across the joint's axis) or rz (about it).
+    :param joint: index of the deflecting joint, 0…n−1.
+    :param axis: rx, ry (across the joint axis) or rz (about it).
     :param link: the joint whose link causes the moment.
     :param moment: one of :data:`MOMENTS`.
-    :param index: of the column in the result of :func:`moments`.
+    :param index: index of the column in the result of :func:`moments`.
     """
 
     joint: int
@@ -52,7 +52,7 @@ class MomentColumn:
 def moments(chain: SerialChain, gravity: Sequence[float], positions: Array) -> list[list[Array]]:
     """Columns of moments by joint and axis x, y, z of its frame: (poses, 4 (n − joint)) each.
 
-    :param gravity: direction in the frame of the base.
+    :param gravity: direction in the base frame.
     :param positions: joint positions (poses, n) [rad, m].
     """
     down = np.asarray(gravity, float) / np.linalg.norm(gravity)
@@ -75,7 +75,7 @@ def moments(chain: SerialChain, gravity: Sequence[float], positions: Array) -> l
 
 
 def moment_columns(chain: SerialChain, gravity: Sequence[float]) -> list[MomentColumn]:
-    """The columns that neither depend on others of the same joint and axis nor are constant."""
+    """The columns that are neither constant nor dependent on others of the same joint and axis."""
     rng = np.random.default_rng(TRIAL_SEED)
     trial = rng.uniform(-np.pi, np.pi, (TRIAL_POSES, len(chain.names)))
     constant = np.ones((TRIAL_POSES, 1))

@@ -1,10 +1,10 @@
-r"""Which parameters of a calibration are identifiable, in general and from the measured poses.
+r"""Identifiability of calibration parameters, in general and from the measured poses.
 
-Parameters whose columns in the Jacobian of all measured points depend linearly on other columns are not identifiable.
-Some never are, since many sets of frames describe the same chain: of the six parameters of each block around R revolute
-and P prismatic joints only 4R + 2P + 6 constants of base, joints and tool frame are independent (Everett, Driels and
-Mooring 1987). Others would need other poses. Dependent parameters stay at their nominal value; the estimated ones then
-represent the sums that :attr:`Dependent.equals` names.
+A parameter is not identifiable if its column in the Jacobian of all measured points depends linearly on other columns.
+Some parameters are never identifiable, since different sets of frames can describe the same chain: of the six
+parameters of each block around R revolute and P prismatic joints only 4R + 2P + 6 constants of base, joints and tool
+frame are independent (Everett, Driels and Mooring 1987). Others would need other poses. Dependent parameters stay at
+their nominal value; the estimated ones then represent the sums given by :attr:`Dependent.equals`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ GENERIC_POSES = 100
 GENERIC_SEED = 0
 
 WEAK = 1e-5
-"""Least independent share of a column in the measured poses; measurement errors are amplified by its inverse."""
+"""Smallest independent share of a column in the measured poses; measurement errors are amplified by its inverse."""
 
 
 @dataclass(frozen=True)
 class Dependent:
     """A parameter that stays at its nominal value.
 
-    :param because: ``geometry`` if no poses could identify it, ``poses`` if the measured ones do not.
-    :param equals: an increment of the parameter has the effect of these increments of others, by name.
+    :param because: ``geometry`` if no poses can identify it, ``poses`` if the measured ones do not.
+    :param equals: increments of other parameters, by name, that have the same effect as a unit increment of this one.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Dependent:
 
 
 def preferred_order(model: KinematicModel) -> list[int]:
-    """Indices of all parameters: base and markers first, then offsets, geometry, and the other groups."""
+    """Indices of all parameters, the preferred first: base, markers, offsets, geometry, other groups."""
     rank = {"base": 0, "marker": 1, "offset": 2, "geometry": 3}
     return sorted(range(len(model.names)), key=lambda p: rank.get(model.groups[p], 4))
 
@@ -62,8 +62,8 @@ def find_dependent(
 ) -> tuple[list[int], list[Dependent]]:
     """Indices of the identifiable parameters, and the dependent ones.
 
-    The chain is taken as nominal, so that axes which are parallel by design count as parallel: a fit turns them apart by
-    angles that no poses determine well.
+    The nominal chain is used, so that axes that are parallel by design count as parallel; a fit tilts them by angles
+    that no poses determine well.
 
     :param values: parameter values; only those of the markers are used.
     :param positions: joint positions of the measured poses (poses, n) [rad, m].

@@ -1,8 +1,8 @@
-"""Which columns of a matrix depend linearly on earlier ones, and how.
+"""Linear dependence of the columns of a matrix on earlier columns.
 
-Gram-Schmidt in the given order, twice for accuracy: a column is dependent if less than a share :data:`RANKLESS` of it
-remains after projection onto the kept ones. Unlike QR with pivoting this prefers earlier columns, so that the order of
-the columns says which parameters are preferred.
+Gram-Schmidt in the given order, applied twice for accuracy. A column is dependent if less than a share :data:`RANKLESS`
+of it remains after projection onto the kept ones. Unlike QR with pivoting this prefers earlier columns, so callers
+choose the preferred parameters by the order of the columns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from stribeck.core.arrays import Array
 
 RANKLESS = 1e-7
-"""Share of a column's length below which its independent part is rounding."""
+"""If the independent part is below this share of a column's length, it is rounding error."""
 
 
 def independent_columns(matrix: Array, rankless: float = RANKLESS) -> list[int]:
@@ -39,7 +39,7 @@ def independent_columns(matrix: Array, rankless: float = RANKLESS) -> list[int]:
 
 
 def dependence(matrix: Array, kept: Sequence[int], column: int, negligible: float = 1e-6) -> dict[int, float]:
-    """A dependent column as a combination of kept ones: coefficient by index.
+    """Coefficients, by index, of a dependent column as a combination of kept ones.
 
     :param negligible: coefficients that contribute less than this share of the column's length are left out.
     """

@@ -1,4 +1,4 @@
-r"""The parameters of a calibration: on which transforms of the chain they act, and how that depends on the pose.
+r"""Kinematic model with calibration parameters that change the chain's transforms depending on the pose.
 
 The magnitude of elementary transform e is linear in the parameters :math:`\theta`,
 
@@ -27,7 +27,7 @@ GEOMETRY = ("base", "offset", "geometry")
 
 ExtraGroup = Literal["gain", "compliance", "eccentricity", "bending"]
 EXTRA: tuple[ExtraGroup, ...] = get_args(ExtraGroup)
-"""Groups of parameters beyond the geometry; cross-validation decides which are kept."""
+"""Groups of parameters beyond the geometry, selected by cross-validation."""
 
 HARMONICS = (1, 2)
 DOWN = (0.0, 0.0, -1.0)
@@ -41,7 +41,7 @@ class Feature:
         gravity.
     :param joint: index of the joint.
     :param order: multiple of the joint's angle.
-    :param column: of the moment, an index of :func:`stribeck.kinematics.deflection.moments`.
+    :param column: index of the moment in :func:`stribeck.kinematics.deflection.moments`.
     """
 
     kind: Literal["constant", "position", "sin", "cos", "moment"] = "constant"
@@ -54,9 +54,9 @@ class Feature:
 class Term:
     """One parameter.
 
-    :param name: as ``joint_2.x``, where the part before the dot is a joint, ``base`` or a marker.
+    :param name: for example ``joint_2.x``; the part before the dot is a joint, ``base`` or a marker.
     :param unit: m, rad or 1.
-    :param group: one of :data:`GEOMETRY` or :data:`EXTRA`.
+    :param group: a group in :data:`GEOMETRY` or :data:`EXTRA`.
     :param element: elementary transform that it changes.
     """
 
@@ -69,15 +69,15 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class KinematicModel:
-    """A chain with parameters, and markers that are measured.
+    """A chain with parameters and measured markers.
 
-    The parameter vector holds the terms, then x, y, z of each marker in the frame of the flange [m].
+    The parameter vector holds the terms, then x, y, z of each marker in the flange frame [m].
 
     :param chain: the nominal chain.
     :param base: pose of the nominal base in the frame of the measuring system (4, 4), up to small corrections.
     :param terms: possible deviations from nominal.
     :param markers: names of the measured points.
-    :param gravity: its direction in the frame of the base; its length is irrelevant.
+    :param gravity: direction of gravity in the base frame; its length is irrelevant.
     """
 
     chain: SerialChain
@@ -99,11 +99,11 @@ class KinematicModel:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Groups of all parameters; that of markers is ``marker``."""
+        """Groups of all parameters; markers form the group ``marker``."""
         return (*(term.group for term in self.terms), *("marker",) * (3 * len(self.markers)))
 
     def keep(self, groups: Sequence[str]) -> KinematicModel:
-        """The model with the terms of these groups only."""
+        """The model with only the terms of these groups."""
         return replace(self, terms=tuple(term for term in self.terms if term.group in groups))
 
     def features(self, positions: Array) -> Array:
@@ -117,7 +117,7 @@ class KinematicModel:
         return np.stack(columns, axis=1) if columns else np.empty((len(positions), 0))
 
     def motion(self, positions: Array, values: Array, features: Array | None = None) -> ChainMotion:
-        """Frames of the chain with these parameter values in these poses."""
+        """Frames of the chain in these poses, with these parameter values."""
         features = self.features(positions) if features is None else features
         magnitudes = self.chain.magnitudes(positions)
         elements = [term.element for term in self.terms]
@@ -125,7 +125,7 @@ class KinematicModel:
         return move(self.chain, self.base, magnitudes)
 
     def behind_flange(self, values: Array) -> Array:
-        """The markers in the frame of the flange (k, 3) [m]."""
+        """Marker positions in the flange frame (k, 3) [m]."""
         return values[len(self.terms) :].reshape(-1, 3)
 
     def predict(self, positions: Array, values: Array) -> Array:
@@ -135,9 +135,9 @@ class KinematicModel:
     def linearise(
         self, positions: Array, values: Array, features: Array | None = None
     ) -> tuple[Array, Array]:
-        """Markers (poses, k, 3) [m] and their exact derivative (poses, 3k, parameters).
+        """Marker positions (poses, k, 3) [m] and their exact derivative (poses, 3k, parameters).
 
-        :param features: of the terms at these positions, if they were computed before.
+        :param features: features of the terms at these positions, if already computed.
         """
         features = self.features(positions) if features is None else features
         motion = self.motion(positions, values, features)
@@ -154,14 +154,14 @@ class KinematicModel:
 
 
 def candidate_terms(chain: SerialChain, gravity: Sequence[float] = DOWN) -> tuple[Term, ...]:
-    """All parameters that a calibration of the chain may have, many of them dependent on others."""
+    """All possible calibration parameters of the chain, many of them linearly dependent."""
     base = [_constant(f"base.{axis}", "base", chain.element(0, axis), axis) for axis in AXES]
     deflections = [_deflection(chain, column) for column in moment_columns(chain, gravity)]
     return (*base, *_geometry(chain), *_gains(chain), *_eccentricities(chain), *deflections)
 
 
 def _geometry(chain: SerialChain) -> list[Term]:
-    """Joint offsets, and after each joint but the last one the other five transforms."""
+    """Joint offsets, and the other five transforms after each joint but the last."""
     offsets, rest = [], []
     for j, name in enumerate(chain.names):
         moving = "z" if chain.prismatic[j] else "rz"
@@ -194,7 +194,7 @@ def _eccentricities(chain: SerialChain) -> list[Term]:
 
 
 def _deflection(chain: SerialChain, column: MomentColumn) -> Term:
-    """A rotation of a joint's frame in proportion to a moment of gravity."""
+    """Rotation of a joint frame in proportion to a moment of gravity."""
     along = column.axis == "rz" and not chain.prismatic[column.joint]
     kind = "compliance" if along else f"bending_{column.axis}"
     cause = f"{chain.names[column.link]}.{column.moment}"
@@ -208,7 +208,7 @@ def _deflection(chain: SerialChain, column: MomentColumn) -> Term:
 
 
 def _values(feature: Feature, positions: Array, pulls: Sequence[Sequence[Array]]) -> Array:
-    """A feature in all poses (poses,)."""
+    """Values of a feature in all poses (poses,)."""
     position = positions[:, feature.joint]
     if feature.kind == "constant":
         return np.ones(len(positions))

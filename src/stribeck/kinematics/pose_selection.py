@@ -1,11 +1,11 @@
-r"""Which poses to measure: D-optimal choice among candidates.
+r"""D-optimal selection of the poses to measure from candidates.
 
 With the Jacobians :math:`J_i` of the points of pose i, scaled by the prior standard deviations of the parameters, the
-choice is the set S that maximises
+selection is the set S that maximises
 
 .. math:: \log\det\left(1 + \sum_{i \in S} J_i^T J_i / s^2\right)
 
-first greedily, then by exchanging chosen poses for better ones (Fedorov 1972) until no exchange helps. The change by
+first greedily, then by exchanging selected poses for better ones (Fedorov 1972) until no exchange helps. The gain of
 one pose is a determinant whose size is the number of coordinates of a pose:
 :math:`\log\det(A + J^TJ) - \log\det A = \log\det(1 + J A^{-1} J^T)`. See also Daney, Papegay and Madeline 2005.
 """
@@ -38,12 +38,12 @@ SMALLEST_GAIN = 1e-6
 
 @dataclass(frozen=True)
 class PoseChoice:
-    """Chosen poses.
+    """Selected poses.
 
-    :param chosen: indices of candidates, in the order in which they were chosen.
-    :param log_determinant: of the information with them.
-    :param random_log_determinant: of as many random candidates.
-    :param exchanges: number of exchanges after the greedy choice.
+    :param chosen: indices of the selected candidates, in the order of selection.
+    :param log_determinant: log-determinant of the information with them.
+    :param random_log_determinant: the same with as many randomly selected candidates.
+    :param exchanges: number of exchanges after the greedy selection.
     """
 
     chosen: tuple[int, ...]
@@ -65,12 +65,12 @@ def information_rows(model: KinematicModel, values: Array, positions: Array) -> 
 
 
 def choose_poses(rows: Array, number: int, measured: Sequence[int] = (), seed: int = 0) -> PoseChoice:
-    """Choose the next poses to measure.
+    """Select the next poses to measure.
 
     :param rows: scaled Jacobians of all poses (poses, m, parameters).
-    :param number: how many to choose.
+    :param number: how many to select.
     :param measured: indices of poses that were measured before; their information counts.
-    :param seed: of the random choice for comparison.
+    :param seed: seed of the random selection for comparison.
     :raises ConfigError: if there are fewer candidates.
     """
     candidates = np.setdiff1d(np.arange(len(rows)), measured)
@@ -89,7 +89,7 @@ def choose_poses(rows: Array, number: int, measured: Sequence[int] = (), seed: i
 
 
 def information(rows: Array, chosen: npt.ArrayLike) -> Array:
-    """Sum of the information of poses (parameters, parameters)."""
+    """Sum of the information of the chosen poses (parameters, parameters)."""
     stacked = rows[np.asarray(chosen, dtype=np.int64)].reshape(-1, rows.shape[-1])
     return stacked.T @ stacked
 
@@ -113,7 +113,7 @@ def gains(rows: Array, current: Array) -> Array:
 
 
 def _exchange(rows: Array, before: Array, candidates: Array, chosen: list[int]) -> int:
-    """Exchange chosen poses for better candidates, in place, until no exchange helps; the number of exchanges."""
+    """Exchange chosen poses for better candidates, in place, until no exchange helps; return the number of exchanges."""
     exchanges = 0
     current = before + information(rows, chosen)
     for _ in range(EXCHANGE_ROUNDS):

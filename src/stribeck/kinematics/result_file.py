@@ -1,7 +1,7 @@
 """The result of a calibration as a JSON file.
 
-It holds the nominal chain, values and standard deviations of all parameters (``null`` where the poses leave a parameter
-open), the calibrated geometry as origins of a URDF, and what the fit was made of. Lengths are in m, angles in rad.
+It holds the nominal chain, values and standard deviations of all parameters (``null`` if the poses do not determine
+them), the calibrated geometry as URDF origins, and the provenance of the fit. Lengths are in m, angles in rad.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Pose = tuple[Row, Row, Row, Row]
 
 
 class NominalGeometry(Schema):
-    """The key ``nominal``: a :class:`~stribeck.kinematics.chain.SerialChain`, the base's pose, gravity's direction."""
+    """The key ``nominal``: a :class:`~stribeck.kinematics.chain.SerialChain`, the base pose, the direction of gravity."""
 
     joints: tuple[str, ...]
     prismatic: tuple[bool, ...]
@@ -67,11 +67,11 @@ class CalibrationFile(Schema):
 
 @dataclass(frozen=True, eq=False)
 class CalibratedArm:
-    """An arm as its file describes it.
+    """A calibrated arm, read from its file.
 
-    :param robot: its name.
-    :param values: of all parameters.
-    :param sigma: their standard deviations, NaN where they were not estimated.
+    :param robot: name of the robot.
+    :param values: values of all parameters.
+    :param sigma: their standard deviations, NaN if they were not estimated.
     """
 
     robot: str
@@ -89,7 +89,7 @@ def write_calibration(
 ) -> None:
     """Write a calibration.
 
-    :param provenance: what the fit was made of.
+    :param provenance: data and settings of the fit.
     :raises OutputError: if the file cannot be written.
     """
     model, chain = calibration.model, calibration.model.chain
@@ -140,7 +140,7 @@ def parameter_entries(calibration: ArmCalibration) -> dict[str, dict[str, Any]]:
 def read_calibration_file(path: Path) -> CalibratedArm:
     """Read a calibration.
 
-    :raises ParameterFileError: for anything that :func:`write_calibration` does not write.
+    :raises ParameterFileError: for a file that :func:`write_calibration` cannot have written.
     """
     content = read_json(path, CalibrationFile, ParameterFileError)
     nominal, parameters = content.nominal, content.parameters

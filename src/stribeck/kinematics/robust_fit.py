@@ -1,7 +1,7 @@
-r"""Robust nonlinear least squares of measured points, with a weight for each pose.
+r"""Robust nonlinear least squares on measured points, with one weight per pose.
 
-The points of one pose err together, so a pose as a whole is a blunder or none. With the residuals :math:`r_i` of the m
-coordinates of pose i, :math:`d_i = \|r_i\|/\sqrt{m}` and Tukey's biweight, the cost at a scale s is
+The errors of the points in one pose are correlated, so a pose as a whole is a blunder or not. With the residuals
+:math:`r_i` of the m coordinates of pose i, :math:`d_i = \|r_i\|/\sqrt{m}` and Tukey's biweight, the cost at a scale s is
 
 .. math:: \sum_i m\,\rho(d_i) + \frac{s^2}{2}\theta^T\Lambda\theta, \qquad
     \rho(d) = \frac{(cs)^2}{6}\left(1 - \left(1 - \min(1, d/(cs))^2\right)^3\right), \quad c = 4.685,
@@ -12,10 +12,10 @@ with the weights :math:`w_i = \rho'(d_i)/d_i = (1 - \min(1, d_i/(cs))^2)^2` in t
 
 .. math:: H = \sum_i w_i J_i^T J_i + s^2\Lambda, \qquad g = s^2\Lambda\theta - \sum_i w_i J_i^T r_i
 
-and then the scale is taken anew, until it no longer changes.
+then the scale is computed again, and so on until it no longer changes.
 
-Residuals within a pose are correlated, because joints err rather than points: poses are the clusters of the covariance,
-:func:`~stribeck.estimates.clusters.leave_one_out_of_few`.
+Residuals within a pose are correlated because joint errors move all its points. Poses are therefore the clusters of the
+covariance, :func:`~stribeck.estimates.clusters.leave_one_out_of_few`.
 
 Sources: Beaton and Tukey 1974; Huber and Ronchetti 2009.
 """
@@ -37,19 +37,19 @@ from stribeck.estimates.solver_status import SolverStatus
 from stribeck.kinematics.model import KinematicModel
 
 TUKEY = 4.685
-"""Multiple of the scale from which on a pose has no weight; 95 % efficient for normal residuals."""
+"""Multiple of the scale from which a pose has zero weight; 95 % efficient for normal residuals."""
 
 ROUNDS = 30
-"""Largest number of scales."""
+"""Maximum number of updates of the scale."""
 
 STEPS = 200
-"""Largest number of steps at one scale."""
+"""Maximum number of steps at one scale."""
 
 SETTLED = 1e-9
-"""Relative change of the scale that counts as none."""
+"""Relative change of the scale at which it has converged."""
 
 ROUNDING = 1e-9
-"""Scale [m] below which residuals are rounding errors: all poses get weight."""
+"""Scale [m] below which residuals are rounding errors; no pose is then rejected."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class PointData:
     """Measured points in poses.
 
     :param positions: joint positions (poses, n) [rad, m].
-    :param points: of the markers in the frame of the measuring system (poses, k, 3) [m].
+    :param points: marker positions in the frame of the measuring system (poses, k, 3) [m].
     :param rows: row of each pose in its files, from 0 (poses,).
     """
 
@@ -66,7 +66,7 @@ class PointData:
     rows: Indices
 
     def take(self, chosen: Sequence[int] | Indices) -> PointData:
-        """Some of the poses."""
+        """The data of a subset of the poses."""
         index = np.asarray(chosen)
         return PointData(self.positions[index], self.points[index], self.rows[index])
 
@@ -78,10 +78,10 @@ class PointData:
 class RobustEstimate:
     """Estimated parameters.
 
-    :param values: of all parameters.
-    :param weights: of the poses (poses,), 0 for blunders.
-    :param scale: of residual coordinates without blunders [m].
-    :param steps: of the solver.
+    :param values: values of all parameters.
+    :param weights: weights of the poses (poses,), 0 for blunders.
+    :param scale: scale of residual coordinates without blunders [m].
+    :param steps: steps of the solver.
     """
 
     values: Array
@@ -92,10 +92,10 @@ class RobustEstimate:
 
 
 def pose_weights(residuals: Array, scale: float | None = None) -> tuple[Array, float]:
-    """Tukey's weights of poses (poses,), and the scale [m].
+    """Tukey weights of poses (poses,), and the scale [m].
 
     :param residuals: (poses, m) [m].
-    :param scale: computed from the residuals if left out.
+    :param scale: computed from the residuals if omitted.
     """
     distances = np.sqrt(np.mean(residuals**2, axis=1))
     m = residuals.shape[1]
@@ -110,7 +110,7 @@ def fit_points(
     """Estimate parameters.
 
     :param start: values of all parameters.
-    :param free: indices of those to estimate; the others stay.
+    :param free: indices of those to estimate; the others are fixed.
     :param precision: inverse variance of each parameter's prior (parameters,), 0 for none; default: none.
     :raises RecordingError: if the solver does not converge, or the poses do not identify the free parameters.
     """
@@ -127,7 +127,7 @@ def fit_points(
         residuals, jacobian = residuals_at(point)
         weights, _ = pose_weights(residuals, scale)
         normal, slope = _normal_equations(jacobian, residuals, weights, scale**2 * prior, point)
-        flat = residuals.shape[1] * (TUKEY * scale) ** 2 / 6.0  # cost of a pose without weight
+        flat = residuals.shape[1] * (TUKEY * scale) ** 2 / 6.0  # cost of a pose with zero weight
         cost = flat * np.sum(1.0 - weights**1.5) + 0.5 * scale**2 * prior @ point**2
         return DenseEquations(float(cost), -slope, normal)
 
@@ -168,8 +168,8 @@ def solve_weighted(jacobian: Array, residuals: Array, weights: Array, ridge: Arr
 
     :param jacobian: (poses, m, parameters).
     :param residuals: (poses, m) [m].
-    :param ridge: squared scale over prior variance of each parameter (parameters,).
-    :param values: present values of the parameters.
+    :param ridge: squared scale divided by the prior variance of each parameter (parameters,).
+    :param values: current values of the parameters.
     :raises RecordingError: if the normal equations have no solution.
     """
     normal, slope = _normal_equations(jacobian, residuals, weights, ridge, values)
@@ -192,7 +192,7 @@ def covariance(
     free: list[int],
     precision: Array | None = None,
 ) -> Array:
-    """Covariance of the free parameters, for poses that are independent of each other."""
+    """Covariance of the free parameters, for mutually independent poses."""
     points, jacobian = model.linearise(data.positions, estimate.values)
     residuals = (data.points - points).reshape(len(data), -1)
     ridge = np.zeros(len(free)) if precision is None else estimate.scale**2 * precision[free]

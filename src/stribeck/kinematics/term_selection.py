@@ -1,9 +1,9 @@
-"""Which groups of parameters beyond the geometry are kept: those that improve the prediction of other poses.
+"""Selection of parameter groups beyond the geometry, by cross-validation.
 
 Groups (joint gains, compliance, …) are added one at a time, each with a normal prior of mean 0 whose standard deviation
-comes from a short list. The criterion is the mean 3-D error of the training poses in k-fold cross-validation: the next
-group is the smallest one within a standard error of the best, and it is kept if it lowers the error by more than the
-standard error of the difference (Hastie, Tibshirani and Friedman 2009, section 7.10). Validation poses are not used.
+is selected from a short list. The criterion is the mean 3-D error of the training poses in k-fold cross-validation.
+The next group is the smallest one within a standard error of the best. It is kept if it lowers the error by more than
+the standard error of the difference (Hastie, Tibshirani and Friedman 2009, section 7.10).
 
 Corrections are small, so the model is linearised once, at the geometric fit; every fold is a robust linear problem.
 """
@@ -22,22 +22,22 @@ from stribeck.kinematics.robust_fit import PointData, pose_weights, solve_weight
 
 FOLDS = 8
 FEWEST_POSES = 24
-"""With fewer poses, geometry alone is fitted."""
+"""With fewer poses, only the geometry is fitted."""
 
 DEVIATIONS = (3e-4, 1e-3, 3e-3)
-"""Prior deviations to choose from [rad, 1]."""
+"""Candidate standard deviations of the priors [rad, 1]."""
 
 ROBUST_STEPS = 4
 
 
 @dataclass(frozen=True)
 class TermTrial:
-    """A group that was tried in addition to others.
+    """A candidate group, tried in addition to others.
 
-    :param deviation: best prior deviation of its parameters.
-    :param error: mean error in cross-validation with it [m].
+    :param deviation: best prior standard deviation of its parameters.
+    :param error: mean cross-validation error with it [m].
     :param gain: mean error without it minus that with it [m].
-    :param standard_error: of the gain [m].
+    :param standard_error: standard error of the gain [m].
     """
 
     group: str
@@ -50,11 +50,11 @@ class TermTrial:
 
 @dataclass(frozen=True)
 class TermSelection:
-    """The groups that are kept, and the trials behind that.
+    """The selected groups, and the trials that led to them.
 
-    :param deviations: prior deviation by group.
-    :param error_without: mean error of the geometry only in cross-validation [m], NaN if not tried.
-    :param trials: the best of each round; the last one may not be kept.
+    :param deviations: prior standard deviation by group.
+    :param error_without: mean cross-validation error of the geometry only [m], NaN if not tried.
+    :param trials: the best trial of each round; the last one may have been rejected.
     """
 
     deviations: Mapping[str, float]
@@ -87,7 +87,6 @@ class _Problem:
 
 
 def _robust_solve(jacobian: Array, residuals: Array, precision: Array) -> Array:
-    """Robust linear least squares with a prior."""
     change = np.zeros(jacobian.shape[-1])
     for _ in range(ROBUST_STEPS):
         rest = residuals - jacobian @ change
@@ -104,14 +103,14 @@ def select_terms(
     candidates: Sequence[str],
     seed: int,
 ) -> TermSelection:
-    """Choose groups of parameters by cross-validation.
+    """Select groups of parameters by cross-validation.
 
     :param model: with all terms.
     :param data: training poses.
-    :param values: of all parameters, with the geometry fitted and the other groups 0.
+    :param values: values of all parameters: the fitted geometry, and 0 for the other groups.
     :param free: indices of the independent parameters.
-    :param candidates: groups to try, of :data:`EXTRA`.
-    :param seed: of the split into folds.
+    :param candidates: groups to try, from :data:`EXTRA`.
+    :param seed: seed of the split into folds.
     """
     if len(data) < FEWEST_POSES or not candidates:
         return TermSelection({}, float("nan"), ())
@@ -148,7 +147,7 @@ def _linearised(
 def _best_trial(
     problem: _Problem, chosen: Mapping[str, float], errors: Array, groups: Sequence[str]
 ) -> tuple[TermTrial, Array]:
-    """The smallest group that predicts as well as the best one, and the errors with it."""
+    """Trial of the smallest group that predicts as well as the best one, and the errors with it."""
     by_group = {}
     for group in groups:
         tried = [(deviation, problem.errors({**chosen, group: deviation})) for deviation in DEVIATIONS]

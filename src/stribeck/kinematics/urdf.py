@@ -1,9 +1,9 @@
 r"""Nominal geometry from a URDF, and the calibrated geometry written back into it.
 
-With the placement :math:`M_j` of joint j in the frame of the joint before, fixed joints merged, and a rotation
-:math:`A_j` that takes z to the joint's axis, the placement in a :class:`~stribeck.kinematics.chain.SerialChain` is
-:math:`P_j = A_{j-1}^T M_j A_j`. A calibrated placement :math:`M_j' = A_{j-1} P_j' A_j^T` changes the origin
-:math:`O_j` of the joint in the file to :math:`O_j M_j^{-1} M_j'`; fixed joints before it stay as they are.
+With the placement :math:`M_j` of joint j in the frame of the previous joint, fixed joints merged, and a rotation
+:math:`A_j` that takes z to the joint axis, the placement in a :class:`~stribeck.kinematics.chain.SerialChain` is
+:math:`P_j = A_{j-1}^T M_j A_j`. A calibrated placement :math:`M_j' = A_{j-1} P_j' A_j^T` changes the joint's origin
+:math:`O_j` in the file to :math:`O_j M_j^{-1} M_j'`; fixed joints before it are unchanged.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from stribeck.kinematics.chain import SerialChain
 
 
 def read_urdf_chain(path: Path, joints: Sequence[str] = ()) -> SerialChain:
-    """The serial chain of some joints of a URDF; all other joints stay at 0.
+    """Read the serial chain of some joints of a URDF; all other joints stay at 0.
 
-    :param joints: their names from the base on; empty for all that move.
+    :param joints: joint names, starting at the base; empty for all movable joints.
     :raises ConfigError: for an invalid URDF, unknown joints, or joints that form no serial chain.
     """
     chain, axes = _joints(path, joints), [np.eye(4)]
@@ -41,7 +41,7 @@ def read_urdf_chain(path: Path, joints: Sequence[str] = ()) -> SerialChain:
 
 
 def _joints(path: Path, names: Sequence[str]) -> tuple[TreeJoint, ...]:
-    """The joints of a chain, each placed in the frame of the one before."""
+    """The joints of a chain, each placed in the frame of the previous one."""
     urdf = read_urdf(path)
     wanted = list(names) or list(urdf.movable)
     unknown = [name for name in wanted if name not in urdf.movable]
@@ -59,7 +59,7 @@ def _joints(path: Path, names: Sequence[str]) -> tuple[TreeJoint, ...]:
 
 
 def _rotation_to(axis: Array) -> Array:
-    """The smallest rotation (4, 4) that takes z to a unit vector; half a turn about x for -z."""
+    """The smallest rotation (4, 4) that takes z to a unit vector; for -z, half a turn about x."""
     pose = np.eye(4)
     if axis[2] < -1.0 + 1e-12:
         return np.diag([1.0, -1.0, -1.0, 1.0])

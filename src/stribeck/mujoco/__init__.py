@@ -1,6 +1,6 @@
-"""Identified servos in MuJoCo: a joint controller, the same for MJX, and export as MJCF.
+"""Identified servos in MuJoCo: joint controllers for MuJoCo and MJX, and export as MJCF.
 
-No other part of the package imports MuJoCo. :mod:`stribeck.mujoco.batch`, which needs JAX, is not imported here.
+No other package imports MuJoCo. :mod:`stribeck.mujoco.batch`, which needs JAX, is not imported here.
 """
 
 from stribeck.errors import MissingDependencyError

@@ -1,6 +1,6 @@
 r"""The controller for MJX: pure JAX functions for many simulations at once.
 
-:class:`stribeck.mujoco.controller.Controller` with its state as an argument and a result, for ``jax.jit`` and
+Equivalent of :class:`stribeck.mujoco.controller.Controller` whose state is an argument and a result, for ``jax.jit`` and
 ``jax.vmap``::
 
     servos = BatchController(model, {"shoulder": servo})
@@ -29,7 +29,7 @@ from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
 from stribeck.mujoco.servo import Servo
 
 try:
-    # On import it prints that an optional back end is missing, which is not used here.
+    # On import it prints that an optional backend is missing, which is not used here.
     with contextlib.redirect_stdout(io.StringIO()):
         from mujoco import mjx
 except ModuleNotFoundError as error:
@@ -42,7 +42,7 @@ class BatchMemory(NamedTuple):
     """State of the servos of one simulation from one step to the next.
 
     :param force: applied force of each joint in the last step (J,) [N m].
-    :param cycle: number of the step.
+    :param cycle: index of the step.
     """
 
     servos: tuple[ServoMemory, ...]
@@ -53,8 +53,8 @@ class BatchMemory(NamedTuple):
 class BatchController:
     """Servos at joints of an MJX model.
 
-    :param model: changed as by :class:`~stribeck.mujoco.controller.Controller`.
-    :param servos: a servo for each joint, by the joint's name; goals come in their order.
+    :param model: modified as by :class:`~stribeck.mujoco.controller.Controller`.
+    :param servos: a servo for each joint, by joint name; defines the order of the goals.
     :param replace_actuators: switch off the model's actuators of these joints.
     :ivar model: the model on the accelerator.
     :raises ConfigError: for joints, servos or model options that cannot be simulated.
@@ -75,7 +75,7 @@ class BatchController:
         self._ranks = np.searchsorted(np.flatnonzero(model.dof_frictionloss > 0.0), self._dofs)
 
     def start(self, data: mjx.Data, goals: jax.Array, torque_enable: jax.Array | None = None) -> BatchMemory:
-        """The initial state of the servos; ``mjx.forward`` must have run on ``data``.
+        """The initial state of the servos; call ``mjx.forward`` on ``data`` first.
 
         :param data: one simulation.
         :param goals: goal positions (J,) [rad].
@@ -124,8 +124,7 @@ class BatchController:
         return mjx.step(model, data), BatchMemory(tuple(memories), force, memory.cycle + 1)
 
     def _external(self, data: mjx.Data, force: jax.Array) -> jax.Array:
-        """The load of each joint in the previous step."""
-        friction = data._impl.efc_force[data._impl.ne + self._ranks]  # equalities come first
+        friction = data._impl.efc_force[data._impl.ne + self._ranks]  # equality constraints come first
         inertia = jnp.diagonal(mjx.full_m(self.model, data))[self._dofs]
         external: jax.Array = inertia * data.qacc[self._dofs] - force - friction
         return external

@@ -1,14 +1,14 @@
-r"""Drives joints of a MuJoCo model as identified servos would, step by step.
+r"""Simulates identified servos at joints of a MuJoCo model, step by step.
 
-Before every step the controller simulates the firmware, sets the motor torque as an applied force and the friction
-law's budget as ``frictionloss``; MuJoCo then finds the friction within it. The load that laws M3 to M6 depend on is
-that of the previous step (Duclusaud et al. 2025, sec. IV-E):
+Before every step the controller simulates the firmware, applies the motor torque as a force and sets ``frictionloss`` to
+the maximum friction of the law; MuJoCo then computes the friction within this bound. Laws M3 to M6 use the load of the
+previous step (Duclusaud et al. 2025, sec. IV-E):
 
 .. math::
 
     \tau_{e,i} = M_{ii}\ddot q_i - \tau_{m,i} - \tau_{f,i}
 
-the torque on joint i other than motor, friction and its own inertia; for a pendulum the torque of gravity.
+the torque on joint i without motor, friction and its own inertia; for a pendulum the gravity torque.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Numbers = Sequence[float] | npt.NDArray[np.float64]
 class Controller:
     """Servos at joints of a model.
 
-    :param model: changed at once (:func:`~stribeck.mujoco.joints.take_over`) and in every step, so simulations that
-        run at the same time need separate models.
-    :param servos: a servo for each joint, by the joint's name; goals come in their order.
+    :param model: modified at once (:func:`~stribeck.mujoco.joints.take_over`) and in every step, so simultaneous
+        simulations need separate models.
+    :param servos: a servo for each joint, by joint name; defines the order of the goals.
     :param replace_actuators: switch off the model's actuators of these joints.
     :raises ConfigError: for joints, servos or model options that cannot be simulated.
 
@@ -61,14 +61,14 @@ class Controller:
 
     @property
     def external_torque(self) -> npt.NDArray[np.float64]:
-        r"""The load :math:`\tau_e` of each joint in the last evaluation of the laws [N m]."""
+        r"""The load :math:`\tau_e` on each joint in the last evaluation of the laws [N m]."""
         return np.array(self._external)
 
     def reset(self, data: mujoco.MjData, goals: Numbers, torque_enable: Numbers | None = None) -> None:
-        """Restart from the current state of the data: firmware at rest at the goals, forces computed for this state.
+        """Reset to the current state of the data: firmware at rest at the goals, forces computed for this state.
 
-        :meth:`update` does this at the first step and when the simulation's time goes backwards. Call it after
-        setting another state without turning back the time.
+        :meth:`update` does this in the first step and when simulation time goes backwards. Call it after setting another
+        state without resetting the time.
         """
         enable = self._flags(torque_enable)
         self._memory = [
@@ -83,12 +83,11 @@ class Controller:
         self._cycle = 0
 
     def update(self, data: mujoco.MjData, goals: Numbers, torque_enable: Numbers | None = None) -> None:
-        """Set forces and friction for the coming step; call it before each ``mj_step``.
+        """Set forces and friction for the next step; call it before each ``mj_step``.
 
         :param goals: goal position of each joint [rad].
         :param torque_enable: 1 with torque on, 0 with torque off; default: on.
-        :raises ConfigError: for goals that are not finite or not one per joint, or if the model's time step was
-            changed.
+        :raises ConfigError: for non-finite goals, a wrong number of goals, or a changed time step of the model.
         """
         if len(goals) != len(self._joints) or not all(map(math.isfinite, goals)):
             raise ConfigError(
@@ -134,7 +133,7 @@ class Controller:
         self._cycle += 1
 
     def _measure(self, data: mujoco.MjData) -> None:
-        """Compute the load of each joint in the previous step."""
+        """Compute the load on each joint in the previous step."""
         inertia, acceleration = data.M, data.qacc
         kinds, dofs, friction = data.efc_type, data.efc_id, data.efc_force
         for i, joint in enumerate(self._joints):

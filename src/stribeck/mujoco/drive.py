@@ -1,15 +1,15 @@
 r"""Force and friction of a servo in one time step: floats for MuJoCo, ``jax.numpy`` arrays for MJX.
 
-MuJoCo bounds the friction of a joint by :math:`\pm` ``frictionloss``, our law by
+MuJoCo bounds the friction of a joint by :math:`\pm` ``frictionloss``, the friction law by
 :math:`[-\tau_f^{m+}, +\tau_f^{m-}]`. With the centre :math:`c = (\tau_f^{m-} - \tau_f^{m+})/2` as a force and
-:math:`(\tau_f^{m+} + \tau_f^{m-})/2` as ``frictionloss`` the two are the same:
+:math:`(\tau_f^{m+} + \tau_f^{m-})/2` as ``frictionloss`` the two are equivalent:
 
 .. math::
 
     c + clip(\tau_{stop} - c, \pm\tfrac12(\tau_f^{m+} + \tau_f^{m-})) = clip(\tau_{stop}, [-\tau_f^{m+}, +\tau_f^{m-}])
 
-The viscous term is part of the budget, as in the simulation used for a fit, and ``damping`` is zero: MuJoCo integrates
-damping implicitly, which adds :math:`\Delta t K_v` to the inertia and lets a joint creep that friction should hold.
+The viscous term is included in these bounds, as in the simulation used for a fit, and ``damping`` is zero: MuJoCo
+integrates damping implicitly, which adds :math:`\Delta t K_v` to the inertia and makes joints creep at rest.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ServoMemory(NamedTuple):
     :param control: state of the firmware.
     :param output: output of the firmware: duty [1], current [A] or torque [N m].
     :param drawn: current drawn from the supply [A].
-    :param commands: the last goals and enable flags (n, 2), if commands are delayed; else 0.
+    :param commands: the last goals and enable flags (n, 2) if commands are delayed, otherwise 0.
     """
 
     control: ControlState
@@ -54,10 +54,10 @@ class ServoMemory(NamedTuple):
 
 
 class Action(NamedTuple):
-    """Inputs of MuJoCo for one joint during a step.
+    """Inputs to MuJoCo for one joint during a step.
 
-    :param force: generalised force: motor torque, offset, and centre of an asymmetric budget [N m].
-    :param frictionloss: half the width of the friction budget [N m].
+    :param force: generalised force: motor torque, offset, and centre of asymmetric friction bounds [N m].
+    :param frictionloss: half the distance between the friction bounds [N m].
     """
 
     force: Any
@@ -65,7 +65,7 @@ class Action(NamedTuple):
 
 
 class Drive:
-    """A servo, simulated with a fixed time step.
+    """A servo simulated with a fixed time step.
 
     :param dt: time step of the simulation [s].
     :ivar every: steps per cycle of the firmware.
@@ -78,7 +78,7 @@ class Drive:
         self.actuator = servo.parameters.actuator.with_used_terms(self.gains)
         self.law = servo.parameters.law
         values = {name: float(value) for name, value in servo.parameters.values.items()}
-        # Formulas check all values that they get: each gets only those that it uses.
+        # Formulas check all values they are given, so each gets only those that it uses.
         self.friction = {name: values[name] for name in self.law.parameter_names}
         self.motor = {name: value for name, value in values.items() if name in _OF_MOTORS}
         self.every = 1 if servo.period is None else max(1, round(servo.period / dt))
@@ -107,7 +107,7 @@ class Drive:
         external: Any,
         due: Any = True,
     ) -> tuple[Action, ServoMemory]:
-        r"""The servo's inputs to MuJoCo for the coming step, and its state after it.
+        r"""The servo's inputs to MuJoCo for the next step, and its state afterwards.
 
         :param goal: goal position [rad].
         :param torque_enable: 1 with torque on, 0 with torque off.
@@ -153,7 +153,6 @@ class Drive:
         return Action(force + 0.5 * (negative - positive), 0.5 * (positive + negative))
 
     def _late(self, commands: Any, goal: Any, torque_enable: Any) -> tuple[Any, Any, Any]:
-        """Delayed goal and enable flag, and the buffer of commands."""
         xp = _array_library(goal)
         commands = xp.concatenate([commands[1:], xp.stack([goal, torque_enable])[None]])
         late = delayed(commands, len(commands) - 1, self.delay, self.dt)
@@ -168,7 +167,7 @@ def _array_library(value: Any) -> Any:
 def _chosen(
     due: Any, new: tuple[Any, ControlState], old: tuple[Any, ControlState]
 ) -> tuple[Any, ControlState]:
-    """The new output and state of a firmware whose cycle is due, else the old ones."""
+    """The new output and state of a firmware whose cycle is due, otherwise the old ones."""
     if due is True:
         return new
     xp = array_namespace(due)

@@ -1,14 +1,14 @@
-r"""Export of a fit of law M1 as plain MJCF: joint attributes, an actuator, and the options that they need.
+r"""Export of a fit of law M1 as plain MJCF: joint attributes, an actuator and the required options.
 
-Coulomb friction is MuJoCo's ``frictionloss``, viscous friction and the back-EMF of a voltage-driven motor its
-``damping``, the firmware an affine actuator with a force range:
+Coulomb friction becomes MuJoCo's ``frictionloss``; viscous friction and the back-EMF of a voltage-driven motor become its
+``damping``; the firmware becomes an affine actuator with a force range:
 
 .. math::
 
     \tau_m = clip(k(\theta_d - \theta) - c\,\dot\theta, \pm\tau_{max}) - c_e\,\dot\theta
 
-The coefficients are differences of the piecewise linear control law of :mod:`stribeck.core.actuator`.
-:func:`to_mjcf` is the entry point; formats of other simulators fit beside it as functions of the same form.
+The coefficients are differences of the piecewise linear control law of :mod:`stribeck.core.actuator`. :func:`to_mjcf` is
+the entry point; exports to other simulators can be added as functions with the same signature.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from stribeck.mujoco.joints import actuators_of, check_options, friction_solver,
 from stribeck.mujoco.servo import Servo
 
 SMALL = 1e-6
-"""Position error [rad] and speed [rad/s] at which a control law is linear."""
+"""Position error [rad] and speed [rad/s] within which a control law is linear."""
 
 LARGE = 1e6
 """Position error [rad] that saturates every servo."""
 
 TIMESTEP = 0.002
-"""MuJoCo's own time step [s]."""
+"""MuJoCo's default time step [s]."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class PlainJoint:
     :param frictionloss: Coulomb friction [N m].
     :param damping: viscous friction and back-EMF, :math:`K_v + c_e` [N m s/rad].
     :param stiffness: torque per position error k [N m/rad].
-    :param feedback: velocity feedback inside of the force range c [N m s/rad].
+    :param feedback: velocity feedback c within the force range [N m s/rad].
     :param force: maximum torque at rest :math:`\tau_{max}` [N m].
-    :param notes: differences between the servo and plain MJCF, in words.
+    :param notes: description of differences between the servo and plain MJCF.
     """
 
     armature: float
@@ -78,12 +78,12 @@ class PlainJoint:
 def to_mjcf(
     servo: Servo, joints: Sequence[str], model: Path | None = None, timestep: float | None = None
 ) -> tuple[str, tuple[str, ...]]:
-    """A servo as MJCF: a file to include, or a model with the servo at some of its joints; text and notes.
+    """Export a servo as a file to include or as a model with the servo at some joints; returns text and notes.
 
     :param joints: names of joints of the model.
-    :param model: MJCF model to put the servo in; ``None``: write a file to include.
+    :param model: MJCF model to insert the servo into; ``None``: write a file to include.
     :param timestep: time step of the file to include [s]; default: 0.002.
-    :raises ConfigError: for servos that MJCF cannot express, joints that do not fit, or a time step for a model.
+    :raises ConfigError: for servos that MJCF cannot express, unsuitable joints, or a time step together with a model.
     """
     if model is None:
         return snippet(servo, joints, timestep or TIMESTEP), exported(servo).notes
@@ -119,7 +119,7 @@ def snippet(servo: Servo, joints: Sequence[str], timestep: float = TIMESTEP) -> 
 
     :param joints: names of the joints of the model that will include it.
     :param timestep: the model's time step [s].
-    :raises ConfigError: as :func:`exported`; for a joint without a name, or named twice.
+    :raises ConfigError: as for :func:`exported`; for a joint without a name, or named twice.
     """
     _check_names(joints)
     plain = exported(servo)
@@ -149,13 +149,13 @@ def snippet(servo: Servo, joints: Sequence[str], timestep: float = TIMESTEP) -> 
 
 
 def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """An MJCF model with the servo at some of its joints, as text, and notes on it.
+    """Insert the servo at some joints of an MJCF model; returns the model as text, and notes.
 
-    The actuator of a joint keeps its name and place and becomes the servo; a joint without one gets one. Includes
-    are resolved; paths of meshes and other files stay as they are.
+    An existing actuator of a joint keeps its name and position and is turned into the servo; otherwise one is added.
+    Includes are resolved; paths of meshes and other files are unchanged.
 
-    :raises ConfigError: as :func:`exported`; for a model that cannot be read, or a joint that is missing or has
-        several actuators.
+    :raises ConfigError: as for :func:`exported`; for a model that cannot be read, or a joint that is missing or has several
+        actuators.
     """
     _check_names(joints)
     plain = exported(servo)
@@ -189,12 +189,12 @@ def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, 
 def parts_of(model: Path) -> list[Path]:
     """An MJCF model and all files that it includes; their paths are relative to the model's folder.
 
-    A file that cannot be read is in the list, without its own includes.
+    A file that cannot be read is listed, but its includes are not.
     """
     parts = [model]
-    for path in parts:  # the list grows in this loop
+    for path in parts:  # the list grows during the loop
         try:
-            elements = ElementTree.parse(path).iter("include")  # noqa: S314  # a file that MuJoCo reads too
+            elements = ElementTree.parse(path).iter("include")  # noqa: S314  # a file that MuJoCo also reads
         except (OSError, ElementTree.ParseError):
             continue
         included = (model.parent / element.get("file", "") for element in elements)
@@ -239,7 +239,7 @@ def _apply_actuator(actuator: mujoco.MjsActuator, plain: PlainJoint, joint: str,
     gain[0], bias[1], bias[2] = plain.stiffness, -plain.stiffness, -plain.feedback
     actuator.gainprm, actuator.biasprm = gain, bias
     actuator.forcelimited, actuator.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, [-plain.force, plain.force]
-    for name in ("damping", "armature", "delay", "nsample", "ctrlspec"):  # of newer versions
+    for name in ("damping", "armature", "delay", "nsample", "ctrlspec"):  # in newer versions
         if hasattr(actuator, name):
             setattr(actuator, name, _like(getattr(actuator, name), 0))
 
@@ -257,7 +257,7 @@ def _joint_attributes(plain: PlainJoint, timestep: float) -> dict[str, str]:
 
 
 def _actuator_attributes(plain: PlainJoint) -> dict[str, str]:
-    return {  # all attributes: the class inherits the model's defaults for other actuators
+    return {  # all attributes, as the class inherits the model's defaults for other actuators
         "gear": "1",
         "ctrllimited": "false",
         "actlimited": "false",
@@ -333,16 +333,16 @@ def _torque(servo: Servo, error: float, velocity: float) -> float:
 
 
 def _clean(slope: float, force: float) -> float:
-    """A slope, zero if it is only the rounding error of a difference of torques."""
+    """Round a slope to zero if it is only the rounding error of a difference of torques."""
     return slope if abs(slope) > 1e-8 * force else 0.0
 
 
 def _like(current: object, value: float) -> object:
-    """A number in the shape that this version of MuJoCo expects: newer ones have polynomials."""
+    """A number in the form that the MuJoCo version expects; newer versions use polynomials."""
     size = getattr(current, "size", 1)
     return value if size == 1 else [value] + [0.0] * (size - 1)
 
 
 def _text(*values: float) -> str:
-    """Numbers as text of MJCF; adding zero removes the sign of a negative zero."""
+    """Format numbers for MJCF; adding zero removes the sign of negative zero."""
     return " ".join(f"{value + 0.0:.10g}" for value in values)

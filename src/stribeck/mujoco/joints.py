@@ -1,4 +1,4 @@
-"""Joints of a MuJoCo model driven by servos: their indices, and the changes that a servo needs in the model."""
+"""Joints of a MuJoCo model driven by servos: their indices, and the required changes to the model."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from stribeck.errors import ConfigError
 from stribeck.mujoco.servo import Servo
 
 IMPEDANCE = 0.9999
-"""Impedance of the friction constraint: the share of the stopping torque; the largest that MuJoCo accepts."""
+"""Impedance of the friction constraint, i.e. the fraction of the stopping torque; the maximum that MuJoCo accepts."""
 
 SMALLEST_LOSS = 1e-9
-"""Replaces a frictionloss of zero, for which MuJoCo would drop the constraint [N m]."""
+"""Replaces a frictionloss of zero [N m], for which MuJoCo would drop the constraint."""
 
 KINDS = {"rotary": mujoco.mjtJoint.mjJNT_HINGE, "linear": mujoco.mjtJoint.mjJNT_SLIDE}
-"""Type of joint for each kind of actuator."""
+"""Joint type for each kind of actuator."""
 
 INTEGRATORS = (
     mujoco.mjtIntegrator.mjINT_EULER,
     mujoco.mjtIntegrator.mjINT_IMPLICIT,
     mujoco.mjtIntegrator.mjINT_IMPLICITFAST,
 )
-"""Integrators that are semi-implicit Euler for joints without damping."""
+"""Integrators that equal semi-implicit Euler for joints without damping."""
 
 _ON_JOINTS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
 
@@ -33,10 +33,10 @@ _ON_JOINTS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPAR
 class ModelJoint:
     """Indices of a joint in a model's arrays.
 
-    :param index: among the joints.
-    :param position: in ``qpos``.
-    :param dof: in ``qvel``.
-    :param diagonal: of its own inertia in ``mjData.M``.
+    :param index: index of the joint in the model.
+    :param position: index in ``qpos``.
+    :param dof: index in ``qvel``.
+    :param diagonal: index of its own inertia in ``mjData.M``.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ModelJoint:
 
 
 def friction_solver(timestep: float) -> tuple[tuple[float, float], tuple[float, ...]]:
-    r"""``solreffriction`` and ``solimpfriction`` for friction that holds.
+    r"""``solreffriction`` and ``solimpfriction`` for friction that holds a joint at rest.
 
     MuJoCo's friction constraint aims at :math:`\dot v = (1-d)a_0 - d\,b\,v` within its bounds, with :math:`a_0` the
     acceleration without friction, d the impedance, :math:`b = 2/(d\,t_c)`. A joint at rest creeps with
@@ -62,12 +62,12 @@ def friction_solver(timestep: float) -> tuple[tuple[float, float], tuple[float, 
 def take_over(
     model: mujoco.MjModel, servos: Mapping[str, Servo], replace_actuators: bool = False
 ) -> list[ModelJoint]:
-    """Replace armature, friction, its solver parameters and damping (by 0) of joints with those of servos, in place.
+    """Set armature, friction and its solver parameters of joints to those of servos and damping to 0, in place.
 
-    :param servos: a servo for each joint, by the joint's name.
-    :param replace_actuators: switch off the model's actuators of these joints; their ``ctrl`` has no effect then.
-    :raises ConfigError: for joints that are missing or not of the servo's type, for other actuators that drive
-        them, or for a model whose options disable friction.
+    :param servos: a servo for each joint, by joint name.
+    :param replace_actuators: disable the model's actuators of these joints; their ``ctrl`` then has no effect.
+    :raises ConfigError: for joints that are missing, of the wrong type for the servo or driven by other actuators, or for
+        a model whose options disable friction.
     """
     if not servos:
         raise ConfigError("no servos: give at least one joint and its servo")
@@ -98,7 +98,7 @@ def check_options(model: mujoco.MjModel) -> None:
 
 
 def check_integrator(model: mujoco.MjModel) -> None:
-    """Check that the model is integrated by semi-implicit Euler.
+    """Check that the model uses semi-implicit Euler integration.
 
     :raises ConfigError: for RK4 and others.
     """
@@ -111,7 +111,7 @@ def check_integrator(model: mujoco.MjModel) -> None:
 
 
 def joint_named(model: mujoco.MjModel, name: str, servo: Servo) -> ModelJoint:
-    """The joint of this name.
+    """The joint with this name.
 
     :raises ConfigError: if it is missing, or not of the servo's type.
     """
@@ -151,7 +151,7 @@ def _free_of_actuators(model: mujoco.MjModel, joint: ModelJoint, replace: bool) 
             )
         model.actuator_gainprm[k] = 0.0
         model.actuator_biasprm[k] = 0.0
-        for name in ("actuator_damping", "actuator_dampingpoly", "actuator_armature"):  # of newer versions
+        for name in ("actuator_damping", "actuator_dampingpoly", "actuator_armature"):  # in newer versions
             if hasattr(model, name):
                 getattr(model, name)[k] = 0.0
 
@@ -160,13 +160,12 @@ def _set_joint(model: mujoco.MjModel, joint: ModelJoint, servo: Servo) -> None:
     dof = joint.dof
     model.dof_armature[dof] = servo.parameters.values["armature"]
     model.dof_damping[dof] = 0.0
-    if hasattr(model, "dof_dampingpoly"):  # of newer versions
+    if hasattr(model, "dof_dampingpoly"):  # in newer versions
         model.dof_dampingpoly[dof] = 0.0
     model.dof_frictionloss[dof] = SMALLEST_LOSS
     model.dof_solref[dof], model.dof_solimp[dof] = friction_solver(float(model.opt.timestep))
 
 
 def _short(value: mujoco.mjtJoint | mujoco.mjtIntegrator) -> str:
-    """The name of a MuJoCo constant in MJCF."""
     name = str(value.name).partition("_")[2]
     return {"EULER": "Euler", "RK4": "RK4"}.get(name, name.lower())

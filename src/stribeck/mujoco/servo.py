@@ -14,15 +14,15 @@ from stribeck.io.parameter_file import ParameterFile
 class Servo:
     r"""A servo with its settings.
 
-    :param parameters: identified parameters; ``q_offset``, which belongs to the test bench, is ignored.
+    :param parameters: identified parameters; ``q_offset``, a property of the test bench, is ignored.
     :param kp: proportional gain, in firmware units.
     :param ki: integral gain.
     :param kd: derivative gain.
     :param supply_voltage: no-load supply voltage :math:`V_0` [V]; default: the servo's nominal voltage.
-    :param supply_resistance: :math:`R_s` of supply and cables [ohm]: the voltage sags with this servo's current of
-        the previous step (:func:`stribeck.core.electrics.sagging_supply`). 0 for a stiff supply.
-    :param period: the firmware's control period [s], over which its output is constant. ``None``: it acts in every
-        step, as in the simulation used for a fit.
+    :param supply_resistance: resistance :math:`R_s` of supply and cables [ohm], 0 for a stiff supply; the voltage sags
+        with this servo's current in the previous step (:func:`stribeck.core.electrics.sagging_supply`).
+    :param period: the firmware's control period [s], during which its output is constant; ``None``: it is updated in
+        every step, as in the simulation used for a fit.
     :raises ConfigError: for values that are not finite or out of range, or a sag that cannot be computed.
     """
 

@@ -8,11 +8,11 @@ Find :math:`\mu` with :math:`w = W\mu + c` and, for each i,
 With :math:`l = 0, u = \infty` this is the problem of Marklund et al. 2025, eq. 2.27, with bilateral multipliers eliminated.
 W is a P-matrix (positive definite up to positive scales of its columns), so the solution is unique.
 
-***Pivoting** (Júdice and Pires 1994). Each index is at its lower bound, free, or at its upper bound. Each iteration solves for
+**Pivoting** (Júdice and Pires 1994). Each index is at its lower bound, free, or at its upper bound. Each iteration solves for
 the free ones; an index whose :math:`\mu_i` or :math:`w_i` has the wrong sign changes its set. All such indices change at once
 while their number decreases, otherwise only the last one (Murty's rule, which cannot cycle).
 
-***Derivative.** Where no index changes its set, :math:`d\mu_b` is that of the bound, and
+**Derivative.** Where no index changes its set, :math:`d\mu_b` is that of the bound, and
 :math:`W_{ff}\,d\mu_f = -(dW\,\mu + dc)_f - W_{fb}\,d\mu_b`. At a kink, where an index is at its bound and w is zero,
 only one-sided derivatives exist; the one of the free set is used, where friction depends on motion.
 """
@@ -31,7 +31,7 @@ from stribeck.multibody.vectors import where
 LOWER, FREE, UPPER = -1, 0, 1
 
 MOST_PIVOTS = 200
-"""Largest number of pivots; Murty's rule needs a few per index, and at most 3^n."""
+"""Maximum number of pivots; Murty's rule typically needs a few per index, and at most 3^n."""
 
 PATIENCE = 5
 """Block pivots without progress before Murty's rule takes over."""

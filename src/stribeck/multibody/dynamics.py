@@ -23,7 +23,7 @@ and sets :math:`q^+ = q \boxplus h v^+` (2.16), with :math:`\Upsilon, \Sigma` of
 **Solver.** Eliminating velocities and bilateral multipliers leaves a box-constrained complementarity problem, which is
 solved by pivoting (:mod:`stribeck.multibody.complementarity`).
 
-***Inverse dynamics.** Given :math:`v^+`, the multipliers follow from the lower lines (2.30, 2.31; b of 2.30 must be -a). The
+**Inverse dynamics.** Given :math:`v^+`, the multipliers follow from the lower lines (2.30, 2.31; b of 2.30 must be -a). The
 residual of the first line is the external impulse of the step (2.29).
 """
 

@@ -40,7 +40,7 @@ from stribeck.multibody.vectors import (
 )
 
 NOT_HELD = {"revolute": 5, "prismatic": 2, "fixed": None}
-"""Index of the deviation that a joint leaves free, by its kind."""
+"""Index of the unconstrained deviation, by joint kind."""
 
 PAIRS = ((1, 2, 1.0), (0, 2, -1.0), (0, 1, 1.0))
 """Small rotations about x, y, z: column j of F_B, column i of F_A, sign."""

@@ -9,7 +9,7 @@ from stribeck.errors import ConfigError
 from stribeck.multibody.mechanism import Mechanism, inertia_matrices
 
 LARGEST = 100.0
-"""Larger distances are taken for millimetres [m]."""
+"""Larger distances [m] are probably in millimetres."""
 
 
 def check_mechanism(mechanism: Mechanism, what: str) -> None:

@@ -9,7 +9,7 @@ that the model does not explain in each step. The stepper computes the states fr
 with the joint coordinate c and the position s of the samples within the step. Samples of one step are averaged and weighted by
 their number. The cost is :math:`\frac12\sum \|\epsilon_k / \Omega^{1/2}\|^2 + \frac12\sum\|\Delta y\|^2/\sigma_s^2`.
 
-***Difference from (3.6), (3.7).** In the paper, all states are unknowns and all 6 nb impulses of both residuals may be nonzero.
+**Difference from (3.6), (3.7).** In the paper, all states are unknowns and all 6 nb impulses of both residuals may be nonzero.
 Only the part of :math:`\Delta p_u` along admissible motions moves the mechanism. The constraints carry the rest, with
 deviations of the order of :math:`\Sigma`, so it is set to zero. :math:`\Delta p_q \ne \Delta p_u` would be motion without
 velocity, which no force causes, and is excluded too, so that (2.16) holds. This leaves (2.29) along the joints,
@@ -21,11 +21,11 @@ curvature of springs with stiffness :math:`\Sigma^{-1}` normal to a curved const
 deviates from the surface by 0.5 mm; at a compliance of 1e-6 m/N this is an impulse 1e5 times larger than the weights expect,
 and the search would converge very slowly.
 
-***First states** of runs satisfy g = 0 and Gv = 0 exactly, by (3.14), (3.15) with corrected signs,
+**First states** of runs satisfy g = 0 and Gv = 0 exactly, by (3.14), (3.15) with corrected signs,
 
 .. math:: \Delta q_0 = -G^T(GG^T)^{-1}g, \qquad \Delta v_0 = G^T(GG^T)^{-1}G\,v_0.
 
-***Weights** follow from the time step and one ratio :math:`\rho`. Observations have standard deviations :math:`\sigma_s`; the
+**Weights** follow from the time step and one ratio :math:`\rho`. Observations have standard deviations :math:`\sigma_s`; the
 smallest of them, as an angle (lengths divided by :math:`\ell`), is :math:`\sigma_0`. Unexplained impulses have standard
 deviations
 
@@ -53,7 +53,7 @@ from stribeck.multibody.mechanism import Array, Mechanism, Physical
 from stribeck.multibody.symbolic import TURN, StepFunctions
 
 FOLLOWED = 4.0
-"""Samples over which states are smoothed in the first stage; with fewer they would follow the noise."""
+"""Number of samples over which the first stage smooths states; with fewer they would follow the noise."""
 
 
 class GridSamples(NamedTuple):

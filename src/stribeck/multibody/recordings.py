@@ -21,8 +21,7 @@ LARGEST_SPACING = 100.0
 """Longest median time between samples, in steps."""
 
 SLOPE_TIME = 0.03
-"""Where no sensor measures velocity, the rate at the first sample is the slope over this long: a motor reverses motion
-within 0.1 s [s]."""
+"""Duration [s] for the initial slope where no sensor measures velocity; a motor reverses motion within 0.1 s."""
 
 Note = Callable[[str], None]
 

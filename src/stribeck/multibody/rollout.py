@@ -23,10 +23,10 @@ STIFF = 1e3
 """Damping that couples joints to recorded signals, in units of their inertia per step."""
 
 FAR = 5.0
-"""Spacing of samples from which on it is a gap, in which joints move freely, in median spacings."""
+"""Minimum spacing of samples, relative to the median, that counts as a gap, in which joints move freely."""
 
 EDGE = 4.0
-"""Samples beside a gap whose smoothed values the interpolation across it affects."""
+"""Number of samples next to a gap whose smoothed values are affected by the interpolation across it."""
 
 
 class TrajectoryRollout:

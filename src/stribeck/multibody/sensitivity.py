@@ -4,7 +4,7 @@ At the optimum the states depend on the parameters by :math:`\delta x = X\,\delt
 Weighted residuals z have the derivatives :math:`D_k = A_kX_k + N_kX_{k+1} + P_k`, and the information matrix is :math:`S = \sum
 D_k^TD_k`. Parameter errors are :math:`S^{-1}\sum_k u_k` with the scores :math:`u_k = D_k^Tz_k`.
 
-***Model error** is smooth in time, so that samples are not independent. The covariance is the sandwich :math:`S^{-1}\Gamma
+**Model error** is smooth in time, so that samples are not independent. The covariance is the sandwich :math:`S^{-1}\Gamma
 S^{-1}` with the long-run covariance :math:`\Gamma` of the scores (:func:`~stribeck.estimates.correlation.long_run_covariance`).
 Its window L is :data:`LAGS` times the longest correlation time of the scores and of those signal residuals of a run that
 contribute at least :data:`INFORMS` of the information about some parameter. White residuals have L = 1. If the correlation time
@@ -13,7 +13,7 @@ which hides slow model errors. Such a long window underestimates :math:`\Gamma` 
 L/N`, which is corrected. Intervals use Student's t with 1.5 degrees of freedom per window (for one run those of Kiefer and
 Vogelsang 2005, Bartlett kernel), or with the number of correlation times minus the number of parameters, if that is smaller.
 
-***Directions.** Eigenvectors of S, relative to the values, with a predicted standard deviation above :data:`UNDETERMINED` are
+**Directions.** Eigenvectors of S, relative to the values, with a predicted standard deviation above :data:`UNDETERMINED` are
 reported as undetermined, and so are the parameters that contribute to one of them.
 """
 
@@ -33,31 +33,31 @@ from stribeck.multibody.mechanism import Array
 from stribeck.multibody.problem import EstimationProblem, GridSamples, Point
 
 UNDETERMINED = 1.0
-"""Standard deviation from which on a direction is not determined, as a share of the parameters' values."""
+"""Standard deviation, relative to the parameter values, above which a direction is not determined."""
 
 ROUNDING = 1e-13
-"""Eigenvalues below this share of the largest are rounding errors."""
+"""Eigenvalues below this fraction of the largest are rounding errors."""
 
 TAKES_PART = 0.1
 """A parameter takes part in a direction if its component is at least this large."""
 
 LAGS = 3.0
-"""L in correlation times."""
+"""Window L in correlation times."""
 
 CLEARLY = 2.5
-"""Correlation times above this many samples are taken for model error, shorter ones for chance."""
+"""Correlation times above this number of samples indicate model error; shorter ones are due to chance."""
 
 SHARE = 0.2
-"""L is then at least this share of a run."""
+"""L is then at least this fraction of a run."""
 
 INFORMS = 0.05
-"""Signals of a run with a smaller share of the information about every parameter do not count for L."""
+"""Signals of a run with a smaller fraction of the information about every parameter do not affect L."""
 
 LEAKS = 0.01
-"""Undetermined directions may change a determined function by this share of what their components alone would."""
+"""Tolerance for a determined function: largest change by an undetermined direction, relative to its components."""
 
 AT_BOUND = 1e-6
-"""A parameter nearer to a bound than this share of its range is at the bound, and counts as fixed."""
+"""A parameter closer to a bound than this fraction of its range is at the bound, and counts as fixed."""
 
 
 @dataclass(frozen=True, eq=False)

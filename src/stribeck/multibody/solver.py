@@ -7,7 +7,7 @@ Each iteration minimises the quadratic model
 exactly. Eliminating the states along their chain leaves a bounded problem in the parameters alone, which is solved as a
 complementarity problem (:mod:`stribeck.multibody.complementarity`). D is Marquardt's diagonal for the parameters.
 
-***Retraction to the manifold.** A trial is a simulation with feedback from the states to the unexplained impulses,
+**Retraction to the manifold.** A trial is a simulation with feedback from the states to the unexplained impulses,
 :math:`\epsilon_k = \epsilon_k^{old} + \alpha(G_\chi\delta_\chi + g) + G_x(x_k \boxminus x_k^{old})`, which keeps it near the
 recorded motion even for unstable mechanisms (differential dynamic programming: Jacobson and Mayne 1970). A rejected step is
 repeated with more damping and a smaller :math:`\alpha`.
@@ -16,7 +16,7 @@ repeated with more damping and a smaller :math:`\alpha`.
 the parameters, and increases it to the requested value. Early stages use loose tolerances; the last but one nearly converges,
 so that the last stage starts from the same point for all initial values.
 
-***Kinks.** Where a joint starts to stick, the cost has a kink with one-sided derivatives. There the quadratic model may predict
+**Kinks.** Where a joint starts to stick, the cost has a kink with one-sided derivatives. There the quadratic model may predict
 a decrease that no step achieves, and the search ends. The cost, a sum of squares of N samples, has a relative standard
 deviation of :math:`\sqrt{2/N}`. A search that ends at a kink counts as converged only if the predicted decrease of an undamped
 step is below the fraction :data:`PROMISED` of that.
@@ -44,7 +44,7 @@ CONVERGED = 1e-6
 """Predicted relative decrease of the cost at which the last stage ends."""
 
 NEAR, NEXT = 1e-2, 1e-4
-"""The same for earlier stages, and for the last but one."""
+"""The same for the early stages and the last but one."""
 
 PROMISED = 0.1
 """Largest predicted decrease at a kink that counts as converged, in standard deviations of the cost."""
@@ -53,7 +53,7 @@ STAGE = 10.0
 """Factor between the ratios of two stages."""
 
 TRACE = 1e-14
-"""Share of the information with states held in the damping: parameters without information keep their values."""
+"""Fraction of the fixed-state information in the damping, so that parameters without information keep their values."""
 
 
 @dataclass(frozen=True, eq=False)

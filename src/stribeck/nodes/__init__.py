@@ -1,1 +1,1 @@
-"""Thin ROS 2 nodes: parameters in, messages in, call the library, messages out."""
+"""Thin ROS 2 nodes: they read parameters and messages, call the library, and publish the results."""

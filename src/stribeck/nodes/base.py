@@ -1,4 +1,4 @@
-"""Base class of the nodes: declared parameters, clear failures, diagnostics, one way to end."""
+"""Base class of the nodes: declared parameters, error reporting, diagnostics and orderly shutdown."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from stribeck.nodes.transport import avoid_shared_memory
 DIAGNOSTICS_PERIOD = 1.0
 
 SPIN = 0.25
-"""A process checks this often whether it should end [s]; each time rclpy builds its wait set anew, which costs 1 ms."""
+"""Period at which a process checks whether to exit [s]; each check makes rclpy rebuild its wait set, which costs 1 ms."""
 
 SWITCH_INTERVAL = 1e-4
-"""A thread that serves messages waits at most this long for one that does not [s]."""
+"""Longest time that a thread serving messages waits for the interpreter lock [s]."""
 
 LEVELS = {"ok": DiagnosticStatus.OK, "warn": DiagnosticStatus.WARN, "error": DiagnosticStatus.ERROR}
 
@@ -62,14 +62,14 @@ class ServiceNode(LifecycleNode, Generic[P]):
 
     A subclass sets :attr:`parameter_class` and implements ``_configure``, ``_activate``, ``_deactivate``, ``_release``
     and ``_status``. Each of them may raise a :class:`StribeckError`: the transition then fails and the reason is
-    logged once. ``_deactivate`` and ``_release`` may be called at any time, also twice. Publishers of
+    logged once. ``_deactivate`` and ``_release`` may be called at any time, even twice. Publishers of
     :meth:`managed_publisher` are destroyed after ``_release``.
     """
 
     parameter_class: type[P] = NodeParameters  # type: ignore[assignment]
 
     exit_code: int | None = None
-    """Set by a node whose work is done: the process then ends with it."""
+    """Set by a node whose work is done; the process then exits with this code."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         self._hot: tuple[Any, ...] = ()
@@ -85,7 +85,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
         self._active = False
         self._failure_of_transition = ""
         self.owns_process = False
-        """Whether it may tune garbage collector and thread policies of the process."""
+        """Whether it may tune the garbage collector and thread policies of the process."""
         self.steady_timer(DIAGNOSTICS_PERIOD, self.publish_diagnostics)
         if self.get_parameter(AUTOSTART.name).value:
             self._autostart = self.steady_timer(0.0, self._start)
@@ -99,7 +99,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
     def declare(self, specs: Iterable[Spec]) -> None:
         """Declare parameters with types, ranges and descriptions, unless they are declared already.
 
-        :raises ConfigError: for an invalid value given at start.
+        :raises ConfigError: for an invalid initial value.
         """
         for spec in specs:
             if spec.name in self._specs:
@@ -109,7 +109,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
             except (InvalidParameterTypeException, InvalidParameterValueException) as error:
                 value = self._parameter_overrides[spec.name].value
                 integer = spec.type is float and type(value) is int
-                spec.check(value)  # has a better message, where it refuses the value
+                spec.check(value)  # gives a better message when it refuses the value
                 raise ConfigError(
                     f"{spec.name}: expected {getattr(spec.type, '__name__', spec.type)}, found {value!r}"
                     + (f"; write {value}.0" if integer else "")
@@ -135,9 +135,9 @@ class ServiceNode(LifecycleNode, Generic[P]):
         return self.parameter_class.of(self.values())
 
     def _check_names(self, values: Mapping[str, Any]) -> None:
-        """Warn of parameters that no node declares: a misspelt one would silently keep its default.
+        """Warn of parameters that no node declares; a misspelt one would silently keep its default.
 
-        :raises ConfigError: for such a parameter of a joint of this node.
+        :raises ConfigError: if the parameter belongs to a joint of this node.
         """
         joints = values.get("joints", ())
         unknown = []
@@ -173,7 +173,6 @@ class ServiceNode(LifecycleNode, Generic[P]):
         return SetParametersResult(successful=True)
 
     def _change_all(self, changes: Mapping[str, Any]) -> None:
-        """Apply changes of live parameters, all or none."""
         before, applied = self.values(), []
         try:
             for name, value in changes.items():
@@ -192,7 +191,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
     _configured = False
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Read parameters and files; FAILURE with one line if they are not valid."""
+        """Read parameters and files; if they are invalid, log one line and return FAILURE."""
         try:
             check_sections(self._parameter_files, self.get_fully_qualified_name(), self._usual_name)
             self._configure(self.parameters())
@@ -203,7 +202,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Start the work; FAILURE with one line if that is not possible."""
+        """Start the work; if that is impossible, log one line and return FAILURE."""
         try:
             self._activate()
         except Exception as error:
@@ -213,7 +212,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the work, in the safe state."""
+        """Stop the work and enter the safe state."""
         self._end_work()
         return super().on_deactivate(state)
 
@@ -225,7 +224,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
     on_shutdown = on_error = on_cleanup
 
     def destroy_node(self) -> None:
-        """End safely, whatever its state."""
+        """Shut down safely from any state."""
         self._end()
         super().destroy_node()
 
@@ -268,16 +267,16 @@ class ServiceNode(LifecycleNode, Generic[P]):
         raise NotImplementedError
 
     def _release(self) -> None:
-        """Release what is not a managed publisher."""
+        """Release resources other than managed publishers."""
 
     # -- diagnostics
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
-        """Level (a key of :data:`LEVELS`), a sentence, and figures."""
+        """Level (a key of :data:`LEVELS`), message and values of the diagnostics."""
         raise NotImplementedError
 
     def publish_diagnostics(self) -> None:
-        """Publish the present status."""
+        """Publish the current status."""
         if self._active:
             level, message, figures = self._status()
         elif self._failure_of_transition:
@@ -297,7 +296,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
         self._diagnostics.publish(array)
 
     def say(self, level: Level, text: str) -> None:
-        """Log a line whose severity is a variable; rclpy wants a source line for each severity."""
+        """Log at a severity given as a variable; rclpy requires a separate source line for each severity."""
         logger = self.get_logger()
         if level == "error":
             logger.error(text)
@@ -309,9 +308,9 @@ class ServiceNode(LifecycleNode, Generic[P]):
     # -- services, publishers and subscriptions
 
     def answer(self, kind: Any, name: str, action: Callable[..., str]) -> None:
-        """A service of type Trigger or SetBool, whose answer is the text that ``action`` returns.
+        """Create a service of type Trigger or SetBool that responds with the text returned by ``action``.
 
-        :param action: takes ``data`` of a SetBool; a :class:`StribeckError` is the answer of a failure.
+        :param action: receives ``data`` of a SetBool; its :class:`StribeckError` becomes an unsuccessful response.
         """
 
         def call(request: Any, response: Any) -> Any:
@@ -338,13 +337,13 @@ class ServiceNode(LifecycleNode, Generic[P]):
     def hot_subscription(
         self, kind: Any, topic: str, callback: Callable[[Any], None], qos: QoSProfile | int, raw: bool = True
     ) -> Any:
-        """A subscription for :meth:`serve_fast`, whose callback takes serialised messages unless ``raw`` is false."""
+        """A subscription for :meth:`serve_fast`; its callback receives serialised messages unless ``raw`` is false."""
         return self.create_subscription(kind, topic, callback, qos, event_callbacks=quiet_events(), raw=raw)
 
     def create_subscription(
         self, kind: Any, topic: str, callback: Any, qos_profile: Any, **kwargs: Any
     ) -> Any:
-        """A subscription whose history, depth and reliability ``qos_overrides`` may set."""
+        """Create a subscription whose history, depth and reliability can be set by ``qos_overrides``."""
         name = f"qos_overrides.{self.resolve_topic_name(topic)}.subscription."
         asked = [policy for policy in OVERRIDABLE if name + policy.name.lower() in self._parameter_overrides]
         kwargs.setdefault("qos_overriding_options", QoSOverridingOptions(asked))
@@ -352,7 +351,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
 
     @property
     def subscriptions(self) -> Iterator[Any]:
-        """The subscriptions that an executor serves: all except those of the hot loop."""
+        """The subscriptions that an executor serves, that is, all except those of the hot loop."""
         for subscription in super().subscriptions:
             if not any(subscription is hot for hot in self._hot):
                 yield subscription
@@ -364,17 +363,17 @@ class ServiceNode(LifecycleNode, Generic[P]):
         period: float = 0.1,
         lazy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Serve subscriptions of :meth:`hot_subscription` by a :class:`HotLoop`, in this order of priority.
+        """Serve subscriptions made by :meth:`hot_subscription` in a :class:`HotLoop`, in this order of priority.
 
         :param tick: called in the same thread about once per ``period`` [s].
-        :param lazy: whether it is enough, at present, to look for messages once per ``period``.
+        :param lazy: whether polling for messages once per ``period`` is currently sufficient.
         """
         self._hot = subscriptions
         self._loop = HotLoop(self, subscriptions, tick, period, self.report, lazy)
         if self.owns_process:
             self._loop.prioritise()
             gc.collect()
-            gc.freeze()  # present objects are permanent: no pauses to traverse them again
+            gc.freeze()  # the garbage collector need not traverse existing objects again, which would cause pauses
 
     def stop_serving(self, keep: Collection[Any] = ()) -> None:
         """Stop the hot loop and destroy its subscriptions, except those in ``keep``."""
@@ -387,7 +386,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
                 self.destroy_subscription(subscription)
 
     def report(self, error: Exception) -> None:
-        """Log the exception of a callback; the node continues."""
+        """Log an exception raised by a callback; the node continues."""
         self.get_logger().error(f"{type(error).__name__}: {error}", throttle_duration_sec=5.0)
 
 
@@ -404,14 +403,14 @@ def _descriptor(spec: Spec) -> ParameterDescriptor:
 
 
 def _plain(value: Any, spec: Spec) -> Any:
-    """A parameter's value without ROS's types; an empty list in a YAML file arrives as ``None``."""
+    """A parameter's value as plain Python types; an empty list in a YAML file arrives as ``None``."""
     return list(value or ()) if spec.is_list and not isinstance(value, (bool, int, float, str)) else value
 
 
 def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> int:
-    """Spin a node until SIGINT, SIGTERM or SIGHUP (a closed terminal), then end it safely.
+    """Spin a node until SIGINT, SIGTERM or SIGHUP (closed terminal), then shut it down safely.
 
-    :returns: exit code: 0, the code of a node that ends by itself, or 1 if the node could not be created.
+    :returns: exit code: 0, the node's own exit code, or 1 if the node could not be created.
     """
     sys.setswitchinterval(SWITCH_INTERVAL)
     warning = avoid_shared_memory()
@@ -420,7 +419,7 @@ def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> 
         signal.signal(number, lambda received, _: stopping.append(received))
     try:
         rclpy.init(args=argv, signal_handler_options=SignalHandlerOptions.NO)
-    except Exception as error:  # of rcl, for arguments or a parameter file that it cannot read
+    except Exception as error:  # from rcl, for arguments or a parameter file that it cannot read
         sys.stderr.write(f"cannot start: {' '.join(str(error).split())}\n")
         return 1
     try:
@@ -438,7 +437,7 @@ def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> 
         while not stopping and rclpy.ok() and node.exit_code is None:
             try:
                 executor.spin_once(timeout_sec=SPIN)
-            except Exception as error:  # of a callback: a bad message must not end the node
+            except Exception as error:  # from a callback; a bad message must not stop the node
                 node.report(error)
     finally:
         node.destroy_node()

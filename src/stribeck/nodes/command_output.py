@@ -1,4 +1,4 @@
-"""The topic ``compensated_command``, which compensation node and guard publish in turns."""
+"""The topic ``compensated_command``, on which either the compensation node or the guard publishes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from stribeck.nodes.parameters import InterfaceParameters
 
 DEPTH = 50
 REVOKED = "compensation_revoked"
-"""Topic of the guard: the spell of compensation that it has taken over from."""
+"""Topic on which the guard announces which enabled period (identified by its start) it has revoked."""
 
 
 class CommandOutput:
     """Publishes a compensator's output.
 
-    In mode ``sum`` it also takes the friction out of the last effort of a controller that has fallen silent.
+    In mode ``sum`` it also removes the friction torque from the last effort of a controller that has stopped publishing.
 
-    :param fading: a compensator of its own, which takes friction back at the slew limit.
+    :param fading: separate compensator that ramps the friction torque down at the slew limit.
     """
 
     def __init__(self, node: ServiceNode[Any], parameters: InterfaceParameters, fading: Compensator) -> None:
@@ -32,13 +32,13 @@ class CommandOutput:
         self.parting = Parting(fading.fade, parameters.command_timeout)
 
     def now(self) -> Stamp:
-        """A stamp for messages without one to answer."""
+        """The current time, for messages that do not respond to a stamped message."""
         return Stamp.of(self._clock.now().nanoseconds)
 
     def send(self, compensator: Compensator, now: float, stamp: Stamp | None) -> None:
-        """Publish the output at a steady time [s], if there is one.
+        """Publish the output, if any, at a steady time [s].
 
-        :param stamp: of the message that it answers.
+        :param stamp: stamp of the message that triggered the output.
         """
         output = compensator.output(now)
         if output is None:
@@ -48,6 +48,6 @@ class CommandOutput:
             self.parting.passed_on(now, output.values - output.friction, output.friction)
 
     def send_parting(self, now: float) -> None:
-        """Take the friction out of the last effort of a silent controller, if that is due."""
+        """Remove the friction torque from the last effort of a silent controller, if that is due."""
         if (effort := self.parting.due(now)) is not None:
             self.publisher.publish(self._message.filled(effort, self.now()))

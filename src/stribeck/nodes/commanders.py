@@ -1,4 +1,4 @@
-"""Commanders send the goals of a session to the servo node or to a controller of ros2_control."""
+"""Commanders, which send the goals of a session to the servo node or to a ros2_control controller."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from stribeck.session.plans import hold, with_rest
 from stribeck.session.session import Session
 
 PLAN_STEP = 0.02
-"""Between the points of a trajectory [s]: interpolating cubics are within 0.01 mrad of all built-in trajectories."""
+"""Time between the points of a trajectory [s]; cubic interpolation is within 0.01 mrad of all built-in trajectories."""
 
 HOLD_TIME = 0.1
-"""Time for a controller to reach a position that it is to hold [s]."""
+"""Time for a controller to reach a position to be held [s]."""
 
 ARRIVING = ("settling", "braking", "resting", "finished")
 """Phases in which the joints complete a motion."""
@@ -45,7 +45,7 @@ SUCCEEDED = 4  # action_msgs/GoalStatus
 
 
 class Waiting:
-    """Waits for conditions, up to a deadline or until it is cancelled.
+    """Waits for conditions until a deadline or until cancelled.
 
     :param deadline: steady time [s].
     :param cancelled: ends the wait.
@@ -57,7 +57,7 @@ class Waiting:
     def until(self, condition: Callable[[], Any], problem: Callable[[], str]) -> None:
         """Wait for a condition.
 
-        :raises ServoError: with the message of ``problem`` if it does not become true.
+        :raises ServoError: with the message returned by ``problem``, if the condition is not met in time.
         """
         while not condition():
             if self._cancelled.wait(POLL):
@@ -67,12 +67,12 @@ class Waiting:
 
 
 class Commander:
-    """Base of the commanders. All methods except the constructor are called by the session's thread.
+    """Base of the commanders; all methods except the constructor are called from the session's thread.
 
     :param node: creates publishers and clients.
-    :param joints: in the order of all arrays.
-    :param gains: sets the firmware gain of all joints, ``None`` if that is not possible.
-    :ivar problem: why the session must stop at once, empty if there is no reason.
+    :param joints: joint names, in the order of all arrays.
+    :param gains: sets the firmware gain of all joints; ``None`` if that is not possible.
+    :ivar problem: reason to stop the session at once; empty if there is none.
     """
 
     releases_torque = False
@@ -85,7 +85,7 @@ class Commander:
         self._handles: list[Any] = []
 
     def prepare(self, waiting: Waiting) -> None:
-        """Wait for the nodes that are needed.
+        """Wait for the required nodes.
 
         :raises ServoError: if one of them is missing.
         """
@@ -95,13 +95,13 @@ class Commander:
             self._gains.prepare(waiting)
 
     def start(self, waiting: Waiting) -> None:
-        """Have goals obeyed.
+        """Make the robot accept goals.
 
-        :raises ServoError: if that is refused.
+        :raises ServoError: if the request is refused.
         """
 
     def set_gain(self, gain: float) -> None:
-        """Request a firmware gain, if that is possible; telemetry shows the result."""
+        """Request a firmware gain, if possible; telemetry shows the result."""
         if self._gains is not None:
             self._gains.set(gain)
 
@@ -110,10 +110,10 @@ class Commander:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """The session is over: leave the joints as its last directive demands."""
+        """End the session; the joints are left as its last directive demands."""
 
     def check(self) -> str:
-        """Why the session must stop at once, empty if there is no reason."""
+        """Reason to stop the session at once; empty if there is none."""
         return self.problem or (self._gains.problem if self._gains is not None else "")
 
     def destroy(self) -> None:
@@ -130,16 +130,16 @@ class Commander:
         return publisher
 
     def stamp(self, steady: float | None = None) -> int:
-        """A steady time [s] on the clock of the node [ns]; default: now."""
+        """Convert a steady time [s] to the node's clock [ns]; default: now."""
         ago = 0 if steady is None else round((time.monotonic() - steady) * 1e9)
         return int(self.node.get_clock().now().nanoseconds) - ago
 
 
 class GainSetter:
-    """Sets firmware gains by a parameter of a node.
+    """Sets firmware gains through a parameter of a node.
 
     :param target: name of the node.
-    :param parameter: a list of floats, one for all joints.
+    :param parameter: name of a parameter that takes a list of floats, one for all joints.
     """
 
     def __init__(self, node: Node, target: str, parameter: str) -> None:
@@ -172,9 +172,9 @@ class GainSetter:
 
 
 class ServoCommander(Commander):
-    """The servo node: goals by ``joint_goals``, enabled by its service, watched by its diagnostics.
+    """Commands the servo node: publishes ``joint_goals``, calls its enable service, monitors its diagnostics.
 
-    :param servo_node: its name.
+    :param servo_node: name of the servo node.
     """
 
     releases_torque = True
@@ -202,7 +202,7 @@ class ServoCommander(Commander):
         super().prepare(waiting)
 
     def start(self, waiting: Waiting) -> None:
-        """Have the servo node obey."""
+        """Enable the servo node."""
         future = self._enable.call_async(SetBool.Request(data=True))
         waiting.until(future.done, lambda: f"{self._servo}/enable does not answer")
         answer = future.result()
@@ -211,11 +211,11 @@ class ServoCommander(Commander):
         self._enabled_at = 1e-9 * self.stamp()
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
-        """Publish the goals, NaN for torque off."""
+        """Publish the goals; NaN means torque off."""
         self._publish(directive.goals.tolist())
 
     def finish(self) -> None:
-        """Torque off."""
+        """Switch torque off."""
         self._enabled_at = math.inf
         self._publish(self._limp)
 
@@ -231,10 +231,10 @@ class ServoCommander(Commander):
 
 
 class ControllerCommander(Commander):
-    """Base for controllers of ros2_control: goals are published on ``joint_commands`` as well.
+    """Base for ros2_control controllers; goals are also published on ``joint_commands``.
 
-    :param sent: takes sent goals, as a serialised JointState.
-    :param controller: its name.
+    :param sent: receives sent goals as a serialised JointState.
+    :param controller: name of the controller.
     """
 
     controller_type = "joint_trajectory_controller"
@@ -276,7 +276,7 @@ class ControllerCommander(Commander):
 
 
 class ForwardCommander(ControllerCommander):
-    """A forward_command_controller of positions."""
+    """Commands a forward_command_controller in position mode."""
 
     controller_type = "forward_command_controller"
 
@@ -285,7 +285,7 @@ class ForwardCommander(ControllerCommander):
         self._goals = self._publisher(Float64MultiArray, self._target)
 
     def send(self, directive: Directive, session: Session, now: float) -> None:
-        """Publish the goals; none are sent while the session waits for states."""
+        """Publish the goals, except while the session waits for states."""
         if np.isfinite(directive.goals).all():
             goals = directive.goals.tolist()
             self._goals.publish(Float64MultiArray(data=goals))
@@ -293,7 +293,7 @@ class ForwardCommander(ControllerCommander):
 
 
 class TrajectoryCommander(ControllerCommander):
-    """A joint_trajectory_controller by its topic. Each motion segment is sent as a whole, with its braking to rest."""
+    """Commands a joint_trajectory_controller by topic; each motion segment is sent whole, with its braking to rest."""
 
     def _connect(self) -> None:
         self._target = f"{self._controller}/joint_trajectory"
@@ -315,14 +315,14 @@ class TrajectoryCommander(ControllerCommander):
         self._publish_commands(directive.goals.tolist())
 
     def _send_segment(self, directive: Directive, session: Session, now: float) -> None:
-        """Send a motion, or a position to hold, unless the previous segment ends there."""
+        """Send a motion or a position to hold, unless the previous segment ends there."""
         segment = session.plan(PLAN_STEP)
         if segment is not None:
             segment = with_rest(segment, self._deceleration, PLAN_STEP, HOLD_TIME)
         else:
             segment = hold(directive.goals, now, HOLD_TIME)
         rest = segment.position[-1]
-        # Braking after a run, and the position held then, were sent with the run.
+        # The braking after a run, and the position held then, were sent with the run.
         if directive.phase in ARRIVING and np.allclose(rest, self._rest, rtol=0.0, atol=1e-9):
             return
         self._rest = rest
@@ -333,7 +333,7 @@ class TrajectoryCommander(ControllerCommander):
 
 
 class ActionCommander(TrajectoryCommander):
-    """A joint_trajectory_controller by its action, which reports rejected and aborted trajectories."""
+    """Commands a joint_trajectory_controller by action, which reports rejected and aborted trajectories."""
 
     def _connect(self) -> None:
         if not HAS_CONTROL_MSGS:
@@ -346,7 +346,7 @@ class ActionCommander(TrajectoryCommander):
         self._type = FollowJointTrajectory
         self._target = f"{self._controller}/follow_joint_trajectory"
         self._client = ActionClient(self.node, FollowJointTrajectory, self._target)
-        # An action client may be used in the thread of the executor only.
+        # An action client may only be used in the executor's thread.
         self._outbox: deque[JointTrajectory] = deque()
         self._wake = self.node.create_guard_condition(self._send_waiting)
         self._handles += [
@@ -375,7 +375,7 @@ class ActionCommander(TrajectoryCommander):
             self.problem = f"{self._target} refuses the trajectory"
 
     def _on_result(self, goal: int, answer: Any) -> None:
-        """The result of a goal counts unless a later one has replaced it."""
+        """Handle the result of a goal, unless a later goal has replaced it."""
         if goal == self._goal and answer.status != SUCCEEDED:
             result = answer.result
             self.problem = (
@@ -384,9 +384,9 @@ class ActionCommander(TrajectoryCommander):
 
 
 def trajectory_message(names: Sequence[str], plan: Plan, start: int) -> JointTrajectory:
-    """A plan as a trajectory_msgs/JointTrajectory.
+    """Convert a plan to a trajectory_msgs/JointTrajectory.
 
-    :param start: when it begins [ns].
+    :param start: start time [ns].
     """
     message = JointTrajectory(joint_names=list(names))
     message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 1_000_000_000)

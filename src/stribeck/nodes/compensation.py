@@ -1,4 +1,4 @@
-"""The compensation node: joint states and commands in, friction torque out."""
+"""The compensation node, which computes friction torque from joint states and commands."""
 
 from __future__ import annotations
 
@@ -45,18 +45,19 @@ from stribeck.nodes.supervision import TICK, EnableState
 from stribeck.nodes.telemetry import apply_telemetry
 
 SCALE_PERIOD = 0.1
-"""Period of ``friction_scale`` [s]."""
+"""Publication period of ``friction_scale`` [s]."""
 
 SAVE_PERIOD = 60.0
-"""How often what was learnt is saved [s]."""
+"""Period at which the learned friction is saved [s]."""
 
 
 class CompensationNode(ServiceNode[CompensationParameters]):
-    """Topics: ``joint_states``, ``controller_command``, goals in; ``compensated_command``, ``friction_torque`` out.
+    """Reads ``joint_states``, ``controller_command``, goals; publishes ``compensated_command``, ``friction_torque``.
 
-    ``friction_torque`` and ``friction_scale`` are published while they have subscribers. ``compensation_alive`` carries
-    since when the node is enabled [ns], 0 while it is not; it is the sign of life that the guard watches. On
-    ``compensation_revoked`` the guard names the spell that it has taken over from (:mod:`stribeck.nodes.supervision`).
+    ``friction_torque`` and ``friction_scale`` are only published while they have subscribers. ``compensation_alive`` is
+    the heartbeat that the guard monitors; it holds the time at which the node was enabled [ns], or 0 while it is
+    disabled. On ``compensation_revoked`` the guard names the enabled period that it has taken over
+    (:mod:`stribeck.nodes.supervision`).
     """
 
     parameter_class = CompensationParameters
@@ -104,7 +105,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         self._subscribe(parameters)
 
     def _create_publishers(self, parameters: CompensationParameters, compensator: Compensator) -> None:
-        # Friction is taken back by a compensator of its own: the other one may continue meanwhile.
+        # A separate compensator ramps the friction torque down, as the main one may still be active.
         self._command_output = CommandOutput(self, parameters, passthrough_of(parameters, self._joints))
         self._output = self._command_output.publisher
         self._on_each_state = parameters.output_mode in ("friction_only", "current")
@@ -124,13 +125,13 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         self._needs_reliable_states = states.qos_profile.reliability == ReliabilityPolicy.RELIABLE
         goals = []
         if self._goals is not None:
-            # A trajectory comes once; other goals come often.
+            # A trajectory is sent once; other goals are sent frequently.
             qos = DEPTH if parameters.goal_type == "joint_trajectory" else best_effort(DEPTH)
             goals = [self.hot_subscription(self._goals.type, parameters.goal_topic, self._on_goal, qos)]
         self.serve_fast(
-            # A revocation first: messages that waited beside it must not be answered any more.
+            # Revocations have priority: messages received at the same time must not be answered any more.
             self.hot_subscription(Int64, REVOKED, self._on_revoked, latched(), raw=False),
-            *goals,  # before the states and efforts that they belong to
+            *goals,  # before the states and efforts to which they belong
             self.hot_subscription(self._commands.type, "controller_command", self._on_command, DEPTH),
             states,
             tick=self._tick,
@@ -182,7 +183,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self._publish_torque(state.stamp)
 
     def _now(self) -> float | None:
-        """The time on /clock [s]; until it is known the stamp of the last state."""
+        """The time on /clock [s], or the stamp of the last state until /clock is received."""
         now = self.get_clock().now().nanoseconds
         return 1e-9 * now if now else self._newest
 
@@ -217,12 +218,11 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self._command_output.send(self._compensator, now, stamp)
 
     def _publish_torque(self, stamp: Stamp) -> None:
-        """Publish the friction torque, if it has subscribers."""
         if self._compensator is not None and self._torque.get_subscription_count():
             self._torque.publish(self._friction.filled(self._compensator.torque, stamp))
 
     def _publish_scales(self, now: float) -> None:
-        """Publish how much of the identified friction is left, if it has subscribers."""
+        """Publish the current friction relative to the identified friction, if there are subscribers."""
         if now < self._scales_due or self._compensator is None:
             return
         self._scales_due = now + SCALE_PERIOD
@@ -232,7 +232,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self._scales.publish(self._scale_message.filled(rows))
 
     def _tick(self) -> None:
-        """The sign of life comes from the hot loop alone: while that hangs, the guard is in charge."""
+        """Send the heartbeat; only the hot loop does so, so the guard takes over if the loop hangs."""
         with self._lock:
             if self._compensator is None:
                 return
@@ -285,7 +285,6 @@ class CompensationNode(ServiceNode[CompensationParameters]):
     # -- what was learnt
 
     def _recall(self, path: Path, compensator: Compensator) -> None:
-        """Start from what was learnt in an earlier run."""
         self._memory = Memory(path, [joint.identified for joint in self._joints])
         learned, problem = self._memory.read()
         if problem:
@@ -295,11 +294,11 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self.get_logger().info(f"continues with what was learnt before: {path}")
 
     def _save(self) -> None:
-        """Save what was learnt, if it has changed."""
+        """Save the learned friction if it has changed."""
         with self._lock:
             memory, compensator = self._memory, self._compensator
             if memory is None or compensator is None or not compensator.account().certainty.any():
-                return  # nothing was learnt in this run
+                return  # nothing was learned in this run
             learned = compensator.learned
         if learned is not None:
             try:
@@ -364,7 +363,6 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         return "ok", doubt or "compensating", figures
 
     def _missing_states(self, compensator: Compensator) -> str:
-        """Why no states are received."""
         if self._count:
             return ""
         if compensator.merger.foreign:

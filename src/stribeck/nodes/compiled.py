@@ -1,8 +1,8 @@
-"""Formulas of ``core``, written once for numpy, compiled for the live loop. No ROS here.
+"""Compiles formulas of ``core``, which are written for numpy, for the real-time loop. No ROS here.
 
-For seven numbers numpy's functions cost thirty times what they compute, and a law has fifty of them. A
-formula is therefore run once on symbols, which write down what is done to them, and numexpr evaluates the
-whole text in one call. Where numexpr is not installed the formula stays with numpy.
+For seven numbers the call overhead of a numpy function is thirty times its computing time, and a law has fifty calls. A
+formula is therefore run once on symbols that record the operations, and numexpr evaluates the resulting expression in one
+call. Where numexpr is not installed, numpy evaluates the formula.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ except ImportError:
 
 
 def compiled(formula: Formula, names: Sequence[str]) -> Formula:
-    """A formula as one call.
+    """Compile a formula to a single numexpr call.
 
-    :param formula: elementwise, of arguments that are arrays of floats or broadcast to them.
-    :param names: of its arguments, in their order.
+    :param formula: elementwise function of float arrays that broadcast to each other.
+    :param names: names of its arguments, in order.
     """
     if numexpr is None:
         return as_written(formula, names)
@@ -50,9 +50,9 @@ def _logical(form: str) -> Callable[[Any, Any], _Symbol]:
 
 
 class _Symbol:
-    """A number that writes down what is done to it, in numexpr's language.
+    """A number that records the operations applied to it, in numexpr's syntax.
 
-    :param truth: whether it is a truth value; arguments of formulas are numbers, also where they are masks.
+    :param truth: whether it is a truth value; arguments of formulas are numbers, even those used as masks.
     """
 
     def __init__(self, text: str, truth: bool = False) -> None:
@@ -77,7 +77,7 @@ class _Symbol:
 
 
 class _Functions:
-    """The functions of an array namespace that formulas use. A comparison with NaN is false, a NaN goes through."""
+    """The array functions that formulas use. Comparisons with NaN are false; NaN values propagate."""
 
     abs = staticmethod(_unary("abs({})"))
     exp = staticmethod(_unary("exp({})"))
@@ -95,7 +95,7 @@ class _Functions:
 
 
 def _text(value: Any) -> str:
-    """A number as numexpr reads it, which has no name for infinity."""
+    """A number in numexpr's syntax, which has no name for infinity."""
     return value.text if isinstance(value, _Symbol) else repr(float(value)).replace("inf", "1e400")
 
 

@@ -1,4 +1,4 @@
-"""Parameters of nodes as typed classes: declaration, checks, and reading of ROS parameter files. No ROS here."""
+"""Node parameters as typed classes: declaration, checks, and reading of ROS parameter files. No ROS here."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def parameter(
 ) -> Any:
     """A field of a parameter class.
 
-    :param description: what it does, with the unit.
+    :param description: meaning, with the unit.
     :param lower, upper: range of a number, or of the length of a list.
     :param choices: valid texts.
-    :param live: whether it may change while the node is configured.
+    :param live: whether it may be changed while the node is configured.
     """
     metadata = {
         "description": description,
@@ -51,7 +51,7 @@ def parameter(
 class Spec:
     """Declaration of one parameter; the fields are those of :func:`parameter`.
 
-    :param name: with the prefix of its joint, if it belongs to one.
+    :param name: name, with its joint's prefix if any.
     :param type: one of :data:`PLAIN_TYPES`.
     """
 
@@ -70,9 +70,9 @@ class Spec:
         return self.type not in (bool, int, float, str)
 
     def check(self, value: Any, where: str | None = None) -> Value:
-        """``value``, converted to the parameter's type.
+        """Convert ``value`` to the parameter's type.
 
-        :raises ConfigError: for another type or a value out of range.
+        :raises ConfigError: for a wrong type or a value out of range.
         """
         where = where or self.name
         checked: Any = schema.convert(value, self.type, where, ConfigError)
@@ -92,7 +92,7 @@ class ParameterGroup:
     @classmethod
     @cache
     def specs(cls, prefix: str = "") -> tuple[Spec, ...]:
-        """Its parameters, with ``prefix`` before their names."""
+        """Its parameters, with ``prefix`` added to their names."""
         types = get_type_hints(cls)
         return tuple(
             Spec(
@@ -114,7 +114,7 @@ def _default(entry: dataclasses.Field[Any]) -> Any:
 class NodeParameters(ParameterGroup):
     """Base of the parameters of a node.
 
-    :cvar joint_class: parameters of each joint that ``joints`` names, under ``<joint>.``.
+    :cvar joint_class: parameters of each joint in ``joints``, under ``<joint>.``.
     """
 
     joint_class: ClassVar[type[ParameterGroup] | None] = None
@@ -127,7 +127,7 @@ class NodeParameters(ParameterGroup):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """From checked values, which are all there; those of joints under ``<joint>.<name>``."""
+        """Create from a complete set of checked values, those of joints under ``<joint>.<name>``."""
         arguments = {spec.name: values[spec.name] for spec in cls.specs()}
         if cls.joint_class is not None:
             arguments["by_joint"] = {
@@ -140,9 +140,9 @@ class NodeParameters(ParameterGroup):
 
     @classmethod
     def complete(cls, values: Mapping[str, Any], where: str) -> Self:
-        """From some values, which are checked; the others have their defaults.
+        """Create from some values, which are checked; the others keep their defaults.
 
-        :raises ConfigError: for unknown names or invalid values; it begins with ``where``.
+        :raises ConfigError: for unknown names or invalid values; the message begins with ``where``.
         """
         specs = {spec.name: spec for spec in cls.all_specs(values.get("joints"))}
         schema.check_keys(values, (), specs, where, ConfigError)
@@ -155,12 +155,12 @@ class NodeParameters(ParameterGroup):
 
     @classmethod
     def read(cls, path: Path, node: str) -> Self:
-        """From a ROS parameter file.
+        """Read a ROS parameter file.
 
-        Sections count as they do for ROS (:mod:`stribeck.nodes.sections`): the last one that sets a parameter.
+        As in ROS (:mod:`stribeck.nodes.sections`), the last section that sets a parameter takes precedence.
 
-        :param node: its name, or its fully qualified one.
-        :raises ConfigError: for a file that is not a parameter file, or with invalid values.
+        :param node: its name or fully qualified name.
+        :raises ConfigError: for invalid values, or a file that is not a parameter file.
         """
         values: dict[str, Any] = {}
         for section in sections_of(path, node):

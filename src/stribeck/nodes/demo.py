@@ -26,7 +26,7 @@ from stribeck.nodes.qos import best_effort, latched
 FloatArray = npt.NDArray[np.float64]
 DEPTH = 50
 CALM_GAP = 0.05
-"""A stream with longer gaps is not steady [s]."""
+"""Longest gap between messages of a steady stream [s]."""
 
 N = TypeVar("N", bound=Node)
 
@@ -40,7 +40,7 @@ class Trace(NamedTuple):
 
 
 class NaiveCompensator:
-    """A naive compensator for comparison: friction times the sign of the difference of two positions."""
+    """A naive compensator for comparison: friction times the sign of the difference between two positions."""
 
     def __init__(self, joint: JointModel, gain: float, kp: float, supply: float) -> None:
         self.name = joint.name
@@ -63,33 +63,33 @@ class NaiveCompensator:
 
 
 class StreamMonitor:
-    """How long messages have been arriving steadily."""
+    """Measures how long messages have been arriving steadily."""
 
     def __init__(self) -> None:
         self._seen, self._since = -math.inf, math.inf
 
     def arrived(self) -> None:
-        """Another message."""
+        """Register another message."""
         now = time.monotonic()
         if now - self._seen > CALM_GAP:
             self._since = now
         self._seen = now
 
     def steady_for(self, duration: float) -> bool:
-        """Whether they have arrived steadily for ``duration`` [s]; during discovery they do not."""
+        """Whether messages have arrived steadily for ``duration`` [s], which they do not during discovery."""
         return time.monotonic() - self._since > duration
 
 
 class DemoController(Node):
-    """Sends every joint the same goal with its gravity torque, once per state from :meth:`begin` on.
+    """After :meth:`begin`, sends the same goal with gravity torque to every joint whenever a state arrives.
 
-    Goals with feed-forward effort are published on ``controller_command`` for the compensation nodes; that of the
+    Goals with feed-forward effort are published on ``controller_command`` for the compensation nodes; the goal of the
     naive compensator goes directly to the servo node.
 
-    :param joints: names.
+    :param joints: joint names.
     :param pendulum: the load, for gravity compensation.
-    :param q_offset: its mounting offset [rad].
-    :param naive: the joint that is compensated naively.
+    :param q_offset: mounting offset of the pendulum [rad].
+    :param naive: name of the joint with the naive compensator.
     """
 
     def __init__(
@@ -115,15 +115,15 @@ class DemoController(Node):
         self._done = threading.Event()
 
     def calm(self, listeners: int, duration: float) -> bool:
-        """Whether so many nodes subscribe to its commands, and states have arrived steadily for ``duration`` [s]."""
+        """Whether ``listeners`` nodes subscribe to the commands and states have arrived steadily for ``duration`` [s]."""
         return self._commands.get_subscription_count() >= listeners and self._stream.steady_for(duration)
 
     def begin(self) -> None:
-        """Send commands from now on: the servo node switches torque on, and off if they stop."""
+        """Start sending commands; the servo node switches torque on, and off again when they stop."""
         self._begun = True
 
     def follow(self, goal: Callable[[float], float], duration: float) -> Trace:
-        """Follow a goal for a time [s], by the stamps of the states; blocks."""
+        """Follow a goal for a duration [s], measured by the stamps of the states; blocks."""
         with self._lock:
             self._goal, self._duration, self._start, self._rows = goal, duration, None, []
             self._done.clear()
@@ -191,7 +191,7 @@ class Spinner(Generic[N]):
 
 
 class SessionWatcher(Node):
-    """Starts the sessions of excitation nodes, and collects progress and results by namespace."""
+    """Starts the sessions of excitation nodes; collects progress and results by namespace."""
 
     def __init__(self, namespaces: Sequence[str]) -> None:
         super().__init__("demo_watcher")
@@ -217,7 +217,7 @@ class SessionWatcher(Node):
                 )
 
     def calm(self, duration: float) -> bool:
-        """Whether all joint states have arrived steadily for ``duration`` [s], and all sessions can be started."""
+        """Whether all joint states have arrived steadily for ``duration`` [s] and all sessions can be started."""
         flowing = all(stream.steady_for(duration) for stream in self._streams.values())
         return flowing and all(client.service_is_ready() for client in self._start.values())
 

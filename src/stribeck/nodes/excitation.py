@@ -1,4 +1,4 @@
-"""The excitation node: plays trajectories at each gain through a commander, and records every run."""
+"""The excitation node, which plays trajectories at each gain through a commander and records every run."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from stribeck.session.limits import SessionJoint
 
 PROGRESS_PERIOD = 0.2
 TELEMETRY_PERIOD = 0.05
-"""Gain, torque and temperature are read this often [s]; all messages are recorded."""
+"""Period at which gain, torque and temperature are read [s]; all messages are recorded."""
 
 TELEMETRY = {"voltage": "voltage", "temperature": "temperature", "gain": "p_gain", "torque": "torque_enable"}
-"""Telemetry that a session needs, and the interface names."""
+"""Telemetry required by a session, with the interface names."""
 
 
 class ExcitationNode(ServiceNode[ExcitationParameters]):
-    """Topics: ``joint_states`` and telemetry in; latched ``bench`` and ``~/result``, and ``~/progress`` out, as JSON.
+    """Publishes ``bench`` and ``~/result`` (latched) and ``~/progress``, all JSON; reads ``joint_states`` and telemetry.
 
-    Services ``~/start`` and ``~/abort``; an abort returns softly to rest, and stops at once when called again. The
-    commander sends the goals (:mod:`stribeck.nodes.commanders`).
+    ``~/start`` starts a session. ``~/abort`` brings the joints gently to rest; a second call stops them at once. The
+    goals are sent by a commander (:mod:`stribeck.nodes.commanders`).
     """
 
     parameter_class = ExcitationParameters
@@ -81,7 +81,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
         self._subscribe()
 
     def _subscribe(self) -> None:
-        """Subscribe to what a session needs and a bag holds; this node records its own messages directly."""
+        """Subscribe to the topics that the session reads or records; the node's own messages are recorded directly."""
         callbacks: dict[Topic, Callable[[bytes], None]] = {JOINT_STATES: self._on_state}
         if isinstance(self._commander, ServoCommander):
             callbacks[JOINT_COMMANDS] = self._on_sent
@@ -115,7 +115,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
             commander.destroy()
 
     def _commander_of(self, parameters: ExcitationParameters, joints: tuple[SessionJoint, ...]) -> Commander:
-        """The commander that the parameters name.
+        """The commander selected by the parameters.
 
         :raises MissingDependencyError: if it needs a package that is not installed.
         """
@@ -134,7 +134,6 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
     # -- playing
 
     def _begin(self) -> str:
-        """Start a session; returns a description of it."""
         if self._commander is None:
             raise ServoError("configure the node first")
         self._shown_at, self._shown_play = 0.0, -1
@@ -227,7 +226,7 @@ class ExcitationNode(ServiceNode[ExcitationParameters]):
                 player.states.move(joint, arrival, message.position[place], velocity)
 
     def _on_sent(self, data: bytes) -> None:
-        """Commands as sent, by the servo node or by the commander."""
+        """Handle commands sent by the servo node or by the commander."""
         if (player := self._playing()) is None:
             return
         player.record(JOINT_COMMANDS, data)

@@ -16,10 +16,10 @@ from stribeck.session.limits import check_plays, extent, followed
 
 
 def session_config(parameters: ExcitationParameters) -> SessionConfig:
-    """The session that the parameters of the node describe, checked.
+    """The session described by the node's parameters, checked.
 
-    :raises ConfigError: for a missing or invalid file, plays beyond the limits, or plays that the
-        commander cannot execute.
+    :raises ConfigError: for a missing or invalid file, or for plays that exceed the limits or that the commander cannot
+        execute.
     """
     if not parameters.config:
         raise ConfigError(
@@ -39,9 +39,9 @@ def session_config(parameters: ExcitationParameters) -> SessionConfig:
 
 
 def read_session(path: Path) -> SessionConfig:
-    """Read joints and plays from a file for ``stribeck record``, or from one without the bus.
+    """Read joints and plays from a file for ``stribeck record``, with or without its bus section.
 
-    :raises ConfigError: for a file that is not valid.
+    :raises ConfigError: for an invalid file.
     """
     data = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
     if "port" in mapping(data, str(path), ConfigError):
@@ -50,7 +50,7 @@ def read_session(path: Path) -> SessionConfig:
 
 
 def _check_gains(session: SessionConfig, commander: str, gain_node: str) -> None:
-    """Several gains need a node that sets them."""
+    """Check that a node can set the gains, if there are several."""
     gains = sorted({play.kp for play in session.plays})
     if commander != "servo" and not gain_node and len(gains) > 1:
         raise ConfigError(
@@ -60,7 +60,7 @@ def _check_gains(session: SessionConfig, commander: str, gain_node: str) -> None
 
 
 def _check_jumps(session: SessionConfig) -> None:
-    """A trajectory controller interpolates, so it cannot follow a goal that jumps."""
+    """Refuse goals that jump, which an interpolating trajectory controller cannot follow."""
     for trajectory in {play.trajectory.name: play.trajectory for play in session.plays}.values():
         each = (
             [followed(trajectory, joint)[0] for joint in session.joints]

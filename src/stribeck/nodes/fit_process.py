@@ -25,16 +25,16 @@ RESERVED_OPTIONS = (
     "--quiet",
     "--eval",
 )
-"""Options of ``stribeck fit`` that the node sets from its parameters, or that would divert its result."""
+"""Options of ``stribeck fit`` that the node sets from its parameters, or that would redirect its result."""
 
 REQUIRED_MODULES = ("stribeck", "jax", "scipy", "optuna", "cmaes", "tqdm")
-"""Modules without which an interpreter cannot fit."""
+"""Modules that an interpreter needs for a fit."""
 
 GRACE = 2.0
-"""Time between the request to end and the kill [s]."""
+"""Time between the request to exit and the kill signal [s]."""
 
 NICENESS = 10
-"""A fit leaves the processor to control loops."""
+"""Niceness of a fit, so that control loops have priority."""
 
 CANCELLED = "cancelled"
 
@@ -42,14 +42,14 @@ _ROS_BOOTSTRAP_MARK = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 
 
 class FitProcess:
-    """A running fit.
+    """A fit running in a child process.
 
     :param python: interpreter, see :func:`find_interpreter`.
     :param bags: folder with recordings.
-    :param output: parameter file to write; the child writes beside it.
+    :param output: parameter file to write; the child first writes to a temporary file beside it.
     :param options: further command-line arguments, see :func:`option_words`.
     :ivar progress: the last progress report.
-    :ivar warnings: warnings so far; the owner clears them.
+    :ivar warnings: warnings since the owner last cleared them.
     :ivar result: the file that a successful fit has written.
     :raises OutputError: if the folder of the result is not writable.
     :raises ConfigError: if the interpreter cannot be started.
@@ -72,7 +72,7 @@ class FitProcess:
     def poll(self) -> str | None:
         """Read the child's output without waiting.
 
-        :returns: ``None`` while it runs; then why there is no result, empty if there is one.
+        :returns: ``None`` while it runs; afterwards the reason for failure, empty on success.
         """
         code = self._child.poll()
         for line in self._child.read_lines():
@@ -87,11 +87,11 @@ class FitProcess:
         return f"stribeck fit {exit_reason(code)}" + (f": {words}" if words else "")
 
     def cancel(self) -> None:
-        """Ask the child to end; :meth:`poll` kills it after :data:`GRACE`."""
+        """Ask the child to exit; :meth:`poll` kills it after :data:`GRACE`."""
         self._child.terminate(GRACE)
 
     def close(self) -> None:
-        """Stop the child if it runs, and remove its temporary files."""
+        """Stop the child if it is running, and remove its temporary files."""
         self._child.close(GRACE)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -107,13 +107,13 @@ class FitProcess:
 
 
 def option_words(model: str, actuator: str, joint: str, options: Sequence[str]) -> list[str]:
-    """Command-line arguments of ``stribeck fit``; empty texts are left out."""
+    """Command-line arguments of ``stribeck fit``; empty values are omitted."""
     named = {"--model": model, "--actuator": actuator, "--joint": joint}
     return [word for option, value in named.items() if value for word in (option, value)] + list(options)
 
 
 def progress_of(line: str) -> Mapping[str, Any] | None:
-    """The content of a line of ``--progress json``, ``None`` for other lines."""
+    """The content of a line written by ``--progress json``; ``None`` for other lines."""
     if not line.startswith("{"):
         return None
     try:
@@ -124,9 +124,9 @@ def progress_of(line: str) -> Mapping[str, Any] | None:
 
 
 def find_interpreter(python: str) -> Path:
-    """The interpreter that a parameter names; an empty text means the interpreter of this process.
+    """The interpreter named by a parameter; empty means the interpreter of this process.
 
-    :raises ConfigError: if there is none, or it lacks modules that a fit needs.
+    :raises ConfigError: if it does not exist, or lacks modules that a fit needs.
     """
     name = shutil.which(os.path.expanduser(python or sys.executable))
     if name is None:
@@ -155,11 +155,11 @@ def check_options(options: Sequence[str]) -> None:
 
 
 def environment_for(python: Path) -> dict[str, str]:
-    """The environment of a child of that interpreter.
+    """Environment variables for a child process that runs this interpreter.
 
-    An interpreter of another environment must not see what ROS and its wheels put on the Python path of this one.
-    Two names mean the same environment if they lie in one folder and resolve to the same file, as ``python3`` and
-    ``python3.12`` do.
+    If it belongs to another virtual environment, it must not see the Python path entries set by ROS and this environment.
+    Two interpreters belong to the same environment if they lie in one folder and resolve to the same file, such as
+    ``python3`` and ``python3.12``.
     """
     environment = dict(os.environ)
     environment.pop(_ROS_BOOTSTRAP_MARK, None)

@@ -1,4 +1,4 @@
-"""Goals that a controller tells beside its efforts, alike in the node and in the replay of a bag. No ROS here."""
+"""Goals that a controller publishes in addition to efforts, for the node and for bag replay. No ROS here."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ GOAL_TYPES = {
     "joint_trajectory": "trajectory_msgs/msg/JointTrajectory",
     "controller_state": "control_msgs/msg/JointTrajectoryControllerState",
 }
-"""Message type of each kind of goals."""
+"""Message type of each kind of goal."""
 
 
 def kind_of(message_type: str, where: str) -> str:
-    """The kind of goals that a type of messages holds.
+    """The kind of goals in messages of a type.
 
-    :raises ConfigError: for another type.
+    :raises ConfigError: for an unsupported type.
     """
     for kind, found in GOAL_TYPES.items():
         if found == message_type:
@@ -32,7 +32,7 @@ def kind_of(message_type: str, where: str) -> str:
 
 
 class GoalSource:
-    """Hands goals to a compensator: as they come, or sampled at each state where they are trajectories.
+    """Passes goals to a compensator as they arrive; trajectories are sampled at each state.
 
     :param kind: a key of :data:`GOAL_TYPES`.
     """
@@ -43,10 +43,10 @@ class GoalSource:
         self._sampled = SampledGoals(compensator.names) if kind == "joint_trajectory" else None
 
     def take(self, message: Any, arrival: float, stamp: float | None, now: float | None = None) -> str | None:
-        """Take in a message, of rclpy or of a bag.
+        """Take in a message from rclpy or from a bag.
 
-        :param stamp: of its header, ``None`` without one or with an empty one [s].
-        :returns: why its goals do not count, ``None`` if they do.
+        :param stamp: header stamp [s]; ``None`` if missing or zero.
+        :returns: why its goals are ignored; ``None`` if they are used.
         """
         if self._sampled is not None:
             return self._sampled.take(stamp, message.joint_names, [_point(p) for p in message.points])
@@ -66,7 +66,7 @@ class GoalSource:
         velocity: Numbers,
         now: float | None = None,
     ) -> str | None:
-        """Take in goals as numbers, without ``names`` in the order of the joints."""
+        """Take in numeric goals; without ``names`` they are in the order of the joints."""
         missing = set() if names is None else set(self._compensator.names) - set(names)
         if missing:
             return f"goals without joint {', '.join(sorted(missing))}"
@@ -81,18 +81,18 @@ class GoalSource:
         position: Numbers,
         now: float | None = None,
     ) -> None:
-        """Sample a trajectory for a state that is about to be handed over."""
+        """Sample a trajectory just before a state is passed to the compensator."""
         sampled = self._sampled
         if sampled is None or not sampled:
             return
         goal = sampled.at(stamp, dict(zip(names, position, strict=False)))
-        # A state sees what is stamped before it.
+        # A state only sees goals with earlier stamps.
         just_before = math.nextafter(stamp, -math.inf)
         self._compensator.on_goal(arrival, just_before, None, goal.position, goal.velocity, now)
 
 
 def _wanted(message: Any) -> Any:
-    """What a controller's state says is wanted: ``reference``, which older versions call ``desired``."""
+    """The desired state of a controller: ``reference``, called ``desired`` in older versions."""
     if hasattr(message, "reference") and (
         len(message.reference.positions) or not hasattr(message, "desired")
     ):

@@ -1,4 +1,4 @@
-"""The guard: a separate process that takes over when the compensation node dies, hangs or is switched off."""
+"""The guard, a separate process that takes over when the compensation node crashes, hangs or is disabled."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from stribeck.nodes.supervision import TICK, Lease
 from stribeck.nodes.telemetry import apply_telemetry
 
 ZERO_PERIOD = 0.02
-"""Period of the zero torque that it publishes [s]."""
+"""Publication period of the zero torque [s]."""
 
 
 class GuardNode(ServiceNode[GuardParameters]):
-    """In charge of ``compensated_command`` from the loss of the node's sign of life until it is enabled again.
+    """Publishes ``compensated_command`` after the compensation node's heartbeat is lost, until it is enabled again.
 
-    Friction torque and current become zero. Commands of a controller are passed on: its effort, or its goal; the
-    friction that was in it is taken back at the slew limit. All frequent messages are served by the hot loop, serialised:
-    while the node is alive the last command and the last friction torque are kept without being decoded.
+    Friction torque and current are set to zero. The effort or goal of a controller is passed through, and the friction
+    torque it contained is ramped down at the slew limit. The hot loop serves all frequent messages in serialised form;
+    while the node is alive, the last command and the last friction torque are stored without being decoded.
     """
 
     parameter_class = GuardParameters
@@ -73,7 +73,7 @@ class GuardNode(ServiceNode[GuardParameters]):
         self.serve_fast(*subscriptions, tick=self._tick, period=TICK, lazy=self._may_wait)
 
     def _may_wait(self) -> bool:
-        """Only commands that are passed on are urgent."""
+        """Whether messages can wait: only commands to be passed through are urgent."""
         return self._zeros or not self._lease.in_charge
 
     def _activate(self) -> None:
@@ -82,7 +82,7 @@ class GuardNode(ServiceNode[GuardParameters]):
                 self._begin()
 
     def _deactivate(self) -> None:
-        """The end of the guard does not affect the node, which goes on publishing."""
+        """Stop; the compensation node is not affected and continues to publish."""
 
     def _release(self) -> None:
         with self._lock:
@@ -100,21 +100,21 @@ class GuardNode(ServiceNode[GuardParameters]):
                 self._command_output.parting.forget()
 
     def _take_over(self, friction: Any) -> None:
-        """The guard is in charge from now on; the last friction torque is taken back."""
+        """Take charge, and ramp down the last friction torque."""
         self._left = friction
         self._last = time.monotonic()
         if self._active:
             self._begin()
 
     def _begin(self) -> None:
-        """Tell the node that the guard is in charge, and publish."""
+        """Announce that the guard is in charge, and publish."""
         self._last = time.monotonic()
         self._revoked.publish(Int64(data=self._lease.revoked))
         self._read_command()
         self._send()
 
     def _last_friction(self) -> Any:
-        """The last friction torque of the node, zeros if it is not known."""
+        """The last friction torque of the node; zeros if unknown."""
         try:
             torque = JointStateReader().read(self._friction).numbers[2]
         except ValueError:
@@ -130,7 +130,7 @@ class GuardNode(ServiceNode[GuardParameters]):
             return None
         try:
             return self._commands.take(self._passthrough, *command)
-        except ValueError as error:  # invalid bytes must not end the guard
+        except ValueError as error:  # invalid bytes must not stop the guard
             self.report(error)
             return None
 

@@ -1,12 +1,13 @@
 """A thread that serves a few subscriptions with low latency.
 
 rclpy's executors build a new wait set from all entities of a node for every message, which for a lifecycle node costs
-more than the compensation of seven joints. This loop builds its wait set once. It serves subscriptions that their node
-hides from its executor (:class:`~stribeck.nodes.base.ServiceNode`).
+more than compensating seven joints. This loop builds its wait set once. It serves subscriptions that the node hides from
+its executor (:class:`~stribeck.nodes.base.ServiceNode`).
 
-rclpy.experimental.EventsExecutor (Jazzy, rclpy 7.1.5) was measured against it: six alternating pairs of 7 joints at 1 kHz
-for 8 s on two loaded cores. Medians: states lost 0 against 28 of 8000, round trip p50 0.50 against 0.59 ms, p99 7 against
-25 ms, in the node p50 199 against 233 µs, 32 against 33 % of a core. It has no priorities among subscriptions either.
+Comparison with rclpy.experimental.EventsExecutor (Jazzy, rclpy 7.1.5): six alternating pairs of runs with 7 joints at 1
+kHz for 8 s on two loaded cores. Medians of this loop and of EventsExecutor: 0 and 28 of 8000 states lost, round trip p50
+0.50 and 0.59 ms, p99 7 and 25 ms, time in the node p50 199 and 233 µs, CPU load 32 and 33 % of a core. EventsExecutor
+does not prioritise subscriptions either.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from rclpy.node import Node
 
 
 class HotLoop:
-    """Serves subscriptions in a thread of its own.
+    """Serves subscriptions in a separate thread.
 
     :param node: owner of the subscriptions.
-    :param subscriptions: in order of priority; their callbacks take the message alone.
+    :param subscriptions: subscriptions in order of priority; their callbacks take only the message.
     :param tick: called about once per ``period`` [s], between messages.
-    :param on_error: takes an exception of a callback; the loop continues.
-    :param lazy: while it returns true, messages are taken before each tick only, because waiting costs more than taking.
+    :param on_error: receives exceptions of callbacks; the loop continues.
+    :param lazy: while it returns true, messages are only taken before each tick, which is cheaper than waiting for them.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class HotLoop:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread, after the callback that is running."""
+        """Stop the thread after the current callback."""
         self._stopping = True
         with self._guard:
             self._guard.trigger_guard_condition()
@@ -63,16 +64,16 @@ class HotLoop:
     def prioritise(self) -> None:
         """Keep the other threads of the process from preempting the loop.
 
-        Fast DDS wakes a timer thread some four times per message, and each time it preempts the loop: a third of
-        the loop's time. Threads of the policy SCHED_BATCH have the same share of the processor, but do not preempt
-        when they wake up (sched(7)). Threads with another policy than the default keep it.
+        Fast DDS wakes a timer thread about four times per message; preemption by it takes a third of the loop's time.
+        Threads with policy SCHED_BATCH have the same share of the processor but do not preempt when they wake up
+        (sched(7)). Threads with a policy other than the default keep it.
         """
         if not hasattr(os, "SCHED_BATCH"):
             return
         for thread in map(int, os.listdir("/proc/self/task")):
             if thread == self._thread.native_id:
                 continue
-            with contextlib.suppress(OSError):  # a thread may have ended since
+            with contextlib.suppress(OSError):  # a thread may have ended in the meantime
                 if os.sched_getscheduler(thread) == os.SCHED_OTHER:
                     os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
 
@@ -99,7 +100,6 @@ class HotLoop:
                     self._tick_when_due()
 
     def _serve(self, subscription: Any) -> None:
-        """Take and handle all waiting messages."""
         while not self._stopping:
             taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
             if taken is None:
@@ -116,5 +116,5 @@ class HotLoop:
         try:
             callback(*arguments)
         except Exception as error:
-            # A failing callback must not end the loop: the owner falls to zero torque and reports why.
+            # A failing callback must not end the loop; the owner sets the torque to zero and reports the error.
             self._on_error(error)

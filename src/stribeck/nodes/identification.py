@@ -1,4 +1,4 @@
-"""The identification node: bags in, a parameter file and its content out. Fits run in a child process."""
+"""The identification node, which fits bags in a child process and publishes the parameter file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,13 @@ from stribeck.nodes.qos import latched
 
 TICK = 0.1
 LOOK_PERIOD = 1.0
-"""How often the folder is searched [s]."""
+"""Period at which the folder is searched for bags [s]."""
 
 
 class IdentificationNode(ServiceNode[IdentificationParameters]):
-    """Topics out: ``~/progress`` (JSON), and latched ``friction_parameters`` (JSON) and ``~/parameter_file``.
+    """Publishes ``~/progress`` (JSON), ``friction_parameters`` (JSON, latched) and ``~/parameter_file`` (latched).
 
-    Services ``~/identify`` and ``~/cancel``. Whatever happens to a fit, the last good result stays, in its file and on
-    its topics.
+    Services ``~/identify`` and ``~/cancel``. If a fit fails, the last good result stays in its file and on its topics.
     """
 
     parameter_class = IdentificationParameters
@@ -76,7 +75,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             self._resume()
 
     def _resume(self) -> None:
-        """Publish the result of an earlier run; it covers the bags that are older than it."""
+        """Publish the result of an earlier run, which covers all bags older than it."""
         try:
             self._publish_result()
         except StribeckError as error:
@@ -118,7 +117,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         return "cancelled; the previous result stays"
 
     def _start_fit(self) -> str:
-        """Start a fit of the bags in the folder; returns a description of it."""
+        """Start a fit of the bags in the folder, and return its description."""
         self._fitted = self._seen = self._look().finished
         settings = self._settings
         words = option_words(settings.model, settings.actuator, settings.joint, settings.fit_options)
@@ -144,7 +143,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             self._watch_bags()
 
     def _watch_bags(self) -> None:
-        """Start a fit if the folder holds enough bags, new ones among them, and no more arrive."""
+        """Start a fit if the folder holds enough bags, some of them new, and no more are arriving."""
         bags = self._look()
         if bags.recording or not bags.finished <= self._seen:
             self._came = time.monotonic()
@@ -152,13 +151,13 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
         settled = time.monotonic() - self._came >= self._settings.settle_time
         new = bags.finished - self._fitted
         if new and settled and len(bags.finished) >= self._settings.min_bags:
-            with contextlib.suppress(StribeckError):  # it is in the log, the progress and the status
+            with contextlib.suppress(StribeckError):  # already in the log, the progress and the status
                 self._start_fit()
 
     def _look(self) -> BagFolder:
         try:
             return bags_below(self._watch)
-        except OSError as error:  # a folder that is being renamed, or that is not readable
+        except OSError as error:  # a folder that is being renamed or cannot be read
             self.get_logger().warning(f"cannot read {self._watch}: {error}", throttle_duration_sec=60)
             return BagFolder(self._seen, recording=True)
 
@@ -184,7 +183,6 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
             self._fit = None
 
     def _finish(self, result: Path) -> None:
-        """Move a result to its place, and publish it."""
         try:
             self._check(result)
             kept = replace_keeping(result, self._output)
@@ -238,7 +236,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
 
 def _finished_at(bag: Path) -> float:
-    """When a bag's recording ended [s since the epoch]."""
+    """Time at which a bag's recording ended [s since the epoch]."""
     metadata = bag / "metadata.yaml"
     return (metadata if metadata.is_file() else bag).stat().st_mtime
 

@@ -1,4 +1,4 @@
-"""What the compensation has learnt, kept in a file between runs. No ROS here."""
+"""Learned friction of the compensation, kept in a file between runs. No ROS here."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from stribeck.io.learned_file import Identified, put_aside, read_learned, write_
 
 
 class Memory:
-    """The file of one robot; one that does not fit is put beside as ``<name>.old`` before another takes its place.
+    """The file of one robot; a file that does not match is renamed to ``<name>.old`` before it is replaced.
 
-    :param joints: what was identified of each joint.
+    :param joints: identified friction of each joint.
     """
 
     def __init__(self, path: Path, joints: Sequence[Identified]) -> None:
@@ -22,7 +22,7 @@ class Memory:
         self._foreign = False
 
     def read(self) -> tuple[tuple[Learned, ...] | None, str]:
-        """What was kept, ``None`` if there is nothing that fits, and why it does not."""
+        """The stored values, or ``None`` if none match, with the reason for the mismatch."""
         if not self.path.exists():
             return None, ""
         try:
@@ -33,7 +33,7 @@ class Memory:
         return self._known, ""
 
     def write(self, learned: tuple[Learned, ...]) -> None:
-        """Keep what was learnt, if it has changed.
+        """Store the learned friction if it has changed.
 
         :raises OutputError: if the file cannot be written.
         """
@@ -46,7 +46,7 @@ class Memory:
         self._known = learned
 
     def forget(self) -> None:
-        """Put the file aside: another run begins anew too.
+        """Rename the file, so that the next run starts without learned friction.
 
         :raises OutputError: if it cannot be renamed.
         """

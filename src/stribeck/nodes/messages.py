@@ -1,4 +1,4 @@
-"""Conversion between ROS messages and numbers: commands, goals, outputs, telemetry."""
+"""Conversion between ROS messages and numbers: commands, goals, outputs and telemetry."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ FloatArray = npt.NDArray[np.float64]
 _STAMP = struct.Struct("=iI")
 
 HAS_CONTROL_MSGS = importlib.util.find_spec("control_msgs") is not None
-"""Whether telemetry is published as DynamicJointState; without control_msgs as DiagnosticArray."""
+"""Whether telemetry is published as DynamicJointState; without control_msgs it is a DiagnosticArray."""
 
 SCALES = ("dry", "viscous", "offset")
-"""Columns of ``friction_scale``: shares of the identified friction [1], and a torque [N m]."""
+"""Columns of ``friction_scale``: two fractions of the identified friction [1] and a torque [N m]."""
 
 
 def seconds(stamp: Any) -> float:
-    """A stamp [s]."""
+    """Convert a stamp to seconds."""
     return float(stamp.sec + 1e-9 * stamp.nanosec)
 
 
@@ -58,9 +58,9 @@ class CommandReader:
     def take(
         self, compensator: Compensator, data: bytes, arrival: float, now: float | None = None
     ) -> Stamp | None:
-        """Pass a command on; returns its stamp, ``None`` if it has none or an empty one.
+        """Pass a command on and return its stamp; ``None`` if it has none or a zero stamp.
 
-        :param now: time on the clock of the stamps, if that is not the steady clock [s].
+        :param now: time on the clock of the stamps [s], if that is not the steady clock.
         :raises ValueError: for bytes that are not such a message.
         """
         if self._joint_states is None:
@@ -82,7 +82,7 @@ class GoalReader:
     """Passes serialised goals to a compensator.
 
     :param kind: a key of :data:`~stribeck.nodes.goals.GOAL_TYPES`.
-    :raises ConfigError: for a kind whose messages are not installed.
+    :raises ConfigError: if the messages of this kind are not installed.
     """
 
     def __init__(self, kind: str, compensator: Compensator) -> None:
@@ -92,7 +92,7 @@ class GoalReader:
         self._stamped = kind != "array"
 
     def take(self, data: bytes, arrival: float, now: float | None = None) -> str | None:
-        """Pass goals on; returns why they are ignored, ``None`` if they are not.
+        """Pass goals on; returns why they are ignored, or ``None`` if they are used.
 
         :raises ValueError: for bytes that are not such a message.
         """
@@ -141,7 +141,7 @@ class OutputMessage(_Template):
     """A message with one number per joint.
 
     :param kind: ``array`` or ``joint_state``.
-    :param mode: output mode: the meaning of the numbers.
+    :param mode: output mode, which determines the meaning of the numbers.
     """
 
     def __init__(self, kind: str, mode: str, names: Sequence[str]) -> None:
@@ -151,9 +151,9 @@ class OutputMessage(_Template):
 
 
 class ScaleMessage(_Template):
-    """The message of ``friction_scale``: a row of :data:`SCALES` for each joint, as values (n, 3).
+    """The message of ``friction_scale``: values (n, 3), one row of :data:`SCALES` per joint.
 
-    Labels of its dimensions: the names of the joints and of the columns, separated by commas.
+    The labels of its dimensions are the names of the joints and of the columns, separated by commas.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -174,7 +174,7 @@ class TelemetryTopic(NamedTuple):
 
 
 def telemetry_topics() -> list[TelemetryTopic]:
-    """All topics of telemetry that this installation can receive."""
+    """All telemetry topics that this installation can receive."""
     topics = [TelemetryTopic("servo_status", DiagnosticArray, _from_diagnostics)]
     if HAS_CONTROL_MSGS:
         from control_msgs.msg import DynamicJointState
@@ -189,7 +189,7 @@ def decode_telemetry(topic: TelemetryTopic, data: bytes) -> Iterator[tuple[str, 
 
 
 class TelemetryReader:
-    """Reads telemetry of compensated joints from a topic, at a limited rate."""
+    """Reads telemetry of compensated joints from a topic at a limited rate."""
 
     def __init__(self, topic: TelemetryTopic, joints: Sequence[CompensatedJoint]) -> None:
         self.topic = topic
@@ -197,7 +197,7 @@ class TelemetryReader:
         self._joints = {joint.model.name: joint for joint in joints}
 
     def read(self, data: bytes) -> Iterator[tuple[CompensatedJoint, Mapping[str, float], float]]:
-        """Joints with their values by interface name, and the stamp [s]; nothing between two readings."""
+        """Joints with their values by interface name and the stamp [s]; empty between two readings."""
         stamp = header_stamp(data)
         if self._limiter.passes(stamp):
             for name, values in decode_telemetry(self.topic, data):

@@ -14,7 +14,7 @@ from stribeck.nodes.goals import GOAL_TYPES
 
 @dataclass(frozen=True)
 class TuningParameters(ParameterGroup):
-    """Rest and reversals, for all joints and for each, in the joint's coordinates; a joint's own value takes precedence."""
+    """Rest and reversal thresholds in joint coordinates, for all joints; per-joint values take precedence."""
 
     deadband: float = parameter(
         0.0, "position error that a joint at rest may keep [rad]; 0: from the servo's resolution", 0.0, 1.0
@@ -35,7 +35,7 @@ class TuningParameters(ParameterGroup):
 
 @dataclass(frozen=True)
 class CompensatedJointParameters(TuningParameters):
-    """Parameters of each joint of compensation node and guard."""
+    """Parameters of each joint of the compensation node and the guard."""
 
     parameter_file: str = parameter("", "parameter file of the joint, as `stribeck fit` writes it")
     sign: float = parameter(
@@ -73,7 +73,7 @@ class CompensatedJointParameters(TuningParameters):
 
 @dataclass(frozen=True)
 class InterfaceParameters(NodeParameters):
-    """Parameters that compensation node and guard share."""
+    """Parameters shared by the compensation node and the guard."""
 
     joint_class = CompensatedJointParameters
 
@@ -286,4 +286,4 @@ NODES: dict[str, type[NodeParameters]] = {
 """Parameters by the node's usual name."""
 
 ALL_NAMES = frozenset(spec.name for parameters in NODES.values() for spec in parameters.specs())
-"""Parameters of some node: a section ``/**`` may hold them for others."""
+"""Parameters of all nodes; a section ``/**`` may set parameters of other nodes."""

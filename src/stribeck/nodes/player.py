@@ -1,4 +1,4 @@
-"""Plays one excitation session through a commander and records it, in a thread of its own."""
+"""Plays and records one excitation session through a commander, in a separate thread."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from stribeck.session.timing import PeriodicLoop
 
 @dataclass(frozen=True)
 class Listener:
-    """Callbacks of a player, called in its thread.
+    """Callbacks of a player, called from its thread.
 
-    :param announce: takes the texts of ``/bench``.
-    :param show: takes every directive; it must be quick.
-    :param say: takes lines for the log.
-    :param done: takes the outcome, last.
+    :param announce: receives the texts for ``/bench``.
+    :param show: receives every directive; must return quickly.
+    :param say: receives log messages.
+    :param done: receives the outcome, as the last callback.
     """
 
     announce: Callable[[str], None]
@@ -46,13 +46,12 @@ class Listener:
 class Player:
     """Plays a session once.
 
-    :param config: what to play and record.
+    :param config: the session to play and record.
     :param commander: moves the joints.
-    :param listener: its callbacks.
-    :param topics: of the bags, or ``None`` to record nothing.
-    :param patience: how long to wait for commander and states [s].
-    :param allow_overvoltage: record although the supply is above the rating.
-    :ivar states: the last states of the joints, written by the subscriptions of the node.
+    :param topics: topics of the bags; ``None`` to record nothing.
+    :param patience: longest time to wait for the commander and for states [s].
+    :param allow_overvoltage: record even if the supply exceeds the rated voltage.
+    :ivar states: latest joint states, written by the node's subscriptions.
     """
 
     def __init__(
@@ -93,16 +92,16 @@ class Player:
 
     @property
     def alive(self) -> bool:
-        """Whether it is playing."""
+        """Whether the thread is running."""
         return self._thread.is_alive()
 
     def abort(self) -> None:
-        """Return softly to rest; stop at once when called again."""
+        """Bring the joints gently to rest; stop at once when called again."""
         self._aborts += 1
         self._cancelled.set()
 
     def stop(self, reason: str) -> None:
-        """Stop at once, and wait until everything is finished."""
+        """Stop at once, and wait until the session has ended."""
         self._stopping = self._stopping or reason
         self._cancelled.set()
         if threading.current_thread() is not self._thread:
@@ -127,7 +126,7 @@ class Player:
         except StribeckError as error:
             outcome = Outcome((), "interrupted" if self._cancelled.is_set() else "failed", str(error))
         except Exception as error:
-            # A bug: the joints have been released, and the node still learns of the end.
+            # A bug: the joints have been released, but the node must still be notified of the end.
             outcome = Outcome((), "failed", f"{type(error).__name__}: {error}")
         self.listener.done(outcome)
 
@@ -145,7 +144,7 @@ class Player:
         return self._bags.outcome(user=self._cancelled.is_set())
 
     def _await_states(self, waiting: Waiting) -> None:
-        """Wait for states of all joints, and store their supply voltage at rest."""
+        """Wait for states of all joints, and store the supply voltage at rest."""
         names = self.commander.names
         waiting.until(
             lambda: np.isfinite(self.states.position).all(),
@@ -165,7 +164,7 @@ class Player:
                 self.listener.say("warning", warning)
 
     def _first_messages(self, time: int) -> list[RawMessage]:
-        """Telemetry for a robot without any: a fit needs to know that torque is on, which it is throughout."""
+        """Telemetry for robots that publish none; a fit needs to know that torque is on, as it is throughout."""
         missing = {
             name: {"torque_enable": 1.0}
             for name, torque in zip(self.commander.names, self.states.torque, strict=True)
@@ -207,7 +206,7 @@ class Player:
             loop.wait()
 
     def _rest_of_motion(self, now: float) -> float:
-        """When the last motion of a finished session ends [s]: joints with torque still have to come to rest."""
+        """Time at which the last motion of a finished session ends [s], as joints with torque on must come to rest."""
         segment = self.session.plan(1.0)
         return now if segment is None else segment.start + float(segment.time[-1])
 
@@ -226,5 +225,4 @@ class Player:
 
 
 def _missing(names: Sequence[str], values: npt.NDArray[np.float64]) -> str:
-    """Names of the joints without a value."""
     return ", ".join(name for name, value in zip(names, values, strict=True) if not math.isfinite(value))

@@ -1,4 +1,4 @@
-"""Recording of topics: subscriptions that pass serialised messages on, and the recorder node for other robots."""
+"""Recording of topics: subscriptions to serialised messages, and the recorder node for other robots."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from stribeck.nodes.parameters import RecorderParameters
 from stribeck.nodes.qos import has_best_effort_publisher, latched
 
 DEPTH = 2000
-"""Queue of a topic: ten seconds of messages."""
+"""Queue depth of a topic: ten seconds of messages."""
 
 OFFERS_PERIOD = 0.5
-"""How often new best-effort publishers are looked for [s]."""
+"""Period of the search for new best-effort publishers [s]."""
 
 TELEMETRY = {topic.name.lstrip("/"): topic for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
 
 
 class RecordedTopic(NamedTuple):
-    """A topic to record: its name in the bag, its message type, and the name that is subscribed to."""
+    """A topic to record: name in the bag, message type, and name to subscribe to."""
 
     topic: Topic
     kind: Any
@@ -61,13 +61,13 @@ def contract_topics() -> list[RecordedTopic]:
 
 
 class TopicSubscriber:
-    """Subscriptions of a node that take serialised messages, each as reliable as its publishers.
+    """Subscriptions to serialised messages, each reliable if all its publishers are.
 
-    A reliable subscription loses nothing, but does not receive from a best-effort publisher. When one appears, its topic
-    alone is subscribed to again as best effort; latched messages of the other topics would arrive twice.
+    A reliable subscription loses nothing but is incompatible with best-effort publishers. When one appears, only its
+    topic is resubscribed as best effort; otherwise latched messages of the other topics would arrive twice.
 
-    :param node: serves them in its hot loop.
-    :param callbacks: the topics, and what takes their messages.
+    :param node: its hot loop serves the subscriptions.
+    :param callbacks: callback of each topic.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class TopicSubscriber:
         node.serve_fast(*self._subscriptions.values())
 
     def follow_publishers(self) -> None:
-        """Subscribe again to topics whose best-effort publishers have appeared since."""
+        """Resubscribe to topics for which best-effort publishers have appeared."""
         late = self._best_effort_topics() - self._best_effort
         if not late:
             return
@@ -100,7 +100,7 @@ class TopicSubscriber:
 
 
 class RecorderNode(ServiceNode[RecorderParameters]):
-    """Records while it is active, one bag per activation; latched ``~/bag`` holds the path of the last finished one."""
+    """Records one bag per activation; the latched topic ``~/bag`` holds the path of the last finished bag."""
 
     parameter_class = RecorderParameters
 
@@ -121,7 +121,7 @@ class RecorderNode(ServiceNode[RecorderParameters]):
     def _activate(self) -> None:
         self._failure = ""
         self._recorder = BagRecorder.numbered(self._output, self._prefix, [one.topic for one in self._topics])
-        # New subscriptions for each bag, so that latched messages arrive again.
+        # Subscribe anew for each bag, so that latched messages arrive again.
         self._subscriber = TopicSubscriber(self, {one: self._recording(one.topic) for one in self._topics})
         self.get_logger().info(f"recording into {self._recorder.path}")
 
@@ -171,9 +171,9 @@ class RecorderNode(ServiceNode[RecorderParameters]):
 
 
 def further_topics(texts: Iterable[str]) -> list[RecordedTopic]:
-    """Topics from ``NAME TYPE``.
+    """Parse topics from texts ``NAME TYPE``.
 
-    :raises ConfigError: for other texts, or a type that is not installed.
+    :raises ConfigError: for malformed texts, or a type that is not installed.
     """
     topics: list[RecordedTopic] = []
     taken = {one.topic.name for one in contract_topics()}

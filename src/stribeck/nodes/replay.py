@@ -1,4 +1,4 @@
-"""Replay of a bag through the compensator of the node: its torque for a recorded motion. No ROS here."""
+"""Replay of a bag through the node's compensator: friction torque of a recorded motion. No ROS here."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ COMMAND_TYPES = (JOINT_COMMANDS.type, "std_msgs/msg/Float64MultiArray")
 
 
 class Replay(NamedTuple):
-    """Output of a compensator for every state of a bag that contains its joints, in the order of the log.
+    """Output of a compensator for every state of a bag that contains its joints, in log order.
 
     :param stamps: header stamps (T,) [ns].
     :param torque: friction torque (T, n) [N m], in the robot's coordinates.
-    :param doubts: why the torque is zero, ``None`` where it is not forced to zero.
+    :param doubts: why the torque is forced to zero; ``None`` where it is not.
     """
 
     stamps: npt.NDArray[np.int64]
@@ -53,11 +53,11 @@ def replay(
 ) -> Replay:
     """Play a bag's states, commands, goals and telemetry through a compensator.
 
-    Stamps count as times of arrival; a command without one arrives at its log time.
+    Stamps are used as arrival times; commands without a stamp arrive at their log time.
 
-    :param path: of the bag, for messages.
-    :param goals: topic of goals beside the commands; empty: none.
-    :raises ConfigError: for a topic of goals that the bag lacks, or with another message type.
+    :param path: path of the bag, for messages.
+    :param goals: topic of additional goals; empty for none.
+    :raises ConfigError: if the bag lacks the topic of the goals, or its message type is not supported.
     :raises RecordingError: for a bag without states, or with messages that cannot be decoded.
     """
     if not any(message.topic.name == JOINT_STATES.name for message in bag.messages):
@@ -120,8 +120,8 @@ def _check_types(path: Path, messages: Sequence[RawMessage]) -> None:
 
 
 def _command(compensator: Compensator, command: Any, stamp: float, logged: float) -> None:
-    """Pass a command on; one without stamp arrives at its log time."""
-    if hasattr(command, "data"):  # numbers without names: efforts or goals, by the output mode
+    """Pass a command on; one without a stamp arrives at its log time."""
+    if hasattr(command, "data"):  # unnamed numbers: efforts or goals, depending on the output mode
         efforts = compensator.settings.mode == "sum"
         goals, effort = ((), command.data) if efforts else (command.data, ())
         compensator.on_command(logged, None, None, goals, (), effort)

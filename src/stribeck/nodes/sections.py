@@ -1,8 +1,8 @@
-"""Sections of ROS parameter files: which of them apply to a node, by the rules of ROS. No ROS here.
+"""Selects the sections of ROS parameter files that apply to a node, by the rules of ROS. No ROS here.
 
-``/**`` stands for any number of names, ``/*`` for exactly one. So ``/**:`` applies to every node, ``/**/compensation:`` to
-those of that name in any namespace, and ``compensation:`` to ``/compensation`` alone: for a node in a namespace ROS ignores
-it without a message. If several sections set a parameter, the last one in the file counts.
+``/**`` matches any number of names, ``/*`` exactly one. So ``/**:`` applies to every node, ``/**/compensation:`` to nodes
+of that name in any namespace, and ``compensation:`` to ``/compensation`` only; ROS silently ignores the last for a node
+in a namespace. If several sections set a parameter, the last one in the file takes precedence.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ PARAMETERS = "ros__parameters"
 
 
 class NodeSection(NamedTuple):
-    """Parameters of the nodes that a pattern matches.
+    """Parameters of the nodes that match a pattern.
 
-    :param pattern: from the root on, as ``/**/compensation``.
+    :param pattern: absolute pattern, such as ``/**/compensation``.
     :param values: nested, as in the YAML file.
     """
 
@@ -32,18 +32,18 @@ class NodeSection(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The last part of the pattern: the name of a node, or a wildcard."""
+        """The last part of the pattern, either the name of a node or a wildcard."""
         return self.pattern.rpartition("/")[2]
 
     def matches(self, node: str) -> bool:
-        """Whether it applies to a node, given by its fully qualified name."""
+        """Whether it applies to the node with this fully qualified name."""
         wildcards = {"**": r"(/\w+)*", "*": r"/\w+"}
         parts = (wildcards.get(part, "/" + re.escape(part)) for part in self.pattern.split("/")[1:])
         return re.fullmatch("".join(parts), node) is not None
 
 
 def read_sections(path: Path) -> list[NodeSection]:
-    """The sections of a file, in their order.
+    """The sections of a file, in order.
 
     :raises ConfigError: for a file that is not a parameter file.
     """
@@ -64,9 +64,9 @@ def _below(prefix: str, group: Mapping[str, Any], path: Path) -> Iterator[NodeSe
 
 
 def sections_of(path: Path, node: str) -> list[NodeSection]:
-    """The sections that apply to a node, given by its name alone or by its fully qualified name.
+    """The sections that apply to a node, given by its name or its fully qualified name.
 
-    :raises ConfigError: for a file without any, or with sections of several nodes of that name.
+    :raises ConfigError: if no section applies, or sections of several nodes with that name do.
     """
     sections = read_sections(path)
     named = [section for section in sections if section.name == node]
@@ -79,7 +79,7 @@ def sections_of(path: Path, node: str) -> list[NodeSection]:
                 f"{path}: parameters of several nodes {node!r}: {', '.join(exact)}; give the full name of one (--node)"
             )
         full = exact[0] if exact else f"/{node}"
-        if not exact and named:  # in any namespace that they ask for
+        if not exact and named:  # in any namespace that the sections name
             return [section for section in sections if section in named or section.matches(full)]
     applying = [section for section in sections if section.matches(full)]
     if not applying:
@@ -88,16 +88,16 @@ def sections_of(path: Path, node: str) -> list[NodeSection]:
 
 
 def parameter_files(arguments: Sequence[str]) -> list[Path]:
-    """The parameter files that the arguments of a process, or of a node, name."""
+    """The parameter files named in the arguments of a process or node."""
     return [Path(value) for option, value in pairwise(arguments) if option == "--params-file"]
 
 
 def check_sections(paths: Iterable[Path], node: str, usual_name: str) -> None:
-    """Refuse files that were given to a node but do not apply to it: its parameters would keep their defaults.
+    """Refuse parameter files with no section for the node, whose parameters would silently keep their defaults.
 
     :param node: its fully qualified name.
     :param usual_name: its name unless it is remapped.
-    :raises ConfigError: for a file without a section that matches, or whose sections of that name do not match.
+    :raises ConfigError: if no section of a file matches, or sections with that name do not.
     """
     name = node.rpartition("/")[2]
     for path in paths:

@@ -1,4 +1,4 @@
-"""The servo node: goals in; joint states and telemetry of the servos on a bus out."""
+"""The servo node, which sends goals to servos on a bus and publishes joint states and telemetry."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from stribeck.servo.goals import JointGoals
 from stribeck.servo.sample_messages import SampleMessages
 
 DEPTH = 200
-"""A second of messages: a recorder may wait for its disk."""
+"""Queue depth: a second of messages, as a recorder may wait for its disk."""
 
 
 class ServoNode(ServiceNode[ServoParameters]):
-    """Topics: ``joint_goals`` in; ``joint_states``, ``joint_commands`` and telemetry out. All of sensor_msgs/JointState.
+    """Subscribes to ``joint_goals``; publishes ``joint_states``, ``joint_commands`` (all JointState), and telemetry.
 
-    Goals are positions, NaN for torque off; joints in current or pwm mode take [A] or duty as effort.
-    Telemetry is ``dynamic_joint_states`` where control_msgs is installed, else ``servo_status``. The bus
-    has its own thread; :mod:`stribeck.servo.driver` describes its reactions to faults.
+    Goals are positions, NaN for torque off; joints in current or pwm mode take current [A] or duty as effort. Telemetry
+    is ``dynamic_joint_states`` if control_msgs is installed, otherwise ``servo_status``. The bus has its own thread;
+    :mod:`stribeck.servo.driver` describes its reactions to faults.
     """
 
     parameter_class = ServoParameters
@@ -81,7 +81,7 @@ class ServoNode(ServiceNode[ServoParameters]):
             try:
                 driver.enable()
             except ServoError as error:
-                # States are published all the same: a user needs them to find the cause.
+                # States are still published, as a user needs them to find the cause.
                 self._trouble = str(error)
                 self.get_logger().error(self._trouble)
 
@@ -117,13 +117,12 @@ class ServoNode(ServiceNode[ServoParameters]):
         try:
             driver.run(self._take)
         except Exception as error:
-            # A bug, or a context that was shut down: it must not leave a servo energised.
+            # A bug, or a context that was shut down: servos must not stay energised.
             driver.disable()
             self._trouble = f"torque is off: the cycle broke ({type(error).__name__}: {error})"
             self.get_logger().fatal(self._trouble)
 
     def _take(self, sample: DriverSample) -> bool:
-        """Publish a sample, and log its events."""
         for message in self._messages(sample):
             self._topics[message.topic].publish(message.data)
         self._figures.take(sample)
@@ -221,7 +220,7 @@ class SampleStatistics:
             self._longest = np.maximum(self._longest, sample.gap)
 
     def collect(self) -> tuple[str, dict[str, Any]]:
-        """Description of gaps, empty for none, and figures; both since the last call."""
+        """Description of gaps (empty if none) and statistics since the last call."""
         with self._lock:
             sample, longest = self._sample, self._longest
             figures: dict[str, Any] = {"rate": self._cycles / max(1e-9, time.monotonic() - self._since)}
@@ -272,9 +271,9 @@ def servo_config(parameters: ServoParameters) -> DriverConfig:
 
 
 def gains_of(value: Sequence[float], config: DriverConfig) -> list[float]:
-    """A gain for each joint: those of the file, one for all, or one for each.
+    """One gain per joint: from the file, one for all, or one for each.
 
-    :raises ConfigError: for another number of gains.
+    :raises ConfigError: for any other number of gains.
     """
     count = len(config.joints)
     if not value:

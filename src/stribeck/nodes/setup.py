@@ -1,4 +1,4 @@
-"""Objects of the compensation from the parameters of node and guard. No ROS here."""
+"""Creates the objects of the compensation from the parameters of node and guard. No ROS here."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PASSED_ON = (
     *("gain", "state_timeout", "command_timeout", "ramp_time", "other_joints", "control"),
     *("adapt", "sure", "loop_delay", "state_lag", "learned_gain"),
 )
-"""Parameters that are settings of the compensator by the same name."""
+"""Parameters that become settings of the compensator with the same name."""
 
 TUNED = ("deadband", "error_width", "command_velocity", "moving_velocity", "away", "presliding")
-"""Parameters of a joint that are fields of its :class:`Tuning`."""
+"""Parameters of a joint that become fields of its :class:`Tuning`."""
 
 
 class CompensatedJoint(NamedTuple):
-    """One joint with its parameter file and group of parameters."""
+    """A joint with its parameter file and its node parameters."""
 
     model: JointModel
     map: JointMap
@@ -49,16 +49,16 @@ class CompensatedJoint(NamedTuple):
 
     @property
     def temperature(self) -> float | None:
-        """Temperature at which the friction was identified [°C], where the file says."""
+        """Temperature at which the friction was identified [°C], if the file states it."""
         return self.file.temperature
 
 
 def compensated_joints(parameters: InterfaceParameters, base: Path | None = None) -> list[CompensatedJoint]:
-    """The joints of ``joints`` with their parameter files.
+    """The joints named in ``joints``, with their parameter files.
 
-    :param base: folder that relative file names start from.
-    :raises ConfigError: for a joint without a file, or without a torque limit.
-    :raises ParameterFileError: for a file that is not valid.
+    :param base: folder to which relative file names refer.
+    :raises ConfigError: for a joint without a file or without a torque limit.
+    :raises ParameterFileError: for an invalid file.
     """
     return [_compensated_joint(parameters, name, base) for name in parameters.joints]
 
@@ -100,7 +100,7 @@ def _tuning(
     file: ParameterFile,
     joint_map: JointMap,
 ) -> Tuning:
-    """The joint's own values, else those for all joints, else automatic ones."""
+    """The tuning of a joint: per-joint values, otherwise values for all joints, otherwise automatic ones."""
     values = {key: getattr(joint, key) or getattr(parameters, key, 0.0) for key in TUNED}
     return Tuning.of_resolution(file.actuator.resolution).told(
         joint_map.ratio, **{key: value for key, value in values.items() if value}
@@ -112,11 +112,11 @@ def _beside(base: Path | None, path: Path) -> Path:
 
 
 class Learning(NamedTuple):
-    """The basis on which the present friction is learnt.
+    """Dynamics used to learn the current friction.
 
-    :param dynamics: of the joints, ``None`` if they are not known.
+    :param dynamics: dynamics of the joints; ``None`` if unknown.
     :param words: remarks for the log, one line each.
-    :param gap: why nothing is learnt, empty if something is.
+    :param gap: why nothing is learned; empty if something is.
     """
 
     dynamics: Dynamics | None
@@ -129,8 +129,8 @@ def learning_of(
 ) -> Learning:
     """The dynamics of the joints: from a URDF, or from inertia or load of each joint.
 
-    :param base: folder that relative file names start from.
-    :raises ConfigError: for a URDF that does not fit, or for loads of only some of the joints.
+    :param base: folder to which relative file names refer.
+    :raises ConfigError: for a URDF that does not match, or if only some of the joints have loads.
     """
     if not parameters.adapt:
         return Learning(None, (), "adapt is false")
@@ -162,7 +162,7 @@ def _of_urdf(
 
 
 def _rotors(joints: list[CompensatedJoint]) -> list[float]:
-    """Inertia of each joint's rotor, at the joint [kg m²]."""
+    """Rotor inertia of each joint, reflected to the joint [kg m²]."""
     return [float(joint.map.inertia(joint.model.values.get("armature", 0.0))) for joint in joints]
 
 
@@ -196,9 +196,9 @@ def _of_loads(parameters: CompensationParameters, joints: list[CompensatedJoint]
 def compensator_of(
     parameters: CompensationParameters, joints: list[CompensatedJoint], dynamics: Dynamics | None = None
 ) -> Compensator:
-    """The compensator that the parameters of the compensation node describe.
+    """The compensator described by the parameters of the compensation node.
 
-    :param dynamics: basis on which friction is learnt (:func:`learning_of`).
+    :param dynamics: dynamics used to learn friction (:func:`learning_of`).
     """
     if parameters.goal_topic.lstrip("/") == "joint_states":
         raise ConfigError(
@@ -217,9 +217,9 @@ def compensator_of(
 
 
 def check_lease(parameters: InterfaceParameters) -> None:
-    """A node must stop compensating before its guard takes over: else both would publish.
+    """Check that a paused node stops compensating before its guard takes over; otherwise both would publish.
 
-    :raises ConfigError: for a pause limit that is not shorter than the lease.
+    :raises ConfigError: if the pause limit is not shorter than the lease.
     """
     pause, lease = parameters.pause_limit, parameters.lease
     if not pause < lease:
@@ -230,7 +230,7 @@ def check_lease(parameters: InterfaceParameters) -> None:
 
 
 def passthrough_of(parameters: InterfaceParameters, joints: list[CompensatedJoint]) -> Compensator:
-    """A compensator that is never enabled: it passes the controller's own command on."""
+    """A compensator that is never enabled, so it passes the controller's command through."""
     settings = Settings(
         mode=parameters.output_mode,
         effort_meaning="none",

@@ -1,8 +1,9 @@
-"""Who may publish commands: when the compensation node is enabled, and when its guard takes over. No ROS here.
+"""Decides who publishes commands: the compensation node while it is enabled, otherwise its guard. No ROS here.
 
-The node gives signs of life, which carry since when it is enabled. If they fail to come for longer than the guard's
-``lease``, the guard takes over and revokes that spell. A node that was suspended for longer than its ``pause_limit``,
-which is shorter, stops compensating by itself. So at most one of the two publishes. All times are steady [s].
+The node sends heartbeats that hold the time at which it was enabled, which identifies the enabled period ("spell"). If
+none arrives for longer than the guard's ``lease``, the guard takes over and revokes that period. A node that was
+suspended for longer than its ``pause_limit``, which is shorter than the lease, stops compensating automatically. So at most
+one of the two publishes. All times are steady [s].
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Literal
 from stribeck.core.compensator import Compensator
 
 TICK = 0.01
-"""Period of the signs of life and of the checks for them [s]."""
+"""Period of the heartbeats and of the checks for them [s]."""
 
 CALM_TIME = 0.3
-"""How long a node must have run without a pause before it starts to compensate by itself [s]."""
+"""Time without a pause before a node starts to compensate automatically [s]."""
 
 SUSPENDED = 2.0 * TICK
-"""Ticks of the guard further apart than this mean that its own process was suspended [s]."""
+"""A longer interval between two ticks of the guard means that its own process was suspended [s]."""
 
 NOT_YET = "the compensation node has not been enabled yet"
 
@@ -27,18 +28,18 @@ Log = Callable[[Literal["info", "warning", "error"], str], None]
 
 
 class EnableState:
-    """When the compensation node compensates.
+    """Decides when the compensation node compensates.
 
-    :param compensator: is enabled and disabled accordingly.
+    :param compensator: enabled and disabled accordingly.
     :param guarded: whether a guard publishes while this node does not.
     :param pause_limit: a node that was suspended for longer stops compensating [s].
-    :param returns: how many times it resumes by itself before it must be enabled again.
-    :param at_start: whether it starts to compensate by itself.
-    :param log: takes lines for the log.
-    :ivar spell: since when it is enabled [ns], 0 while it is not; names the spell.
+    :param returns: number of automatic resumptions before the node must be enabled again.
+    :param at_start: whether it starts to compensate automatically.
+    :param log: receives log messages.
+    :ivar spell: time at which it was enabled [ns], 0 while disabled; identifies the enabled period.
     :ivar muted: whether it publishes no commands.
-    :ivar tripped: why it was disabled, empty if it was not.
-    :ivar moved: whether a state was served; before that a trip does not count as one.
+    :ivar tripped: why it was disabled automatically; empty if it was not.
+    :ivar moved: whether a state was processed; earlier trips are not counted.
     """
 
     def __init__(
@@ -60,11 +61,11 @@ class EnableState:
         self._when_calm, self._calm_since, self._last_sign = False, now, now
 
     def start(self, now: float) -> None:
-        """The node is active: it may start by itself once it is calm, after discovery in the graph has delayed it."""
+        """Activate the node; if configured, it starts once discovery no longer causes pauses."""
         self._calm_since, self._when_calm = now, self._at_start
 
     def enable(self, now: float, spell: int) -> None:
-        """Start a new spell, also of a node that is enabled: what a guard holds against the last one ends with it.
+        """Start a new enabled period, even if already enabled; a revocation of the previous one no longer applies.
 
         :param spell: wall clock [ns].
         """
@@ -74,9 +75,9 @@ class EnableState:
         self.spell, self.muted = spell, False
 
     def disable(self, now: float, send_zero: Callable[[], None]) -> bool:
-        """Stop compensating; whether it did before.
+        """Stop compensating; returns whether it was compensating.
 
-        :param send_zero: publishes the zero torque, before the node falls silent.
+        :param send_zero: publishes zero torque before the node stops publishing.
         """
         self._when_calm = False
         if not self._compensator.enabled:
@@ -88,29 +89,29 @@ class EnableState:
         return True
 
     def check_pause(self, now: float) -> None:
-        """Before anything is served: after too long a pause the guard has taken over."""
+        """Trip after too long a pause, as the guard has taken over; call before processing messages."""
         pause = now - self._last_sign
         if pause > self._pause and self._guarded:
             self.trip(f"suspended for {1e3 * pause:.0f} ms", now)
 
     def sign(self, now: float) -> None:
-        """A sign of life is about to be given."""
+        """Prepare to send a heartbeat."""
         if now - self._last_sign > self._pause:
             self._calm_since = now
         self.check_pause(now)
         self._last_sign = now
 
     def resumes(self, now: float) -> bool:
-        """Whether the node is to be enabled now, by itself."""
+        """Whether the node should now enable itself."""
         return self._when_calm and now - self._calm_since > CALM_TIME
 
     def revoke(self, spell: int, now: float) -> None:
-        """The guard has taken over from a spell."""
+        """Handle a revocation: the guard has taken over an enabled period."""
         if spell == self.spell:
             self.trip("no sign of life reached the guard", now)
 
     def trip(self, reason: str, now: float) -> None:
-        """Stop compensating because the guard is in charge; resume by itself if that is allowed."""
+        """Stop compensating because the guard is in charge; resume automatically if allowed."""
         if not self._compensator.enabled:
             return
         self.tripped = f"{reason}, the guard took over: enable again"
@@ -130,11 +131,11 @@ class EnableState:
 
 
 class Lease:
-    """Whether the guard is in charge.
+    """Tracks whether the guard is in charge.
 
-    :param duration: it takes over when no sign of life came for so long [s].
-    :ivar revoked: the last spell that it took over from [ns].
-    :ivar reason: why it is in charge, empty while it is not.
+    :param duration: the guard takes over after this time without a heartbeat [s].
+    :ivar revoked: the last enabled period that it took over [ns].
+    :ivar reason: why it is in charge; empty while it is not.
     """
 
     def __init__(self, duration: float, now: float) -> None:
@@ -149,9 +150,9 @@ class Lease:
         return bool(self.reason)
 
     def sign(self, spell: int, now: float) -> Literal["lost", "returned", ""]:
-        """Take in a sign of life; what has changed with it.
+        """Take in a heartbeat; returns what has changed.
 
-        :param spell: since when the node is enabled [ns], 0 while it is not.
+        :param spell: time at which the node was enabled [ns], 0 while it is disabled.
         """
         self._spell, self._alive_at = spell, now
         if spell == 0 and not self.in_charge:
@@ -163,7 +164,7 @@ class Lease:
         return ""
 
     def expired(self, now: float) -> bool:
-        """To be called every :data:`TICK`: whether the guard takes over now.
+        """Whether the guard takes over now; call every :data:`TICK`.
 
         A pause of the guard's own process does not count as silence of the node.
         """

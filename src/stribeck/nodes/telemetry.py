@@ -1,4 +1,4 @@
-"""Telemetry for the compensation, the same in the node and in the replay of a bag. No ROS here."""
+"""Telemetry for the compensation, shared by the node and bag replay. No ROS here."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from stribeck.io.cdr import Stamp
 from stribeck.nodes.setup import CompensatedJoint
 
 PERIOD = 200_000_000
-"""Gain, supply and temperature are read this often [ns]: they change slowly, and decoding takes time."""
+"""Period at which gain, supply and temperature are read [ns]; they change slowly and decoding takes time."""
 
 
 class RateLimiter:
-    """Passes the first message of every :data:`PERIOD`, by the stamps alone.
-
-    So a recording gives the same values at whatever rate it is played.
-    """
+    """Passes the first message of every :data:`PERIOD`, by stamp only, so that results do not depend on playback speed."""
 
     def __init__(self) -> None:
         self._period: int | None = None
 
     def passes(self, stamp: Stamp) -> bool:
-        """Whether the message with this stamp is to be read."""
+        """Whether to read the message with this stamp."""
         before, self._period = self._period, stamp.nanoseconds // PERIOD
         return before != self._period
 
@@ -31,7 +28,7 @@ class RateLimiter:
 def apply_telemetry(
     compensator: Compensator, joint: CompensatedJoint, values: Mapping[str, float], stamp: float
 ) -> None:
-    """Give a compensator gain, supply and temperature of a joint, unless its parameters fix them.
+    """Set gain, supply and temperature of a joint in a compensator, unless its parameters fix them.
 
     :param values: telemetry by interface name.
     """

@@ -1,13 +1,13 @@
-"""Transports of Fast DDS: no shared memory, and loopback only if that is asked for.
+"""Configures Fast DDS transports: no shared memory, and loopback only if requested.
 
-A writer to the shared memory of Fast DDS holds a lock of the reader. A process that is stopped or killed while it holds
-one blocks the others for a second and more, and every participant that joins or leaves, also each ``ros2`` command, stalls
-them for some tenths of a second: the guard would fail, and samples would be lost. Loopback UDP is as fast for messages of
-this size.
+A writer to Fast DDS shared memory holds a lock of the reader. If its process is stopped or killed while holding one, the
+others block for a second or more. Each participant that joins or leaves, including every ``ros2`` command, stalls them
+for some tenths of a second. The guard would fail, and samples would be lost. Loopback UDP is as fast for messages of this
+size.
 
 ``FASTDDS_BUILTIN_TRANSPORTS`` disables shared memory, except with ``ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST``: then
 rmw_fastrtps chooses the transports itself, including shared memory, and listens on all interfaces. In that case the
-profile ``loopback.xml`` is used instead. No ROS here; to be called before rclpy starts.
+profile ``loopback.xml`` is used instead. No ROS here; call before rclpy starts.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 PROFILE = Path(__file__).with_name("loopback.xml")
 
 PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
-"""Variables that name profiles of Fast DDS, before and since version 3."""
+"""Environment variables that name Fast DDS profiles, before and since version 3."""
 
 RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 LOCALHOST_ONLY = "ROS_LOCALHOST_ONLY"
-"""Older variable, which takes precedence over the range."""
+"""Older variable, which takes precedence over the discovery range."""
 
 TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 STATIC_PEERS = "ROS_STATIC_PEERS"
@@ -33,7 +33,7 @@ Environment = MutableMapping[str, str]
 
 
 def stay_on_this_machine(environment: Environment = os.environ) -> None:
-    """Restrict this process, and those that it starts, to this machine, whatever the environment says."""
+    """Restrict this process and its children to this machine, overriding the environment."""
     environment.pop(LOCALHOST_ONLY, None)
     environment.pop(STATIC_PEERS, None)
     if not _is_fast_dds(environment):
@@ -65,7 +65,7 @@ def avoid_shared_memory(environment: Environment = os.environ) -> str:
 
 
 def _use_profile(environment: Environment) -> None:
-    environment[RANGE] = "SUBNET"  # the only range with which rmw_fastrtps does not change a profile
+    environment[RANGE] = "SUBNET"  # the only range for which rmw_fastrtps does not change a profile
     environment[TRANSPORTS] = UDP
     for name in PROFILES:
         environment[name] = str(PROFILE)

@@ -1,1 +1,1 @@
-"""Figures and reports; computes nothing."""
+"""Figures and reports of computed results; nothing is computed here."""

@@ -19,19 +19,19 @@ FloatArray = npt.NDArray[np.float64]
 
 WIDTH = 9.0
 MOST_POINTS = 3000
-"""Points of a cloud that are drawn, evenly chosen."""
+"""Maximum number of points drawn per scatter plot, evenly chosen."""
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueDrawing:
     """Torques of a run.
 
-    :param title: of the picture.
-    :param joints: names (n,).
+    :param title: title of the figure.
+    :param joints: joint names (n,).
     :param unit: ``N m`` or ``N``.
     :param time: (N,) [s].
     :param measured, predicted: (N, n).
-    :param friction: the part of friction (N, n), where the fit has one.
+    :param friction: friction contribution (N, n), if the fit has one.
     :param errors: relative error of each joint (n,), ``None`` where it did not move.
     """
 
@@ -47,9 +47,9 @@ class TorqueDrawing:
 
 @dataclass(frozen=True, eq=False)
 class FrictionDrawing:
-    """Friction of one joint against velocity.
+    """Friction of one joint over velocity.
 
-    :param velocity, friction: measured: torque less that of the rigid arm (N,).
+    :param velocity, friction: measured values (N,); friction is torque minus the rigid arm's torque.
     :param curve_velocity: (k,).
     :param curves: friction of the fitted law (k,) by label.
     """
@@ -62,7 +62,7 @@ class FrictionDrawing:
 
 
 def draw_torques(run: TorqueDrawing) -> Figure:
-    """Measured and predicted torque of each joint, the part of friction, and the residual."""
+    """Draw measured and predicted torque, friction contribution and residual of each joint."""
     n = len(run.joints)
     with drawing(WIDTH, 0.9 + 1.75 * n, run.title) as figure:
         panels = figure.subplots(n, 1, sharex=True, squeeze=False)[:, 0]
@@ -91,11 +91,11 @@ def draw_torques(run: TorqueDrawing) -> Figure:
 def draw_fit_errors(
     errors: Mapping[str, Mapping[str, Sequence[float | None]]], joints: Sequence[str], rows: str
 ) -> Figure:
-    """Relative errors of each fit and joint, one panel for each set.
+    """Draw relative errors of each fit and joint, with one panel per data set.
 
-    :param errors: by set, then by fit: of each joint, and of all at the end.
-    :param rows: which rows, in words.
-    :raises ConfigError: without a set.
+    :param errors: by data set and fit: errors of each joint, followed by that of all joints.
+    :param rows: description of the rows.
+    :raises ConfigError: without a data set.
     """
     if not errors:
         raise ConfigError("no errors to draw: fit first")
@@ -118,7 +118,7 @@ def draw_fit_errors(
 
 
 def draw_friction(joints: Sequence[FrictionDrawing], unit: str, velocity_unit: str) -> Figure:
-    """Friction of each joint against velocity: measured points, and the fitted law.
+    """Draw friction of each joint over velocity: measured points and the fitted law.
 
     :raises ConfigError: without a joint.
     """
@@ -143,11 +143,11 @@ def draw_residuals(
     signals: Mapping[str, tuple[FloatArray, FloatArray]],
     shares: str,
 ) -> Figure:
-    """The residual of a joint's torque: over frequency, and against other signals.
+    """Draw the residual of a joint's torque over frequency, and against other signals.
 
-    :param frequency, density: spectrum (k,) [Hz, unit²/Hz].
-    :param signals: values (N,) and residuals (N,), by the label of the axis.
-    :param shares: its components, in words.
+    :param frequency, density: power spectral density (k,) [Hz, unit²/Hz].
+    :param signals: values (N,) and residuals (N,) by axis label.
+    :param shares: description of the residual's components.
     """
     with drawing(3.4 * (1 + len(signals)) + 0.4, 3.3) as figure:
         figure.suptitle(f"{joint}: measured − predicted; {shares}", fontsize=9)
@@ -155,7 +155,7 @@ def draw_residuals(
         panels[0].loglog(frequency[1:], density[1:], color=COLOURS[0])
         squared = f"({unit})²" if " " in unit else f"{unit}²"
         panels[0].set(xlabel="frequency [Hz]", ylabel=f"power density [{squared}/Hz]")
-        for axis in (panels[0].xaxis, panels[0].yaxis):  # powers of ten would need mathematics in labels
+        for axis in (panels[0].xaxis, panels[0].yaxis):  # powers of ten would need math text in labels
             axis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axis.set_minor_formatter(NullFormatter())
         for panel, (label, (values, residual)) in zip(panels[1:], signals.items(), strict=True):

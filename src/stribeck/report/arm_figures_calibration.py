@@ -16,15 +16,15 @@ from stribeck.report.style import COLOURS, drawing
 FloatArray = npt.NDArray[np.float64]
 
 END_OF_AXIS = 1.05
-"""Room beyond the largest error, as a share of it."""
+"""End of the axis relative to the largest error."""
 
 
 @dataclass(frozen=True, eq=False)
 class PoseSet:
     """Errors of one set of poses.
 
-    :param title: as ``validation, 250 poses``.
-    :param rows: row of each pose in its files (poses,).
+    :param title: such as ``validation, 250 poses``.
+    :param rows: row of each pose in the input files (poses,).
     :param distances: 3-D errors by fit (poses, markers) [m].
     :param blunders: rows of the poses that disagree with the others.
     """
@@ -36,7 +36,7 @@ class PoseSet:
 
 
 def draw_errors(sets: Sequence[PoseSet], title: str) -> Figure:
-    """Share of the points whose error is below a bound, for each fit; one panel for each set of poses.
+    """Draw the fraction of points with an error below a bound, for each fit; one panel per set of poses.
 
     :raises ConfigError: without a set.
     """
@@ -54,7 +54,6 @@ def draw_errors(sets: Sequence[PoseSet], title: str) -> Figure:
 
 
 def _draw_shares(panel: Axes, poses: PoseSet) -> None:
-    """The empirical distribution of one set."""
     for (fit, distances), colour in zip(poses.distances.items(), COLOURS, strict=False):
         label = f"{fit}: mean {1e3 * distances.mean():.3f} mm, median {1e3 * np.median(distances):.3f} mm"
         panel.ecdf(1e3 * distances.ravel(), color=colour, label=label)
@@ -64,7 +63,7 @@ def _draw_shares(panel: Axes, poses: PoseSet) -> None:
 
 
 def draw_poses(sets: Sequence[PoseSet], fit: str, title: str) -> Figure:
-    """Mean error of each pose over its row, blunders marked.
+    """Draw the mean error of each pose over its row, with blunders marked.
 
     :raises ConfigError: without a set.
     """

@@ -18,7 +18,7 @@ Array = npt.NDArray[np.float64]
 COLUMNS = 4
 BINS = 60
 LOOKS: Mapping[str, tuple[str, float]] = {"prior": ("0.6", -0.15), "posterior": (COLOURS[0], 0.15)}
-"""Colour, and place beside the tick, of each set of draws."""
+"""Colour and horizontal offset from the tick for each set of draws."""
 
 INDEPENDENT = "all samples independent\n(far too narrow)"
 
@@ -28,9 +28,9 @@ MEASURED: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 4, "co
 def draw_densities(
     titles: Sequence[str], prior: Array, posterior: Array | None, independent: Array | None = None
 ) -> Figure:
-    """Densities of parameters before and after, (S, P) each, with their total variation distance.
+    """Draw densities of parameters before and after measurements, (S, P) each, with their total variation distance.
 
-    :param independent: draws of the posterior that counts every sample as independent, for comparison.
+    :param independent: draws of the posterior that treats every sample as independent, for comparison.
     """
     columns = min(COLUMNS, len(titles))
     with drawing(2.6 * columns, 2.0 * -(-len(titles) // columns)) as figure:
@@ -53,7 +53,7 @@ def _densities(panel: Axes, title: str, *sets: Array | None) -> None:
     )
     for draws, look in zip(sets, looks, strict=False):
         if draws is not None:
-            # Heights as shares of the tallest bar: one narrow density would flatten all others.
+            # Bars are normalised to the tallest, as one narrow density would flatten all others.
             heights = np.histogram(draws, edges)[0]
             panel.hist(edges[:-1], edges.tolist(), weights=heights / max(heights.max(), 1), **look)
     if len(sets) > 1 and sets[0] is not None and sets[1] is not None:
@@ -67,9 +67,9 @@ def _densities(panel: Axes, title: str, *sets: Array | None) -> None:
 def draw_intervals(
     title: str, unit: str, prior: Array, posterior: Array | None, measured: Array | None
 ) -> Figure:
-    """Means with 95 % intervals of quantities (S, P), in the order of the measured values, else of the prior's means.
+    """Draw means with 95 % intervals of quantities (S, P), in the order of the measured values or of the prior's means.
 
-    Sizes on a logarithmic axis: an interval that holds zero reaches down to its foot.
+    Magnitudes are on a logarithmic axis, where an interval that contains zero extends to the bottom.
     """
     order = np.argsort(np.abs(prior.mean(axis=0) if measured is None else measured))
     with drawing(8.0, 4.0) as figure:
@@ -98,7 +98,7 @@ def _both(prior: Array, posterior: Array | None) -> Iterator[tuple[str, Array]]:
 
 
 def _intervals(panel: Axes, name: str, place: Array, mean: Array, ends: Array, size: float) -> None:
-    """Means (P,) with intervals (2, P) as bars."""
+    """Draw means (P,) with intervals (2, P) as bars."""
     bars = np.maximum([mean - ends[0], ends[1] - mean], 0.0)
     panel.errorbar(place, mean, bars, fmt="o", ms=size, lw=1, color=LOOKS[name][0], label=f"{name}, 95 %")
 
@@ -106,9 +106,9 @@ def _intervals(panel: Axes, name: str, place: Array, mean: Array, ends: Array, s
 def draw_links(
     joints: Sequence[str], parts: Mapping[str, tuple[Array, Array | None, Array | None]]
 ) -> Figure:
-    """Mechanical parameters of all links with 95 % intervals.
+    """Draw mechanical parameters of all links with 95 % intervals.
 
-    :param parts: by label with unit, draws of the prior and of the posterior (S, n, k), and the URDF's values (n, k).
+    :param parts: by label with unit: draws of the prior and of the posterior (S, n, k), and the URDF's values (n, k).
     """
     with drawing(9.0, 6.0) as figure:
         panels = grid(figure, 4, 2)
@@ -130,7 +130,7 @@ def draw_links(
 def draw_torques(
     time: Array, joints: Sequence[str], prior: Array, posterior: Array | None, measured: Array | None
 ) -> Figure:
-    """Torques of a motion with 95 % intervals: draws (S, M, n), and measured ones (M, n)."""
+    """Draw torques of a motion with 95 % intervals, from draws (S, M, n) and measured values (M, n)."""
     with drawing(10.0, 1.9 * -(-len(joints) // 2)) as figure:
         panels = grid(figure, len(joints), 2, sharex=True)
         for j, (panel, joint) in enumerate(zip(panels, joints, strict=True)):
@@ -150,11 +150,11 @@ def draw_torques(
 def draw_pairs(
     pairs: Sequence[tuple[str, str]], prior: Mapping[str, Array], posterior: Mapping[str, Array]
 ) -> Figure:
-    """Draws of two parameters against each other, before and after.
+    """Draw samples of two parameters against each other, before and after measurements.
 
     Where a posterior is long and thin, the data determine only a combination of the two.
 
-    :param prior, posterior: by title, (S,).
+    :param prior, posterior: draws (S,) by title.
     """
     columns = min(3, len(pairs))
     with drawing(3.4 * columns, 3.0 * -(-len(pairs) // columns)) as figure:
@@ -172,7 +172,7 @@ def draw_pairs(
 def draw_error_by_seconds(
     seconds: Sequence[float], posterior: Sequence[float], least_squares: Sequence[float]
 ) -> Figure:
-    """Error of torque on the rest of a recording against seconds of training data, as fractions."""
+    """Draw the torque error on the rest of a recording over seconds of training data, as fractions."""
     with drawing(6.0, 4.0) as figure:
         panel = figure.subplots()
         for errors, look, colour, label in (

@@ -1,4 +1,4 @@
-"""The report as one HTML file that works offline, without scripts, on a phone and in print."""
+"""The report as one HTML file that works offline, without scripts, on phones and in print."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from stribeck.report.words import MARKS, runs, title, verdict
 
 
 def render(assessment: Assessment, judgement: Judgement, versions: Mapping[str, str]) -> bytes:
-    """The content of the HTML file, the same for the same input.
+    """The content of the HTML file; identical input gives identical bytes.
 
-    :param versions: of the programs that made the report.
+    :param versions: versions of the programs used to create the report.
     """
     looks = looks_of(assessment.files)
     servo = assessment.files[0].file.actuator.title
@@ -56,7 +56,7 @@ def render(assessment: Assessment, judgement: Judgement, versions: Mapping[str, 
 def _head(heading: str, looks: Mapping[str, int]) -> Element:
     style = _asset("report.css").replace("/* light */", palette(LIGHT)).replace("/* dark */", palette(DARK))
     script = base64.b64encode(hashlib.sha256(_asset("report.js").encode()).digest()).decode()
-    # Nothing is loaded, and only our script runs, even if the name of a file contains HTML.
+    # Nothing is loaded, and only our script runs, even if a file name contains HTML.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{script}'"
     return element(
         "head",

@@ -17,21 +17,21 @@ ROW = 30
 """Height of a row."""
 
 NAMES = 150
-"""Width of the names of rows."""
+"""Width of the row names."""
 
 FEWEST = 5
-"""Least number of runs for a box; fewer are shown as points only."""
+"""Minimum number of runs for a box; fewer are shown as points."""
 
 GROUPS: tuple[tuple[str, tuple[Role, ...]], ...] = (
     ("fitted", ("fitted",)),
     ("not fitted", ("held out", "not in the fit")),
     ("not stated", ("not stated",)),
 )
-"""Groups of runs with a box of their own: fitted and not fitted runs are never mixed."""
+"""Groups of runs with separate boxes, so that fitted and held-out runs are never mixed."""
 
 
 def error_figure(assessment: Assessment, looks: Mapping[str, int]) -> Element:
-    """Box plots: a row for each law and group of runs."""
+    """Draw box plots, one row for each law and group of runs."""
     rows = [
         (one, group, one.errors(*roles))
         for one in assessment.files
@@ -90,7 +90,7 @@ def _row(panel: Panel, k: int, one: Assessed, group: str, errors: Mapping[str, f
 
 
 def error_table(assessment: Assessment, looks: Mapping[str, int]) -> Element:
-    """Runs down, laws across, the smallest error of each run marked."""
+    """Errors with one row per run and one column per law; the smallest error of each run is marked."""
     files = assessment.files
     same = all(one.roles == files[0].roles for one in files)
     header: list[Child] = ["run", "gain", "load [kg m]", *([element("span", "to the fits")] if same else [])]

@@ -15,9 +15,9 @@ Array = npt.NDArray[np.float64]
 
 
 class DrawnSignals(NamedTuple):
-    """A trajectory in a picture.
+    """Signals of a trajectory to draw.
 
-    :param signals: at all steps (N, ns).
+    :param signals: signals at all steps (N, ns).
     :param errors: predicted minus measured (N, ns), NaN where nothing was measured.
     """
 
@@ -40,7 +40,7 @@ def draw_signals(
     drawn: Mapping[str, DrawnSignals],
     band: Array,
 ) -> Figure:
-    """Measured, estimated and simulated signals of a run, each with its residuals below.
+    """Draw measured, estimated and simulated signals of a run, each with its residuals below.
 
     :param measured: (N, ns), NaN where nothing was measured.
     :param drawn: ``simulated`` and, for fitted runs, ``estimated``.
@@ -61,7 +61,7 @@ def draw_signals(
                 below.plot(time, one.errors[:, k], ".", **points)
             above.set_ylabel(f"{name} [{unit}]")
             below.set_ylabel(f"error [{unit}]")
-            for panel in (above, below):  # the legend above the axes, where it hides nothing
+            for panel in (above, below):  # above the axes, where the legend hides nothing
                 place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0}
                 panel.legend(fontsize=8, ncols=3, **place)
         panels[-1].set_xlabel("time [s]")
@@ -69,7 +69,7 @@ def draw_signals(
 
 
 def draw_convergence(history: Sequence[tuple[float, float, float]]) -> Figure:
-    """Cost and damping over iterations; one colour for each ratio."""
+    """Draw cost and damping over iterations, with one colour per ratio."""
     table = np.array(history)
     index = np.arange(1, len(table) + 1)
     with drawing(8.0, 6.0) as figure:

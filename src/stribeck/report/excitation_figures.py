@@ -26,7 +26,7 @@ DESIGNED = {**_POINTS, "color": COLOURS[0], "label": "designed trajectory"}
 class Row:
     """One quantity of all joints over time.
 
-    :param label: with its unit.
+    :param label: label of the quantity, with its unit.
     :param values: (N, n).
     :param lower, upper: limits, (n,).
     """
@@ -38,7 +38,7 @@ class Row:
 
 
 def draw_excitation(time: FloatArray, joints: Sequence[str], rows: Sequence[Row], title: str) -> Figure:
-    """A column for each joint, a row for each quantity, dashed at the limits.
+    """Draw one column per joint and one row per quantity, with limits dashed.
 
     :param time: (N,) [s].
     """
@@ -64,10 +64,10 @@ def _draw_within(panel: Axes, time: FloatArray, row: Row, joint: int) -> None:
 
 
 def draw_sigmas(names: Sequence[str], designed: FloatArray, random: FloatArray, title: str) -> Figure:
-    """Predicted standard deviations of the base parameters, beside those of the best random trajectory.
+    """Draw predicted standard deviations of the base parameters and those of the best random trajectory.
 
-    :param names: of the base parameters (b,).
-    :param designed, random: (b,), in the units of the parameters for a torque noise of one sigma.
+    :param names: names of the base parameters (b,).
+    :param designed, random: standard deviations (b,) for a torque noise of one sigma, in the parameters' units.
     """
     place = np.arange(len(names))
     with drawing(max(6.0, 1.5 + 0.19 * len(names)), 4.2) as figure:

@@ -33,7 +33,7 @@ EXTERNAL_TORQUE_LABEL = r"opposing external torque $|\tau_e|$ [N m]"
 
 @dataclass(frozen=True, eq=False)
 class RunDrawing:
-    """One run as a figure shows it.
+    """One run to draw.
 
     :param time: sample times (n,) [s].
     :param measured: measured position (n,) [rad].
@@ -53,14 +53,14 @@ class RunDrawing:
     errors: Mapping[str, float]
 
     def legend_entry(self, label: str, longest: int) -> str:
-        """The label of a simulation, shortened to so many characters, with its error."""
+        """The label of a simulation, shortened to ``longest`` characters, with its error."""
         entry = f"{shortened(label, longest)}: {1e3 * self.errors[label]:.1f} mrad"
-        # Matplotlib leaves out entries that begin with an underscore.
+        # Matplotlib omits legend entries that begin with an underscore.
         return f" {entry}" if entry.startswith("_") else entry
 
 
 def draw_run(run: RunDrawing) -> Figure:
-    """One run: positions above, residuals (simulated minus measured) below."""
+    """Draw one run: positions above, residuals (simulated minus measured) below."""
     rows = 2 if run.simulated else 1
     with drawing(9.0, 5.6 if run.simulated else 3.8) as figure:
         panels = grid(figure, rows, 1, sharex=True, height_ratios=(2.2, 1.0)[:rows])
@@ -80,7 +80,7 @@ def draw_run(run: RunDrawing) -> Figure:
 
 
 def draw_overview(runs: Sequence[RunDrawing]) -> Figure:
-    """All runs as small multiples, up to four in a row, with the errors above each panel.
+    """Draw all runs as small multiples, up to four per row, with the errors above each panel.
 
     :raises ConfigError: without a run.
     """
@@ -116,9 +116,9 @@ def draw_overview(runs: Sequence[RunDrawing]) -> Figure:
 
 
 def _overview_layout(rows: int, columns: int, head: float) -> tuple[float, float, dict[str, float]]:
-    """Size of an overview [inch] and its spacing; fixed, as the cost of a layout engine grows with the panels.
+    """Size and spacing of an overview [inch]; fixed, as the cost of a layout engine grows with the number of panels.
 
-    :param head: room for the name and the errors above each panel [inch].
+    :param head: space for the name and the errors above each panel [inch].
     """
     panel_width, panel_height, left, right, between, bottom = 3.3, 1.75, 0.75, 0.2, 0.55, 0.50
     top = 0.55 + head
@@ -155,12 +155,12 @@ def _legend_above(panel: Axes, handles: list[Artist], title: str, columns: int) 
 
 
 def draw_diagram(curves: Sequence[DiagramCurve], *, max_torque: float, title: str) -> Figure:
-    """Drive/backdrive diagrams, one panel for each friction law with its parameters.
+    """Draw drive/backdrive diagrams, one panel for each friction law with its parameters.
 
-    Below the drive boundary the joint moves with the motor, above the backdrive boundary with the
-    load; in the grey zone between it stays at rest. Paler lines belong to higher speeds.
+    Below the drive boundary the motor moves the joint, above the backdrive boundary the load does; in the grey zone
+    between them it stays at rest. Paler lines show higher speeds.
 
-    :param max_torque: end of the axis of the motor torque [N m].
+    :param max_torque: upper limit of the motor torque axis [N m].
     :raises ConfigError: without a curve.
     """
     if not curves:
@@ -191,10 +191,10 @@ def draw_diagram(curves: Sequence[DiagramCurve], *, max_torque: float, title: st
 
 @dataclass(frozen=True)
 class CompensationDrawing:
-    """One joint of the demo on one trajectory, beside itself without friction. Times [s], positions [rad].
+    """One joint of the demo on one trajectory, with and without friction. Times [s], positions [rad].
 
     :param title: trajectory and gain.
-    :param cut: share of the distance to the frictionless motion that compensation removes.
+    :param cut: fraction of the distance to the frictionless motion that compensation removes.
     """
 
     title: str
@@ -207,7 +207,7 @@ class CompensationDrawing:
 
 
 def draw_compensation(drawings: Sequence[CompensationDrawing], columns: int, title: str) -> Figure:
-    """Motion with gravity compensation alone and with friction compensated, in rows of ``columns`` panels.
+    """Draw motion with gravity compensation only and with friction compensation, in rows of ``columns`` panels.
 
     :raises ConfigError: without a drawing.
     """
@@ -234,7 +234,6 @@ def draw_compensation(drawings: Sequence[CompensationDrawing], columns: int, tit
 
 
 def _looks(labels: Iterable[str]) -> dict[str, Look]:
-    """Colour and dashes of each simulation."""
     return {
         label: {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
         for k, label in enumerate(dict.fromkeys(labels))
@@ -258,7 +257,6 @@ def _shade_torque_off(panel: Axes, run: RunDrawing) -> None:
 
 
 def _fixed_handles(runs: Sequence[RunDrawing]) -> list[Artist]:
-    """Legend entries of measurement, goal, and torque off."""
     handles: list[Artist] = [Line2D([], [], **MEASURED), Line2D([], [], **GOAL)]
     if any(np.any(run.torque_enable < 0.5) for run in runs):
         handles.append(Patch(**TORQUE_OFF))
@@ -271,7 +269,7 @@ def _simulation_handles(run: RunDrawing, looks: Mapping[str, Look], longest: int
 
 
 def _top_of_diagram(curves: Sequence[DiagramCurve], max_torque: float) -> float:
-    """End of the axis of the external torque: the backdrive boundary at the lowest speed, if that is near."""
+    """Upper limit of the external torque axis: the backdrive boundary at the lowest speed, if that is close."""
     shown = [curve.backdrive[np.argmin(curve.speeds), curve.motor_torque <= max_torque] for curve in curves]
     highest = max((float(np.max(line, initial=0.0, where=np.isfinite(line))) for line in shown), default=0.0)
     return 1.05 * float(np.clip(highest, max_torque, 2.0 * max_torque))

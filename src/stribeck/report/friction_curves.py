@@ -17,7 +17,7 @@ TRENDS = {"velocity": "velocity [rad/s]", "position": "position [rad]", "tempera
 
 
 def friction_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
-    """Friction of all laws over velocity at three loads, and over load at some speeds."""
+    """Friction of all laws over velocity at three loads, and over load at several speeds."""
     files = assessment.files
     highest = max(
         float(np.max(curves))
@@ -73,7 +73,7 @@ def _over_load(assessment: Assessment, looks: Mapping[str, int], speed: int, bud
 
 
 def _few(panel: Panel, often: float) -> list[Element]:
-    """Shaded areas beyond 95 % of the samples."""
+    """Shade the areas outside 95 % of the samples."""
     sides = [(often, panel.x.high)] if often < panel.x.high else []
     sides += [(panel.x.low, -often)] if panel.x.low < -often else []
     ends = np.array([panel.y.low, panel.y.low])
@@ -87,7 +87,7 @@ def _look(one: Assessed, looks: Mapping[str, int]) -> str:
 
 
 def diagram_figures(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
-    """A drive/backdrive diagram for each law, paler lines for higher speeds."""
+    """A drive/backdrive diagram for each law, with paler lines for higher speeds."""
     curves = [one.diagram for one in assessment.files]
     reach = float(curves[0].motor_torque[-1])
     backdrive = np.concatenate([curve.backdrive.ravel() for curve in curves])

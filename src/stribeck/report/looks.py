@@ -11,10 +11,10 @@ from stribeck.report.markup import element
 
 LIGHT = ("#0072B2", "#3E9FD4", "#008C67", "#B27A00", "#B4548F", "#C8500A")
 DARK = ("#4FA8E0", "#8FD0F7", "#2FC596", "#F0B429", "#E596C4", "#FF8F4D")
-"""Okabe and Ito's colours for the colour-blind, darker or lighter for contrast with the page."""
+"""Okabe and Ito's colours for colour-blind readers, darker or lighter for contrast with the page."""
 
 DASHES = ("none", "7 2.5", "9 2 2 2", "2.5 2", "5 2 1.5 2 1.5 2")
-"""Their number has no factor in common with that of the colours, so that 30 files differ."""
+"""Dash patterns; their number has no factor in common with that of the colours, so that 30 files differ."""
 
 
 def looks_of(files: Sequence[Assessed]) -> dict[str, int]:
@@ -27,7 +27,7 @@ def looks_of(files: Sequence[Assessed]) -> dict[str, int]:
 
 
 def rules(looks: Sequence[int]) -> str:
-    """CSS of each look, which hides it if its box is not ticked."""
+    """CSS of each look, which hides its lines if its box is not ticked."""
     return "\n".join(
         f".law-{look}{{--law:var(--c{look % len(LIGHT)});--dash:{DASHES[look % len(DASHES)]}}}"
         f"body:has(#show-{look}:not(:checked)) .law-{look}:not(label, label *){{display:none}}"
@@ -41,12 +41,12 @@ def palette(colours: Sequence[str]) -> str:
 
 
 def swatch(look: int) -> Element:
-    """A sample of a file's line."""
+    """A sample of a file's line style."""
     line = element("line", x1=0, x2=34, y1=6, y2=6, class_="trace")
     return element("svg", line, class_=f"swatch law-{look}", viewBox="0 0 34 12", aria_hidden="true")
 
 
 def fixed_swatch(kind: str) -> Element:
-    """A sample of the line of measurement or goal."""
+    """A sample of the line style of measurement or goal."""
     line = element("line", x1=0, x2=34, y1=6, y2=6, class_=f"trace {kind}")
     return element("svg", line, class_="swatch", viewBox="0 0 34 12", aria_hidden="true")

@@ -1,4 +1,4 @@
-"""HTML elements; ElementTree escapes their texts."""
+"""Creates HTML elements; ElementTree escapes their texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Child = Element | str | None
 def element(tag: str, *children: Child, **attributes: str | float | int) -> Element:
     """An element with its children; a text child is escaped.
 
-    :param attributes: ``class_`` means ``class``, underscores mean hyphens; numbers get six digits.
+    :param attributes: ``class_`` stands for ``class``, underscores for hyphens; numbers are written with six digits.
     """
     made = Element(tag, {_attribute(name): _text(value) for name, value in attributes.items()})
     add(made, *children)
@@ -43,7 +43,7 @@ def table(header: list[Child], rows: list[list[Child]], **attributes: str) -> El
 
 
 def page(root: Element) -> bytes:
-    """A complete document; characters that UTF-8 cannot encode (surrogates in file names) become question marks."""
+    """Serialise a document; characters that UTF-8 cannot encode (surrogates in file names) become question marks."""
     text = tostring(root, encoding="unicode", method="html")
     return ("<!DOCTYPE html>\n" + text + "\n").encode("utf-8", "replace")
 

@@ -1,4 +1,4 @@
-"""Measured against simulated motion, run by run."""
+"""Figures of measured and simulated motion for each run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from stribeck.report.plot import FloatArray, Panel, figure, spanning, thinned
 from stribeck.report.words import mrad
 
 MOST_POINTS = 1500
-"""Most points of a line, enough for every sample of a run of 6 s ..."""
+"""Maximum number of points per line, enough for every sample of a run of 6 s ..."""
 
 POINTS = 400_000
-"""... and most points of all lines of a report together."""
+"""... and maximum number of points of all lines of a report together."""
 
 FEWEST_POINTS = 120
 
 SHOWN = 24
-"""Runs shown at once; the others are folded."""
+"""Number of runs shown at once; the others are collapsed."""
 
 TALL = 1.6
-"""Simulations are drawn up to this share of the measured range beyond it, and cut off there."""
+"""Simulations are clipped beyond the measured range extended by this fraction of it."""
 
 
 def motion(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
@@ -102,7 +102,6 @@ def _line(panel: Panel, time: FloatArray, values: FloatArray, most: int, name: s
 
 
 def _torque_off(panel: Panel, run: AssessedRun) -> list[Element]:
-    """Grey areas where torque was off."""
     off = np.concatenate(([False], run.torque_enable < 0.5, [False]))
     edges = np.flatnonzero(off[1:] != off[:-1]).clip(max=len(run.time) - 1)
     ends = np.array([panel.y.low, panel.y.low])

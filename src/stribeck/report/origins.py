@@ -1,4 +1,4 @@
-"""Provenance of a report: parameter files, versions, fingerprints, recordings."""
+"""Provenance in a report: parameter files, versions, fingerprints, recordings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAME = {True: "yes", False: "no, or not all of them", None: "cannot be told"}
 
 
 def file_table(assessment: Assessment, versions: Mapping[str, str]) -> Element:
-    """Provenance of each parameter file, and versions of the programs that made this report."""
+    """Table of the provenance of each parameter file, and versions of the programs used to create this report."""
     files = assessment.files
     rows: list[list[Child]] = [
         ["file", *(element("code", str(one.path)) for one in files), ""],
@@ -71,14 +71,14 @@ def _spread(one: Assessed, name: str, unit: str) -> str:
 
 
 def recording_table(assessment: Assessment) -> Element:
-    """Every recording with its set-up and digest."""
+    """Table of every recording with its setup and digest."""
     header: list[Child] = ["run", "trajectory", "gain", "mass", "length", "rod", "supply", "temperature"]
     header += ["duration", "samples", "not measured"]
     return table(header, [_row(run) for run in assessment.runs], class_="numbers")
 
 
 def digest_table(assessment: Assessment) -> Element:
-    """Digest of each recording."""
+    """Table of the digest of each recording."""
     return table(["run", "SHA-256"], [[run.log.name, element("code", run.digest)] for run in assessment.runs])
 
 

@@ -1,4 +1,4 @@
-"""Parameters with intervals, bounds and correlations, and the course of the search."""
+"""Tables of parameters with intervals, bounds and correlations, and the convergence of the search."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from stribeck.report.plot import Axis, Panel, figure, plain, spanning
 from stribeck.report.words import mrad, standing, title
 
 CELL = 27
-"""Side of a cell of a correlation matrix."""
+"""Side length of a cell of a correlation matrix."""
 
 STRIP = 110
 """Width of the drawing of an interval within its search range."""
 
 CLOSE = 0.95
-"""Correlations from here on are reported: only a combination of the two parameters is determined."""
+"""Correlations from this value on are reported, as only a combination of the two parameters is determined."""
 
 NOT_THERE = "Not in this file."
 
 
 def parameter_section(one: Assessed, look: int) -> Element:
-    """All about the parameters of one file."""
+    """Values, intervals, bounds and correlations of the parameters in one file."""
     return element(
         "details",
         element("summary", f"{title(one)}: {one.file.law.title}"),
@@ -73,7 +73,7 @@ def _standing(known: AssessedParameter) -> Element:
 
 
 def _strip(known: AssessedParameter) -> Child:
-    """The search range with the interval and the value in it."""
+    """Draw the search range with the interval and the value in it."""
     if known.bounds is None:
         return "not searched" if known.standing == "fixed" else "not stated"
     low, high = known.bounds
@@ -138,7 +138,7 @@ def _correlation(one: Assessed) -> list[Element]:
     provenance = one.file.provenance
     found = provenance.correlation if provenance else None
     if not found:
-        # A file with the course of its search has correlations, too, if they could be computed.
+        # A file with convergence data also has correlations, if they could be computed.
         complete = provenance is not None and provenance.convergence is not None
         return [heading, element("p", "These data tell no two parameters apart." if complete else NOT_THERE)]
     names, matrix = found["names"], found["matrix"]
@@ -196,7 +196,7 @@ def _cell(x: float, y: float, value: float, names: str) -> Element:
 
 
 def convergence(assessment: Assessment, looks: Mapping[str, int]) -> list[Element]:
-    """Course and outcome of the searches."""
+    """Convergence and outcome of the searches."""
     rows: list[list[Child]] = []
     for one in assessment.files:
         search: Mapping[str, Any] = one.file.provenance.search if one.file.provenance else {}
@@ -238,7 +238,7 @@ def _course(
 ) -> Element:
     counts = [max(count, 1.0) for _, course in told for count, _ in course]
     errors = [1e3 * error for _, course in told for _, error in course]
-    # A little more than the last improvement: most searches spend long after it.
+    # The axis ends shortly after the last improvement, as most searches continue long after it.
     ends = [_evaluations(one, course) for one, course in told]
     x = Axis(0.9 * min(counts), 1.1 * max(*ends, *counts), "evaluations", log=True)
     panel = Panel(x, spanning("error equivalent to the loss [mrad]", errors), top=24, height=180)

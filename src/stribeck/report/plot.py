@@ -1,4 +1,4 @@
-"""Axes and lines as SVG, which needs no script; a script may zoom.
+"""Axes and lines as SVG without scripts; an optional script zooms.
 
 A panel is a frame with ticks around a nested ``svg`` whose coordinates run from 0 to :data:`UNITS` along both axes.
 Zooming changes its ``viewBox`` and the ticks, not the data.
@@ -23,7 +23,7 @@ UNITS = 10000
 """Resolution of a panel along each axis."""
 
 WIDTH = 460
-"""Width of a figure, shown at 330 to 600 pixels."""
+"""Width of a figure, which is shown at 330 to 600 pixels."""
 
 LEFT, RIGHT = 50, 10
 """Margins of a panel."""
@@ -36,7 +36,7 @@ class Axis:
     """A range of values with a label.
 
     :param label: quantity and unit.
-    :param log: logarithmic scale, with positive ends.
+    :param log: whether the scale is logarithmic; the ends are then positive.
     """
 
     low: float
@@ -45,7 +45,7 @@ class Axis:
     log: bool = False
 
     def fraction(self, values: npt.ArrayLike) -> FloatArray:
-        """Positions of values between the ends, 0 to 1."""
+        """Map values to positions between the ends, 0 to 1."""
         found = np.asarray(values, dtype=np.float64)
         if self.log:
             return np.log(found / self.low) / math.log(self.high / self.low)
@@ -65,7 +65,7 @@ class Axis:
 
 
 def spanning(label: str, *values: npt.ArrayLike, margin: float = 0.04, zero: bool = False) -> Axis:
-    """An axis over all finite values, with a margin; with ``zero`` it starts at zero."""
+    """Create an axis over all finite values, with a margin; with ``zero`` it starts at zero."""
     found = np.concatenate([np.ravel(np.asarray(array, dtype=np.float64)) for array in values])
     found = found[np.isfinite(found)]
     low, high = (float(np.min(found)), float(np.max(found))) if found.size else (0.0, 1.0)
@@ -110,11 +110,11 @@ class Panel:
     def _path(self, x: npt.ArrayLike, y: npt.ArrayLike) -> str:
         across = np.rint(UNITS * self.x.fraction(x))
         down = np.rint(UNITS * (1.0 - self.y.fraction(y)))
-        down = np.clip(down, -9 * UNITS, 10 * UNITS)  # limits the digits of points far outside
+        down = np.clip(down, -9 * UNITS, 10 * UNITS)  # limits the number of digits for points far outside
         return "".join(_stroke(across[a:b], down[a:b]) for a, b in _stretches(np.isfinite(down)))
 
     def draw(self, *content: Child, x_labels: bool = True) -> Element:
-        """Frame, ticks and labels, and the content in a window."""
+        """Draw frame, ticks, labels and content."""
         bottom = self.top + self.height
         window = element(
             "svg",
@@ -159,7 +159,7 @@ class Panel:
 
 
 def figure(height: float, title: Child, caption: Child, *content: Child, kind: str = "") -> Element:
-    """A figure with a title above, its drawing, and a caption below."""
+    """Create a figure with a title above, its drawing, and a caption below."""
     drawing = element(
         "svg",
         *content,
@@ -173,12 +173,12 @@ def figure(height: float, title: Child, caption: Child, *content: Child, kind: s
 
 
 def plain(value: float) -> str:
-    """A number with a proper minus sign and at most six digits."""
+    """Format a number with a typographic minus sign and at most six digits."""
     return f"{round(value, 10) + 0.0:.6g}".replace("-", "\N{MINUS SIGN}")
 
 
 def thinned(values: FloatArray, most: int) -> npt.NDArray[np.intp]:
-    """Indices of at most ``most`` samples, which include the extremes of every stretch."""
+    """Indices of at most ``most`` samples, including the extremes of every interval."""
     count = len(values)
     if count <= most:
         return np.arange(count)
@@ -197,7 +197,7 @@ def _stretches(finite: npt.NDArray[np.bool_]) -> Iterable[tuple[int, int]]:
 
 
 def _stroke(across: FloatArray, down: FloatArray) -> str:
-    """Absolute start, then relative steps: half as long as absolute coordinates."""
+    """Format a path as absolute start and relative steps, which halves the length of absolute coordinates."""
     steps: Sequence[int] = np.diff(np.stack([across, down], axis=1), axis=0).astype(int).ravel().tolist()
     start = f"M{int(across[0])} {int(down[0])}"
     return start + ("l" + " ".join(map(str, steps)) if steps else "h1")

@@ -1,4 +1,4 @@
-"""The style of all pictures that matplotlib draws: no display, no global state, the same bytes on every machine."""
+"""The style of all matplotlib figures: no display, no global state, identical bytes on every machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stribeck.io.files import write_atomically
 
 DPI = 150
 LARGEST_PICTURE = 60000
-"""Pixels along one side of a picture; Agg draws up to 65535."""
+"""Maximum number of pixels along one side of a figure; Agg draws up to 65535."""
 
 FORMATS: dict[str, dict[str, Any]] = {
     ".png": {"Software": None},
@@ -32,7 +32,7 @@ FORMATS: dict[str, dict[str, Any]] = {
 """Formats by suffix, without the metadata that would make two files of the same figure differ."""
 
 STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture on every machine
+    "font.family": "DejaVu Sans",  # shipped with matplotlib, for the same figure on every machine
     "font.size": 9.0,
     "axes.titlesize": 10.0,
     "axes.grid": True,
@@ -50,7 +50,7 @@ STYLE: dict[str, Any] = {
 }
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Okabe and Ito, "Color Universal Design" (2008), without black and yellow: safe for the colour-blind."""
+"""Okabe and Ito, "Color Universal Design" (2008), without black and yellow: safe for colour-blind readers."""
 
 DASHES: tuple[Any, ...] = (
     "-",
@@ -59,7 +59,7 @@ DASHES: tuple[Any, ...] = (
     (0, (1.2, 1)),
     (0, (3, 1, 1, 1, 1, 1)),
 )
-"""Their number has no factor in common with that of the colours, so that 30 lines differ."""
+"""Dash patterns; their number has no factor in common with that of the colours, so that 30 lines differ."""
 
 MEASURED: dict[str, Any] = {"color": "black", "linewidth": 1.4, "label": "measured"}
 GOAL: dict[str, Any] = {"color": "0.45", "linewidth": 0.8, "linestyle": (0, (4, 2)), "label": "goal"}
@@ -67,16 +67,16 @@ GOAL: dict[str, Any] = {"color": "0.45", "linewidth": 0.8, "linestyle": (0, (4, 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw with :data:`STYLE` over matplotlib's defaults, whatever the user's matplotlibrc says."""
+    """Apply :data:`STYLE` to matplotlib's defaults, ignoring the user's matplotlibrc."""
     with matplotlib.style.context(["default", STYLE]):
         yield
 
 
 @contextmanager
 def drawing(width: float, height: float, title: str = "", *, constrained: bool = True) -> Iterator[Figure]:
-    """A new figure of this size [inch], drawn in the style.
+    """Create a figure of this size [inch] in the style.
 
-    :param constrained: whether matplotlib finds room for labels; otherwise the caller places the panels.
+    :param constrained: whether matplotlib makes room for labels; otherwise the caller places the panels.
     """
     layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1) if constrained else None  # inches
     with style():
@@ -88,21 +88,21 @@ def drawing(width: float, height: float, title: str = "", *, constrained: bool =
 
 
 def grid(figure: Figure, count: int, columns: int, **options: Any) -> list[Axes]:
-    """So many panels, row by row.
+    """Create ``count`` panels, row by row.
 
-    :param options: of :meth:`matplotlib.figure.Figure.subplots`.
+    :param options: options of :meth:`matplotlib.figure.Figure.subplots`.
     """
     axes = figure.subplots(-(-count // columns), columns, squeeze=False, **options).ravel().tolist()
     for panel in axes[count:]:
         panel.remove()
-    for panel in axes[max(count - columns, 0) : count]:  # with a removed panel below, labels would be hidden
+    for panel in axes[max(count - columns, 0) : count]:  # they have no panel below
         panel.tick_params(labelbottom=True)
     return list(axes[:count])
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], title: str | None = None) -> None:
-    """Put a legend under all panels, in as few rows as its entries allow; the figure grows to hold it."""
-    # Widths in characters of 9 points, 12 to an inch, with 8 for the line beside each.
+    """Put a legend under all panels, in as few rows as possible; the figure is enlarged to hold it."""
+    # Width in characters of 9 points, 12 per inch, plus 8 for the line beside each entry.
     widths = [len(str(handle.get_label())) + 8 for handle in handles]
     available = 12.0 * figure.get_size_inches()[0]
     columns = len(handles)
@@ -114,12 +114,12 @@ def legend_below(figure: Figure, handles: Sequence[Artist], title: str | None = 
 
 
 def legend_of(figure: Figure, panel: Axes) -> None:
-    """Put the legend of one panel, which holds for all, under all panels."""
+    """Put the legend of one panel, which is valid for all, under all panels."""
     legend_below(figure, panel.get_legend_handles_labels()[0])
 
 
 def logarithmic(panel: Axes, steps: Sequence[float] = (1.0,)) -> None:
-    """A logarithmic vertical axis with plain numbers at ``steps`` of each decade; powers would need mathematics."""
+    """Set a logarithmic vertical axis with plain numbers at ``steps`` of each decade; powers would need math text."""
     panel.set_yscale("log")
     panel.yaxis.set_major_locator(LogLocator(subs=steps))
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -127,12 +127,12 @@ def logarithmic(panel: Axes, steps: Sequence[float] = (1.0,)) -> None:
 
 
 def shortened(text: str, longest: int) -> str:
-    """``text``, or its end: paths differ there."""
+    """Shorten ``text`` from the left, as paths differ at the end."""
     return text if len(text) <= longest else "…" + text[1 - longest :]
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the suffix of ``path`` names; an existing file is replaced whole.
+    """Write a figure in the format given by the suffix of ``path``, replacing an existing file.
 
     :raises ConfigError: for a suffix that is not in :data:`FORMATS`.
     :raises OutputError: if the file cannot be written.
@@ -144,7 +144,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def render(figure: Figure, suffix: str) -> bytes:
-    """The content of a picture file, ``suffix`` one of :data:`FORMATS`; always the same bytes."""
+    """The content of a figure file in format ``suffix``, a key of :data:`FORMATS`; always the same bytes."""
     buffer = io.BytesIO()
     dpi = min(float(DPI), LARGEST_PICTURE / max(figure.get_size_inches()))
     with style():
@@ -153,7 +153,7 @@ def render(figure: Figure, suffix: str) -> bytes:
 
 
 def save_all(figures: dict[str, Figure], folder: Path) -> list[Path]:
-    """Write figures as PNG files into a folder, by their names; the paths."""
+    """Write figures as PNG files named by their keys into a folder; returns the paths."""
     paths = [folder / f"{name}.png" for name in figures]
     for path, figure in zip(paths, figures.values(), strict=True):
         save(figure, path)

@@ -1,4 +1,4 @@
-"""The verdict of a report in words."""
+"""Verdict of a report as sentences."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from stribeck.fit.judgement import CARRIES_OVER, FAILS, Basis, Comparison, Judge
 Tone = Literal["good", "note", "doubt"]
 
 MARKS: dict[Tone, str] = {"good": "\N{CHECK MARK}", "note": "i", "doubt": "!"}
-"""Marks of statements, so that colour is not the only sign."""
+"""Symbols of statements, so that they are not distinguished by colour alone."""
 
 NOTICEABLE = 0.02
-"""Relative difference above which the error stated in a file and the one computed here disagree."""
+"""Smallest relative difference between the error stated in a file and the computed error that is reported."""
 
 
 class Statement(NamedTuple):
@@ -42,23 +42,23 @@ def verdict(assessment: Assessment, judgement: Judgement) -> list[Statement]:
 
 
 def mrad(error: float) -> str:
-    """An error of position as text."""
+    """Format a position error."""
     return f"{1e3 * error:.1f} mrad"
 
 
 def title(one: Assessed) -> str:
-    """The title of a file: its law, with its name where that differs."""
+    """Title of a file: its law, with the file name if that differs."""
     law = one.file.law.name.upper()
     return law if one.label.upper() == law else f"{one.label} ({law})"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as a sentence lists them."""
+    """Join names to a list in a sentence."""
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
 
 
 def runs(count: int) -> str:
-    """A number of runs as text."""
+    """Format a number of runs."""
     return "1 run" if count == 1 else f"{count} runs"
 
 
@@ -80,13 +80,13 @@ def _best(best: Assessed, judgement: Judgement) -> Statement:
 
 
 def steps(found: Stepping) -> str:
-    """Step and reset period of a simulation as text."""
+    """Format step and reset period of a simulation."""
     reset = f"reset every {found.reset_period:g} s" if found.reset_period else "whole runs"
     return f"steps of {1e3 * found.dt:g} ms, {reset}"
 
 
 def _stepping(assessment: Assessment) -> Iterator[Statement]:
-    """Warn if runs are simulated in another way than in the fit, or in short stretches."""
+    """Warn if runs are simulated differently from the fit, or in short intervals."""
     for one in assessment.files:
         fitted = one.fitted_stepping
         if fitted is not None and fitted != one.stepping:
@@ -201,9 +201,9 @@ def _undetermined(best: Assessed) -> Iterator[Statement]:
 
 
 def _shared_statements(best: Assessed) -> Iterator[str]:
-    """Statements of the best file on its data as a whole."""
+    """Statements on the best file and all its data."""
     for text in best.file.provenance.statements if best.file.provenance else ():
-        if text.startswith("All runs"):  # of the fit, perhaps not those of the report
+        if text.startswith("All runs"):  # of the fit, which may differ from those of the report
             yield f"Of the recordings that {title(best)} was fitted to: {text}"
         elif text.startswith("The fit was not finished"):
             yield text
@@ -236,7 +236,7 @@ def _reproduced(assessment: Assessment) -> Iterator[Statement]:
 
 
 def standing(parameter: AssessedParameter) -> str:
-    """What is known of a parameter, as text of a table."""
+    """Status of a parameter, as text of a table."""
     if parameter.standing == "determined":
         return "determined"
     return parameter.why if parameter.standing == "fixed" else f"not determined: {parameter.why}"

@@ -37,16 +37,16 @@ ALERT = 0x80
 """Bit of a status packet's error byte (protocol 2): the servo has a hardware error."""
 
 WARM_UP = 20
-"""Cycles read when connecting, to learn the usual delay of answers."""
+"""Cycles read when connecting, to estimate the delay of answers."""
 
 CONFIRM_TIME = 0.008
-"""Time for all servos to confirm that their torque is off [s]."""
+"""Time for all servos to confirm torque off [s]."""
 
 REBOOT_TIME = 3.0
-"""A servo that does not answer this long after a reboot [s] is considered lost."""
+"""Maximum time for a servo to answer after a reboot [s]."""
 
 STATE = ("torque_enable", "hardware_error_status", "bus_watchdog")
-"""Registers that tell whether a servo changed its state by itself."""
+"""Registers that show whether a servo changed its state by itself."""
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from stribeck.servo.remote import RemoteServo, ServoSpec
 from stribeck.servo.tables import MODELS
 
 TURNAROUND = 50e-6
-"""Time until a servo begins to answer [s]."""
+"""Time until a servo starts to answer [s]."""
 
 SHARE = 0.9
-"""Largest share of the time that the wire may be busy."""
+"""Maximum load of the wire, as a fraction of the cycle."""
 
 ANSWER_ALL = 2
 """Status return level at which a servo answers every instruction."""
@@ -37,7 +37,7 @@ SIGNALS = {
     "voltage": "present_input_voltage",
     "temperature": "present_temperature",
 }
-"""Signals read in each cycle and their registers; a servo may lack some."""
+"""Signals read in each cycle and their registers; servos may lack some of them."""
 
 
 @dataclass

@@ -42,22 +42,22 @@ __all__ = ["Driver", "DriverSample", "DriverState", "Event"]
 FloatArray = npt.NDArray[np.float64]
 
 BUDGET = 2.0
-"""Cycles during which lost packets are asked for again: a late sample is better than none, and most are early."""
+"""Deadline for retries of lost packets [cycles]: a late sample is better than none, and most samples are early."""
 
 LONGEST_CYCLE = 4.0
-"""Upper bound of the time that a cycle without an answer counts as silence [cycles]."""
+"""Maximum time that one cycle without an answer counts as silence [cycles]."""
 
 CATCH_UP = 4.0
-"""A loop makes up for at most this many missed cycles."""
+"""Maximum number of missed cycles that a loop makes up for."""
 
 GAP_CYCLES = 2.5
-"""Time between two samples from which it counts as a gap [cycles]."""
+"""Minimum time between two samples that counts as a gap [cycles]."""
 
 CHECK_PERIOD = 0.1
-"""How often one servo, in turn, is checked for a change of its state [s]."""
+"""Period at which servos are checked, in turn, for changes of their state [s]."""
 
 VOLTAGE_SHARE = 0.95
-"""Share of a servo's lowest rated voltage below which torque goes off, unless configured."""
+"""Default voltage below which torque goes off, as a fraction of the servo's lowest rated voltage."""
 
 
 class Driver:

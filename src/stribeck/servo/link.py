@@ -26,29 +26,29 @@ PINGS = 8
 """Attempts to ping a servo that may be absent."""
 
 SHORTEST_PATIENCE, LONGEST_PATIENCE = 8e-4, 4e-2
-"""Bounds of the patience with a lost packet while the servos move [s]."""
+"""Bounds of :attr:`Latency.patience` while the servos move [s]."""
 
 GROWN_PATIENCE = 8e-3
-"""Bound of the patience while nobody answers [s]; it must not extend a stall by much."""
+"""Upper bound of :attr:`Latency.patience` while no servo answers [s]; must not extend a stall by much."""
 
 PATIENCE_MARGIN = 5e-4
-"""An answer may take this much longer than 1.5 times the usual delay [s]."""
+"""Addition to 1.5 times the median delay [s]."""
 
 LONGEST = {1.0: 259, 2.0: 1031}
 """Longest packet [bytes], by protocol."""
 
 PADDING = {3: 256, 6: 256, 9: 1031, 12: 256, 15: 1031}
-"""Bytes that complete a damaged packet which servos may be waiting for, by the number of consecutive attempts
-without any answer: one corrupt byte of a length is more likely than two."""
+"""Padding bytes that complete a damaged packet, by the number of consecutive unanswered attempts; one corrupt
+byte in a length field is more likely than two."""
 
 PADDING_ALONE = {12: 1031}
-"""The same, by the number of consecutive attempts without an answer of one servo while others may answer."""
+"""Padding bytes by the number of consecutive attempts without an answer from one servo while others may answer."""
 
 PADDING_TIME = 0.015
-"""Longest time that these bytes may take on the wire [s]."""
+"""Maximum wire time of the padding [s]."""
 
 MEMORY = 64
-"""Number of answers from which the usual delay is estimated."""
+"""Number of answers from which the delay is estimated."""
 
 
 class Block(NamedTuple):
@@ -59,7 +59,7 @@ class Block(NamedTuple):
 
 
 MODEL_NUMBER = Block(0, 2)
-"""Where every servo has its model number."""
+"""Location of the model number in every servo."""
 
 
 class Answer(NamedTuple):

@@ -23,18 +23,18 @@ BITS_PER_BYTE = 10
 """Start bit, eight bits, stop bit."""
 
 SLOW_PATIENCE = 0.03
-"""Patience while nothing moves [s]: more than a USB adapter without the low-latency setting needs."""
+"""Patience while nothing moves [s], sufficient for a USB adapter without the low-latency setting."""
 
 QUIET = 5e-4
-"""How long to wait for more bytes once the expected number has arrived [s]: a few frames of USB 2."""
+"""Waiting time for more bytes after the expected number has arrived [s]: a few USB 2 frames."""
 
 WRITE_TIMEOUT = 0.05
-"""A port that accepts no data for this long [s] is considered lost."""
+"""Time without accepting data after which a port is considered lost [s]."""
 
 READ_SIZE = 4096
 
 LINE_ERRORS = (OSError, termios.error, ValueError, TypeError)
-"""What a line raises when it is unplugged or closed; exceptions of pyserial are OSErrors."""
+"""Exceptions of an unplugged or closed line; those of pyserial are OSErrors."""
 
 
 class PortLostError(ServoError):

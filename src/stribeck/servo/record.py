@@ -26,7 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 TOPICS = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
 
 HANGING = 0.2
-"""A pendulum that hangs further than this from zero [rad], more than friction can hold it, has a wrong zero."""
+"""A pendulum at rest further than this from zero [rad], more than friction can hold, has a wrong zero."""
 
 
 class SessionRecorder:

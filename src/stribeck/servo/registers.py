@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 from stribeck.errors import ConfigError
 
 Encoding = Literal["unsigned", "signed", "sign-magnitude", "offset"]
-"""How a number stands on the wire: ``signed`` is two's complement, ``sign-magnitude`` has its sign in bit 10
-(set: clockwise, negative), ``offset`` is unsigned with zero somewhere in the middle."""
+"""Encoding of numbers on the wire: ``signed`` is two's complement, ``sign-magnitude`` has its sign in bit 10
+(set: clockwise, negative), ``offset`` is unsigned with an offset."""
 
 SIGN_BIT = 0x400
 

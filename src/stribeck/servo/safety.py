@@ -14,8 +14,8 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 CONFIRM_TIME = 0.02
-"""A measurement must be wrong for about this time [s] (one to three samples) before it counts: protocol 1
-has a checksum of 8 bits, which one corrupt packet in 256 passes."""
+"""Time that a limit violation must persist [s] (one to three samples): with the 8-bit checksum of protocol 1,
+one corrupt packet in 256 is accepted."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ DriverState = Literal["off", "on", "fault"]
 Kind = Literal["fault", "warning", "info"]
 
 TELEMETRY = ("pwm", "voltage", "temperature", "current", "load", "torque_enable", "p_gain", "gap")
-"""Signals published beside the joint states, by their names in recordings."""
+"""Signals published in addition to the joint states, by their names in recordings."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from stribeck.servo.sample import TELEMETRY, DriverSample
 from stribeck.session.timing import SYSTEM_CLOCK, SteadyClock
 
 ENCODERS = {DYNAMIC_JOINT_STATES: dynamic_joint_state, SERVO_STATUS: diagnostic_array}
-"""Encoders of the telemetry topics."""
 
 
 class SampleMessages:

@@ -313,7 +313,7 @@ _MX_BAUD = {
     251: 2_500_000,
     252: 3_000_000,
 }
-"""The rates that the e-manual lists: 2 Mbit/s over value + 1, rounded to standard rates, and three special ones."""
+"""Baud rates from the e-manual: 2 Mbit/s over value + 1, rounded to standard rates, and three special ones."""
 
 
 def _mx(number: int, max_voltage_limit: int) -> dict[str, Register]:

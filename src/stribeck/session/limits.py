@@ -15,13 +15,13 @@ from stribeck.errors import ConfigError
 FloatArray = npt.NDArray[np.float64]
 
 GRID = 0.001
-"""Largest step at which goals are examined [s]."""
+"""Largest step of the grid on which goals are evaluated [s]."""
 
 JUMP_TIME = 1e-9
-"""A goal jumps if it changes within this time [s] as much as within a step of the grid."""
+"""A goal jumps if it changes as much within this time [s] as within a grid step."""
 
 ROUNDING = 1e-6
-"""Share of a limit by which differences of goals may exceed it because of rounding."""
+"""Relative tolerance of limits for rounding errors of goal differences."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from stribeck.session.motion import Brake
 FloatArray = npt.NDArray[np.float64]
 
 AT_REST = 1e-6
-"""A joint that stops within this time is at rest except for rounding; controllers need strictly rising times [s]."""
+"""Stopping time [s] below which a joint counts as at rest; controllers need strictly increasing times."""
 
 
 def with_rest(plan: Plan, deceleration: FloatArray, step: float, rest: float) -> Plan:

@@ -42,7 +42,7 @@ from stribeck.session.watch import Debounce, Measurement, RestDetector, alarm
 FloatArray = npt.NDArray[np.float64]
 
 GAIN_TOLERANCE = 0.5
-"""Firmware gains are whole numbers: a reported one this close to the requested one equals it."""
+"""Tolerance for comparing gains, which are integers in the firmware."""
 
 
 class Session:

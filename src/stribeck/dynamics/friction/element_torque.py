@@ -1,4 +1,4 @@
-r"""Inverse dynamics with our friction laws: the torque of each joint for a given motion.
+r"""Inverse dynamics with friction laws: the torque of each joint for a given motion.
 
 The motor of every element (a joint, or a coupling) has to exert
 
@@ -25,7 +25,7 @@ from stribeck.core.arrays import Array
 from stribeck.core.friction import FrictionLaw, friction_budget
 
 ITERATIONS = 12
-"""Of the implicit equation: exact to 1e-6 for a law whose budget grows by a third of the torque."""
+"""Fixed-point iterations; exact to 1e-6 for a law whose budget grows by a third of the torque."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class ElementTorque:
     r"""Torque of an element in addition to that of the links (N,), and its derivatives.
 
     :param torque: :math:`\tau_m - Y\pi` [N m].
-    :param by_parameters: derivatives by rotor inertia and the law's parameters (N, 1 + k).
-    :param by_load: derivative by the torque of the links (N,).
+    :param by_parameters: derivatives with respect to rotor inertia and the law's parameters (N, 1 + k).
+    :param by_load: derivative with respect to the torque of the links (N,).
     :param budget: largest possible friction in the direction of z (N,).
     """
 
@@ -67,7 +67,7 @@ def parameter_names(law: FrictionLaw) -> tuple[str, ...]:
 def element_torque(law: FrictionLaw, parameters: Array, element: Element) -> ElementTorque:
     """Torque of an element with derivatives.
 
-    :param parameters: as in :func:`parameter_names` (1 + k,).
+    :param parameters: in the order of :func:`parameter_names` (1 + k,).
     """
     with jax.enable_x64():
         parts = _with_derivatives(
@@ -86,7 +86,7 @@ def friction_part(law: FrictionLaw, parameters: Array, element: Element) -> Arra
 def friction_curve(
     law: FrictionLaw, values: Mapping[str, float], velocity: Array, load: float = 0.0
 ) -> Array:
-    """Friction at constant velocities (N,) under a constant load of the links [N m]."""
+    """Friction at constant velocities (N,) under a constant link torque [N m]."""
     still = np.zeros_like(velocity)
     element = Element(velocity, still, np.sign(velocity), np.full_like(velocity, load))
     ordered = np.array([values[name] for name in parameter_names(law)])

@@ -5,8 +5,8 @@ r"""The full fit: physically consistent inertias together with the friction laws
     \min_{\xi, \theta} \sum_{j,t} \Big(\frac{\tau_j(t) - F[\,Y\pi(\xi) + \sum_e w_{ej} f_e(\theta_e)\,](t)}{\sigma_j}\Big)^2
       + \frac{c}{s^2}\|\pi - \pi_0\|_S^2 + c\sum_i \big(tr(J_i J_{i0}^{-1}) - \log|J_i|\big) + c\,p(\theta)
 
-F is the filter of the measured torques; predictions are filtered too, otherwise every reversal of friction would cause
-an error. c correlated rows carry the information of one independent row, and priors (the URDF, weak priors p on the shape
+F is the filter of the measured torques. Predictions are filtered too; otherwise every friction reversal would cause an
+error. c correlated rows carry the information of one independent row, and priors (the URDF, weak priors p on the shape
 of the laws) are weighted accordingly. Rows at rest are inequalities: only the excess over the friction budget counts,
 :math:`\max(0, |\tau - Y\pi| - \tau_f^m)`. Inertials are in log-Cholesky coordinates, so every link is physically
 consistent. Levenberg-Marquardt with exact first derivatives solves the problem.
@@ -40,26 +40,26 @@ from stribeck.estimates.levenberg_marquardt import DenseEquations, minimise
 from stribeck.estimates.solver_status import SolverStatus
 
 ROUNDS = 3
-"""How often the noise of the joints is estimated anew."""
+"""Number of updates of the joints' noise estimates."""
 
 SHAPE = {"alpha": (1.0, 0.3), "dtheta_stribeck": (0.0, 1.0)}
-"""Prior mean and standard deviation of the exponent, and of the logarithm of the Stribeck velocity over its first guess."""
+"""Prior mean and standard deviation of the exponent and of log(Stribeck velocity / its first guess)."""
 
 ALIKE = 0.5
-"""Prior standard deviation of the difference of two directions, as a share of their mean."""
+"""Prior standard deviation of the difference between two directions, relative to their mean."""
 
 NEGATIVE = 1e-3
-"""Prior standard deviation of a negative budget at rest, as a share of Coulomb friction."""
+"""Prior standard deviation of a negative budget at rest, relative to Coulomb friction."""
 
 LOADED = 0.1
 """Prior standard deviation of load-dependent terms about zero [1]."""
 
 
 class TorqueParts(NamedTuple):
-    """Parts of the torques at the rows of a run, each (M, n) [N m or N].
+    """Components of the torques at the rows of a run, each (M, n) [N m or N].
 
-    :param rigid: without friction.
-    :param friction: of friction only.
+    :param rigid: torque without friction.
+    :param friction: friction only.
     :param budget: largest possible friction.
     """
 
@@ -79,7 +79,7 @@ class FullFit:
     :param inertial_sigma, sigma: standard deviations of the inertials (n, 10), and of each element's parameters.
     :param noise: standard deviation of the residuals of each joint (n,).
     :param rest: velocity below which a joint has no direction of motion [rad/s].
-    :param status: how the solver ended in the last round.
+    :param status: solver status of the last round.
     """
 
     machine: Machine
@@ -100,12 +100,12 @@ class FullFit:
         return dict(zip(names, self.parameters[k].tolist(), strict=True))
 
     def predict(self, motion: ProcessedMotion) -> Array:
-        """Predicted torques at the rows of a run (M, n), which was processed with the delay of the choice."""
+        """Predicted torques at the rows of a run (M, n) that was processed with the delay of the choice."""
         parts = self.torques(motion)
         return parts.rigid + parts.friction
 
     def torques(self, motion: ProcessedMotion) -> TorqueParts:
-        """Parts of the torques at the rows of a run, which was processed with the delay of the choice."""
+        """Torque components at the rows of a run that was processed with the delay of the choice."""
         run = prepare(self.machine, motion)
         load = run.regressor @ self.inertials.ravel()
         rigid, friction, budget = load.copy(), np.zeros_like(load), np.zeros_like(load)
@@ -128,7 +128,7 @@ class JointRows:
     """Residuals of one joint.
 
     :param residual: measured minus predicted torque (M,) [N m].
-    :param jacobian: its derivatives by inertials and friction parameters (M, c).
+    :param jacobian: its derivatives with respect to inertials and friction parameters (M, c).
     :param columns: indices of these parameters (c,).
     """
 
@@ -168,12 +168,12 @@ class FullProblem:
         self._columns = [self._acting_on(j) for j in range(joints)]
 
     def _sections(self) -> list[slice]:
-        """Position of each element's parameters in a point."""
+        """Slice of each element's parameters in a point."""
         ends = self.start.size + np.cumsum([len(parameter_names(law)) for law in self.laws])
         return [slice(int(first), int(end)) for first, end in pairwise([self.start.size, *ends])]
 
     def _acting_on(self, joint: int) -> Indices:
-        """Inertials and friction parameters that the torque of a joint depends on."""
+        """Indices of the inertials and friction parameters on which the torque of a joint depends."""
         acting = np.flatnonzero(self.machine.weights[:, joint])
         of_friction = [np.arange(self.sections[e].start, self.sections[e].stop) for e in acting]
         return np.concatenate([self._links[joint], *of_friction])
@@ -184,11 +184,11 @@ class FullProblem:
         return int(self.sections[-1].stop)
 
     def fitted_rows(self, run: PreparedRun) -> Mask:
-        """Rows that count as equations (M, n): moving ones; with presliding, all but those at rest."""
+        """Rows fitted as equations (M, n): moving ones; with presliding, all but those at rest."""
         return run.motion.moving if self.choice.presliding is None else ~run.motion.resting
 
     def rows(self, point: Array) -> list[list[JointRows]]:
-        """Residuals with their derivatives of each run and joint; rows that do not count are zero."""
+        """Residuals with derivatives for each run and joint; unused rows are zero."""
         inertials = self.bodies.at(point[: self.start.size])[0].ravel()
         by_run = []
         for run, developed in zip(self.runs, self.developed, strict=True):
@@ -240,7 +240,7 @@ class FullProblem:
         )
 
     def _inner(self, point: Array) -> Array:
-        """Derivative of inertials and friction parameters by the coordinates, (p, p)."""
+        """Derivative of inertials and friction parameters with respect to the coordinates, (p, p)."""
         inner, size = np.eye(self.dimension), self.start.size
         inner[:size, :size] = self.bodies.at(point[:size])[1]
         return inner
@@ -302,7 +302,7 @@ def fit_full(
 
     :param motions: the runs, processed with the delay of the choice.
     :param noise: first guess of the standard deviation of each joint's residuals (n,).
-    :param terms: first guess of friction, by :meth:`~stribeck.dynamics.friction.selection.FrictionSelection.solution`.
+    :param terms: first guess of friction, from :meth:`~stribeck.dynamics.friction.selection.FrictionSelection.solution`.
     """
     problem = FullProblem(machine, motions, choice, rest, noise)
     lower, upper = problem.bounds()
@@ -331,7 +331,7 @@ def fit_full(
 
 
 def _with_budgets(problem: FullProblem, point: Array) -> Array:
-    """The point, with friction budgets at rest that the prior left slightly negative raised to zero."""
+    """The point with slightly negative friction budgets at rest, which the prior permits, raised to zero."""
     point = point.copy()
     for section, law in zip(problem.sections, problem.laws, strict=True):
         names = parameter_names(law)
@@ -402,7 +402,7 @@ def _range(name: str, speed: float) -> tuple[float, float]:
 
 
 def _shape_prior(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[Array, Array]:
-    """Derivatives (r, k) and residuals (r,) of the priors on the shape of a law."""
+    """Jacobian (r, k) and residuals (r,) of the priors on the shape of a law."""
     names = parameter_names(law)
     values = dict(zip(names, parameters, strict=True))
     rows, residuals = [], []
@@ -422,7 +422,7 @@ def _shape_prior(law: FrictionLaw, parameters: Array, stribeck: float) -> tuple[
             add(values[name] / LOADED, {name: 1.0 / LOADED})
     for name in ("friction_base", "friction_base_negative") if law.stribeck else ():
         static = values.get(name, 0.0) + values["friction_stribeck"]
-        if static < 0.0:  # a budget is never negative, not even at rest
+        if static < 0.0:  # penalise negative budgets at rest
             scale = 1.0 / (NEGATIVE * max(values[name], 1e-9)) if name in values else 0.0
             add(scale * static, {name: scale, "friction_stribeck": scale})
     if law.asymmetric:

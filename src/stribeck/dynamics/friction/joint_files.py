@@ -1,4 +1,4 @@
-"""Identified friction of an arm's joints as parameter files, which the compensation node loads."""
+"""Export of identified joint friction as parameter files, which the compensation node loads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stribeck.estimates.quantiles import normal_quantile
 from stribeck.io.parameter_file import ParameterFile, Provenance
 
 ACTUATORS = {"rotary": "torque_joint", "linear": "force_axis"}
-"""Actuator of the parameter files, by the units of the machine."""
+"""Actuator name in the parameter files, by the units of the machine."""
 
 FIXED = {"ratio": 1.0, "q_offset": 0.0}
 """Parameters of the actuator that are not identified."""
@@ -25,9 +25,9 @@ FIXED = {"ratio": 1.0, "q_offset": 0.0}
 def joint_files(
     fit: FullFit, actuator: Actuator, runs: Sequence[ArmRecording], errors: Mapping[str, Any]
 ) -> dict[str, ParameterFile]:
-    """A parameter file for each joint, by its name.
+    """A parameter file for each joint, by joint name.
 
-    :param actuator: of :data:`ACTUATORS`.
+    :param actuator: one of :data:`ACTUATORS`.
     :param runs: the fitted recordings, for the provenance.
     :param errors: scores by set.
     """

@@ -1,9 +1,9 @@
-r"""Which friction terms the data support, by cross-validation, before the full problem is solved.
+r"""Selection of friction terms by cross-validation, before the full problem is solved.
 
-The law is replaced by terms in which torques are linear (friction that decays as :math:`e^{-|\dot q|/v_0}`, friction
-proportional to the torque of the links), a quadratic prior keeps inertials near the URDF, and every choice is scored on
-blocks of time that were held out; blocks, because neighbouring samples are correlated. A term is added if it lowers the
-error on held-out blocks by a share of :data:`WORTHWHILE`.
+The law is replaced by terms whose coefficients enter the torques linearly (friction that decays as
+:math:`e^{-|\dot q|/v_0}`, friction proportional to the torque of the links), and a quadratic prior keeps inertials
+near the URDF. Every candidate is scored on held-out blocks of time, because neighbouring samples are correlated. A
+term is added if it lowers the error on held-out blocks by a share of :data:`WORTHWHILE`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from stribeck.io.identification_config import Protocol
 
 BLOCKS = 5
 WORTHWHILE = 0.005
-"""Smallest share by which a term has to lower the error on held-out blocks."""
+"""Smallest relative decrease of the held-out error for which a term is added."""
 
 PRESLIDING = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 """Candidate presliding lengths [rad or m]."""
 
 STRIBECK = (0.03, 0.1, 0.2, 0.4)
-"""Candidate Stribeck velocities, as shares of the largest velocity."""
+"""Candidate Stribeck velocities, relative to the largest velocity."""
 
 PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0)
-"""Candidate standard deviations of inertials about the URDF, as shares of the size of a link."""
+"""Candidate prior standard deviations of inertials about the URDF, relative to the size of a link."""
 
 DELAY_STEP = 0.05
 """Step between candidate delays, in periods of the torques' cut-off frequency."""
 
 RIDGE = 1e-3
-"""Prior precision of friction terms, over the noise: just enough against exact collinearity."""
+"""Prior precision of friction terms relative to the noise: just enough against exact collinearity."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class ModelChoice:
     """The terms of the full model.
 
     :param law: friction law of the joints.
-    :param delay: delay of recorded states behind torques [s].
+    :param delay: delay of recorded states relative to torques [s].
     :param presliding: presliding length [rad or m], ``None`` for friction that reverses at once.
-    :param stribeck: first guess of the Stribeck velocity, as a share of the largest velocity of an element.
-    :param prior: standard deviation of inertials about the URDF, as a share of the size of a link.
+    :param stribeck: first guess of the Stribeck velocity, relative to the largest velocity of an element.
+    :param prior: standard deviation of inertials about the URDF, relative to the size of a link.
     :param correlated: number of rows that carry the information of one independent row.
     """
 
@@ -64,12 +64,12 @@ class ModelChoice:
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run ready for predictions.
+    """A run prepared for predictions.
 
-    :param regressor: of the inertials at fine times (N, n, 10 n).
-    :param filtered: the same after the filter of the torques, at the rows (M, n, 10 n).
+    :param regressor: regressor of the inertials at fine times (N, n, 10 n).
+    :param filtered: the same after the torque filter, at the rows (M, n, 10 n).
     :param speed: largest velocity of each element (E,).
-    :param smoothing: the filter of torques, from fine times to the rows; ``None`` for none.
+    :param smoothing: the torque filter, from fine times to the rows; ``None`` for none.
     """
 
     motion: ProcessedMotion
@@ -79,7 +79,7 @@ class PreparedRun:
     smoothing: sparse.csr_array | None
 
     def at_rows(self, fine: Array) -> Array:
-        """Signals at fine times (N, k) after the filter of the torques, at the rows (M, k)."""
+        """Apply the torque filter to signals at fine times (N, k); result at the rows (M, k)."""
         return fine[self.motion.pick] if self.smoothing is None else np.asarray(self.smoothing @ fine)
 
     def developed(self, machine: Machine, length: float | None, rest: float) -> Array:
@@ -91,7 +91,7 @@ class PreparedRun:
 
 
 def prepare(machine: Machine, motion: ProcessedMotion) -> PreparedRun:
-    """A run ready for predictions."""
+    """Prepare a run for predictions."""
     regressor = machine.regressor(motion.fine)
     flat = regressor.reshape(len(regressor), regressor.shape[1] * regressor.shape[2])
     smoothing = None
@@ -127,8 +127,8 @@ class _RigidRows:
 class FrictionSelection:
     """Cross-validation of candidate models.
 
-    :param motions: returns the runs, processed with a delay.
-    :param reference: inertial parameters (10 n,) from which loads are computed.
+    :param motions: function that returns the runs processed with a given delay.
+    :param reference: inertial parameters (10 n,) for computing loads.
     :param inertia: rotor inertia of each element (E,), likewise.
     :param noise: standard deviation of the residuals of each joint (n,).
     """
@@ -148,13 +148,13 @@ class FrictionSelection:
         self._blocks: dict[float, list[list[list[_RigidRows]]]] = {}
 
     def prepared(self, delay: float) -> list[PreparedRun]:
-        """The runs at a delay."""
+        """The runs processed with a delay."""
         if delay not in self._prepared:
             self._prepared[delay] = [prepare(self._machine, motion) for motion in self._motions(delay)]
         return self._prepared[delay]
 
     def choose(self) -> tuple[ModelChoice, dict[str, float]]:
-        """The chosen model, and the error after each step as a share of the error before it."""
+        """The selected model, and the error after each step relative to the error before it."""
         choice = ModelChoice(LAWS["m1"].with_terms(offset=True))
         choice = replace(choice, correlated=self._correlation(choice))
         best = start = self.error(choice)
@@ -183,7 +183,7 @@ class FrictionSelection:
         return choice, {**steps, "all": best / start}
 
     def error(self, choice: ModelChoice) -> float:
-        """Root mean square of the residuals over the noise, on held-out blocks of time."""
+        """Root mean square of the residuals divided by the noise, on held-out blocks of time."""
         grams = self._grams(choice)
         centre, precision = self._prior(choice, len(grams[0][1]))
         whole, pull = sum_of(part[0] for part in grams), sum_of(part[1] for part in grams)
@@ -196,7 +196,7 @@ class FrictionSelection:
         return float(np.sqrt(max(squares, 0.0) / max(rows, 1)))
 
     def solution(self, choice: ModelChoice) -> tuple[Array, dict[str, Array]]:
-        """Inertials (10 n,), and the friction terms of the elements by name (E,), fitted to all rows."""
+        """Inertials (10 n,) and friction terms of the elements by name (E,), fitted to all rows."""
         grams = self._grams(choice)
         centre, precision = self._prior(choice, len(grams[0][1]))
         gram, slope = sum_of(part[0] for part in grams), sum_of(part[1] for part in grams)
@@ -292,7 +292,7 @@ class FrictionSelection:
         return grams
 
     def _rigid(self, delay: float) -> list[list[list[_RigidRows]]]:
-        """The rigid-body part of each run, block of time and joint, which depends on the delay only."""
+        """The rigid-body part of each run, block of time and joint; depends on the delay only."""
         if delay not in self._blocks:
             self._blocks[delay] = [
                 [
@@ -312,7 +312,7 @@ class FrictionSelection:
         return _RigidRows(rows, links, columns, torque, columns.T @ columns, columns.T @ torque)
 
     def _prior(self, choice: ModelChoice, parameters: int) -> tuple[Array, Array]:
-        """Centre and precision of all parameters (p,)."""
+        """Mean and precision of the prior of all parameters (p,)."""
         inertials = self._machine.inertials
         centre = np.concatenate([inertials, np.zeros(parameters - len(inertials))])
         spread = choice.prior * sizes(inertials).ravel() if len(inertials) else np.zeros(0)
@@ -334,12 +334,12 @@ class FrictionSelection:
 
 
 def _like(name: str, law: FrictionLaw) -> FrictionLaw:
-    """The law of that name with the asymmetry and the offset of another."""
+    """The law with that name, with the asymmetry and the offset of ``law``."""
     return LAWS[name].with_terms(asymmetric=law.asymmetric, offset=law.offset)
 
 
 def sum_of(parts: Iterable[Array]) -> Array:
-    """Sum of arrays of one shape."""
+    """Sum of arrays of the same shape."""
     return np.asarray(np.sum(list(parts), axis=0))
 
 
