@@ -158,7 +158,6 @@ def _finite(values: Any) -> Any:
 
 
 def _values(target: Batched, x: Array) -> Array:
-    """Log likelihoods (D, C)."""
     values = _programs(target)[0](x.reshape(-1, x.shape[-1]))
     return np.asarray(values, dtype=np.float64).reshape(x.shape[:2])
 

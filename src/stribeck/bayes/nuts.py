@@ -115,7 +115,6 @@ def _run(
 
 @lru_cache(maxsize=8)
 def _program(target: Target, deepest: int) -> Any:
-    """The compiled block of a target."""
     return jax.jit(partial(_block, target, deepest))
 
 

@@ -156,7 +156,6 @@ def _inertia_scale(actuator: Actuator) -> float:
 
 
 def _stall_and_speed(actuator: Actuator) -> tuple[float, float]:
-    """Stall torque [N m] and no-load speed [rad/s]."""
     if not _has_scale(actuator):
         raise ConfigError(
             f"the datasheet of {actuator.name} gives no stall torque and no-load speed, with which friction is scaled; add them to its YAML"

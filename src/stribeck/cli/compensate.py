@@ -212,7 +212,7 @@ def _print(summary: Mapping[str, Any]) -> None:
 
 
 def _csv(result: Replay, names: Sequence[str]) -> str:
-    """Stamps in nanoseconds, and torques with all digits."""
+    """CSV with stamps in nanoseconds and torques in full precision."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["stamp", *names])

@@ -61,12 +61,11 @@ class ControlState(NamedTuple):
 class VoltageControl:
     r"""Position control by duty cycle, for a servo that switches its supply onto the motor.
 
-    :math:`d = clip(g K_p e + g_i K_i \int e - g_d K_d \dot\theta, \pm d_{max})`, :math:`U = d V`,
-    and with a drive/brake bridge :math:`\tau_m = k_t (U - k_t\dot\theta) / R`. With a drive/coast
-    bridge the current stops whenever the bridge opens, so the back-EMF brakes only during the driven
-    part of the PWM period: :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical
-    time constant far below the PWM period; Sihite et al., IROS 2019). Torque off is an open
-    circuit: :math:`\tau_m = 0`.
+    :math:`d = clip(g K_p e + g_i K_i \int e - g_d K_d \dot\theta, \pm d_{max})`, :math:`U = d V`, and with a
+    drive/brake bridge :math:`\tau_m = k_t (U - k_t\dot\theta) / R`. With a drive/coast bridge the current stops
+    whenever the bridge opens, so the back-EMF brakes only during the driven part of the PWM period:
+    :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical time constant far below the PWM period;
+    Sihite et al., IROS 2019). Torque off is an open circuit: :math:`\tau_m = 0`.
 
     :param gain: duty per K_p and rad of position error.
     :param duty_max: largest duty that the firmware applies.
@@ -181,9 +180,7 @@ class Actuator:
     """One servo family, as its YAML file in ``config/actuators`` describes it.
 
     :param name: key in parameter files and on the command line.
-    :param title: full name of the servo.
     :param units: ``rotary`` (N m, rad) or ``linear`` (N, m).
-    :param control: the firmware's control law.
     :param resolution: smallest step of the measured position [rad].
     :param bounds: search bounds of motor and bench parameters, and of friction parameters whose bounds differ
         from the defaults.
@@ -196,7 +193,6 @@ class Actuator:
     :param datasheet: the manufacturer's figures, for reports and priors.
     :param published: published identified parameters, by law.
     :param pwm_register: how the servo reports its duty, if recordings hold the raw integer.
-    :param active_effects: the effects that are on.
     """
 
     name: str

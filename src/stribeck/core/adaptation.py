@@ -47,10 +47,7 @@ class AdaptationSettings:
 
 
 class ScaleFilter:
-    """Kalman filters of the scales and offsets of n joints.
-
-    :param level: friction at rest b of each joint, (n,) [N m].
-    """
+    """Kalman filters of the scales and offsets of n joints with friction b = ``level`` at rest, (n,) [N m]."""
 
     def __init__(self, level: FloatArray, settings: AdaptationSettings) -> None:
         n = len(level)

@@ -36,10 +36,7 @@ class Place(NamedTuple):
 
 
 class StateAdmission:
-    """Checks each state of n joints against the previous ones.
-
-    :param names: joint names, in the order of all arrays.
-    """
+    """Checks each state of n joints, named in the order of all arrays, against the previous ones."""
 
     def __init__(self, names: Sequence[str], settings: Settings, plausibility: Plausibility) -> None:
         self.order = JointOrder(names)

@@ -165,7 +165,6 @@ def current_of(p: Mapping[str, Any], torque: Any) -> Any:
 class JointModel:
     """Friction model and limits of one joint, from its parameter file.
 
-    :param name: name of the joint in messages.
     :param max_torque: bound of the absolute feed-forward torque, in the file's coordinates [N m].
     :param source: where the values come from, for messages.
     :param tuning: behaviour at rest and at reversals, in the file's coordinates; ``None``: from the servo's resolution.
@@ -344,11 +343,10 @@ class FrictionModel:
         :param motor: motor torque :math:`\tau_m`; with a ``guess``, that of the controller alone, to
             which the feed-forward torque is added.
         :param external: external torque :math:`\tau_e` [N m].
-        :param guess: feed-forward torque of the previous cycle, from which one Newton step leads to
-            the fixed point
-            :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`. The step is exact where
-            the budget is linear in the torque (M3, M4; M5 unless a load term changes sign; M6
-            nearly); elsewhere it converges within a few cycles because the budget is convex in the torque.
+        :param guess: feed-forward torque of the previous cycle, from which one Newton step leads to the fixed
+            point :math:`\tau_{ff} = g (d\,\tau_f^m(\tau_m + \tau_{ff}, \tau_e) - |d|\,\tau_0)`. The step is exact
+            where the budget is linear in the torque (M3, M4; M5 unless a load term changes sign; M6 nearly);
+            elsewhere it converges within a few cycles because the budget is convex in the torque.
         :param scales: scales of the identified friction; 1 if left out.
         """
         share = gain * direction

@@ -98,7 +98,6 @@ class Compensator:
     It is off until :meth:`enable`. Methods may be called in any order. Bad input from the robot does not raise: the
     torque goes to zero and :attr:`doubt` says why.
 
-    :param joints: parameters of each joint.
     :param maps: sign, gear ratio and offset of each joint.
     :param compiler: compiles the formulas of the law.
     :param dynamics: dynamics of the joints, in the robot's coordinates and joint order; without it nothing is learnt.
@@ -184,10 +183,7 @@ class Compensator:
         return Account(*observer.scales, offset, observer.certainty, contact, energy)
 
     def recall(self, learned: Sequence[Learned] | None) -> None:
-        """Start with scales learnt in an earlier run, or with the parameter files alone.
-
-        :param learned: of each joint, in their order.
-        """
+        """Start with scales learnt in an earlier run, or with the parameter files alone."""
         if learned is not None and len(learned) != len(self.names):
             raise ConfigError(f"learned: expected {len(self.names)} joints, found {len(learned)}")
         self.feed_forward.recall(learned)

@@ -27,10 +27,7 @@ FADING = 0.3
 
 
 class EnergyTank:
-    """Energy tanks of n joints.
-
-    :param level: friction of each joint at rest (n,) [N m].
-    """
+    """Energy tanks of n joints with friction ``level`` at rest, (n,) [N m]."""
 
     def __init__(self, level: FloatArray) -> None:
         self.capacity = STROKE * level

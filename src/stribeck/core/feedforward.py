@@ -67,13 +67,9 @@ LARGEST_LEARNED = 1.25
 
 
 class State(NamedTuple):
-    """A measured state, (n,) each except the stamp.
+    """A measured state at ``stamp`` [s], (n,) each, [rad] and [rad/s].
 
-    :param stamp: [s].
-    :param joint_position: in the robot's coordinates [rad].
-    :param joint_velocity: in the robot's coordinates [rad/s].
-    :param position: [rad].
-    :param velocity: [rad/s].
+    ``joint_position`` and ``joint_velocity`` are in the robot's coordinates, the others in the parameter files'.
     """
 
     stamp: float
@@ -97,10 +93,9 @@ class Wish(NamedTuple):
 
 
 class Loads(NamedTuple):
-    """Loads on the transmissions, (n,) each.
+    """Motor and external torques on the transmissions [N m], (n,) each.
 
-    :param motor: motor torque, without the feed-forward torque [N m].
-    :param external: external torque [N m].
+    :param motor: without the feed-forward torque.
     :param matter: whether the friction depends on them.
     """
 
@@ -112,7 +107,6 @@ class Loads(NamedTuple):
 class FeedForward:
     """Computes the wanted feed-forward torque of several joints, before ramp and slew limit.
 
-    :param model: the identified friction.
     :param joint_map: from the robot's coordinates to those of the parameter files.
     :param dynamics: of the joints in the robot's coordinates; without it nothing is learnt.
     """
@@ -273,7 +267,7 @@ class FeedForward:
     ) -> tuple[FloatArray, Scales | None]:
         """Gain of each joint, and the scales of its identified friction.
 
-        Without a goal, intended motion cannot be told from motion that the compensation itself causes. The torque
+        Without a goal, intended motion is indistinguishable from motion that the compensation itself causes. The torque
         then stays below a fraction of the guaranteed friction.
         """
         gain, sure = self.gain, self.settings.sure
@@ -347,7 +341,6 @@ class FeedForward:
         rate: FloatArray,
         dt: float,
     ) -> None:
-        """Update friction estimate and contact detection from the momentum of the joints."""
         path, tuning = self.path.direction, self.tuning
         if not seen.update(state.joint_position, state.joint_velocity, acting, dt):
             return

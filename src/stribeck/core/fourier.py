@@ -100,7 +100,6 @@ def grid_factor(harmonics: int, samples: int) -> float:
 class FourierTrajectory:
     """A Fourier series for each joint, all with the same period.
 
-    :param joints: names of the joints.
     :param duration: one period T [s].
     :param sine: a, (n, L) [rad/s].
     :param cosine: b, (n, L) [rad/s].
@@ -168,10 +167,7 @@ class FourierTrajectory:
         return found.position @ c, found.velocity @ c, found.acceleration @ c
 
     def to_play(self, name: str) -> Trajectory:
-        """This trajectory as the goals of a recording session.
-
-        :param name: key in recordings.
-        """
+        """This trajectory as the goals of a recording session; ``name`` is its key in recordings."""
 
         def goal(row: FloatArray) -> Callable[[FloatArray], FloatArray]:
             return lambda time: np.asarray(basis(time, self.frequency, self.harmonics).position @ row)

@@ -64,7 +64,6 @@ class FrictionLaw:
     r"""Terms of a friction budget.
 
     :param name: key in parameter files and on the command line, ``"m1"`` .. ``"m6"``.
-    :param title: full name of the law.
     :param stribeck: whether terms that fade with velocity are included.
     :param load: how the budget grows with the torques on the transmission.
     :param quadratic: whether the quadratic term of M6 is included; needs ``stribeck`` and a directional load.

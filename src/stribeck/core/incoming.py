@@ -63,10 +63,7 @@ class JointOrder:
         self._known: dict[tuple[str, ...], tuple[Order | None, str]] = {}
 
     def of(self, names: tuple[str, ...], *, strict: bool) -> tuple[Order | None, str]:
-        """Index of each of our joints, or ``None`` and the reason.
-
-        :param strict: whether unknown joints are an error.
-        """
+        """Index of each of our joints, or ``None`` and the reason; with ``strict``, unknown joints are an error."""
         found = self._known.get(names)
         if found is None:
             found = self._find(names)
@@ -250,7 +247,6 @@ class ControllerWishes:
 
     After the first separate goal, goals inside commands are ignored.
 
-    :param joints: number of joints n.
     :param timeout: age above which a command or goal is ignored [s].
     """
 

@@ -85,7 +85,6 @@ class KinematicTree:
     def reduced(self, names: Sequence[str], positions: Mapping[str, float] | None = None) -> KinematicTree:
         """The tree of the named joints, in that order; all others are locked and their bodies merged.
 
-        :param names: joints that remain movable.
         :param positions: positions of locked joints [rad or m]; 0 if left out.
         """
         locked = positions or {}

@@ -123,10 +123,7 @@ class LoadEstimate:
         return torque if torque is not None and np.isfinite(torque).all() else None
 
     def _possible(self, torque: FloatArray) -> FloatArray:
-        """The torque, checked to be possible for a servo.
-
-        :raises DoubtError: if it is not.
-        """
+        """The torque; :class:`DoubtError` if a servo cannot have it."""
         if all(map(le, map(abs, torque.tolist()), self._largest_effort)):
             return torque
         if not np.isfinite(torque).all():

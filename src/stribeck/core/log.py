@@ -83,15 +83,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Setup:
-    """Load, gains and supply of a run.
+    """Load and rod [kg, m], nominal supply voltage [V], and gains in firmware units of a run.
 
-    :param mass: load mass [kg].
-    :param length: rod length [m].
-    :param arm_mass: rod mass [kg].
-    :param supply_voltage: nominal supply voltage [V].
-    :param kp: firmware's proportional gain, in firmware units.
-    :param ki: integral gain.
-    :param kd: derivative gain.
     :raises RecordingError: for values that are not finite or physically impossible.
     """
 
@@ -125,9 +118,6 @@ class Log:
     """One recorded run of one joint on the bench, irregularly sampled.
 
     :param name: name of the run, for messages and tables.
-    :param actuator: name of the servo.
-    :param trajectory: name of the trajectory.
-    :param setup: load, gains and supply.
     :param position: measured position [rad].
     :param velocity: measured velocity [rad/s].
     :param goal: goal position as sent [rad], held.
@@ -321,9 +311,9 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
 
 
 def common_value(logs: Sequence[Log], name: Literal["actuator"]) -> str:
-    """The value that all logs share.
+    """The common value of all logs.
 
-    :raises RecordingError: if they do not.
+    :raises RecordingError: if the values differ.
     """
     found = sorted({getattr(log, name) for log in logs})
     if len(found) != 1:

@@ -53,9 +53,8 @@ class _Part(NamedTuple):
 
 
 class StateMerger:
-    """Turns incoming joint state messages into states of all joints.
+    """Turns incoming joint state messages into states of all our joints.
 
-    :param names: our joints.
     :param timeout: longest time without values of a joint [s].
     :param other_joints: whether a message with our joints may hold unknown ones.
     """
@@ -82,10 +81,7 @@ class StateMerger:
     def take(
         self, stamp: float, names: Sequence[str], position: Numbers, velocity: Numbers, effort: Numbers
     ) -> MergedState | str | None:
-        """A state of all joints, the reason why there is none, or ``None`` if there is nothing new.
-
-        :param stamp: header stamp of the message [s].
-        """
+        """A state of all joints, the reason why there is none, or ``None`` if there is nothing new."""
         key = tuple(names)
         kind = self._kinds.get(key)
         if kind is None:
@@ -177,7 +173,6 @@ class StateMerger:
         self._stamps[:] = self._given = whole.stamp
 
     def _forget(self) -> None:
-        """Forget all received values."""
         unknown = np.full(len(self.names), np.nan)
         self._position, self._velocity, self._effort = unknown.copy(), unknown.copy(), unknown.copy()
         self._slopes = np.zeros(len(self.names))

@@ -46,12 +46,9 @@ SURE_DEVIATIONS = 2.0
 
 
 class Motion(NamedTuple):
-    """A measured state in the coordinates of the parameter files, (n,) each.
+    """A measured state in the coordinates of the parameter files, (n,) each, [rad/s] and [N m].
 
-    :param velocity: [rad/s].
     :param direction: of the measured motion, in [-1, 1]; where a goal leads, of the goal's motion.
-    :param motor: motor torque [N m].
-    :param external: external torque [N m].
     :param led: joints that a goal leads.
     :param follows: joints that have moved with their goal beyond their presliding.
     """
@@ -69,8 +66,7 @@ class Learned(NamedTuple):
 
     :param dry: scale of all identified friction except viscous friction [1].
     :param viscous: scale of the viscous friction [1].
-    :param deviation_dry: standard deviation of ``dry`` [1].
-    :param deviation_viscous: standard deviation of ``viscous`` [1].
+    :param deviation_dry, deviation_viscous: standard deviations [1].
     """
 
     dry: float
@@ -86,11 +82,9 @@ RECALLED = 0.15
 class FrictionObserver:
     """Scales and offset of the friction of n joints, from the momentum residual of their dynamics.
 
-    :param model: the identified friction.
     :param dynamics: inertia and gravity in the robot's coordinates.
     :param joint_map: from the robot's coordinates to those of the parameter files.
     :param time_constant: of the residual, (n,) [s].
-    :param settings: of the filter.
     """
 
     def __init__(
@@ -255,10 +249,7 @@ def _most(upper_dry: Any, upper_viscous: Any, dry: Any, viscous: Any, level: Any
 
 
 def _exceeds(friction: Any, direction: Any, base: Any, offset: Any, level: Any) -> Any:
-    """Joints on which more than friction acts against the motion.
-
-    :param offset: largest offset, as a fraction of the friction at rest.
-    """
+    """Joints on which more than friction acts against the motion; ``offset`` relative to the friction at rest."""
     xp = array_namespace(friction, direction)
     against = (xp.abs(direction) > ONE_WAY) & (friction * direction < 0.0)
     return against & (xp.abs(friction) > CONTACT_MARGIN * (base + offset * level))

@@ -19,8 +19,6 @@ class Parameter:
     :param name: key in parameter files.
     :param unit: unit symbol, ``"1"`` for a pure number.
     :param value: starting or fixed value, within the bounds when the parameter is free.
-    :param lower: lower search bound.
-    :param upper: upper search bound.
     :param free: whether a fit may change it.
     :raises ConfigError: for values that are not finite, or bounds in the wrong order.
     """

@@ -28,7 +28,6 @@ LARGEST_MISFIT = 0.05
 class Plausibility:
     """Checks the states of n joints.
 
-    :param names: joint names, for messages.
     :param resolution: known position steps, (n,) [rad].
     :param moving: velocity above which a joint moves, (n,) [rad/s].
     """

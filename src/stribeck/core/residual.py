@@ -31,11 +31,7 @@ KEPT = 1.0
 
 
 class LowPass:
-    """First-order low-pass filter of several signals at once.
-
-    :param shape: of the signals.
-    :param time_constant: T [s], a number or an array that broadcasts.
-    """
+    """First-order low-pass filter of several signals, with time constant T [s], a number or an array."""
 
     def __init__(self, shape: tuple[int, ...], time_constant: float | FloatArray) -> None:
         self.time_constant = time_constant
@@ -50,7 +46,6 @@ class LowPass:
 class MomentumResidual:
     """Residual torque of joints, (n,) [N m], in the coordinates of the dynamics.
 
-    :param dynamics: the model.
     :param time_constant: T of each joint [s], (n,).
     :param period: shortest period of evaluating the model [s].
     """
@@ -105,7 +100,6 @@ def _product(inertia: FloatArray, v: FloatArray) -> FloatArray:
 
 
 def _taken(time_constant: Any, dt: Any) -> Any:
-    """Filter weight of a step."""
     return -array_namespace(time_constant).expm1(-dt / time_constant)
 
 
@@ -118,10 +112,7 @@ def _difference(rate: Any, momentum: Any, filtered: Any, lacking: Any) -> Any:
 
 
 class Delayed:
-    """Values with a delay: torques act later than they are sent.
-
-    :param delay: [s].
-    """
+    """Values with a ``delay`` [s]: torques act later than they are sent."""
 
     def __init__(self, delay: float) -> None:
         self.delay = delay
@@ -144,6 +135,5 @@ class Delayed:
         return self._sent[0][1] if self._sent else None
 
     def _drop(self, time: float) -> None:
-        """Forget values that no longer act at ``time``."""
         while len(self._sent) > 1 and self._sent[1][0] <= time - self.delay + 1e-9:
             self._sent.popleft()

@@ -228,7 +228,6 @@ class RigidBodyModel:
     def reduced(self, names: Sequence[str], positions: Mapping[str, float] | None = None) -> RigidBodyModel:
         """The model of the named joints in that order; the others are locked and their bodies merged.
 
-        :param names: joints that move.
         :param positions: positions of locked joints [rad or m]; 0 if left out. Mimic joints are treated like all others.
         :raises ConfigError: for unknown or duplicate joints.
         """

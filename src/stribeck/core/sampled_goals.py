@@ -18,12 +18,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class GoalPoint(NamedTuple):
-    """A point of a trajectory.
-
-    :param time: time since the start [s].
-    :param position: of each named joint [rad].
-    :param velocity: of each named joint, empty if not given [rad/s].
-    """
+    """A point of a trajectory: time since its start [s], positions [rad], velocities [rad/s] or none."""
 
     time: float
     position: Sequence[float]
@@ -47,10 +42,7 @@ class _Trajectory(NamedTuple):
 
 
 class SampledGoals:
-    """Goals of n joints, from trajectories.
-
-    :param names: the joints, in the order of all arrays.
-    """
+    """Goals of n joints, named in the order of all arrays, from trajectories."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
@@ -123,7 +115,6 @@ class SampledGoals:
 
 
 def _problem(names: Sequence[str], points: Sequence[GoalPoint]) -> str | None:
-    """Reason why a trajectory is invalid."""
     if len(set(names)) != len(names):
         return "a trajectory names a joint twice"
     last = -math.inf

@@ -61,12 +61,7 @@ class Plant:
 
 
 class PlantState(NamedTuple):
-    """State of a joint.
-
-    :param position: [rad].
-    :param velocity: [rad/s].
-    :param control: state of the firmware.
-    """
+    """Position [rad] and velocity [rad/s] of a joint, and state of the firmware."""
 
     position: Any
     velocity: Any

@@ -23,7 +23,6 @@ class Trajectory:
     """A goal over time.
 
     :param name: key in recordings.
-    :param title: purpose of the trajectory.
     :param duration: [s].
     :param goal: goal position [rad] at times (n,) [s], shifted by each joint's centre and multiplied by its scale.
     :param torque_until: time from which torque is off [s]; 0 for never on.

@@ -32,7 +32,7 @@ class Travel:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the motion."""
+        """Reset the state."""
         self.velocity: FloatArray = np.zeros(self._joints)
         """Smoothed velocity [rad/s]."""
         self.direction: FloatArray = np.zeros(self._joints)
@@ -46,10 +46,7 @@ class Travel:
         self._begun = False
 
     def update(self, position: FloatArray, velocity: FloatArray, hysteresis: Any, dt: float) -> None:
-        """Update with a state.
-
-        :param hysteresis: backward motion by less than this is not a reversal [rad].
-        """
+        """Update with a state; backward motion by less than ``hysteresis`` [rad] is not a reversal."""
         self._position = position
         if not self._begun:
             self._turn, self._extreme, self.velocity, self._begun = position, position, velocity, True
@@ -136,7 +133,7 @@ class Turning:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the motion."""
+        """Reset the state."""
         self.share: FloatArray = np.zeros(self._joints)
         self._position: FloatArray | None = None
 

@@ -64,7 +64,7 @@ def base_parameters(regressor: Array, names: Sequence[str], tolerance: float = T
     """Base parameters of a stacked regressor.
 
     :param regressor: (rows, p).
-    :param names: of the p columns; of several equivalent columns, the first one is chosen.
+    :param names: names of the p columns; the first of several equivalent columns is chosen.
     :param tolerance: see :data:`TOLERANCE`.
     """
     scale = np.linalg.norm(regressor, axis=0)

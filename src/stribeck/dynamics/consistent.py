@@ -6,8 +6,8 @@ r"""Physically consistent fit near the URDF: masses :math:`m = z^2`, inertias :m
 
 subject to :math:`(z^2-m^0)^2 \le \alpha`, :math:`\|c-c^0\|^2 \le \beta`, :math:`\|u-u^0\|^2 \le \gamma`,
 :math:`\|d-d^0\|^2 \le \delta` and d > 0 for every link, and the triangle inequality of its principal moments, which
-does not follow from positive definiteness. x are rotor inertias and friction of the joints, none negative. Inverse
-dynamics are linear in the inertial parameters, so the sum over time is one quadratic form. IPOPT solves the problem.
+does not follow from positive definiteness. x are the nonnegative rotor inertias and friction of the joints. The
+torques are linear in the inertial parameters, so the sum over time is one quadratic form. IPOPT solves the problem.
 
 Sources: Maestro 2025, "Solving for Dynamic Parameters"; Traversaro et al. 2016 (triangle inequality).
 """
@@ -98,7 +98,6 @@ class _Quadratic:
     r"""The cost :math:`\theta^T H \theta - 2 g^T \theta`, and the bounds of its parameters.
 
     :param hessian, slope: H (p, p) and g (p,), means over the rows.
-    :param rows: number of rows.
     :param start: consistent inertials of the URDF (n, 10).
     :param names: names of all parameters (p,).
     """

@@ -74,7 +74,7 @@ def cholesky_root(inertials: Array) -> Array:
 
 
 def about_com(inertials: Array) -> tuple[Array, Array, Array]:
-    """Mass (…,), centre of mass (…, 3) and inertia about it (…, 3, 3)."""
+    """Mass (…,), centre of mass (…, 3) and inertia about it (…, 3, 3) from inertial parameters (…, 10)."""
     m, first = inertials[..., 0], inertials[..., 1:4]
     com = first / m[..., None]
     second = (

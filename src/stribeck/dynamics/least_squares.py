@@ -73,7 +73,6 @@ def fit_rows(motion: ProcessedMotion, protocol: Protocol) -> Mask:
 class FittedRows:
     """The fitted rows of all runs.
 
-    :param motions: the runs.
     :param columns: regressor of each run (M, n, p).
     :param used: mask of the fitted rows of each joint, for each run (M, n).
     """

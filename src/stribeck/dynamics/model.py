@@ -31,7 +31,6 @@ class ArmModel:
 
     :param model: Pinocchio model; unused joints are locked in their neutral position.
     :param joints: names of the joints, in the order of all arrays.
-    :param path: path of the URDF.
     """
 
     model: Any

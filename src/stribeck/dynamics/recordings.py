@@ -24,7 +24,6 @@ class ArmRecording:
     """One recorded run of a machine.
 
     :param name: name in messages and in the row ranges of the protocol.
-    :param joints: names of the joints.
     :param time: (N,) [s], ascending.
     :param position: joint positions (N, n) [rad or m].
     :param velocity: measured joint velocities (N, n), if recorded.
@@ -147,7 +146,7 @@ def _from_bag(path: Path, joints: Sequence[str]) -> ArmRecording:
 
 
 def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
-    r"""Transform motor to joint coordinates: :math:`q = G^{-1} q_m + o`, :math:`\tau = G^T \tau_m` (power is conserved)."""
+    r"""Motor to joint coordinates: :math:`q = G^{-1} q_m + o`, :math:`\tau = G^T \tau_m` (power is conserved)."""
     position, velocity, effort = run.position, run.velocity, run.effort
     if form.gears is not None:
         gears = np.array(form.gears)

@@ -30,7 +30,6 @@ Friction = Literal["symmetric", "asymmetric"]
 class Machine:
     """The structure of a machine.
 
-    :param joints: names of the joints.
     :param arm: rigid-body model; ``None`` for joints with one constant inertia each.
     :param couplings: joint weights w (n,) of each coupling, by name.
     """

@@ -89,7 +89,7 @@ def convolution(kernel: Array, samples: int, rows: slice) -> sparse.csr_array:
 
 
 def derivative(samples: Array, dt: float, edge_order: Literal[1, 2] = 2) -> Array:
-    r"""Time derivative of samples (N, …) by central differences, :math:`(x_{k+1}-x_{k-1})/(2\Delta t)`, without phase shift.
+    r"""Time derivative (N, …) by central differences, :math:`(x_{k+1}-x_{k-1})/(2\Delta t)`, without phase shift.
 
     :param edge_order: at both ends, 2: a parabola through the nearest three samples, with an error of
         :math:`O(\Delta t^2)` as everywhere, or 1: the difference of two samples.

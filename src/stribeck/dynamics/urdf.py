@@ -17,8 +17,6 @@ def urdf_with_inertials(path: Path, joints: tuple[str, ...], inertials: Array) -
     A joint moves its child link and all links fixed to it, and torques depend only on the sum of their inertials. The
     child link gets the whole inertial, and the links fixed to it get none.
 
-    :param path: path of the URDF.
-    :param joints: names of the joints.
     :param inertials: standard inertial parameters (n, 10), in the joint frames.
     """
     tree = ElementTree.parse(path)  # noqa: S314 - expat expands no external entities; the file was loaded before

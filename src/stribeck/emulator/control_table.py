@@ -115,7 +115,6 @@ class ControlTable:
         )
 
     def _resolve(self, address: int, length: int) -> list[_Span]:
-        """Translate an access to true addresses."""
         key = (address, length)
         if key not in self._spans:
             spans: list[_Span] = []
@@ -137,7 +136,6 @@ class ControlTable:
         return address
 
     def _registers(self, span: _Span) -> list[Register]:
-        """Registers that overlap a span."""
         key = (span.address, span.length)
         if key not in self._touched:
             self._touched[key] = [

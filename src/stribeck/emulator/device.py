@@ -347,7 +347,6 @@ class EmulatedServo:
     # Internals.
 
     def _start(self) -> None:
-        """Initialise the state to that at power-on."""
         self.errors, self._registered = 0, None
         self.memory.numbers["goal_position"] = self._position_count()
         if "max_torque" in self.memory.numbers:
@@ -371,7 +370,6 @@ class EmulatedServo:
             self._firmware = self._commanded()
 
     def _commanded(self) -> Firmware:
-        """Firmware command given by the registers."""
         numbers = self.memory.numbers
         gains = Gains(*(float(numbers[f"position_{letter}_gain"]) for letter in "pid"))
         drive = DRIVES[self._mode()]

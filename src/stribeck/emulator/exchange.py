@@ -83,7 +83,6 @@ def _status(servo: EmulatedServo, level: int, error: int, data: bytes = b"") -> 
 
 
 def _single(servo: EmulatedServo, packet: Packet, protocol: float) -> StatusPacket | None:
-    """Execute an instruction on one servo."""
     size = 1 if protocol == 1.0 else 2
     data = packet.parameters[size:]
 

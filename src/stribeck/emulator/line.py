@@ -129,7 +129,6 @@ class EmulatedLine:
     # For subclasses to override.
 
     def _do(self, action: Callable[[], object]) -> None:
-        """Execute an action."""
         action()
 
     def _unplug(self) -> None:
@@ -265,7 +264,6 @@ class EmulatedLine:
             heapq.heappush(self._outbox, (due, self._queued, piece))
 
     def _hit(self, kind: str, servo: int) -> Fault | None:
-        """Draw and count a fault that affects the present packet."""
         fault = self._faults.hit(kind, servo, self._clock)
         if fault is not None:
             self.counts[kind] += 1

@@ -51,8 +51,8 @@ def covariance(
 ) -> Array:
     """Covariance of the parameters, (p, p).
 
-    :param jacobians: of each run (N, n, p); rows that were not fitted are zero.
-    :param residuals: of each run (N, n); rows that were not fitted are zero.
+    :param jacobians: Jacobian of each run (N, n, p); rows that were not fitted are zero.
+    :param residuals: residuals of each run (N, n); rows that were not fitted are zero.
     :param sigma: standard deviation of each joint's noise (n,).
     :param prior: precision of a prior (p, p).
     :param weight: weight w of the prior in the fit.

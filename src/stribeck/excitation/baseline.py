@@ -161,7 +161,6 @@ def _shrink_to_clear(criterion: Criterion, z: Array) -> Array:
 
 
 def _clear(criterion: Criterion, z: Array) -> Mask:
-    """Mask of the trajectories that are free of collisions."""
     task = criterion.task
     position = z.reshape(-1, *task.shape) @ task.basis(POSITIONS // BATCH).position.T
     room = criterion.room(np.moveaxis(position, 1, 0).reshape(task.joints, -1))

@@ -35,7 +35,6 @@ class LimitReport:
     :param violations: number of violations of each limit, over samples of all joints, coefficients or times.
     :param largest: maximum utilisation of each joint limit: position, velocity, acceleration, torque, coefficients.
     :param height: height of the lowest point of all moving bodies [m]; infinite without a floor.
-    :param samples: number of times checked.
     """
 
     violations: dict[str, int]

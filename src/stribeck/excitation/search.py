@@ -73,7 +73,6 @@ class Climb:
     :param start_log_det: its log determinant.
     :param log_det: log determinant of the result.
     :param z: the resulting trajectory.
-    :param iterations: number of steps.
     :param finished: whether all weights were completed before the time ran out.
     :param status: solver status for the last weight.
     """
@@ -91,9 +90,7 @@ class Climb:
 class Search:
     """The result of a search.
 
-    :param baseline: the random trajectories.
     :param climbs: one per start, the best first; at least one.
-    :param interrupted: whether it was cancelled.
     """
 
     baseline: Baseline

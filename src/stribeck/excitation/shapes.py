@@ -28,7 +28,6 @@ class Shape:
     :param link: name of the link in the URDF.
     :param joint: Pinocchio's index of the joint that moves it, 0 for the base.
     :param placement: pose of the shape in the joint frame.
-    :param geometry: coal geometry.
     """
 
     link: str

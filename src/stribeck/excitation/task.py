@@ -48,7 +48,6 @@ class JointLimits:
 class ExcitationTask:
     """A trajectory to design.
 
-    :param limits: limits of its joints.
     :param noise: standard deviation of each joint's torque, (n,) [N m].
     :param harmonics: number L of harmonics.
     :param duration: period T [s].
@@ -90,7 +89,7 @@ class ExcitationTask:
 
     @cached_property
     def chain(self) -> JaxChain:
-        """The arm as arrays."""
+        """The arm's kinematics and inertials as JAX arrays."""
         return chain_of(self.arm)
 
     @cached_property

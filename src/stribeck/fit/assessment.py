@@ -124,7 +124,6 @@ class Assessed:
     """One parameter file, assessed on all recordings.
 
     :param label: short name, unique among the files.
-    :param runs: simulated runs by name.
     :param roles: how the fit used each run.
     :param matched: how runs were matched with those of the fit: by ``content``, by ``name``, or ``nothing`` matched.
     :param same_data: whether these are the recordings that were fitted; ``None`` if that cannot be determined.

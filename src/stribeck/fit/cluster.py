@@ -86,7 +86,7 @@ def run_on_cluster(
     running: Running = lambda names: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Generator[Ended, None, None]:
-    """Run jobs on a cluster and yield each as it ends, as :func:`stribeck.fit.jobs.run_in_processes` does.
+    """Run jobs on a cluster and yield each outcome, as :func:`stribeck.fit.jobs.run_in_processes` does.
 
     A job whose worker dies goes to another worker, as often as ``distributed.scheduler.allowed-failures`` permits.
 

@@ -33,7 +33,6 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
 
     :param mean: starting point (n,).
     :param sigma: starting standard deviation along the widest axis.
-    :param population: points per generation.
     :param cov: starting covariance divided by ``sigma``² (n, n).
     """
 

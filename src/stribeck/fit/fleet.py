@@ -72,7 +72,7 @@ class Fit:
 
     @property
     def error(self) -> float:
-        """Error by which laws are compared [rad]: on held-out runs if there are any."""
+        """Error used to compare laws [rad], on held-out runs if available."""
         error = self.train if self.validation is None else self.validation
         return float("inf") if error is None else error
 

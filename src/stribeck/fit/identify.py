@@ -38,7 +38,7 @@ FLOAT32_TOLERANCE = 1e-3
 """Largest relative difference between the loss in the search's arithmetic and in float64."""
 
 UNEXPLAINED_STEPS = 1.5
-"""Errors of this many encoder steps are noise; a search that reaches them ends."""
+"""Errors up to this many encoder steps are noise; a search that reaches them ends."""
 
 POLISHING = 50
 """Evaluations per free parameter reserved for the final polishing."""

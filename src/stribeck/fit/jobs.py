@@ -35,7 +35,6 @@ ABANDONED: ContextVar[Callable[[], bool]] = ContextVar("ABANDONED", default=lamb
 class Job:
     """One function call.
 
-    :param name: name for display.
     :param work: ``module:function``; only the process that runs it imports the module.
     :param arguments: its arguments; they and its result have to be picklable.
     :param after: predecessor, whose result becomes the first argument.
@@ -53,7 +52,6 @@ class Ended:
 
     :param value: its result.
     :param failure: one-line reason why there is no result; empty if there is one.
-    :param attempts: number of attempts.
     :param seconds: duration of the last attempt.
     """
 
@@ -224,7 +222,6 @@ def _work(work: str, arguments: Sequence[Any], writer: Connection) -> None:
 
 
 def _start_server(preload: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Start the fork server."""
     mp.get_context("forkserver").set_forkserver_preload(list(preload))
     with _variables(environment), interrupts_blocked():
         forkserver.ensure_running()

@@ -45,7 +45,6 @@ class Judgement:
     """Ranking of laws by their errors.
 
     :param basis: choice of the runs compared.
-    :param runs: names of these runs.
     :param means: mean error on these runs [rad], by label.
     :param best: label of the file with the smallest mean error.
     :param comparisons: all others, the simpler laws first.
@@ -107,7 +106,7 @@ def compare(label: str, errors: FloatArray, best: FloatArray) -> Comparison:
 
 
 def carries_over(one: Assessed) -> float | None:
-    """Ratio of the mean error on runs not fitted to that on fitted runs; ``None`` if either is missing."""
+    """Ratio of the mean errors on held-out and fitted runs; ``None`` if either is missing."""
     unseen, fitted = one.errors("held out", "not in the fit"), one.errors("fitted")
     if not unseen or not fitted:
         return None

@@ -80,8 +80,6 @@ class FitResult:
     :param train: errors on the runs that were fitted.
     :param validation: errors on the runs that were held out, if any were.
     :param uncertainty: intervals, and statements about what the data do not determine; none for an interrupted fit.
-    :param evaluations: number of simulations of all runs.
-    :param compile_seconds: compile time.
     :param search_seconds: search time without compilation.
     :param wall_seconds: wall time until this result.
     :param minima: the best point and the minima that fit as well.

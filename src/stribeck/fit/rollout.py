@@ -68,8 +68,6 @@ class Meter:
     """Cost of the evaluations so far.
 
     :param evaluations: simulations of all runs; a derivative column counts as one.
-    :param compile_seconds: compile time.
-    :param simulation_seconds: time in compiled calls.
     """
 
     evaluations: int = 0

@@ -126,8 +126,6 @@ class SharedCMA:
     :param seed: seed of the study.
     :param budget: budget of trials with which the study was opened.
     :param population: points per generation of the first chains; it doubles after every two that ended.
-    :param worker: name of this worker.
-    :param rng: random generator of this worker.
     """
 
     def __init__(

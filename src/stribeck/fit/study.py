@@ -191,7 +191,7 @@ def shown(url: str) -> str:
 
 
 def _sqlite_storage(url: str) -> RDBStorage:
-    """An SQLite file with a write-ahead log: concurrent writes do not wait for the disk; appended trials survive a crash."""
+    """An SQLite file with a write-ahead log: fast concurrent writes, and appended trials survive a kill."""
     storage = RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}})
 
     def configure(connection: Any, record: Any) -> None:

@@ -48,7 +48,6 @@ class Sample:
 
     :param params: values of the free parameters by name.
     :param state: ``COMPLETE``, ``PRUNED``, or ``RUNNING`` before evaluation.
-    :param value: the loss.
     """
 
     params: Mapping[str, float]
@@ -175,7 +174,6 @@ class _FileLock:
 class TableTrials:
     """Trials read from and written to Optuna's tables, a batch at a time.
 
-    :param name: name of the study.
     :param distributions: distributions of the parameters, which every trial has.
     """
 

@@ -270,10 +270,7 @@ def _nanoseconds(time: float) -> int:
 
 
 def _chosen(path: Path, signals: SignalTable, present: Iterable[str]) -> dict[str, Source]:
-    """The first available source of each signal.
-
-    :raises RecordingError: if a required signal has none.
-    """
+    """The first available source of each signal; :class:`RecordingError` if a required signal has none."""
     present = sorted(present)
     chosen = {}
     for signal, sources in signals.items():
@@ -298,7 +295,6 @@ def _collect(
     sources: Mapping[str, Source],
     bench: BenchDescription | None,
 ) -> list[_Run]:
-    """Sort the samples of a bag into runs."""
     by_topic: dict[str, list[tuple[str, Source]]] = defaultdict(list)
     for signal, source in sources.items():
         if source.constant is None:
@@ -331,10 +327,7 @@ def _collect(
 def _samples(
     path: Path, message: RawMessage, source: Source, decoded: Any, signal: str
 ) -> tuple[float, list[tuple[str, float]]]:
-    """Time and samples of one signal in a message.
-
-    :raises RecordingError: for a message without the fields named in the signal table.
-    """
+    """Time and samples of one signal in a message; :class:`RecordingError` if its fields are missing."""
     try:
         time = message.log_time * 1e-9 if source.order else _stamp(decoded)
         return time, list(source.samples(decoded))
@@ -371,9 +364,8 @@ def _bench_event(
 
 
 def decode(path: Path, message: RawMessage, typestore: Typestore) -> Any:
-    """Deserialise a message of a bag.
+    """Deserialise a message of the bag ``path``.
 
-    :param path: of the bag, for messages.
     :raises RecordingError: for an unknown type or damaged bytes.
     """
     if message.topic.type not in typestore.types:

@@ -6,8 +6,7 @@ Peculiarities of the format and how they are handled:
   unsigned integer; it is unwrapped here and never interpolated. Resampled files (with ``dt``) hold
   interpolated registers, which are meaningless and ignored.
 - A missing rod mass (``arm_mass``) has to be given by the caller; it is never assumed to be zero.
-- Units are not stated. Degrees, milliseconds, decivolts and rev/min are detected by their magnitude
-  and refused.
+- Units are not stated. Degrees, milliseconds, decivolts and rev/min are detected by their magnitude and refused.
 """
 
 from __future__ import annotations
@@ -133,7 +132,6 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
 
 
 def _columns(entries: Sequence[BamEntry], path: Path) -> dict[str, FloatArray]:
-    """The entries as one array per key."""
     if not entries:
         raise RecordingError(f"{path}: no entries")
     columns = {}

@@ -54,10 +54,7 @@ def header_stamp(data: bytes) -> Stamp:
 
 
 class JointStateData(NamedTuple):
-    """Content of a sensor_msgs/JointState.
-
-    :param numbers: positions [rad], velocities [rad/s] and efforts [N m], each empty if not given.
-    """
+    """Content of a sensor_msgs/JointState; ``numbers`` are positions, velocities and efforts, empty if not given."""
 
     stamp: Stamp
     names: tuple[str, ...]

@@ -47,7 +47,6 @@ class ExcitationSection(Schema):
 def excitation_section(config: RobotConfig, joints: int) -> ExcitationSection:
     """The section of a robot's file, expanded to one number per joint; all defaults if it is missing.
 
-    :param joints: number of moving joints.
     :raises ConfigError: for an invalid section.
     """
     where = f"{config.path}: excitation"

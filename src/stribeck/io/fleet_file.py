@@ -2,8 +2,8 @@
 
 .. code-block:: yaml
 
-    output: fits                   # folder for the parameter files; all paths are relative to this file
-        defaults:                      # for all servos: laws, and options of `stribeck fit`
+output: fits                   # folder for the parameter files; all paths are relative to this file
+    defaults:                      # for all servos: laws, and options of `stribeck fit`
           laws: [m1, m4, m6]           # default: all
           trials: 20000
         servos:
@@ -77,8 +77,6 @@ class FleetEntry(FleetDefaults, kw_only=True):
 class FleetServo:
     """One servo.
 
-    :param logdirs: folders with its recordings.
-    :param laws: laws to fit.
     :param options: options of ``stribeck fit``, as in YAML, including those of ``defaults``; file paths are absolute.
     """
 

@@ -158,7 +158,7 @@ class Neighbourhood:
 
     :param mass: of each link, as a fraction of its mass.
     :param com: centre of mass [m].
-    :param inertia: entries of the inertia about the centre of mass, relative to their size.
+    :param inertia: UDU factors of the inertia about the centre of mass, relative to their size.
     """
 
     mass: Positive = 0.9

@@ -61,7 +61,6 @@ class McapBag:
     """A bag built in memory, whose bytes are taken out in pieces.
 
     :param name: name of the bag, which is that of its folder and of its file without suffix.
-    :param topics: all its topics.
     :param definitions: texts of message types (ros2msg) that :func:`contract_types` does not know.
     :param custom: further entries of ``custom_data`` in the metadata.
     :raises ConfigError: for a message type without a definition.

@@ -74,10 +74,7 @@ def contract_types() -> Typestore:
 
 
 def types_with(definitions: Mapping[str, str]) -> Typestore:
-    """The types of :func:`contract_types`, plus those that only ``definitions`` contains, in a separate store.
-
-    :param definitions: definition texts (ros2msg) by type name.
-    """
+    """A copy of :func:`contract_types` extended by new types, given as ros2msg texts by type name."""
     unknown = {name: text for name, text in definitions.items() if name not in contract_types().types}
     if not unknown:
         return contract_types()

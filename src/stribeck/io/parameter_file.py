@@ -1,8 +1,8 @@
-"""The parameter file: the result of a fit, for people, nodes and other programs.
+"""Parameter files: results of fits, in JSON.
 
-Flat JSON with the keys that programs of the method know (``kt``, ``friction_base``, …, ``model``,
-``actuator``), so that these read it unchanged, and a block ``stribeck`` with the provenance and the uncertainty of the
-values. Files without the block are read as well.
+The top-level keys (``kt``, ``friction_base``, …, ``model``, ``actuator``) are those of other implementations of the method,
+which can read the file unchanged. The block ``stribeck`` contains provenance and uncertainty of the values;
+files without it are read as well.
 """
 
 from __future__ import annotations
@@ -331,10 +331,7 @@ def _check_values(values: Mapping[str, float], actuator: Actuator, law: Friction
 
 
 def check_possible(name: str, value: float, what: str) -> None:
-    """Check that a value is physically possible.
-
-    :raises ParameterFileError: if it is not.
-    """
+    """Raise :class:`ParameterFileError` unless a value is physically possible."""
     if name in _POSITIVE and value <= 0.0:
         raise ParameterFileError(f"{what}: {name} must be positive, found {value:g}")
     if name not in _SIGNED and value < 0.0:

@@ -42,7 +42,6 @@ class BagRecorder:
     :data:`FLUSH_PERIOD`, so that a slow or stalled disk never delays the caller.
 
     :param path: folder of the new bag; parent folders are created.
-    :param topics: all topics of the bag.
     :param definitions: texts of message types (ros2msg, as in the schema of a bag) that
         :func:`~stribeck.io.messages.contract_types` does not know.
     :param memory_limit: memory for messages that wait for the disk [bytes].

@@ -86,10 +86,7 @@ def read_recordings(
 
 
 def check_names(logs: Sequence[Log], where: str) -> None:
-    """Check that run names are unique.
-
-    :raises RecordingError: if they are not.
-    """
+    """Raise :class:`RecordingError` unless the names of the runs are unique."""
     names = [log.name for log in logs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

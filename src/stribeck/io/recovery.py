@@ -266,7 +266,6 @@ def _free_name(folder: Path, digest: str) -> Path:
 
 
 def _has_index(file: Path) -> bool:
-    """Whether an MCAP file ends with footer and magic."""
     with file.open("rb") as opened, contextlib.suppress(OSError):
         opened.seek(-_ENDING, os.SEEK_END)
         ending = opened.read()

@@ -127,9 +127,8 @@ class RobotConfig(MachineFile):
         return pairs
 
     def find_urdf(self, beside: Sequence[Path]) -> Path | None:
-        """Find the URDF next to data files, next to this file, or in example-robot-data; ``None`` if the file names none.
+        """Find the URDF ``beside`` data files, beside this file, or in example-robot-data; ``None`` if the file names none.
 
-        :param beside: data files.
         :raises ConfigError: if it is not found.
         """
         if self.urdf is None:

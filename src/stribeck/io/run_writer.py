@@ -33,15 +33,12 @@ class _End:
 
 @dataclass(frozen=True)
 class _Item(Generic[T]):
-    """An item of a run."""
-
     value: T
 
 
 class RunWriter(Generic[T]):
     """Records items of runs into bags, in a background thread.
 
-    :param topics: topics of every bag.
     :param messages: converts the items of :meth:`add` to messages; called in the background thread.
     :ivar bags: finished bags so far.
     :ivar failure: why recording has stopped; empty while it works.

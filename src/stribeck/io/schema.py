@@ -80,28 +80,24 @@ class Key(NamedTuple):
 
 
 def read_yaml(path: Path, kind: type[Kind], error: type[StribeckError] = ConfigError) -> Kind:
-    """Read a YAML file.
+    """Read a YAML file in the format that the class ``kind`` declares.
 
-    :param kind: class that declares the format.
     :raises StribeckError: of the given type, if the file cannot be read or is invalid.
     """
     return convert(strict.parse_yaml(strict.read_text(path, error), path, error), kind, str(path), error)
 
 
 def read_json(path: Path, kind: type[Kind], error: type[StribeckError] = ConfigError) -> Kind:
-    """Read a JSON file.
+    """Read a JSON file in the format that the class ``kind`` declares.
 
-    :param kind: class that declares the format.
     :raises StribeckError: of the given type, if the file cannot be read or is invalid.
     """
     return convert(strict.parse_json(strict.read_text(path, error), path, error), kind, str(path), error)
 
 
 def convert(data: Any, kind: type[Kind], where: str, error: type[StribeckError] = ConfigError) -> Kind:
-    """Convert parsed content to an instance of ``kind``.
+    """Convert the result of a YAML or JSON parser to the class ``kind``, which declares the format.
 
-    :param data: result of a YAML or JSON parser.
-    :param kind: class that declares the format.
     :param where: file and key of ``data``, put before error messages.
     :raises StribeckError: of the given type, if the content is invalid.
     """
@@ -126,10 +122,7 @@ def _type_info(kind: Hashable) -> inspect.Type:
 
 
 def _checked(value: Any, info: inspect.Type, place: str, error: type[StribeckError]) -> Any:
-    """Refuse missing and unknown keys, keys that are not text, and numbers that are not finite.
-
-    :return: the value, with 1.0 replaced by 1 where an integer is expected.
-    """
+    """Refuse invalid keys and numbers that are not finite; return the value, with 1 for 1.0 where integers are expected."""
     if isinstance(value, dict):
         if not set(map(type, value)) <= {str}:
             raise error(f"{place}: expected named values, found keys that are not text")

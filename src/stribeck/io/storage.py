@@ -34,10 +34,7 @@ def is_bag(path: Path) -> bool:
 
 
 class BagContent(NamedTuple):
-    """The messages of a bag in the order of their log time, and the types to decode them with.
-
-    :param cut_off: whether the recording was cut off, so that its last run is incomplete.
-    """
+    """Messages of a bag by log time, their types, and whether it was cut off, so that its last run is incomplete."""
 
     messages: list[RawMessage]
     typestore: Typestore
@@ -84,7 +81,6 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
 
 
 def _why_no_bag(folder: Path) -> str:
-    """Why a folder without metadata.yaml is not a bag, and what to do."""
     if bags := sorted(folder.glob("*/metadata.yaml")):
         return f"{folder} is no bag but holds {len(bags)}: name one, such as {bags[0].parent}"
     files = [file.name for file in (*folder.glob("*.mcap"), *folder.glob("*.db3"))]

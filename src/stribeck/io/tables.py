@@ -38,7 +38,6 @@ UNITS = {
 class Table:
     """Named arrays of a file.
 
-    :param path: the file, for messages.
     :param names: all names in the order of the file; columns of a text file without a header are ``"0"``, ``"1"`` …
     :param arrays: (N,) or (N, k) by name, NaN where a field is empty; columns of text are missing.
     """

@@ -113,9 +113,7 @@ def calibrate(
 ) -> dict[str, ArmCalibration]:
     """Fit an arm to measured points.
 
-    :param chain: nominal geometry.
     :param markers: names of the measured points.
-    :param data: poses to fit.
     :param fits: fits to compute, from :data:`FITS`.
     :param extra: groups beyond the geometry that cross-validation may add; empty for geometry only.
     :param gravity: direction of gravity in the base frame.
@@ -199,7 +197,6 @@ def _check_enough(model: KinematicModel, data: PointData, points: Array) -> None
 
 
 def _check_match(nominal: ArmCalibration, data: PointData, chain: SerialChain) -> None:
-    """Refuse data that do not match the nominal arm."""
     median = nominal.errors(data).median
     if median > WRONG_ARM * chain.reach:
         raise RecordingError(

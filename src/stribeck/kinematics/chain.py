@@ -42,7 +42,6 @@ PRISMATIC_ORDER = (2, 0, 1, 3, 4, 5)
 class SerialChain:
     """The nominal geometry of a serial chain of revolute and prismatic joints.
 
-    :param names: names of the joints.
     :param placements: pose of each joint frame in the previous frame at joint position 0 (n, 4, 4); its z axis is the
         joint axis.
     :param flange: flange pose in the frame of the last joint (4, 4).
@@ -128,7 +127,7 @@ def move(chain: SerialChain, base: Array, magnitudes: Array) -> ChainMotion:
     """Multiply all elementary transforms, for all poses at once.
 
     :param base: pose of the nominal base in the frame of the measuring system (4, 4).
-    :param magnitudes: of the elementary transforms (poses, 6n + 6) [m, rad].
+    :param magnitudes: magnitudes of the elementary transforms (poses, 6n + 6) [m, rad].
     """
     poses, elements = magnitudes.shape
     rotation = np.tile(base[:3, :3], (poses, 1, 1))

@@ -32,7 +32,6 @@ class MeasuredPoses:
     """Measured poses in SI units.
 
     :param data: joint positions and points.
-    :param markers: names of the points.
     :param base: median of the fixed point on the base (3,) [m], ``None`` if it was not measured.
     """
 

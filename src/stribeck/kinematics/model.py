@@ -39,7 +39,6 @@ class Feature:
 
     :param kind: ``constant``: 1; ``position`` of a joint; ``sin`` or ``cos`` of a multiple of it; ``moment`` of
         gravity.
-    :param joint: index of the joint.
     :param order: multiple of the joint's angle.
     :param column: index of the moment in :func:`stribeck.kinematics.deflection.moments`.
     """
@@ -73,7 +72,6 @@ class KinematicModel:
 
     The parameter vector holds the terms, then x, y, z of each marker in the flange frame [m].
 
-    :param chain: the nominal chain.
     :param base: pose of the nominal base in the frame of the measuring system (4, 4), up to small corrections.
     :param terms: possible deviations from nominal.
     :param markers: names of the measured points.
@@ -208,7 +206,6 @@ def _deflection(chain: SerialChain, column: MomentColumn) -> Term:
 
 
 def _values(feature: Feature, positions: Array, pulls: Sequence[Sequence[Array]]) -> Array:
-    """Values of a feature in all poses (poses,)."""
     position = positions[:, feature.joint]
     if feature.kind == "constant":
         return np.ones(len(positions))

@@ -69,7 +69,6 @@ class CalibrationFile(Schema):
 class CalibratedArm:
     """A calibrated arm, read from its file.
 
-    :param robot: name of the robot.
     :param values: values of all parameters.
     :param sigma: their standard deviations, NaN if they were not estimated.
     """

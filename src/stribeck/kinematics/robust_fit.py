@@ -81,7 +81,6 @@ class RobustEstimate:
     :param values: values of all parameters.
     :param weights: weights of the poses (poses,), 0 for blunders.
     :param scale: scale of residual coordinates without blunders [m].
-    :param steps: steps of the solver.
     """
 
     values: Array

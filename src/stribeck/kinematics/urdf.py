@@ -71,9 +71,7 @@ def _rotation_to(axis: Array) -> Array:
 def write_calibrated_urdf(path: Path, nominal: Path, chain: SerialChain) -> None:
     """Write a copy of a URDF with the joint origins of a calibrated chain.
 
-    :param path: the file to write.
     :param nominal: the URDF from which the nominal chain was read.
-    :param chain: the calibrated chain.
     :raises OutputError: if the file cannot be written.
     """
     root = robot_element(nominal)

@@ -91,7 +91,6 @@ class MultibodyDynamics:
         return scale(self.mechanism.gravity, (cos(x) * sin(y), -sin(x), -cos(x) * cos(y)))
 
     def _weight(self, physical: Physical) -> Any:
-        """Gravity on the bodies (6 nb,)."""
         fall = jnp.concatenate([jnp.stack(self.gravity(physical)), jnp.zeros(3)])
         return (physical.mass[:, None] * fall).reshape(-1)
 
@@ -117,7 +116,6 @@ class MultibodyDynamics:
         return stall, damping
 
     def _cogging(self, physical: Physical, pose: Pose) -> list[Any]:
-        """Cogging torque of each joint."""
         cogging: list[Any] = [0.0] * len(self.mechanism.joints)
         if self.mechanism.ripples:
             coordinates = self.layout.coordinates(pose)

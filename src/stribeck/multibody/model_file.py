@@ -325,7 +325,6 @@ SCALARS = {
 
 
 def _numbers(content: MechanismFile, ripples: Sequence[tuple[Ripple, RippleSection]], path: Path) -> _Numbers:
-    """Affine expressions of all physical constants."""
     numbers = _Numbers(
         list(content.parameters),
         shapes(

@@ -329,7 +329,6 @@ class EstimationProblem:
 
 
 def _mass_matrix(physical: Physical) -> Array:
-    """M (6 nb, 6 nb) as an array."""
     blocks = []
     for mass, (xx, yy, zz, xy, xz, yz) in zip(physical.mass, physical.inertia, strict=True):
         blocks += [mass * np.eye(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])]

@@ -103,7 +103,6 @@ class TrajectoryRollout:
         return Point(np.asarray(chi), np.asarray(states.q), np.asarray(states.v), impulses)
 
     def _assembled(self, values: Any, path: Any, linked: Any) -> tuple[BodyState, Any]:
-        """See :meth:`shown`."""
         layout = self.problem.dynamics.layout
         physical = self.problem.mechanism.physical(values)
         states = assembly.states(self.problem, values, path, linked)

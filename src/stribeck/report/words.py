@@ -19,7 +19,7 @@ NOTICEABLE = 0.02
 
 
 class Statement(NamedTuple):
-    """A sentence, and whether it is good news, a note, or a doubt."""
+    """A sentence and its tone: good news, note, or doubt."""
 
     tone: Tone
     text: str

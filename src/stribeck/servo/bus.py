@@ -159,7 +159,6 @@ class Bus:
         self.port.closePort()
 
     def _read_limits(self, index: int) -> None:
-        """Read the servo's own limits."""
         servo, remote = self.servos[index], self._remotes[index]
         lower, upper = servo.goal_register.limits
         if servo.mode in ("position", "current_position"):

@@ -281,7 +281,6 @@ class Driver:
                 self._gains[index] = gain
 
     def _send_goals(self, now: float) -> FloatArray:
-        """Execute the last command and return the goals as sent."""
         nothing = np.full(len(self.joints), np.nan)
         if self._command is None:
             return nothing

@@ -61,8 +61,6 @@ class Line(Protocol):
 
 
 class _SerialLine:
-    """A serial port of this machine."""
-
     def __init__(self, name: str, baud_rate: int) -> None:
         self._serial = serial.Serial(name, baud_rate, timeout=0, exclusive=True)
         self.low_latency = set_low_latency(self._serial)

@@ -101,7 +101,6 @@ class SessionRecorder:
             loop.wait()
 
     def _cycle(self, directive: Directive, now: float) -> DriverSample:
-        """Send goals, read the servos, and abort the session on a fault or interrupt."""
         if directive.kp != self._kp:
             self.driver.set_gain(directive.kp)
             self._kp = directive.kp

@@ -317,7 +317,6 @@ _MX_BAUD = {
 
 
 def _mx(number: int, max_voltage_limit: int) -> dict[str, Register]:
-    """The table of an MX-64 or MX-106 with protocol-1 firmware."""
     return _table(
         [
             _register("model_number", 0, 2, "r", number),

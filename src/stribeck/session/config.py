@@ -236,7 +236,6 @@ def _plays(keys: PlayKeys, where: str) -> tuple[Play, ...]:
 
 
 def _trajectory(name: str) -> Trajectory:
-    """Built-in trajectory by name, or the trajectory in a file."""
     if not name.endswith((".yaml", ".yml")):
         return trajectory_named(name)
     path = Path(name).expanduser()

@@ -110,13 +110,13 @@ class Brake:
         return np.asarray(np.abs(self.start_velocity) / self.deceleration)
 
     def position(self, time: float) -> FloatArray:
-        r""":math:`x_0 + v_0 t (1 - t / 2T)` until each joint's :math:`T = |v_0| / a`."""
+        r"""Positions :math:`x_0 + v_0 t (1 - t / 2T)`, constant after each joint's stopping time :math:`T = |v_0| / a`."""
         t = np.clip(time, 0.0, self._stops)
         share = 1.0 - 0.5 * t / np.where(self._stops > 0.0, self._stops, 1.0)
         return np.asarray(self.start + self.start_velocity * t * share)
 
     def velocity(self, time: float) -> FloatArray:
-        r""":math:`v_0 (1 - t / T)`, zero from T on."""
+        r"""Velocities :math:`v_0 (1 - t / T)`, zero after T."""
         moving = self._stops > 0.0
         left = np.clip(1.0 - time / np.where(moving, self._stops, 1.0), 0.0, 1.0)
         return np.asarray(np.where(moving, self.start_velocity * left, 0.0))
@@ -159,5 +159,4 @@ class Following:
 
     @cached_property
     def _of_joints(self) -> list[Trajectory]:
-        """The trajectory of each joint."""
         return [followed(self.trajectory, joint)[0] for joint in self.joints]

@@ -171,7 +171,6 @@ class Session:
     # Stopping.
 
     def _react(self, now: float, measured: Measurement) -> None:
-        """Stop if a check fails, otherwise continue."""
         doubt = self._doubt(now, measured)
         if doubt is not None:
             self._stop(doubt)
@@ -349,7 +348,6 @@ class Session:
         return self._move("braking", at, self._braking(time))
 
     def _next(self, now: float, measured: Measurement) -> bool:
-        """Start the next play, or end the session."""
         if self._ending is not None:
             return self._end("aborted", Aborted(self._ending), now)
         if self._play + 1 == len(self.plays):

@@ -141,8 +141,8 @@ def elements_of(
     """The elements of a motion.
 
     :param weights: velocity of each element as a weighted sum of joint velocities (E, n).
-    :param velocity, acceleration, load: of the joints (N, n).
-    :param developed: of the elements (N, E).
+    :param velocity, acceleration, load: values of the joints (N, n).
+    :param developed: share z of the elements (N, E).
     """
     rates, accelerations = velocity @ weights.T, acceleration @ weights.T
     loads = np.pad(load, ((0, 0), (0, len(weights) - load.shape[1])))
