@@ -139,7 +139,7 @@ class StateMerger:
         return self._state()
 
     def _state(self) -> MergedState | str | None:
-        """MergedState of all joints, if all have been received, recently, and something is newer than before."""
+        """State of all joints, if all have been received, recently, and something is newer than before."""
         newest = float(self._stamps.max())
         ages = newest - self._stamps
         for name, age in zip(self.names, ages.tolist(), strict=True):
