@@ -34,7 +34,6 @@ class ArmDraws:
     """Draws of an arm's parameters from its prior or its posterior.
 
     :param x: coordinates (C, S, d).
-    :param divergences: number of divergent transitions.
     """
 
     posterior: Posterior

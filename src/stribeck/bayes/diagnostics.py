@@ -52,7 +52,6 @@ class Summary:
     ) -> dict[str, Estimate]:
         """Means, intervals and status by name; a parameter whose interval is as wide as its prior is not determined.
 
-        :param units: unit of each parameter.
         :param prior: draws from the prior (S, P).
         :param bounds: search ranges by name, where defined.
         """

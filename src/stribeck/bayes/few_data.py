@@ -33,7 +33,6 @@ class FewData:
     :param posterior: error of the posterior mean torque.
     :param least_squares: error of weighted least squares.
     :param plain: whether the motion excited all base parameters; otherwise least squares has minimum norm.
-    :param draws: the posterior.
     """
 
     seconds: float

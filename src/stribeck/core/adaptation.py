@@ -2,9 +2,9 @@ r"""Online adaptation of the identified friction: one Kalman filter per joint, u
 
 The residual torque of a moving joint is modelled as :math:`r = -(s_c\,\varphi_c + s_v\,\varphi_v + o\,b) + w`.
 :math:`\varphi_v` is the viscous part of the identified friction at the measured motion and :math:`\varphi_c` the rest
-of it, both filtered like r; b is the identified friction at rest. The scales :math:`s_c, s_v` drift slowly. The
-offset o, which also absorbs model errors, changes fast (an observer of bounded bandwidth) or slowly. All states are
-bounded, and residuals that do not look like friction are ignored.
+of it, both filtered like r; b is the identified friction at rest. The scales :math:`s_c, s_v` drift slowly; the
+offset o, which also absorbs model errors, may change faster. All states are bounded, and residuals that do not look
+like friction are ignored.
 """
 
 from __future__ import annotations

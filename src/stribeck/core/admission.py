@@ -19,7 +19,7 @@ from stribeck.core.settings import Settings
 FloatArray = npt.NDArray[np.float64]
 
 LONGEST_STEP = 0.05
-"""Longest time step between two states that the friction law uses [s]."""
+"""Upper bound of the time step with which the friction law computes [s]."""
 
 
 class Place(NamedTuple):
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 class StateAdmission:
-    """Checks each state of n joints, named in the order of all arrays, against the previous ones."""
+    """Checks each state of n joints against the previous ones; ``names`` gives the order of all arrays."""
 
     def __init__(self, names: Sequence[str], settings: Settings, plausibility: Plausibility) -> None:
         self.order = JointOrder(names)

@@ -1,6 +1,6 @@
 r"""The pendulum bench: a load at the end of a uniform rod on the servo's shaft.
 
-The pendulum hangs down at :math:`\theta = 0`. Source: Duclusaud et al., §II-A, with the rod.
+The pendulum hangs down at :math:`\theta = 0`. Source: Duclusaud et al., §II-A, extended by the mass of the rod.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ EffortMeaning = Literal["motor", "link", "none"]
 EFFORT_MEANINGS: tuple[EffortMeaning, ...] = get_args(EffortMeaning)
 
 LARGEST_FEEDBACK = 0.9
-"""Feed-forward torque loads the transmission, which adds friction; this fraction of the torque at most [1]."""
+"""Largest friction that feed-forward torque may add by loading the transmission, relative to that torque [1]."""
 
 
 PROBE = 1e-7
@@ -206,7 +206,7 @@ def check_delay(joints: Sequence[JointModel], inertia: FloatArray, delay: float)
     r"""Refuse a loop delay with which a joint without a goal might not come to rest.
 
     The torque computed from the velocity a time T ago exceeds that for the present velocity by
-    :math:`g K_v |\ddot\theta| T`, and the braking torque is :math:`J|\ddot\theta| = B - \tau_{ff}`. With
+    :math:`g K_v |\ddot\theta| T`, and with friction B the braking torque is :math:`J|\ddot\theta| = B - \tau_{ff}`. With
     :math:`\tau_{ff} \le g B`, :math:`K_v T / J \le 1` is sufficient.
 
     :param inertia: J of each joint, (n,) [kg m²]; infinite where unknown.

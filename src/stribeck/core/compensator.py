@@ -75,7 +75,7 @@ class Account(NamedTuple):
 
 
 def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:
-    """The wanted torque, slew-limited from the applied one [N m]."""
+    """The torque nearest to the wanted one that the slew limit allows after the applied one [N m]."""
     xp = array_namespace(applied, wanted, slew)
     reach = slew * dt
     return xp.minimum(xp.maximum(wanted, applied - reach), applied + reach)
@@ -366,7 +366,7 @@ class Compensator:
     # -- internals
 
     def _follow(self, arrival: float, now: float, measured: MergedState) -> FloatArray:
-        """:meth:`on_state` of an enabled compensator.
+        """Process a state while compensation is enabled.
 
         :raises DoubtError: if the state cannot be trusted.
         :raises BridgedError: if only this state is unusable.

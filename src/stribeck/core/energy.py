@@ -34,7 +34,7 @@ class EnergyTank:
         self.content: FloatArray = self.capacity.copy()
 
     def restart(self) -> None:
-        """Fill the tanks."""
+        """Refill the energy tanks."""
         self.content = self.capacity.copy()
 
     def update(

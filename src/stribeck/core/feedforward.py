@@ -301,7 +301,7 @@ class FeedForward:
         rate: FloatArray,
         dt: float,
     ) -> FloatArray:
-        """The torque with the learnt offset, with the sign of the direction, faded out at a contact.
+        """The torque with the learnt offset, zero where opposite to the direction, faded out at a contact.
 
         An extra torque grows while a joint sticks although its goal moves on.
         """

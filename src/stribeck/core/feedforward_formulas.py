@@ -150,7 +150,7 @@ def offset(
     limit: Any,
     contact: Any,
 ) -> Any:
-    """Torque with the learnt offset, with the sign of the direction, clipped to its limit, faded at a contact [N m]."""
+    """Torque with the learnt offset [N m], zero if opposite to the direction, clipped, and faded at a contact."""
     xp = array_namespace(torque, direction)
     added = torque + led * xp.abs(direction) * offset + boost * path * at_rest
     torque = xp.where(direction * added > 0.0, added, 0.0)

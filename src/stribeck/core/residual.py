@@ -63,7 +63,7 @@ class MomentumResidual:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was measured."""
+        """Reset the measured state."""
         self.share: FloatArray = np.zeros_like(self.time_constant)
         self.inertia: FloatArray | None = None
         self._bias = self._lacking = np.zeros_like(self.time_constant)

@@ -42,7 +42,7 @@ class _Trajectory(NamedTuple):
 
 
 class SampledGoals:
-    """Goals of n joints, named in the order of all arrays, from trajectories."""
+    """Goals of n joints from trajectories; ``names`` gives the order of all arrays."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)

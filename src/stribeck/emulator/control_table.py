@@ -25,7 +25,6 @@ class _Span(NamedTuple):
 class ControlTable:
     """A control table in use.
 
-    :param model: the servo.
     :param changes: counts that differ from the factory values, by register.
     :param live: functions that compute the registers measured at each read.
     :ivar numbers: counts of all registers by name.

@@ -29,7 +29,6 @@ class EmulatedBus(EmulatedLine):
     """Servos on one serial port, emulated in a thread of this process while the context is open.
 
     :param servos: with different IDs.
-    :param faults: faults to inject.
     :param link: path of a symbolic link to the terminal.
     :param seed: of random faults.
     :raises ConfigError: for incompatible servos or faults.

@@ -145,8 +145,6 @@ class _Course:
 class Faults:
     """The faults of a bus over time.
 
-    :param faults: faults to inject.
-    :param rng: random generator.
     :ivar first_torque: when torque was first on [s], ``None`` before.
     """
 

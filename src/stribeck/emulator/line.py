@@ -33,7 +33,6 @@ class EmulatedLine:
     """Servos on one serial line.
 
     :param servos: with different IDs.
-    :param faults: faults to inject.
     :param seed: of random faults.
     :ivar counts: numbers of ``heard`` and ``answered`` packets, and of packets affected by each fault.
     :raises ConfigError: for incompatible servos or faults.

@@ -56,15 +56,15 @@ class BamEntry(Schema):
 class BamRecording(Schema):
     """A recording in the BAM JSON format.
 
-    :param mass: at the end of the rod [kg].
-    :param length: of the rod [m].
+    :param mass: load at the end of the rod [kg].
+    :param length: length of the rod [m].
     :param kp: firmware gain.
     :param motor: name of the servo.
     :param trajectory: name of the trajectory.
     :param entries: the samples, all with the same keys.
     :param arm_mass: mass of the rod [kg].
-    :param arm_mass_dashed: the same.
-    :param vin: nominal supply [V]; the servo's if left out.
+    :param arm_mass_dashed: the same, in files that write the key with a dash.
+    :param vin: nominal supply [V]; default: the servo's.
     :param dt: time step of resampled files [s].
     :param ki: firmware gain.
     :param kd: firmware gain.

@@ -74,7 +74,7 @@ class ExcitationFile:
 
 
 def write_excitation(path: Path, content: ExcitationFile) -> None:
-    """Write a trajectory; numbers are written without loss.
+    """Write a trajectory, with numbers in full precision.
 
     :raises OutputError: if the file cannot be written.
     """

@@ -1,7 +1,7 @@
 """Parameter files: results of fits, in JSON.
 
-The top-level keys (``kt``, ``friction_base``, …, ``model``, ``actuator``) are those of other implementations of the method,
-which can read the file unchanged. The block ``stribeck`` contains provenance and uncertainty of the values;
+The top-level keys (``kt``, ``friction_base``, …, ``model``, ``actuator``) are those of other implementations of the
+method, which can read the file unchanged. The block ``stribeck`` contains provenance and uncertainty of the values;
 files without it are read as well.
 """
 
@@ -130,7 +130,7 @@ class ProvenanceBlock(Provenance):
 
 
 class FileHead(Schema):
-    """The keys of a parameter file beside the parameters themselves.
+    """The keys of a parameter file besides the parameters.
 
     :param model: friction law, ``m1`` to ``m6``.
     :param actuator: servo family.

@@ -54,7 +54,7 @@ def check_angles(table: Array, units: Sequence[str], place: str) -> None:
 
 
 def check_lengths(points: Array, chain: SerialChain, markers: Sequence[str]) -> None:
-    """Refuse mm that are declared as m, and vice versa.
+    """Reject lengths in mm that are declared as m, and vice versa.
 
     :param points: (poses, k, 3) [m].
     :raises RecordingError: if the spread of the points is far above the arm's reach, or almost zero.

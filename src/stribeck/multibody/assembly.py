@@ -39,7 +39,6 @@ def _shortest(matrix: Any, right: Any) -> Any:
 def configurations(problem: EstimationProblem, values: Any, path: Any, begins: Any) -> Any:
     """Configurations (N, nb, 7) that close all loops and agree with the position sensors.
 
-    :param values: values of all parameters.
     :param path: signals at the steps (N, ns), without gaps.
     :param begins: whether each step is the first of a run (N,).
     """
@@ -70,7 +69,6 @@ def configurations(problem: EstimationProblem, values: Any, path: Any, begins: A
 def states(problem: EstimationProblem, values: Any, path: Any, linked: Any) -> BodyState:
     """States (N, …) along smooth signals; velocities are differences of configurations.
 
-    :param values: values of all parameters.
     :param linked: whether state k + 1 belongs to the same run as state k (N,).
     """
     q = configurations(problem, values, path, jnp.concatenate([jnp.array([True]), ~linked[:-1]]))

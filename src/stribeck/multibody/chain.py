@@ -57,7 +57,7 @@ class StateChain:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """d, e, p."""
+        """Dimensions d, e, p of state, impulse and parameters."""
         return self.turn.shape[1], self.push.shape[2], self.drift.shape[2]
 
 

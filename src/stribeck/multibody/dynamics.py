@@ -15,7 +15,7 @@ and sets :math:`q^+ = q \boxplus h v^+` (2.16), with :math:`\Upsilon, \Sigma` of
   :math:`v^+` half a step after it. Viscous friction and back-EMF act on :math:`(v + v^+)/2`, and the
   gyroscopic torque is :math:`-\frac12(\omega\times J\omega^+ + \omega^+\times J\omega)`. Both are linear in
   :math:`v^+`: :math:`\tilde M = M + hC(v) + \frac h2\sum_j d_j B_j^T B_j`. The paper evaluates them at v, with an error
-    O(h): at :math:`h d/J = 0.2` an estimated viscous coefficient would have an error of 10 %.
+  O(h): at :math:`h d/J = 0.2` an estimated viscous coefficient would have an error of 10 %.
 - **Dry friction** (third line) is (2.17) with constant bounds, regularised by the velocity :math:`v_s` at which it reaches
   :math:`\tau_j`; in the paper's terms :math:`\Sigma_t = v_s/(h\tau_j)`. With :math:`\mu` as unknown the problem is regular
   even for :math:`\tau_j = 0`. Bounds that depend on a contact's normal force (E, U of 2.24) are not implemented.

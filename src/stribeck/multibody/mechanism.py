@@ -44,10 +44,7 @@ class MechanismJoint:
 
 @dataclass(frozen=True)
 class Motor:
-    """A DC motor on a joint, driven by a voltage.
-
-    :param joint: index of the joint.
-    """
+    """A DC motor on a joint, driven by a voltage."""
 
     name: str
     joint: int
@@ -162,7 +159,6 @@ def shapes(
 class Mechanism:
     r"""A mechanism with the physical constants :math:`s_0 + S\chi`.
 
-    :param name: short name.
     :param bodies: names of the bodies, without the world.
     :param parameters: :math:`\chi` with bounds; the free ones are estimated.
     :param constant: :math:`s_0` of all fields of :class:`Physical`, flattened in order.

@@ -263,7 +263,6 @@ def model_of(data: Any, path: Path) -> MechanismModel:
 def affine(value: Number, names: Sequence[str], where: str) -> tuple[float, Any]:
     """Constant and coefficients (p,) of a number or an affine expression of parameters.
 
-    :param names: names of all parameters.
     :raises ConfigError: for other text and unknown names.
     """
     row = np.zeros(len(names))

@@ -53,7 +53,6 @@ class MechanismParameterFile(Schema):
 class MechanismParameters:
     """Estimated parameters of a mechanism.
 
-    :param model: name of the mechanism.
     :param estimates: estimates of all parameters, including fixed ones.
     :param provenance: recordings, step, ratio, status of the search.
     """

@@ -28,9 +28,7 @@ class Shot:
 
     :param chi: free parameters (p,).
     :param cost: half the weighted sum of squares of the samples.
-    :param status: how the search ended.
     :param evaluations: number of simulations with derivatives.
-    :param compile_seconds: duration of compilation.
     :param seconds: duration of the search, without compilation.
     """
 

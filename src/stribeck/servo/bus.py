@@ -79,7 +79,6 @@ class Reading:
 class ServoState:
     """Status of a servo.
 
-    :param torque_enable: whether torque is on.
     :param errors: description of hardware errors.
     :param watchdog_expired: whether the Bus Watchdog stopped the servo.
     """

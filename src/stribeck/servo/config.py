@@ -90,7 +90,6 @@ class JointConfig:
     """A joint and its servo.
 
     :param name: name in messages and recordings.
-    :param servo: the servo.
     :param position_limits: goals are clipped to these [rad], in joint coordinates.
     :param joint_map: how the joint is mounted.
     :param p_gain: position gain, in firmware units.

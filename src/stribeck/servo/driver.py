@@ -63,7 +63,6 @@ VOLTAGE_SHARE = 0.95
 class Driver:
     """Joints driven by servos on one bus. All methods are thread-safe.
 
-    :param config: joints, port, limits.
     :param port: the port to use; default: the serial port of ``config``.
     :raises ConfigError: for servos that cannot share a bus, or a baud rate too low for the cycle rate.
     """

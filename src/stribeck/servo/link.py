@@ -66,7 +66,6 @@ class Answer(NamedTuple):
     """A status packet.
 
     :param data: the requested bytes; empty for an acknowledgement.
-    :param error: error byte.
     :param time: best estimate of when the servo read its registers, steady clock [s].
     """
 

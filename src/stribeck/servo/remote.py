@@ -43,7 +43,6 @@ REFUSALS_1 = {
 class ServoSpec:
     """Configuration of a servo on the bus.
 
-    :param identity: ID on the bus.
     :param model: its control table and ratings.
     :param mode: one of :data:`GOAL_REGISTERS` that the model has.
     :param goal_current: maximum current in mode ``current_position`` [A]; ``None`` for the servo's limit.

@@ -22,7 +22,6 @@ one corrupt packet in 256 is accepted."""
 class Envelope:
     """Allowed values in joint coordinates, one entry per joint.
 
-    :param names: the joints.
     :param lower, upper: positions including the margin [rad].
     :param min_voltage: [V].
     :param max_temperature: [°C].

@@ -26,7 +26,6 @@ from stribeck.session.limits import Play
 class BenchJoint:
     """Metadata of a joint in a recording.
 
-    :param name: of the joint.
     :param actuator: family in ``config/actuators``, or a YAML file.
     :param load: the pendulum.
     :param ki: integral gain, in firmware units.

@@ -11,7 +11,6 @@ import numpy as np
 class JointStateBuffer:
     """State of J joints, arrays (J,), NaN while unknown. ``index`` is any numpy index such as a number or a mask.
 
-    :param joints: number of joints.
     :ivar position: [rad].
     :ivar velocity: [rad/s].
     :ivar temperature: [°C].

@@ -59,7 +59,6 @@ class SessionJoint:
     """A joint of a session.
 
     :param name: name in messages and recordings.
-    :param limits: its limits.
     :param center: position that trajectories start from [rad].
     :param scale: amplitude factor of trajectories.
     :raises ConfigError: for a center or a scale that is not finite, or a scale of zero.

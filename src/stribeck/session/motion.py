@@ -110,7 +110,7 @@ class Brake:
         return np.asarray(np.abs(self.start_velocity) / self.deceleration)
 
     def position(self, time: float) -> FloatArray:
-        r"""Positions :math:`x_0 + v_0 t (1 - t / 2T)`, constant after each joint's stopping time :math:`T = |v_0| / a`."""
+        r"""Positions :math:`x_0 + v_0 t (1 - t / 2T)`, constant after the stopping time :math:`T = |v_0| / a`."""
         t = np.clip(time, 0.0, self._stops)
         share = 1.0 - 0.5 * t / np.where(self._stops > 0.0, self._stops, 1.0)
         return np.asarray(self.start + self.start_velocity * t * share)

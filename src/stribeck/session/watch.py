@@ -67,7 +67,7 @@ class Debounce:
         self._since: FloatArray | None = None
 
     def update(self, now: float, wrong: npt.NDArray[np.bool_]) -> int | None:
-        """Index of the first such joint, if there is one.
+        """Index of the first joint to report, or ``None``.
 
         :param wrong: condition of each joint (J,).
         """

@@ -105,7 +105,7 @@ class FullFit:
         return parts.rigid + parts.friction
 
     def torques(self, motion: ProcessedMotion) -> TorqueParts:
-        """Torque components at the rows of a run that was processed with the delay of the choice."""
+        """Torque components at the rows of a run that was processed with the selected delay."""
         run = prepare(self.machine, motion)
         load = run.regressor @ self.inertials.ravel()
         rigid, friction, budget = load.copy(), np.zeros_like(load), np.zeros_like(load)
