@@ -118,7 +118,7 @@ class TorquePosterior:
 
     with :math:`N_j` effective samples.
 
-    :param sums: of each joint.
+    :param sums: sums of products of each joint.
     :param samples: effective sample size of each joint (n,).
     :param scale: mean absolute torque of each joint and coupling (E,) [N m], scale of the friction priors.
     :param speed: highest velocity of each joint and coupling (E,) [rad/s].

@@ -166,7 +166,7 @@ def check_excited(
     """Refuse motion that does not excite all base parameters.
 
     :param rows: the fitted rows of the regressor (R, b).
-    :raises RecordingError: with the names of the joints that stand still, or of the parameters.
+    :raises RecordingError: with the names of the joints that do not move, or of the parameters.
     """
     speeds = np.max([np.abs(motion.states.velocity).max(axis=0) for motion in motions], axis=0)
     still = [name for name, speed in zip(machine.joints, speeds, strict=True) if speed <= protocol.moving]

@@ -18,7 +18,7 @@ DASHES = ("none", "7 2.5", "9 2 2 2", "2.5 2", "5 2 1.5 2 1.5 2")
 
 
 def looks_of(files: Sequence[Assessed]) -> dict[str, int]:
-    """Index of the look of each file: that of its law, or its position if two files have the same law."""
+    """Index of each file's plot style: that of its law, or its position if two files have the same law."""
     laws = [one.file.law.name for one in files]
     if len(set(laws)) < len(laws):
         return {one.label: k for k, one in enumerate(files)}
