@@ -343,4 +343,18 @@ def _gauss_seidel(
             largest = max(largest, abs(change))
         if largest <= least:
             break
-    return friction, after
+    return _at_rest(free, mobility, budget, friction)
+
+
+def _at_rest(
+    free: Array, mobility: Array, budget: tuple[Array, Array], friction: Array
+) -> tuple[Array, Array]:
+    """The joints within their budgets stand still exactly, where that asks for no more than the budgets."""
+    sticks = (friction > -budget[0]) & (friction < budget[1])
+    if sticks.any():
+        exact = friction.copy()
+        rest = free[sticks] + mobility[np.ix_(sticks, ~sticks)] @ friction[~sticks]
+        exact[sticks] = -np.linalg.solve(mobility[np.ix_(sticks, sticks)], rest)
+        if np.all((exact >= -budget[0]) & (exact <= budget[1])):
+            friction = exact
+    return friction, free + mobility @ friction

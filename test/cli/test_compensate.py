@@ -289,6 +289,7 @@ def test_goals_that_are_none_are_refused(robot, capsys):
     options = ["--params", robot / "m1.json", "--states", robot / "one", "--goals"]
     assert "has no /plan; it has: " in refused(capsys, *options, "/plan")
     assert "valid for goals: sensor_msgs/msg/JointState" in refused(capsys, *options, "/dynamic_joint_states")
+    assert "--goals is empty: name a topic" in refused(capsys, *options, "")
 
 
 def test_with_a_urdf_what_is_learnt_is_in_the_summary(robot, tmp_path, capsys):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stribeck.core.merging import State, StateMerger
+from stribeck.core.merging import MergedState, StateMerger
 
 TIMEOUT = 0.04
 
@@ -31,7 +31,7 @@ def test_a_message_of_all_joints_is_passed_on_as_it_is() -> None:
     for names in ("abg", "gba", "xabgy", "abga"):
         numbers = ([1.0], [2.0], [3.0])
         state = found.take(7.0, tuple(names), *numbers)
-        assert isinstance(state, State)
+        assert isinstance(state, MergedState)
         assert all(given is kept for given, kept in zip(numbers, state[2:5], strict=True))
         assert (state.stamp, state.names) == (7.0, tuple(names))
     assert (found.foreign, found.merged) == (0, 0)
@@ -68,7 +68,7 @@ def test_publishers_that_stamp_alike_give_one_state_a_cycle() -> None:
     for k in range(10):
         for name in "ag":
             state = tell(found, 1.0 + 0.005 * k, name)
-            stamps += [state.stamp] if isinstance(state, State) else []
+            stamps += [state.stamp] if isinstance(state, MergedState) else []
     assert len(stamps) >= 9
     assert all(first < second for first, second in pairwise(stamps))
 
@@ -77,9 +77,9 @@ def test_a_joint_that_is_heard_no_more_is_a_doubt() -> None:
     """As soon as its last state is older than the time-out; it comes back when it speaks again."""
     found = merger("ag")
     tell(found, 1.0, "g")
-    assert isinstance(tell(found, 1.039, "a"), State)
+    assert isinstance(tell(found, 1.039, "a"), MergedState)
     assert tell(found, 1.045, "a") == "joint g: no states for 45 ms"
-    assert isinstance(tell(found, 1.046, "g"), State)
+    assert isinstance(tell(found, 1.046, "g"), MergedState)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_unlisted_joints_beside_ours_may_be_ignored() -> None:
     """other_joints: ignore."""
     found = merger("ag", "ignore")
     tell(found, 1.0, "xg")
-    assert isinstance(tell(found, 1.001, "ya"), State)
+    assert isinstance(tell(found, 1.001, "ya"), MergedState)
 
 
 def test_after_a_jump_back_every_joint_is_heard_anew() -> None:
@@ -136,7 +136,7 @@ def test_velocities_that_nobody_says_are_slopes_of_the_joints_own_positions() ->
         if k % 4 == 0:
             found.take(stamp - 0.001, ("g",), [2.0 * stamp], [], [])
         state = found.take(stamp, ("a",), [stamp], [1.0], [])
-    assert isinstance(state, State)
+    assert isinstance(state, MergedState)
     np.testing.assert_allclose(state.velocity, [1.0, 2.0], rtol=1e-6)
 
 
@@ -158,7 +158,7 @@ def test_any_messages_give_states_in_the_order_of_time(
         assert type(state) is type(other)
         if state == "time jumped back":
             last = -math.inf
-        if isinstance(state, State):
+        if isinstance(state, MergedState):
             assert state.stamp > last
             np.testing.assert_array_equal(state.position, [offset] * 3)
             last = state.stamp

@@ -3,7 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simulation import (
@@ -147,6 +147,7 @@ def test_friction_holds_a_joint_below_its_budget(tmp_path, share, moves):
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 7))
+@example(seed=6816, n=5)  # nearly singular mobility: passes over the joints alone converge slowly
 def test_coupled_friction_stops_or_is_used_up(seed, n):
     """After any step each joint rests within its budget, or friction is all of it and against the motion."""
     rng = np.random.default_rng(seed)

@@ -133,7 +133,7 @@ def test_a_killed_servo_node_leaves_the_servo_to_its_watchdog(tmp_path: Path) ->
             assert stamps_in(bag)
         with NodeProcess("servo", tmp_path, config=str(config)) as driver:
             driver.reaches(graph, "servo")
-            assert "watchdog of servo 1 (Dynamixel XL330-M288) had run out; cleared" in driver.output
+            assert "the bus watchdog of servo 1 (Dynamixel XL330-M288) had expired; cleared" in driver.output
             assert driver.interrupt() == 0
 
 

@@ -109,6 +109,10 @@ def test_loads_of_each_joint_give_the_dynamics(set_up):
     assert beside[0] > 0.0, "gravity pulls back"
     with pytest.raises(ConfigError, match="give it for elbow too, or a urdf"):
         set_up(shoulder__inertia=1e-3)
+    with pytest.raises(ConfigError, match="shoulder: the load has a mass but no load_length"):
+        set_up(shoulder__load_mass=0.1, shoulder__inertia=1e-3, elbow__inertia=1e-3)
+    with pytest.raises(ConfigError, match="elbow: the load has load_length but no load_mass or rod_mass"):
+        set_up(elbow__load_length=0.1, shoulder__inertia=1e-3, elbow__inertia=1e-3)
 
 
 @pytest.mark.parametrize(

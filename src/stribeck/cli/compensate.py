@@ -106,6 +106,8 @@ def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationPara
         "goal_topic": options.goals,
         "urdf": None if options.urdf is None else str(options.urdf.resolve()),
     }
+    if options.goals == "":
+        raise ConfigError("--goals is empty: name a topic of the bag, or leave the option out")
     overridden = {name: value for name, value in chosen.items() if value is not None}
     if options.config is not None:
         if options.joint:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from stribeck.core.direction import SLOPE_TIME
 from stribeck.core.doubt import BridgedError, DoubtError, finite
 from stribeck.core.incoming import JointOrder, Order, StreamClock, picked
-from stribeck.core.merging import State
+from stribeck.core.merging import MergedState
 from stribeck.core.plausibility import Plausibility
 from stribeck.core.settings import Settings
 
@@ -69,7 +69,7 @@ class StateAdmission:
             self.stamp = stamp
             self._plausibility.restart()
 
-    def place(self, now: float, state: State) -> Place:
+    def place(self, now: float, state: MergedState) -> Place:
         """Check how a state follows the previous one.
 
         :param now: current time on the clock of the stamps [s].
@@ -102,7 +102,7 @@ class StateAdmission:
         self._plausibility.restart()
         return Place(order, None, gap)
 
-    def measured(self, state: State, place: Place) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    def measured(self, state: MergedState, place: Place) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Positions, velocities and efforts in the order of the joints, and the time since the last state [s].
 
         :raises DoubtError: for values that are not numbers, or positions that stand still at nonzero velocity.

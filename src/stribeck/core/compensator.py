@@ -30,8 +30,7 @@ from stribeck.core.formulas import Compiler, as_written, compiled_by
 from stribeck.core.incoming import Command, ControllerWishes, Numbers, picked
 from stribeck.core.joint_map import JointMap
 from stribeck.core.loads import LoadEstimate
-from stribeck.core.merging import State as MeasuredState
-from stribeck.core.merging import StateMerger
+from stribeck.core.merging import MergedState, StateMerger
 from stribeck.core.namespace import array_namespace
 from stribeck.core.observer import Learned
 from stribeck.core.plausibility import Plausibility
@@ -312,7 +311,7 @@ class Compensator:
                 return self._fall_to_zero(state)
             return self._judged(arrival, arrival if now is None else now, state)
 
-    def _judged(self, arrival: float, now: float, state: MeasuredState) -> FloatArray:
+    def _judged(self, arrival: float, now: float, state: MergedState) -> FloatArray:
         """:meth:`on_state` of an enabled compensator, including the handling of rejected states."""
         try:
             return self._follow(arrival, now, state)
@@ -366,7 +365,7 @@ class Compensator:
 
     # -- internals
 
-    def _follow(self, arrival: float, now: float, measured: MeasuredState) -> FloatArray:
+    def _follow(self, arrival: float, now: float, measured: MergedState) -> FloatArray:
         """Process a state while compensation is enabled.
 
         :raises DoubtError: if the state cannot be trusted.

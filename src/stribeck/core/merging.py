@@ -25,7 +25,7 @@ from stribeck.core.incoming import KNOWN_ORDERS, Numbers, picked
 FloatArray = npt.NDArray[np.float64]
 
 
-class State(NamedTuple):
+class MergedState(NamedTuple):
     """A state of all joints as in a message: positions [rad], velocities [rad/s], efforts [N m].
 
     :param merged: whether some values come from earlier messages and are older than the stamp.
@@ -69,7 +69,7 @@ class StateMerger:
         """Messages that held some of our joints."""
         self._timeout, self._strict = timeout, other_joints == "refuse"
         self._kinds: dict[tuple[str, ...], _Part | Literal["all", "none"]] = {}
-        self._whole: State | None = None
+        self._whole: MergedState | None = None
         self._position: FloatArray
         self._velocity: FloatArray
         self._effort: FloatArray
@@ -80,7 +80,7 @@ class StateMerger:
 
     def take(
         self, stamp: float, names: Sequence[str], position: Numbers, velocity: Numbers, effort: Numbers
-    ) -> State | str | None:
+    ) -> MergedState | str | None:
         """A state of all joints, the reason why there is none, or ``None`` if there is nothing new."""
         key = tuple(names)
         kind = self._kinds.get(key)
@@ -89,7 +89,7 @@ class StateMerger:
             if len(self._kinds) < KNOWN_ORDERS:
                 self._kinds[key] = kind
         if kind == "all":
-            self._whole = State(stamp, key, position, velocity, effort)
+            self._whole = MergedState(stamp, key, position, velocity, effort)
             return self._whole
         if kind == "none":
             self.foreign += 1
@@ -115,7 +115,7 @@ class StateMerger:
 
     def _merge(
         self, stamp: float, part: _Part, position: Numbers, velocity: Numbers, effort: Numbers
-    ) -> State | str | None:
+    ) -> MergedState | str | None:
         if part.problem:
             return part.problem
         if not math.isfinite(stamp):
@@ -138,7 +138,7 @@ class StateMerger:
             return "time jumped back"
         return self._state()
 
-    def _state(self) -> State | str | None:
+    def _state(self) -> MergedState | str | None:
         """State of all joints, if all have been received, recently, and something is newer than before."""
         newest = float(self._stamps.max())
         ages = newest - self._stamps
@@ -150,7 +150,7 @@ class StateMerger:
         if newest <= self._given:
             return None
         self._given = newest
-        return State(
+        return MergedState(
             newest, self.names, self._position.copy(), self._velocity.copy(), self._effort.copy(), True
         )
 

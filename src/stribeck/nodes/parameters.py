@@ -145,9 +145,7 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     gravity: list[float] = parameter(
         [], "acceleration of gravity in the frame of the root link [m/s^2]; empty: upright", 0, 3
     )
-    adapt: bool = parameter(
-        True, "learn how much friction there is now; needs urdf, or inertia or load of the joints"
-    )
+    adapt: bool = parameter(True, "learn the present friction; needs urdf, or inertia or load of the joints")
     sure: float = parameter(
         0.25,
         "certain share of the identified friction; without goals no more is cancelled at first",
