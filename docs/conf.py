@@ -22,6 +22,9 @@ extensions = [
     "sphinx_copybutton",
 ]
 exclude_patterns = ["generated/api/modules.rst"]
+# Short names in type hints, such as "dt", are fields of several classes.
+suppress_warnings = ["ref.python"]
+
 html_theme = "furo"
 html_title = "Stribeck"
 

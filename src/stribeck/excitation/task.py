@@ -33,7 +33,7 @@ class JointLimits:
     :param velocity: [rad/s].
     :param acceleration: [rad/s^2].
     :param effort: torque [N m].
-    :param coefficient: bound on the coefficients |a| and |b| [rad/s].
+    :param coefficient: bound on the magnitude of the coefficients a and b [rad/s].
     """
 
     lower: Array

@@ -33,7 +33,7 @@ class PopulationCMA(cmaes.CMA):  # type: ignore[misc]  # cmaes has no types
 
     :param mean: starting point (n,).
     :param sigma: starting standard deviation along the widest axis.
-    :param cov: starting covariance divided by ``sigma``² (n, n).
+    :param cov: starting covariance divided by the square of ``sigma`` (n, n).
     """
 
     def __init__(

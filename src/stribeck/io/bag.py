@@ -1,13 +1,13 @@
 """The bag format of recordings: writes runs to rosbag2 bags and reads them back.
 
-========================  ==================================  ===========================================
-topic                     type                                content
-========================  ==================================  ===========================================
-``/joint_states``         sensor_msgs/JointState              measured position, velocity, effort
-``/joint_commands``       sensor_msgs/JointState              goal position as sent after clipping
-``/dynamic_joint_states`` control_msgs/DynamicJointState      all other values that the servo reports
-``/bench``                std_msgs/String, latched            JSON: description of the run and its bench
-========================  ==================================  ===========================================
+=========================  ================================  ==========================================
+topic                      type                              content
+=========================  ================================  ==========================================
+``/joint_states``          sensor_msgs/JointState            measured position, velocity, effort
+``/joint_commands``        sensor_msgs/JointState            goal position as sent after clipping
+``/dynamic_joint_states``  control_msgs/DynamicJointState    all other values that the servo reports
+``/bench``                 std_msgs/String, latched          JSON: description of the run and its bench
+=========================  ================================  ==========================================
 
 A run lasts from its ``/bench`` message to ``{"run_id": …, "event": "end"}`` or to the next ``/bench``
 message of that joint. Times are header stamps; log times only define the order.

@@ -2,15 +2,15 @@
 
 .. code-block:: yaml
 
-output: fits                   # folder for the parameter files; all paths are relative to this file
+    output: fits                   # folder for the parameter files; all paths are relative to this file
     defaults:                      # for all servos: laws, and options of `stribeck fit`
-          laws: [m1, m4, m6]           # default: all
-          trials: 20000
-        servos:
-          - name: left_knee            # folder of its parameter files
-            actuator: xl330            # default: the servo named in the recordings
-            logdir: bags/left_knee     # one folder or a list
-            effects: [current-limit]   # replaces the default
+      laws: [m1, m4, m6]           # default: all
+      trials: 20000
+    servos:
+      - name: left_knee            # folder of its parameter files
+        actuator: xl330            # default: the servo named in the recordings
+        logdir: bags/left_knee     # one folder or a list
+        effects: [current-limit]   # replaces the default
 """
 
 from __future__ import annotations
