@@ -1,5 +1,6 @@
 """The project holds together: one version, a base installation that needs no fit, valid package data."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -19,6 +20,7 @@ BASE_MODULES = [
     "stribeck.io",
 ] + [f"stribeck.io.{path.stem}" for path in (REPOSITORY / "src" / "stribeck" / "io").glob("[a-z]*.py")]
 ACTUATORS = len(list((REPOSITORY / "config" / "actuators").glob("*.yaml")))
+LONGEST_MODULE, LONGEST_FUNCTION = 450, 60
 EXTRA_MODULES = ["jax", "jaxlib", "optuna", "cmaes", "matplotlib", "scipy", "tqdm", "sqlalchemy"]
 
 
@@ -51,11 +53,25 @@ def test_package_xml_is_what_colcon_needs():
     assert "Apache License" in (REPOSITORY / "LICENSE").read_text()
 
 
-@pytest.mark.parametrize("module", BASE_MODULES)
-def test_base_installation_imports(module):
+def test_base_installation_imports():
     """Core, io and the parameter file need neither JAX nor Optuna nor matplotlib."""
-    done = without_extras(f"import {module}")
+    done = without_extras("".join(f"import {module}\n" for module in BASE_MODULES))
     assert done.returncode == 0, done.stderr
+
+
+def test_modules_and_functions_are_short_and_class_names_unique():
+    """At most 450 lines in a module and 60 in a function; one name is one class, over all rooms."""
+    places: dict[str, list[str]] = {}
+    for path in sorted((REPOSITORY / "src" / "stribeck").rglob("*.py")):
+        text = path.read_text()
+        assert text.count("\n") <= LONGEST_MODULE, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno - node.lineno < LONGEST_FUNCTION, f"{path}: {node.name}"
+            elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path))
+    assert len(places) > 300
+    assert not {name: found for name, found in places.items() if len(found) > 1}
 
 
 def test_verbs_that_need_an_extra_say_so():
