@@ -101,6 +101,8 @@ class ChildProcess:
 def _wrapper(niceness: int) -> list[str]:
     """Command prefix that makes a command end with this process and lowers its priority."""
     wanted = {"setpriv": ["--pdeathsig", "TERM"], **({"nice": ["-n", str(niceness)]} if niceness else {})}
+    # This process may die before setpriv has run: then the child has another parent, and does not start.
+    wanted["sh"] = ["-c", 'test "$PPID" = "$0" && exec "$@"', str(os.getpid())]
     paths = {name: shutil.which(name) for name in wanted}
     return [word for name, path in paths.items() if path is not None for word in (path, *wanted[name])]
 

@@ -243,7 +243,7 @@ def test_a_file_that_does_not_fit_is_ignored_and_kept(parameters, tmp_path, capf
 def test_without_inertia_nothing_is_learnt_and_that_is_said(parameters, capfd):
     """Once in the log, and in diagnostics."""
     with Graph() as graph:
-        robot = Robot(graph, {**parameters, "hinge.load_mass": 0.0})
+        robot = Robot(graph, {**parameters, "hinge.load_mass": 0.0, "hinge.load_length": 0.0})
         assert robot.figures()["learning"].startswith("nothing: neither a urdf, nor inertia or load")
         assert robot.node._compensator.learned is None
     assert capfd.readouterr().err.count("no friction is learnt") == 1

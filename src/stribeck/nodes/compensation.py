@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Int64
@@ -341,8 +342,9 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         with self._lock:
             if (compensator := self._compensator) is None:
                 return "ok", "not configured", {}
-            figures = self._figures(compensator)
+            figures, durations = self._figures(compensator), self._durations[: self._count].copy()
             doubt, notice, fading = compensator.doubt, compensator.notice, compensator.account().energy < 1.0
+        figures |= _latency(durations)  # without the lock, on which a state would wait
         if doubt is not None and compensator.enabled:
             return "warn", f"zero torque: {doubt}{self._missing_states(compensator)}", figures
         if self._enabling.tripped:
@@ -389,13 +391,20 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             figures[f"energy/{name}"] = float(account.energy[k])
         if self._gap:
             figures["learning"] = f"nothing: {self._gap}"
-        if self._count:
-            durations = 1e6 * self._durations[: min(self._count, len(self._durations))]
-            p50, p99, longest = np.percentile(durations, [50, 99, 100])
-            figures |= {"p50_us": float(p50), "p99_us": float(p99), "max_us": float(longest)}
         if compensator.settings.effort_meaning == "none" and compensator.model.load_dependent:
             figures["load terms"] = "zero: effort_meaning is none"
         return figures
+
+
+def _latency(durations: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Percentiles of the processing times [µs], none without samples.
+
+    :param durations: [s].
+    """
+    if not durations.size:
+        return {}
+    p50, p99, longest = np.percentile(1e6 * durations, [50, 99, 100])
+    return {"p50_us": float(p50), "p99_us": float(p99), "max_us": float(longest)}
 
 
 main = partial(run, CompensationNode)
