@@ -21,7 +21,7 @@ from stribeck.core.actuator import (
 )
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.errors import ConfigError
-from stribeck.io.files import shared_directory
+from stribeck.io.files import included_file, included_names
 from stribeck.io.schema import Schema, check_keys, convert, read_yaml
 
 CONTROLS: dict[str, type[Control]] = {
@@ -82,7 +82,7 @@ class ActuatorFile(Schema):
 
 def actuator_names() -> list[str]:
     """Names of the installed servo families."""
-    return sorted(path.stem for path in (shared_directory("config") / "actuators").glob("*.yaml"))
+    return included_names("actuators")
 
 
 @cache
@@ -91,14 +91,7 @@ def load_actuator(name: str) -> Actuator:
 
     :raises ConfigError: for an unknown name or an invalid file.
     """
-    path = Path(name)
-    if path.suffix not in (".yaml", ".yml"):
-        if name not in actuator_names():
-            raise ConfigError(
-                f"unknown actuator {name!r}; valid: {', '.join(actuator_names())}, or the path of a YAML file"
-            )
-        path = shared_directory("config") / "actuators" / f"{name}.yaml"
-    return read_actuator(path)
+    return read_actuator(included_file("actuators", "actuator", name))
 
 
 def read_actuator(path: Path) -> Actuator:

@@ -30,6 +30,25 @@ def shared_directory(name: str) -> Path:
     )
 
 
+def included_names(folder: str) -> list[str]:
+    """Names of the YAML files in a folder of ``config``."""
+    return sorted(path.stem for path in (shared_directory("config") / folder).glob("*.yaml"))
+
+
+def included_file(folder: str, kind: str, name: str) -> Path:
+    """Path of an included YAML file by its name; a name that ends in ``.yaml`` or ``.yml`` is a path.
+
+    :param folder: folder in ``config``.
+    :param kind: what the file describes, for messages.
+    :raises ConfigError: for a name that is not included.
+    """
+    if name.endswith((".yaml", ".yml")):
+        return Path(name).expanduser()
+    if name not in (names := included_names(folder)):
+        raise ConfigError(f"unknown {kind} {name!r}; valid: {', '.join(names)}, or the path of a YAML file")
+    return shared_directory("config") / folder / f"{name}.yaml"
+
+
 def check_writable(path: Path) -> None:
     """Raise :class:`OutputError` unless a file can be written at ``path``; nothing is changed there."""
     path = path.resolve()

@@ -27,7 +27,7 @@ from sysconfig import get_path
 from typing import Any, Literal
 
 from stribeck.errors import ConfigError
-from stribeck.io.files import shared_directory
+from stribeck.io.files import included_file, included_names
 from stribeck.io.schema import Positive, Schema, convert, read_yaml
 
 SECTIONS = ("identification", "excitation", "calibration")
@@ -167,7 +167,7 @@ def example_robots(name: str) -> list[Path]:
 
 def robot_names() -> list[str]:
     """Names of the machines that come with the project."""
-    return sorted(path.stem for path in (shared_directory("config") / "robots").glob("*.yaml"))
+    return included_names("robots")
 
 
 def read_robot(name: str) -> RobotConfig:
@@ -175,14 +175,7 @@ def read_robot(name: str) -> RobotConfig:
 
     :raises ConfigError: for unknown names and invalid files.
     """
-    if name.endswith((".yaml", ".yml")):
-        path = Path(name).expanduser()
-    else:
-        path = shared_directory("config") / "robots" / f"{name}.yaml"
-        if not path.is_file():
-            raise ConfigError(
-                f"unknown robot {name!r}; valid: {', '.join(robot_names())}, or the path of a YAML file"
-            )
+    path = included_file("robots", "robot", name)
     content = read_yaml(path, MachineFile)
     keys = {field.name: getattr(content, field.name) for field in fields(content)}
     return RobotConfig(path=path, **{**keys, "title": content.title or content.name})

@@ -20,7 +20,7 @@ from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
 from stribeck.io import strict
-from stribeck.io.files import shared_directory
+from stribeck.io.files import included_file, included_names
 from stribeck.io.schema import Count, Positive, Schema, check_keys, convert
 from stribeck.multibody.mechanism import (
     JointKind,
@@ -229,7 +229,7 @@ class MechanismModel:
 
 def model_names() -> list[str]:
     """Names of the included mechanisms."""
-    return sorted(path.stem for path in (shared_directory("config") / "mechanisms").glob("*.yaml"))
+    return included_names("mechanisms")
 
 
 def read_model(name: str) -> MechanismModel:
@@ -237,14 +237,7 @@ def read_model(name: str) -> MechanismModel:
 
     :raises ConfigError: for unknown names and invalid files.
     """
-    if name.endswith((".yaml", ".yml")):
-        path = Path(name).expanduser()
-    else:
-        path = shared_directory("config") / "mechanisms" / f"{name}.yaml"
-        if not path.is_file():
-            raise ConfigError(
-                f"unknown mechanism {name!r}; valid: {', '.join(model_names())}, or the path of a YAML file"
-            )
+    path = included_file("mechanisms", "mechanism", name)
     return model_of(strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError), path)
 
 
