@@ -13,15 +13,13 @@ from stribeck.core.actuator import Actuator
 from stribeck.core.log import Log
 from stribeck.errors import ConfigError, OutputError, RecordingError
 from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import BenchDescription
+from stribeck.io.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
 from stribeck.io.schema import convert
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import is_bag
-
-BENCH_NUMBERS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
 
 
 def recordings_of(
@@ -39,7 +37,7 @@ def recordings_of(
         options.logdir,
         signals=None if options.signals is None else load_signals(options.signals),
         joint=options.joint,
-        bench=None if options.bench is None else bench_of(options.bench, options.joint),
+        bench=None if options.bench is None else benches_of(options.bench),
         arm_mass=options.arm_mass,
         actuator=actuator,
         note=note or warn,
@@ -47,25 +45,23 @@ def recordings_of(
     )
 
 
-def bench_of(text: str, joint: str | None) -> BenchDescription:
-    """Parse the description given by ``--bench``.
+def benches_of(text: str) -> Benches:
+    """The descriptions given by ``--bench``: of a bench file, or ``key=value`` pairs for all recordings.
 
-    :raises ConfigError: for text other than ``key=value`` pairs, or missing or unknown keys.
+    :raises ConfigError: for an invalid file, other text, and missing or unknown keys.
     """
-    words = assignments(text.split(","), "--bench")
-    content: dict[str, object] = {
-        "run_id": "run",
-        "trajectory": "unknown",
-        "joint": joint or "joint",
-        **words,
-    }
-    for key in BENCH_NUMBERS:
+    if "=" not in text:
+        return Benches.read(Path(text))
+    words: dict[str, object] = dict(assignments(text.split(","), "--bench"))
+    for key in SETUP_KEYS:
         if key in words:
-            content[key] = as_number(words[key], f"--bench {key}")
+            words[key] = as_number(str(words[key]), f"--bench {key}")
+    benches = Benches(BenchFile(defaults=convert(words, BenchValues, "--bench")), "--bench")
     try:
-        return BenchDescription.from_mapping(content, "--bench")
+        benches.describe(Path("recording"))
     except RecordingError as error:
-        raise ConfigError(str(error)) from None
+        raise ConfigError(str(error).replace("--bench: recording", "--bench")) from None
+    return benches
 
 
 def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:
