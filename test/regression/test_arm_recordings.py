@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
-from moving_arms import NEAR, arm, low_pass, protocol, recording
+from moving_arms import NEAR, RATE, arm, linear_friction, low_pass, motion, protocol, recording
 from stribeck.dynamics.identify import Identification
 from stribeck.dynamics.motion import segments
+from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.regressor import machine_of
 from stribeck.errors import TooShortError
 from stribeck.io.identification_config import IdentificationConfig, RecordingFormat
@@ -20,23 +22,29 @@ def identification(model, runs, rules=FILTERED):
     return Identification(machine, IdentificationConfig(RecordingFormat("bag"), rules, {}, NEAR), runs)
 
 
-def resting_after(run, seconds):
-    """The run, and then rest at its last position, under the last torque."""
-    rows = round(seconds * 500.0)
-    later = run.time[-1] + (1 + np.arange(rows)) / 500.0
-    return replace(
-        run,
-        time=np.concatenate([run.time, later]),
-        position=np.concatenate([run.position, np.repeat(run.position[-1:], rows, axis=0)]),
-        velocity=np.concatenate([run.velocity, np.zeros((rows, 3))]),
-        effort=np.concatenate([run.effort, np.repeat(run.effort[-1:], rows, axis=0)]),
+def slowed_to_rest(model, moving=10.0, resting=15.0):
+    """A motion that slows down in its last second and rests, with linear friction, and gravity alone at rest."""
+    time, *states = motion(moving + 1.0)
+    spline = CubicSpline(time, states[0])
+    later = np.arange(0.0, moving + resting, 1.0 / RATE)
+    phase = np.clip(later - (moving - 1.0), 0.0, 1.0)
+    at = np.minimum(later, moving - 1.0) + 0.5 * (phase + np.sin(np.pi * phase) / np.pi)
+    speed, change = 0.5 * (1.0 + np.cos(np.pi * phase)), -0.5 * np.pi * np.sin(np.pi * phase)
+    speed[later >= moving] = change[later >= moving] = 0.0
+    speed, change = speed[:, None], change[:, None]
+    position, velocity = spline(at), spline(at, 1) * speed
+    acceleration = spline(at, 2) * speed**2 + spline(at, 1) * change
+    effort = model.inverse_dynamics(position, velocity, acceleration) + linear_friction(
+        velocity, acceleration
     )
+    effort += 0.1 * np.random.default_rng(1).normal(size=effort.shape)
+    return ArmRecording("run", model.joints, later, position, velocity, effort)
 
 
 def test_more_rest_than_motion(tmp_path):
     """Blocks of time without a moving row made the choice of friction terms fail (cannot reshape array of size 0)."""
     model = arm(tmp_path)
-    work = identification(model, [resting_after(recording(model, noise=0.1), 15.0)])
+    work = identification(model, [slowed_to_rest(model)])
     assert work.choice[1]["all"] <= 1.0
     assert work.fit("full").errors["train"]["moving"]["all"] < 0.02
 
