@@ -17,7 +17,7 @@ STARTED = time.perf_counter()
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 
-COMPUTING = ("identify-arm", "excite", "estimate", "posterior", "calibrate", "select-poses")
+COMPUTING = ("setup-robot", "identify-arm", "excite", "estimate", "posterior", "calibrate", "select-poses")
 """Verbs whose computations end at once with Ctrl-C."""
 
 EXTRAS = {

@@ -281,7 +281,7 @@ class FrictionSelection:
                 for j, part in enumerate(block):
                     acting = np.flatnonzero(machine.weights[:, j])
                     columns = friction[part.rows][:, :, acting] * machine.weights[acting, j]
-                    columns = columns.reshape(len(part.rows), -1) / self._noise[j]
+                    columns = columns.reshape(len(part.rows), terms * len(acting)) / self._noise[j]
                     places = places_of[:, acting].ravel()
                     cross = part.columns.T @ columns
                     gram[np.ix_(part.links, part.links)] += part.gram
