@@ -19,7 +19,8 @@ def nodes_of(path: Path) -> list[str]:
         name for name, group in content.items() if isinstance(group, dict) and "ros__parameters" in group
     ]
     if path.name == "compensation.yaml":
-        found += [name.replace("/compensation", "/guard") for name in found]  # takes what is there for all nodes
+        # the guard takes what is there for all nodes
+        found += [name.replace("/compensation", "/guard") for name in found]
     return [name.removeprefix("/**/") for name in found if not name.endswith("/**")]
 
 
