@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from stribeck.core.arrays import Array
+from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ConfigError
 from stribeck.io.urdf import MOVABLE, robot_element
 
@@ -50,6 +50,11 @@ class ArmModel:
     def inertials(self) -> Array:
         """Standard inertial parameters of the URDF, (10 n,)."""
         return np.concatenate([self.model.inertias[j].toDynamicParameters() for j in self._ids])
+
+    @property
+    def linear(self) -> Mask:
+        """Which joints are prismatic, with positions in m and efforts in N, (n,)."""
+        return np.array([self.model.joints[j].shortname().startswith("JointModelP") for j in self._ids])
 
     @property
     def effort_limits(self) -> Array:
