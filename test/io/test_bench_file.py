@@ -108,7 +108,7 @@ def test_recordings_that_are_not_described_are_refused(tmp_path, text, parts):
     ("text", "parts"),
     [
         (TEXT.replace("mass: 0.1", "weight: 0.1"), ["runs: light_*", "'weight'", "mass"]),
-        (TEXT.replace("xl330", "xl999"), ["'xl999'"]),
+        (TEXT.replace("xl330", "xl999.yaml"), ["actuator", "xl999.yaml"]),
         (TEXT.replace("0.1}", "heavy}"), ["runs: light_*: mass", "'heavy'"]),
         ("schema: 2\n" + TEXT, ["schema 2 is not known"]),
         (json.dumps([1]), ["expected named values"]),

@@ -7,18 +7,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from stribeck.cli.arm_plots import draw
 from stribeck.cli.identify_arm import IdentifyArmOptions
 from stribeck.cli.inputs import check_outputs, warn, write_json
+from stribeck.cli.machine_setup import set_up
+from stribeck.cli.main import INTERRUPTED
+from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files
 from stribeck.dynamics.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
 from stribeck.dynamics.least_squares import LinearFit
 from stribeck.dynamics.model import load_arm
+from stribeck.dynamics.motion import segments
 from stribeck.dynamics.plausibility import check_positions, check_torques
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
@@ -37,15 +41,14 @@ SCHEMA = 1
 def run_identify_arm(options: IdentifyArmOptions) -> int:
     """Fit, validate, and write the results."""
     started = time.perf_counter()
-    robot = read_robot(options.config)
+    robot = read_robot(options.config or _set_up(options))
     config = identification_config(robot)
     _check_outputs(options, robot)
     machine = _machine(options, robot, config)
-    runs = read_recordings(options.data, config.recording, machine.joints, robot.units)
-    others = []
-    if options.validate:
-        others = read_recordings(options.validate, config.recording, machine.joints, robot.units)
-    work = Identification(machine, config, runs, others)
+    runs = _read(options.data, machine, robot, config)
+    others = _read(options.validate, machine, robot, config) if options.validate else []
+    line = StageLine(options.quiet)
+    work = Identification(machine, config, runs, others, line.tell)
     if machine.arm is not None:
         check_positions([*runs, *others], machine.arm)
         check_torques([motion for motions in work.motions().values() for motion in motions], machine.arm)
@@ -55,11 +58,10 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
         raise ConfigError(
             f"--fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
         )
-    with threadpool_limits(limits=1, user_api="blas"):
-        fits = {
-            name: work.fit(name)
-            for name in tqdm(chosen, desc="fits", unit=" fits", disable=options.quiet, leave=False)
-        }
+    with threadpool_limits(limits=1, user_api="blas"), line:
+        fits = _fits(work, chosen)
+    if len(fits) < len(chosen):
+        warn(f"interrupted: these are the results of {', '.join(fits)}")
     seconds = time.perf_counter() - started
     written = _write(options, robot, work, fits, runs)
     summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
@@ -70,7 +72,33 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     if options.base_parameters:
         _print_base(work, fits)
     print(*written, sep="\n", end="\n" if written else "")
-    return 0
+    return 0 if len(fits) == len(chosen) else INTERRUPTED
+
+
+def _fits(work: Identification, names: Sequence[str]) -> dict[str, Scored]:
+    """The fits by name; after Ctrl-C those that are complete.
+
+    :raises KeyboardInterrupt: if none is.
+    """
+    fits: dict[str, Scored] = {}
+    try:
+        for name in names:
+            fits[name] = work.fit(name)
+    except KeyboardInterrupt:
+        if not fits:
+            raise
+    return fits
+
+
+def _set_up(options: IdentifyArmOptions) -> str:
+    """Write a machine's file by what URDF and recordings tell; returns its path."""
+    if options.urdf is None:
+        raise ConfigError(
+            "neither --config nor --urdf: name a machine, or give the URDF from which its file is written"
+        )
+    path = (options.output or Path()) / "machine.yaml"
+    set_up(options.urdf, options.data, path)
+    return str(path)
 
 
 def _machine(options: IdentifyArmOptions, robot: RobotConfig, config: IdentificationConfig) -> Machine:
@@ -80,6 +108,21 @@ def _machine(options: IdentifyArmOptions, robot: RobotConfig, config: Identifica
     if not joints:
         raise ConfigError(f"{robot.path}: joints missing: name them, or give a urdf")
     return machine_of(joints, arm, config.couplings)
+
+
+def _read(
+    paths: Sequence[Path], machine: Machine, robot: RobotConfig, config: IdentificationConfig
+) -> list[ArmRecording]:
+    """Recordings, cut at their gaps."""
+    parts = []
+    for run in read_recordings(paths, config.recording, machine.joints, robot.units):
+        pieces = segments(run, config.protocol)
+        if pieces[0] is not run:
+            warn(
+                f"{run.name} has gaps, the longest of {np.diff(run.time).max():.2g} s: it is used in {len(pieces)} parts"
+            )
+        parts += pieces
+    return parts
 
 
 def _check_outputs(options: IdentifyArmOptions, robot: RobotConfig) -> None:

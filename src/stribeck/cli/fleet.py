@@ -90,7 +90,7 @@ def fit_options(content: Mapping[str, Any]) -> FitOptions:
     if options.signals is not None:
         load_signals(options.signals)
     if options.bench is not None:
-        benches_of(options.bench)
+        benches_of(options.bench, options.actuator)
     for name, text in assignments(options.set, "set").items():
         as_number(text, f"set: {name}")
     return options

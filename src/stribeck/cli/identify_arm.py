@@ -17,10 +17,16 @@ _data, _fit, _output = group("recordings"), group("what to fit"), group("output"
 class IdentifyArmOptions:
     """Options: the machine, its recordings, what to fit, and output files."""
 
-    config: str = option("machine by name, as tx40, or its YAML file", metavar="NAME")
+    config: str | None = option(
+        "machine by name, as tx40, or its YAML file (default: written as by `stribeck setup-robot`)",
+        None,
+        "NAME",
+    )
     data: tuple[Path, ...] = _data("files, folders that hold them, or bags", metavar="PATH")
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
-    urdf: Path | None = _data("the arm (default: the one that the configuration names)", None, "FILE")
+    urdf: Path | None = _data(
+        "the arm (default: the one that the configuration names; needed without one)", None, "FILE"
+    )
     fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
         f"of {','.join(FITS)} (default: all but robust, log-cholesky)", None, "LIST"
     )

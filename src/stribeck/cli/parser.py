@@ -28,6 +28,7 @@ VERBS = {
     "compensate": ("compensate", "friction torque for a recorded motion"),
     "export-mjcf": ("export_mjcf", "a fit of law M1 as plain MJCF, for MuJoCo"),
     "excite": ("excite", "the most informative trajectory of a robot arm within its limits"),
+    "setup-robot": ("setup_robot", "the file of a robot arm from its URDF and recordings"),
     "identify-arm": ("identify_arm", "inertias and friction of a robot arm from recorded motion"),
     "calibrate": ("calibrate", "geometry of an arm from measured poses"),
     "posterior": ("posterior", "what prior knowledge and few measurements say, with intervals"),

@@ -30,7 +30,7 @@ from stribeck.cli.table import print_table
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.least_squares import fit_rows
 from stribeck.dynamics.model import ArmModel, load_arm
-from stribeck.dynamics.motion import ProcessedMotion, motion_of
+from stribeck.dynamics.motion import ProcessedMotion, motion_of, segments
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.scores import scores
@@ -84,8 +84,9 @@ class ArmStudy:
         return read_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
 
     def motions(self, paths: Sequence[Path]) -> list[ProcessedMotion]:
-        """Read recordings and filter them with the identification protocol."""
-        return [motion_of(run, self.config.protocol) for run in self.runs(paths)]
+        """Read recordings, cut them at gaps, and filter them with the identification protocol."""
+        protocol = self.config.protocol
+        return [motion_of(part, protocol) for run in self.runs(paths) for part in segments(run, protocol)]
 
     def torques(self, *, discrepancy: bool) -> TorquePosterior:
         """The posterior given recorded torques."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,15 @@ from stribeck.io.identification_config import FilterSettings, Protocol
 
 OVERSAMPLING = 8.0
 """Smallest rate of predictions, in multiples of the cut-off frequency of torques."""
+
+GAP = 0.05
+"""A longer interval without samples [s] may be a gap."""
+
+MISSING = 5.0
+"""Intervals longer than so many median ones may be a gap."""
+
+SHORTEST = 50
+"""Smallest number of rows of a part between gaps."""
 
 WIDER = 2.5
 """Cut-off frequency of states for predictions, in multiples of that of the torques."""
@@ -64,6 +74,35 @@ class ProcessedMotion:
     fine: States
     pick: slice
     kernel: Array | None
+
+
+def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRecording]:
+    """The parts of a recording between gaps, which no interpolation may cross.
+
+    A gap is longer than :data:`GAP` and :data:`MISSING` median intervals. Parts are numbered from 1, and those with fewer
+    than :data:`SHORTEST` rows, or too few for the protocol, are left out. Without gaps the recording stays as it is.
+
+    :param protocol: gives the rows of the recording that are used.
+    :raises TooShortError: if no part is long enough.
+    """
+    whole = run if protocol is None else _rows(run, protocol)
+    steps = np.diff(whole.time)
+    usual = float(np.median(steps)) if len(steps) else 0.0
+    gaps = np.flatnonzero(steps > max(GAP, MISSING * usual)) + 1
+    if len(gaps) == 0:
+        return [run]
+    least = SHORTEST if protocol is None else SHORTEST + 2 * protocol.drop + 10 * protocol.every
+    ends = [0, *gaps.tolist(), len(whole.time)]
+    parts = [(first, end) for first, end in pairwise(ends) if end - first >= least]
+    if not parts:
+        longest = max(end - first for first, end in pairwise(ends))
+        raise TooShortError(
+            f"{run.name}: {len(gaps)} gaps leave at most {longest} rows in a row, expected {least}"
+        )
+    return [
+        replace(whole.between(first, end), name=f"{run.name} part {k}")
+        for k, (first, end) in enumerate(parts, 1)
+    ]
 
 
 def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> ProcessedMotion:

@@ -145,16 +145,18 @@ class Benches:
     """Descriptions of recordings by their names.
 
     :param what: file or option that they are from, for messages.
+    :param actuator: the servo's name or YAML file, where the descriptions name none.
     """
 
     content: BenchFile
     what: str
+    actuator: str | None = None
 
     @classmethod
-    def read(cls, path: Path) -> Benches:
+    def read(cls, path: Path, actuator: str | None = None) -> Benches:
         """Read a bench file.
 
-        :raises ConfigError: if it is invalid, or names an unknown servo.
+        :raises ConfigError: if it is invalid, or names an invalid file of a servo.
         """
         content = read_yaml(path, BenchFile)
         found = [content.defaults, *content.runs.values()]
@@ -163,7 +165,7 @@ class Benches:
                 _actuator_name(str(name), path)
             except ConfigError as error:
                 raise ConfigError(f"{path}: actuator: {error}") from None
-        return cls(content, str(path))
+        return cls(content, str(path), actuator)
 
     def patterns(self, recording: Path) -> list[str]:
         """The patterns that match a recording."""
@@ -192,13 +194,15 @@ class Benches:
         values |= {} if joint is None else {"joint": joint}
         if "actuator" in values:
             values["actuator"] = _actuator_name(values["actuator"], Path(self.what))
+        elif self.actuator is not None:
+            values["actuator"] = _actuator_name(self.actuator, Path())
         return BenchDescription.from_mapping(values, f"{self.what}: {recording_name(recording)}")
 
 
 def _actuator_name(name: str, file: Path) -> str:
     """Name of a servo, given by itself or by its YAML file beside a bench file."""
     if not name.endswith((".yaml", ".yml")):
-        return load_actuator(name).name
+        return name
     beside = file.parent / Path(name).expanduser()
     return load_actuator(str(beside if beside.is_file() else Path(name))).name
 

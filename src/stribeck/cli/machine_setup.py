@@ -1,0 +1,52 @@
+"""Implements ``stribeck setup-robot``, and the machine's file that ``stribeck identify-arm`` writes without ``--config``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stribeck.cli.inputs import check_outputs, warn
+from stribeck.cli.setup_robot import SetupRobotOptions
+from stribeck.dynamics.survey.machine import Survey, survey
+from stribeck.io.commented_yaml import Commented, commented_yaml
+from stribeck.io.files import replace_keeping, write_atomically
+from stribeck.io.messages import JOINT_STATES
+from stribeck.io.tables import find_tables, read_joint_states
+
+
+def run_setup_robot(options: SetupRobotOptions) -> int:
+    """Survey, and write the file."""
+    found = set_up(options.urdf, options.data, options.output)
+    if found.open_keys:
+        print(f"fill in {', '.join(found.open_keys)}, then:")
+    print(f"stribeck identify-arm --config {options.output} --data {' '.join(map(str, options.data))}")
+    return 0
+
+
+def set_up(urdf: Path, data: Sequence[Path], output: Path) -> Survey:
+    """Write a machine's file, and tell its place; an older file with other content is kept under another name."""
+    check_outputs([output], [urdf, *(path for path in data if path.is_file())])
+    tables = [read_joint_states(path, (JOINT_STATES,)) for path in find_tables(data, (".mcap",))]
+    found = survey(urdf, tables)
+    recordings = ", ".join(str(table.path) for table in tables)
+    head = (
+        f"Written by `stribeck setup-robot` from {urdf} and {recordings}. Comments say what values were found from; "
+        "docs/files.md lists all keys."
+    )
+    entries = [Commented(one.key, one.value, one.reason) for one in found.findings]
+    kept = _write(output, commented_yaml(head, entries))
+    for note in found.notes:
+        warn(note)
+    print(f"{output}: {len(found.joints)} joints: {', '.join(found.joints)}")
+    if kept is not None:
+        print(f"the old {output.name} is now {kept}")
+    return found
+
+
+def _write(path: Path, text: str) -> Path | None:
+    """Write a file; returns the new path of one that was there with other content."""
+    if path.is_file() and path.read_bytes() == text.encode():
+        return None
+    new = path.with_name(f".{path.name}.new")
+    write_atomically(new, text)
+    return replace_keeping(new, path)
