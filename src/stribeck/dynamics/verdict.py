@@ -14,7 +14,7 @@ from stribeck.dynamics.model import INERTIALS, ArmModel
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.survey.effort import survey_effort
 from stribeck.estimates.solver_status import SolverStatus
-from stribeck.estimates.verdict import Reason, Verdict, error_reason, interval_reason
+from stribeck.estimates.verdict import Reason, Use, Verdict, error_reason, interval_reason
 from stribeck.io.identification_config import Neighbourhood
 
 WORSE = 1.1
@@ -144,7 +144,7 @@ def _full(fit: FullFit, scored: Scored) -> list[Reason]:
         reasons.append(Reason("no_rotor_inertia", "doubtful", text))
     numbers = np.concatenate([list(v.values()) for v in values])
     error = scored.errors["train"]["moving"]["all"]
-    reasons += interval_reason(numbers, np.concatenate(fit.sigma), 1.0 if error is None else error)
+    reasons += interval_reason(numbers.tolist(), np.concatenate(fit.sigma).tolist(), error or 1.0)
     return reasons
 
 
@@ -152,5 +152,5 @@ def _status(name: str, fit: Fit) -> list[Reason]:
     """A search that did not converge; kinks are normal for friction at reversals."""
     if isinstance(fit, LinearFit) or fit.status in (SolverStatus.CONVERGED, SolverStatus.KINK):
         return []
-    use = "unusable" if fit.status is SolverStatus.DIVERGED else "doubtful"
+    use: Use = "unusable" if fit.status is SolverStatus.DIVERGED else "doubtful"
     return [Reason("solver", use, f"the search for {name} {fit.status.words}")]
