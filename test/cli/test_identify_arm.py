@@ -5,41 +5,18 @@ import json
 import numpy as np
 import pytest
 
-from moving_arms import JOINTS, arm, motion, recording, urdf
+from moving_arms import JOINTS, ROBOT, motion, saved_arm, urdf
 from stribeck.cli.main import main
 from stribeck.dynamics.inertia import consistency
 from stribeck.dynamics.model import load_arm
 from stribeck.io.parameter_file import read_parameter_file
-
-ROBOT = """\
-schema: 1
-name: little
-urdf: arm.urdf
-joints: [base, shoulder, elbow]
-identification:
-  recording:
-    format: csv
-    time: {column: 0}
-    position: {columns: [1, 4]}
-    velocity: {columns: [4, 7]}
-    effort: {columns: [7, 10]}
-  protocol: {moving: 0.05, every: 10, position_filter: {order: 4, cutoff: 50}, effort_filter: {order: 4, cutoff: 50}}
-"""
-
-
-def save(run, path):
-    np.savetxt(path, np.column_stack([run.time, run.position, run.velocity, run.effort]), delimiter=",")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A robot file, a URDF that is wrong, and two runs of the true arm."""
     folder = tmp_path_factory.mktemp("robot")
-    true = arm(folder)
-    save(recording(true, noise=0.1), folder / "train.csv")
-    save(recording(true, noise=0.1, seed=5, name="other"), folder / "other.csv")
-    urdf(folder, mass=2.6)
-    (folder / "robot.yaml").write_text(ROBOT)
+    saved_arm(folder)
     return folder
 
 
@@ -178,3 +155,19 @@ def test_units_that_the_urdf_gives_away(folder, tmp_path, spoil, said, capsys):
     told = capsys.readouterr().err
     assert said in told
     assert told.count("\n") == 1
+
+
+def test_the_verdict_decides_the_exit_code_if_that_is_asked_for(folder, tmp_path, capsys):
+    """In words, in the summary, and with --strict by exit code 2; a sound fit passes."""
+    summary = tmp_path / "f.json"
+    words = ["--fits", "ols,consistent", "--json", str(summary)]
+    assert identify(folder, *words, "--strict") == 0
+    assert json.loads(summary.read_text())["verdict"] == "usable"
+    table = np.loadtxt(folder / "train.csv", delimiter=",")
+    np.savetxt(folder / "flipped.csv", table * np.repeat([1.0, 1.0, -1.0], [7, 2, 1]), delimiter=",")
+    assert identify(folder, *words, data="flipped.csv") == 0
+    found = json.loads(summary.read_text())
+    assert found["verdict"] == "unusable"
+    assert "effort_sign" in [reason["key"] for reason in found["reasons"]]
+    assert "verdict: unusable" in capsys.readouterr().out
+    assert identify(folder, *words, "--strict", data="flipped.csv") == 2

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from stribeck.cli.arm_plots import draw
 from stribeck.cli.identify_arm import IdentifyArmOptions
 from stribeck.cli.inputs import check_outputs, warn, write_json
 from stribeck.cli.machine_setup import set_up
+from stribeck.cli.main import DONE, INTERRUPTED, NOT_USABLE
+from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files
@@ -27,6 +28,7 @@ from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
+from stribeck.dynamics.verdict import judge_fits
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
@@ -46,7 +48,8 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     machine = _machine(options, robot, config)
     runs = _read(options.data, machine, robot, config)
     others = _read(options.validate, machine, robot, config) if options.validate else []
-    work = Identification(machine, config, runs, others)
+    line = StageLine(options.quiet)
+    work = Identification(machine, config, runs, others, line.tell)
     if machine.arm is not None:
         check_positions([*runs, *others], machine.arm)
         check_torques([motion for motions in work.motions().values() for motion in motions], machine.arm)
@@ -56,22 +59,39 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
         raise ConfigError(
             f"--fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
         )
-    with threadpool_limits(limits=1, user_api="blas"):
-        fits = {
-            name: work.fit(name)
-            for name in tqdm(chosen, desc="fits", unit=" fits", disable=options.quiet, leave=False)
-        }
+    with threadpool_limits(limits=1, user_api="blas"), line:
+        fits = _fits(work, chosen)
+    if len(fits) < len(chosen):
+        warn(f"interrupted: these are the results of {', '.join(fits)}")
     seconds = time.perf_counter() - started
     written = _write(options, robot, work, fits, runs)
-    summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
+    verdict = judge_fits(fits, work.motions()["train"], config.neighbourhood)
+    summary = _summary(robot, work, fits) | {"wall_seconds": seconds} | verdict.to_json()
     write_json(options.json, summary)
     if options.plots is not None:
         written += draw(options.plots, robot, fits)
     _print(robot, work, fits, seconds)
     if options.base_parameters:
         _print_base(work, fits)
-    print(*written, sep="\n", end="\n" if written else "")
-    return 0
+    print(*written, *verdict.lines(), sep="\n")
+    if len(fits) < len(chosen):
+        return INTERRUPTED
+    return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
+
+
+def _fits(work: Identification, names: Sequence[str]) -> dict[str, Scored]:
+    """The fits by name; after Ctrl-C those that are complete.
+
+    :raises KeyboardInterrupt: if none is.
+    """
+    fits: dict[str, Scored] = {}
+    try:
+        for name in names:
+            fits[name] = work.fit(name)
+    except KeyboardInterrupt:
+        if not fits:
+            raise
+    return fits
 
 
 def _set_up(options: IdentifyArmOptions) -> str:

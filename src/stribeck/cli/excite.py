@@ -16,8 +16,10 @@ _search, _output = group("search"), group("output")
 class ExciteOptions:
     """Options: the robot, form of the trajectory, search, and output files."""
 
-    config: str = _robot("a robot of config/robots by name, or a YAML file", metavar="ROBOT")
-    urdf: Path | None = _robot("URDF (default: the one that the YAML names)", None, "FILE")
+    config: str | None = _robot("a robot of config/robots by name, or a YAML file", None, "ROBOT")
+    urdf: Path | None = _robot(
+        "URDF (default: the one that the YAML names); enough without --config", None, "FILE"
+    )
     data: tuple[Path, ...] = _robot("folders in which to look for the URDF", (), "PATH")
     no_collisions: bool = _robot("ignore the floor and self-collision", False)
     harmonics: Annotated[int, harmonics] = _trajectory(
