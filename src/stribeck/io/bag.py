@@ -236,9 +236,9 @@ def _telemetry(log: Log) -> Iterator[tuple[int, dict[str, float]]]:
     """Stamps and interface values; values with the same time share a message."""
     merged: dict[int, dict[str, float]] = defaultdict(dict)
     for signal, interface in TELEMETRY.items():
-        found: Series | None = getattr(log, signal)
-        if found is not None:
-            for time, value in zip(found.time, found.value, strict=True):
+        series: Series | None = getattr(log, signal)
+        if series is not None:
+            for time, value in zip(series.time, series.value, strict=True):
                 merged[_nanoseconds(time)][interface] = float(value)
     yield from sorted(merged.items())
 

@@ -92,7 +92,7 @@ def recorded_runs(
     if not folder.exists():
         raise RecordingError(f"{folder}: no such file or folder")
     note = note or (lambda _: None)
-    own = actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None
+    actuator_file = actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None
     runs: list[tuple[Path, list[Log]]] = []
     left_out = ""
     columns = any(one.place == "table" for found in (signals or {}).values() for one in found)
@@ -101,7 +101,7 @@ def recorded_runs(
         try:
             if path.suffix == ".json":
                 if path == folder or not _is_parameter_file(path):
-                    runs.append((path, [read_bam_json(path, actuator=own, arm_mass=arm_mass)]))
+                    runs.append((path, [read_bam_json(path, actuator=actuator_file, arm_mass=arm_mass)]))
                 continue
             logs = _described(path, folder, signals, joint, bench, note)
             declared = {
@@ -196,19 +196,19 @@ def _recordings_below(path: Path, *, tables: bool = False, files: Collection[str
         return [path]
     if files and all((path / name).is_file() for name in files):
         return [path]
-    found: list[Path] = []
+    recordings: list[Path] = []
     for entry in sorted(path.iterdir()):
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            found += _recordings_below(entry, tables=tables, files=files)
+            recordings += _recordings_below(entry, tables=tables, files=files)
         elif (
             entry.suffix == ".json"
             or is_bag(entry)
             or (tables and not files and entry.suffix.lower() in READERS)
         ):
-            found.append(entry)
-    return found
+            recordings.append(entry)
+    return recordings
 
 
 class BagFolder(NamedTuple):
@@ -251,8 +251,8 @@ def _is_parameter_file(path: Path) -> bool:
         content = json.loads(path.read_bytes())
     except ValueError:
         return False
-    known = isinstance(content, dict) and "entries" not in content
-    return known and ("model" in content or "fits" in content or "results" in content)
+    may_be_result = isinstance(content, dict) and "entries" not in content
+    return may_be_result and ("model" in content or "fits" in content or "results" in content)
 
 
 def files_digest(folders: Sequence[Path]) -> str:
