@@ -315,9 +315,9 @@ def common_value(logs: Sequence[Log], name: Literal["actuator"]) -> str:
 
     :raises RecordingError: if the values differ.
     """
-    found = sorted({getattr(log, name) for log in logs})
-    if len(found) != 1:
+    values = sorted({getattr(log, name) for log in logs})
+    if len(values) != 1:
         raise RecordingError(
-            f"the recordings are of different {name}s ({', '.join(found)}); fit one {name} at a time"
+            f"the recordings are of different {name}s ({', '.join(values)}); fit one {name} at a time"
         )
-    return str(found[0])
+    return str(values[0])

@@ -15,7 +15,7 @@ from stribeck.errors import ConfigError, TooShortError
 from stribeck.io.identification_config import FilterSettings, Protocol
 
 OVERSAMPLING = 8.0
-"""Smallest rate of predictions, in multiples of the cut-off frequency of torques."""
+"""Smallest sampling rate of predictions, in multiples of the cut-off frequency of torques."""
 
 GAP = 0.05
 """A longer interval without samples [s] may be a gap."""

@@ -100,29 +100,29 @@ def up_to_date(path: Path, digest: str, actuator: Actuator | None) -> ParameterF
     if not path.is_file():
         return None
     try:
-        found = read_parameter_file(path, actuator)
+        file = read_parameter_file(path, actuator)
     except ParameterFileError:  # damaged or of another format: the fit replaces it
         return None
-    made_of = None if found.provenance is None else found.provenance.data.get(INPUTS)
-    return found if made_of == digest else None
+    made_of = None if file.provenance is None else file.provenance.data.get(INPUTS)
+    return file if made_of == digest else None
 
 
 def fit_of(servo: str, law: str, params: str, file: ParameterFile) -> Fit:
     """Summary line of a parameter file written by a fleet fit."""
-    known = file.provenance
-    assert known is not None  # noqa: S101 - files of a fleet have one
+    provenance = file.provenance
+    assert provenance is not None  # noqa: S101 - files of a fleet have one
     return Fit(
         servo=servo,
         law=law,
         params=params,
         actuator=file.actuator.name,
-        train=known.loss["train_mae"],
-        validation=known.loss["validation_mae"],
-        free=len(known.bounds),
-        runs=known.data["runs"],
-        evaluations=known.search["evaluations"],
-        outcome=known.search["outcome"],
-        left_out=tuple(known.data.get(LEFT_OUT, ())),
+        train=provenance.loss["train_mae"],
+        validation=provenance.loss["validation_mae"],
+        free=len(provenance.bounds),
+        runs=provenance.data["runs"],
+        evaluations=provenance.search["evaluations"],
+        outcome=provenance.search["outcome"],
+        left_out=tuple(provenance.data.get(LEFT_OUT, ())),
     )
 
 
@@ -154,8 +154,13 @@ def summary_json(fits: Sequence[Fit], complete: bool) -> str:
     :param complete: whether every fit was attempted without interruption.
     """
     servos = by_servo(fits)
-    best = {servo: found.law if (found := best_of(own)) else None for servo, own in servos.items()}
-    left_out = {servo: reasons for servo, own in servos.items() if (reasons := left_out_of(own))}
+    best = {
+        servo: best_fit.law if (best_fit := best_of(servo_fits)) else None
+        for servo, servo_fits in servos.items()
+    }
+    left_out = {
+        servo: reasons for servo, servo_fits in servos.items() if (reasons := left_out_of(servo_fits))
+    }
     lines = [{key: value for key, value in asdict(fit).items() if key != LEFT_OUT} for fit in fits]
     content = {
         "schema": SCHEMA,

@@ -258,9 +258,9 @@ def _telemetry(log: Log) -> Iterator[tuple[int, dict[str, float]]]:
     """Stamps and interface values; values with the same time share a message."""
     merged: dict[int, dict[str, float]] = defaultdict(dict)
     for signal, interface in TELEMETRY.items():
-        found: Series | None = getattr(log, signal)
-        if found is not None:
-            for time, value in zip(found.time, found.value, strict=True):
+        series: Series | None = getattr(log, signal)
+        if series is not None:
+            for time, value in zip(series.time, series.value, strict=True):
                 merged[_nanoseconds(time)][interface] = float(value)
     yield from sorted(merged.items())
 
@@ -417,23 +417,23 @@ def _log(path: Path, run: _Run) -> Log:
         kind = TooShortError if 0.0 <= run.seconds < MINIMUM_DURATION else RecordingError
         raise kind(f"{what} has no {', '.join(missing)} of joint {run.bench.joint!r}")
     try:
-        found = {
+        series = {
             signal: Series(np.array(times), np.array(run.values[signal]), held=signal in HELD_SIGNALS)
             for signal, times in run.times.items()
             if times and not (signal not in REQUIRED_SIGNALS and np.all(np.isnan(run.values[signal])))
         }
-        position = found["position"]
+        position = series["position"]
         if len(position.time) < 2:
             raise TooShortError("a single sample is no run")
-        if "velocity" not in found:
+        if "velocity" not in series:
             slope = np.gradient(position.value, position.time)
-            found["velocity"] = Series(position.time, slope, held=False)
+            series["velocity"] = Series(position.time, slope, held=False)
         return Log(
             name=run.bench.run_id,
             actuator=run.bench.actuator,
             trajectory=run.bench.trajectory,
             setup=run.bench.setup,
-            **found,
+            **series,
         )
     except RecordingError as error:
         where = path if f"{error}".startswith("run ") else what

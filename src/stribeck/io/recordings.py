@@ -56,7 +56,7 @@ def read_recordings(
     if not folder.exists():
         raise RecordingError(f"{folder}: no such file or folder")
     note = note or (lambda _: None)
-    own = actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None
+    actuator_file = actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None
     logs: list[Log] = []
     left_out = ""
     for path in _without_doubles(_recordings_below(folder)):
@@ -64,7 +64,7 @@ def read_recordings(
             if path.suffix != ".json":
                 logs += read_bag(path, signals=signals, joint=joint, bench=bench, note=note)
             elif path == folder or not _is_parameter_file(path):
-                logs.append(read_bam_json(path, actuator=own, arm_mass=arm_mass))
+                logs.append(read_bam_json(path, actuator=actuator_file, arm_mass=arm_mass))
         except RecordingError as error:
             left_out = f"{error}"
             unfinished = isinstance(error, (BeingRecordedError, CutOffError, TooShortError))
@@ -98,15 +98,15 @@ def check_names(logs: Sequence[Log], where: str) -> None:
 def _recordings_below(path: Path) -> list[Path]:
     if path.is_file() or is_bag(path):
         return [path]
-    found: list[Path] = []
+    recordings: list[Path] = []
     for entry in sorted(path.iterdir()):
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            found += _recordings_below(entry)
+            recordings += _recordings_below(entry)
         elif entry.suffix == ".json" or is_bag(entry):
-            found.append(entry)
-    return found
+            recordings.append(entry)
+    return recordings
 
 
 class BagFolder(NamedTuple):
@@ -149,8 +149,8 @@ def _is_parameter_file(path: Path) -> bool:
         content = json.loads(path.read_bytes())
     except ValueError:
         return False
-    known = isinstance(content, dict) and "entries" not in content
-    return known and ("model" in content or "fits" in content or "results" in content)
+    may_be_result = isinstance(content, dict) and "entries" not in content
+    return may_be_result and ("model" in content or "fits" in content or "results" in content)
 
 
 def files_digest(folders: Sequence[Path]) -> str:
