@@ -128,6 +128,7 @@ class Protocol:
     :param moving: rows above this speed of a joint count as moving [rad/s or m/s].
     :param rows: first row and one beyond the last, by the name of the run.
     :param resample: rate to which samples with jitter are interpolated [Hz].
+    :param velocity: whether measured velocities are used, where there are any, or positions are differentiated.
     :param position_filter: filter of positions, or of measured velocities.
     :param effort_filter: filter of efforts.
     :param every: only every n-th row is used.
@@ -140,6 +141,7 @@ class Protocol:
     moving: Positive
     rows: dict[str, Rows] = field(default_factory=dict)
     resample: Positive | None = None
+    velocity: Literal["measured", "differentiated"] = "measured"
     position_filter: FilterSettings | None = None
     effort_filter: FilterSettings | None = None
     every: Count = 1
