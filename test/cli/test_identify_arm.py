@@ -5,41 +5,18 @@ import json
 import numpy as np
 import pytest
 
-from moving_arms import JOINTS, arm, motion, recording, urdf
+from moving_arms import JOINTS, ROBOT, motion, saved_arm, urdf
 from stribeck.cli.main import main
 from stribeck.dynamics.inertia import consistency
 from stribeck.dynamics.model import load_arm
 from stribeck.io.parameter_file import read_parameter_file
-
-ROBOT = """\
-schema: 1
-name: little
-urdf: arm.urdf
-joints: [base, shoulder, elbow]
-identification:
-  recording:
-    format: csv
-    time: {column: 0}
-    position: {columns: [1, 4]}
-    velocity: {columns: [4, 7]}
-    effort: {columns: [7, 10]}
-  protocol: {moving: 0.05, every: 10, position_filter: {order: 4, cutoff: 50}, effort_filter: {order: 4, cutoff: 50}}
-"""
-
-
-def save(run, path):
-    np.savetxt(path, np.column_stack([run.time, run.position, run.velocity, run.effort]), delimiter=",")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A robot file, a URDF that is wrong, and two runs of the true arm."""
     folder = tmp_path_factory.mktemp("robot")
-    true = arm(folder)
-    save(recording(true, noise=0.1), folder / "train.csv")
-    save(recording(true, noise=0.1, seed=5, name="other"), folder / "other.csv")
-    urdf(folder, mass=2.6)
-    (folder / "robot.yaml").write_text(ROBOT)
+    saved_arm(folder)
     return folder
 
 

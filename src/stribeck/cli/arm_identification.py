@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from stribeck.cli.arm_plots import draw
 from stribeck.cli.identify_arm import IdentifyArmOptions
 from stribeck.cli.inputs import check_outputs, warn, write_json
 from stribeck.cli.machine_setup import set_up
+from stribeck.cli.main import INTERRUPTED
+from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files
@@ -46,7 +47,8 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     machine = _machine(options, robot, config)
     runs = _read(options.data, machine, robot, config)
     others = _read(options.validate, machine, robot, config) if options.validate else []
-    work = Identification(machine, config, runs, others)
+    line = StageLine(options.quiet)
+    work = Identification(machine, config, runs, others, line.tell)
     if machine.arm is not None:
         check_positions([*runs, *others], machine.arm)
         check_torques([motion for motions in work.motions().values() for motion in motions], machine.arm)
@@ -56,11 +58,10 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
         raise ConfigError(
             f"--fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
         )
-    with threadpool_limits(limits=1, user_api="blas"):
-        fits = {
-            name: work.fit(name)
-            for name in tqdm(chosen, desc="fits", unit=" fits", disable=options.quiet, leave=False)
-        }
+    with threadpool_limits(limits=1, user_api="blas"), line:
+        fits = _fits(work, chosen)
+    if len(fits) < len(chosen):
+        warn(f"interrupted: these are the results of {', '.join(fits)}")
     seconds = time.perf_counter() - started
     written = _write(options, robot, work, fits, runs)
     summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
@@ -71,7 +72,22 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     if options.base_parameters:
         _print_base(work, fits)
     print(*written, sep="\n", end="\n" if written else "")
-    return 0
+    return 0 if len(fits) == len(chosen) else INTERRUPTED
+
+
+def _fits(work: Identification, names: Sequence[str]) -> dict[str, Scored]:
+    """The fits by name; after Ctrl-C those that are complete.
+
+    :raises KeyboardInterrupt: if none is.
+    """
+    fits: dict[str, Scored] = {}
+    try:
+        for name in names:
+            fits[name] = work.fit(name)
+    except KeyboardInterrupt:
+        if not fits:
+            raise
+    return fits
 
 
 def _set_up(options: IdentifyArmOptions) -> str:

@@ -16,8 +16,10 @@ _search, _output = group("search"), group("output")
 class ExciteOptions:
     """Options: the robot, form of the trajectory, search, and output files."""
 
-    config: str = _robot("a robot of config/robots by name, or a YAML file", metavar="ROBOT")
-    urdf: Path | None = _robot("its URDF, where the one of the YAML is not found", None, "FILE")
+    config: str | None = _robot("a robot of config/robots by name, or a YAML file", None, "ROBOT")
+    urdf: Path | None = _robot(
+        "its URDF; enough without --config, with defaults that are printed", None, "FILE"
+    )
     data: tuple[Path, ...] = _robot("folders or files that lie beside the URDF", (), "PATH")
     no_collisions: bool = _robot("ignore the floor and self-collision", False)
     harmonics: Annotated[int, harmonics] = _trajectory("of the Fourier series (default: 5)", 5, "N")

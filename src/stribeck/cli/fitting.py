@@ -9,11 +9,13 @@ from pathlib import Path
 from stribeck.cli.evaluate import evaluate_files
 from stribeck.cli.fit import TERMS, FitOptions
 from stribeck.cli.inputs import (
+    actuator_for,
     as_number,
     assignments,
     check_distinct,
     recordings_of,
     warn,
+    warn_of_control,
     warn_of_supply,
     write_json,
 )
@@ -24,7 +26,7 @@ from stribeck.cli.table import print_table
 from stribeck.cli.tracking import Tracker, check_tracking, tracked
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import LAWS, law_named
-from stribeck.core.log import Log, common_value
+from stribeck.core.log import Log
 from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
 from stribeck.fit.acceptance import LeftOutGain, check_freed
 from stribeck.fit.identify import identify, snapshot
@@ -59,6 +61,7 @@ def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
     logs = recordings_of(options, options.actuator)
     tasks = tasks_of(options, logs, options.laws)
     warn_of_supply(logs, tasks[0].actuator)
+    warn_of_control(logs, tasks[0].actuator)
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
     results: list[FitResult] = []
@@ -149,10 +152,9 @@ def _assigned(options: FitOptions) -> dict[str, str]:
 
 def _actuator(options: FitOptions, logs: Sequence[Log]) -> Actuator:
     """The servo with its effects; freeing a parameter of an effect enables the effect."""
-    name = options.actuator or common_value(logs, "actuator")
     effects = set(options.effects)
     effects |= {effect for effect, parameter in EFFECT_PARAMETERS.items() if parameter in options.free}
-    actuator = load_actuator(name).with_effects(effects)
+    actuator = actuator_for(options.actuator, logs).with_effects(effects)
     if "supply" in effects:
         silent = [log.name for log in logs if log.supply_voltage is None]
         if silent:

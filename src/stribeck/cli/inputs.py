@@ -6,13 +6,15 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions
-from stribeck.core.actuator import Actuator
-from stribeck.core.log import Log
+from stribeck.core.actuator import Actuator, Gains, VoltageControl
+from stribeck.core.electrics import duty_ratio
+from stribeck.core.log import Log, common_value
 from stribeck.errors import ConfigError, OutputError, RecordingError
-from stribeck.io.actuators import load_actuator
+from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.bag import BenchDescription
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
@@ -22,6 +24,9 @@ from stribeck.io.signals import load_signals
 from stribeck.io.storage import is_bag
 
 BENCH_NUMBERS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
+
+DUTY_DIFFERENCE = 0.1
+"""Relative difference of reported and computed duty from which on there is a warning."""
 
 
 def recordings_of(
@@ -39,7 +44,7 @@ def recordings_of(
         options.logdir,
         signals=None if options.signals is None else load_signals(options.signals),
         joint=options.joint,
-        bench=None if options.bench is None else bench_of(options.bench, options.joint),
+        bench=None if options.bench is None else bench_of(options.bench, options.joint, actuator),
         arm_mass=options.arm_mass,
         actuator=actuator,
         note=note or warn,
@@ -47,12 +52,16 @@ def recordings_of(
     )
 
 
-def bench_of(text: str, joint: str | None) -> BenchDescription:
+def bench_of(text: str, joint: str | None, actuator: str | None = None) -> BenchDescription:
     """Parse the description given by ``--bench``.
 
+    :param actuator: the servo's name or YAML file, unless the description names one.
     :raises ConfigError: for text other than ``key=value`` pairs, or missing or unknown keys.
     """
     words = assignments(text.split(","), "--bench")
+    named = words.get("actuator", actuator)
+    if named is not None:
+        words["actuator"] = load_actuator(named).name if named.endswith((".yaml", ".yml")) else named
     content: dict[str, object] = {
         "run_id": "run",
         "trajectory": "unknown",
@@ -103,6 +112,19 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Parame
         if servo is not None and file.actuator.name != servo.name:
             raise ConfigError(f"{path} is of {file.actuator.name!r}, --actuator is {servo.name!r}")
     return files
+
+
+def actuator_for(option: str | None, logs: Sequence[Log]) -> Actuator:
+    """The servo that ``--actuator`` names, otherwise that of the recordings.
+
+    :raises ConfigError: for an unknown servo.
+    """
+    if option is None and (recorded := common_value(logs, "actuator")) not in actuator_names():
+        raise ConfigError(
+            f"the recordings are of {recorded!r}, which is not among {', '.join(actuator_names())}: give the YAML file "
+            "that describes it with --actuator FILE"
+        )
+    return load_actuator(option or common_value(logs, "actuator"))
 
 
 def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFile]]) -> None:
@@ -167,6 +189,26 @@ def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str]
         note(
             f"recorded at {highest:.3g} V, above the rated {actuator.supply.rated_max:g} V of {actuator.title}: "
             "the servo may be damaged, and its parameters may differ at rated supply"
+        )
+
+
+def warn_of_control(logs: Sequence[Log], actuator: Actuator, note: Callable[[str], None] = warn) -> None:
+    """Warn if the recordings contradict the control law of the servo: other gains, or another duty than it would apply."""
+    lacking = {name for log in logs for name in actuator.lacks_gains(Gains(1.0, log.setup.ki, log.setup.kd))}
+    if lacking:
+        note(
+            f"recorded with {' and '.join(sorted(lacking))}, which the control law of {actuator.name} ignores: add "
+            "integral_gain or derivative_gain under control: in its YAML file"
+        )
+    if not isinstance(actuator.control, VoltageControl):
+        return
+    found = [duty_ratio(log, actuator.control) for log in logs]
+    ratio = median([one for one in found if one is not None] or [1.0])
+    if abs(ratio - 1.0) > DUTY_DIFFERENCE:
+        gain = actuator.control.gain
+        note(
+            f"the servo reports {ratio:.2f} of the duty that the control law of {actuator.name} gives: its YAML file should "
+            f"say gain: {ratio * gain:.4g} under control:, not {gain:.4g}"
         )
 
 

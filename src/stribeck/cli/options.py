@@ -295,4 +295,6 @@ class ParameterFileOptions:
     """Options that select parameter files."""
 
     params: tuple[Path, ...] = option("parameter files", metavar="FILE")
-    actuator: str | None = option("YAML file of a servo that is not among ours", None)
+    actuator: str | None = option(
+        "YAML file of the servo, for files that do not describe it (older ones, other programs)", None
+    )

@@ -122,17 +122,19 @@ class CurrentControl:
 class TorqueControl:
     r"""Position control by torque, for an actuator that closes its own current loop.
 
-    :math:`\tau_m = clip(\rho g K_p e - d\,\dot\theta, \pm\tau_{max})`, :math:`\rho` the torque
+    :math:`\tau_m = clip(\rho g K_p e - (d + g_d K_d)\,\dot\theta, \pm\tau_{max})`, :math:`\rho` the torque
     multiplier (key ``ratio``).
 
     :param gain: torque per K_p and rad of position error [N m/rad].
     :param damping: d [N m s/rad].
     :param torque_max: largest torque [N m].
+    :param derivative_gain: torque per K_d and rad/s [N m s/rad], where the firmware has it.
     """
 
     gain: float
     damping: float
     torque_max: float
+    derivative_gain: float | None = None
 
     kind = "torque"
     motor_parameters = ("ratio", "armature")
@@ -214,6 +216,20 @@ class Actuator:
     def uses_measured_supply(self) -> bool:
         """Whether the measured supply voltage drives the motor instead of the run's nominal one."""
         return "supply" in self.active_effects
+
+    @property
+    def datasheet_torque(self) -> float | None:
+        """Stall torque, otherwise peak torque, from the datasheet [N m], ``None`` if not given."""
+        return self.datasheet.get("stall_torque", self.datasheet.get("peak_torque"))
+
+    def lacks_gains(self, gains: Gains) -> tuple[str, ...]:
+        """The firmware gains that are not zero in every run, but mean nothing in this control law."""
+        terms = {"ki": "integral_gain", "kd": "derivative_gain"}
+        return tuple(
+            name
+            for name, term in terms.items()
+            if np.any(getattr(gains, name)) and getattr(self.control, term, None) is None
+        )
 
     @property
     def datasheet_torque_constant(self) -> float | None:
@@ -341,7 +357,8 @@ def control_output(
     error = goal - position
     if isinstance(control, CurrentControl):
         return control.gain * gains.kp * error - control.damping * xp.sqrt(gains.kp) * velocity, state
-    torque = p["ratio"] * control.gain * gains.kp * error - control.damping * velocity
+    damping = control.damping + (control.derivative_gain or 0.0) * gains.kd
+    torque = p["ratio"] * control.gain * gains.kp * error - damping * velocity
     return xp.clip(torque, -control.torque_max, control.torque_max), state
 
 

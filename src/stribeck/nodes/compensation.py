@@ -81,6 +81,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         check_lease(parameters)
         self._settings = parameters
         self._joints = compensated_joints(parameters)
+        self.hardware = ", ".join(parameters.joints)
         learning = learning_of(parameters, self._joints)
         compensator = compensator_of(parameters, self._joints, learning.dynamics)
         self._goals = GoalReader(parameters.goal_type, compensator) if parameters.goal_topic else None

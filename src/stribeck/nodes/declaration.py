@@ -69,6 +69,10 @@ class Spec:
         """Whether it takes a list."""
         return self.type not in (bool, int, float, str)
 
+    def plain(self, value: Any) -> Any:
+        """A value of rclpy as plain Python types; an empty list in a YAML file arrives as ``None``."""
+        return list(value or ()) if self.is_list and not isinstance(value, (bool, int, float, str)) else value
+
     def check(self, value: Any, where: str | None = None) -> Value:
         """Convert ``value`` to the parameter's type.
 
@@ -77,7 +81,9 @@ class Spec:
         where = where or self.name
         checked: Any = schema.convert(value, self.type, where, ConfigError)
         if self.choices and checked not in self.choices:
-            raise ConfigError(f"{where} must be one of {', '.join(self.choices)}, found {checked!r}")
+            raise ConfigError(
+                f"{where} must be one of {', '.join(filter(None, self.choices))}, found {checked!r}"
+            )
         if math.isfinite(self.upper - self.lower):
             size, what = (len(checked), f"{where}: length") if self.is_list else (checked, where)
             if not self.lower <= size <= self.upper:

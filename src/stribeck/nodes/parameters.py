@@ -13,6 +13,14 @@ from stribeck.nodes.goals import GOAL_TYPES
 
 
 @dataclass(frozen=True)
+class StartParameters(ParameterGroup):
+    """Parameters of every node for its start."""
+
+    autostart: bool = parameter(False, "configure and activate at start")
+    exit_on_failure: bool = parameter(False, "end the process with exit code 1 if autostart fails")
+
+
+@dataclass(frozen=True)
 class TuningParameters(ParameterGroup):
     """Rest and reversal thresholds in joint coordinates, for all joints; per-joint values take precedence."""
 

@@ -14,7 +14,7 @@ consistent. Levenberg-Marquardt with exact first derivatives solves the problem.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -297,12 +297,14 @@ def fit_full(
     rest: float,
     noise: Array,
     terms: Mapping[str, Array],
+    tell: Callable[[str], None] = lambda stage: None,
 ) -> FullFit:
     """Fit the full model.
 
     :param motions: the runs, processed with the delay of the choice.
     :param noise: first guess of the standard deviation of each joint's residuals (n,).
     :param terms: first guess of friction, from :meth:`~stribeck.dynamics.friction.selection.FrictionSelection.solution`.
+    :param tell: called with the present stage.
     """
     problem = FullProblem(machine, motions, choice, rest, noise)
     lower, upper = problem.bounds()
@@ -310,10 +312,12 @@ def fit_full(
     units = np.concatenate(
         [np.ones(problem.start.size), np.maximum(np.abs(point[problem.start.size :]), _typical(problem))]
     )
-    for _ in range(ROUNDS):
+    for number in range(1, ROUNDS + 1):
+        tell(f"full: round {number} of {ROUNDS}")
         end = minimise(problem.equations, point, lower, upper, units, iterations=60)
         point = end.point
         problem.noise = _noise(problem, point)
+    tell("full: uncertainty")
     point, size = _with_budgets(problem, point), problem.start.size
     sigma = standard_deviations(problem.covariance(point))
     return FullFit(

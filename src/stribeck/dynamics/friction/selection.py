@@ -156,8 +156,11 @@ class FrictionSelection:
             self._prepared[delay] = [prepare(self._machine, motion) for motion in self._motions(delay)]
         return self._prepared[delay]
 
-    def choose(self) -> tuple[ModelChoice, dict[str, float]]:
-        """The selected model, and the error after each step relative to the error before it."""
+    def choose(self, tell: Callable[[str], None] = lambda step: None) -> tuple[ModelChoice, dict[str, float]]:
+        """The selected model, and the error after each step relative to the error before it.
+
+        :param tell: called with the name of each step.
+        """
         choice = ModelChoice(LAWS["m1"].with_terms(offset=True))
         choice = replace(choice, correlated=self._correlation(choice))
         best = start = self.error(choice)
@@ -175,6 +178,7 @@ class FrictionSelection:
             ("delay again", self._delays),
             ("prior again", self._priors),
         ):
+            tell(name)
             errors = {other: self.error(other) for other in candidates(choice)}
             candidate = min(errors, key=lambda other: errors[other], default=choice)
             before = best
