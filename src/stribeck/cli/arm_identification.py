@@ -153,8 +153,8 @@ def _write(
         written.append(folder / f"{robot.name}.urdf")
         write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, arms[-1].inertials))
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
-        actuator = load_actuator(ACTUATORS[robot.units])
-        for joint, content in joint_files(fit, actuator, runs, fits["full"].errors).items():
+        actuators = [load_actuator(ACTUATORS[units]) for units in work.machine.units(robot.units)]
+        for joint, content in joint_files(fit, actuators, runs, fits["full"].errors).items():
             written.append(folder / f"{joint}.json")
             write_parameter_file(written[-1], content)
     if not written:

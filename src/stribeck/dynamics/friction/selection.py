@@ -38,7 +38,7 @@ PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0)
 DELAY_STEP = 0.05
 """Step between candidate delays, in periods of the torques' cut-off frequency."""
 
-DELAYED = 0.02
+DELAYED = 0.01
 """Smallest relative decrease of the error for a delay: friction that is not modelled yet looks like a small one."""
 
 RIDGE = 1e-3
