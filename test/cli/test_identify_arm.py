@@ -155,3 +155,19 @@ def test_units_that_the_urdf_gives_away(folder, tmp_path, spoil, said, capsys):
     told = capsys.readouterr().err
     assert said in told
     assert told.count("\n") == 1
+
+
+def test_the_verdict_decides_the_exit_code_if_that_is_asked_for(folder, tmp_path, capsys):
+    """In words, in the summary, and with --strict by exit code 2; a sound fit passes."""
+    summary = tmp_path / "f.json"
+    words = ["--fits", "ols,consistent", "--json", str(summary)]
+    assert identify(folder, *words, "--strict") == 0
+    assert json.loads(summary.read_text())["verdict"] == "usable"
+    table = np.loadtxt(folder / "train.csv", delimiter=",")
+    np.savetxt(folder / "flipped.csv", table * np.repeat([1.0, 1.0, -1.0], [7, 2, 1]), delimiter=",")
+    assert identify(folder, *words, data="flipped.csv") == 0
+    found = json.loads(summary.read_text())
+    assert found["verdict"] == "unusable"
+    assert "effort_sign" in [reason["key"] for reason in found["reasons"]]
+    assert "verdict: unusable" in capsys.readouterr().out
+    assert identify(folder, *words, "--strict", data="flipped.csv") == 2

@@ -16,6 +16,7 @@ from stribeck.dynamics.motion import motion_of, segments, time_blocks
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.regressor import machine_of
 from stribeck.dynamics.residuals import explain
+from stribeck.dynamics.survey.machine import _bandwidth
 from stribeck.errors import TooShortError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.identification_config import IdentificationConfig, RecordingFormat
@@ -150,3 +151,22 @@ def test_units_of_a_slide(tmp_path):
     units = [files[joint].provenance.units for joint in SMALL]
     assert [found["armature"] for found in units] == ["kg m^2", "kg m^2", "kg"]
     assert [found["friction_base"] for found in units] == ["N m", "N m", "N"]
+
+
+def test_the_quieter_of_positions_and_measured_velocities_is_used(tmp_path):
+    """Drives report differences of coarse positions: an arm came out at 1.4 % error with these, 0.9 % from its positions."""
+    model = arm(tmp_path)
+    run = recording(model, noise=0.1)
+    rate = (len(run.time) - 1) / run.time[-1]
+    noise = np.random.default_rng(0).normal(size=run.position.shape)
+    coarse = replace(run, velocity=run.velocity + 0.03 * noise, position=run.position + 3e-5 * noise)
+    width, reason = _bandwidth([coarse], rate)
+    assert width.order == 2
+    assert "from positions" in reason
+    assert _bandwidth([replace(run, position=run.position + 3e-3 * noise)], rate)[1] == ""
+    plain, from_positions = (
+        motion_of(coarse, replace(FILTERED, velocity=velocity)) for velocity in ("measured", "differentiated")
+    )
+    exact = motion_of(run, FILTERED).states.acceleration
+    errors = [np.std(found.states.acceleration - exact) for found in (plain, from_positions)]
+    assert errors[1] < 0.3 * errors[0]

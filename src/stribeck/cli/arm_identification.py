@@ -14,7 +14,7 @@ from stribeck.cli.arm_plots import draw
 from stribeck.cli.identify_arm import IdentifyArmOptions
 from stribeck.cli.inputs import check_outputs, warn, write_json
 from stribeck.cli.machine_setup import set_up
-from stribeck.cli.main import INTERRUPTED
+from stribeck.cli.main import DONE, INTERRUPTED, NOT_USABLE
 from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.dynamics.friction.full_fit import FullFit
@@ -28,6 +28,7 @@ from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
+from stribeck.dynamics.verdict import judge_fits
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
@@ -64,15 +65,18 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
         warn(f"interrupted: these are the results of {', '.join(fits)}")
     seconds = time.perf_counter() - started
     written = _write(options, robot, work, fits, runs)
-    summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
+    verdict = judge_fits(fits, work.motions()["train"], config.neighbourhood)
+    summary = _summary(robot, work, fits) | {"wall_seconds": seconds} | verdict.to_json()
     write_json(options.json, summary)
     if options.plots is not None:
         written += draw(options.plots, robot, fits)
     _print(robot, work, fits, seconds)
     if options.base_parameters:
         _print_base(work, fits)
-    print(*written, sep="\n", end="\n" if written else "")
-    return 0 if len(fits) == len(chosen) else INTERRUPTED
+    print(*written, *verdict.lines(), sep="\n")
+    if len(fits) < len(chosen):
+        return INTERRUPTED
+    return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
 
 
 def _fits(work: Identification, names: Sequence[str]) -> dict[str, Scored]:

@@ -238,7 +238,7 @@ def print_result(result: FitResult) -> None:
     uncertainty = result.uncertainty
     rows = []
     for name, one in result.estimates.items():
-        interval = "" if one.interval is None else f"± {0.5 * (one.interval[1] - one.interval[0]):.2g}"
+        interval = "" if one.interval is None else interval_words(one.value, one.interval)
         note = {"determined": "", "at bound": f"at its {one.side} bound"}.get(one.status, one.status)
         if one.status != "fixed" and uncertainty is None:
             note = ""
@@ -248,6 +248,13 @@ def print_result(result: FitResult) -> None:
         print("\nWhat these data cannot tell:" if uncertainty.statements else "")
         for statement in uncertainty.statements:
             print(f"- {statement}")
+
+
+def interval_words(value: float, interval: tuple[float, float]) -> str:
+    """The interval as ± its half-width, or by its ends where it is cut off at 0."""
+    lower, upper = interval
+    cut_off = lower == 0.0 and upper > 2.0 * value
+    return f"0 to {upper:.2g}" if cut_off else f"± {0.5 * (upper - lower):.2g}"
 
 
 def _errors(result: FitResult) -> str:

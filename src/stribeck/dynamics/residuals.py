@@ -76,7 +76,7 @@ def _explained(columns: Sequence[Array], left: Array) -> float:
 
 
 def _ripple(position: Array, left: Array) -> tuple[float, float]:
-    """The position period that explains the largest share, and this share."""
+    """Period of the strongest ripple over position, and the fraction of energy explained by it and its harmonics."""
     travel = float(np.ptp(position))
     periods = travel / np.geomspace(2.0, 50.0, PERIODS)
     angles = 2.0 * np.pi * position[:, None] / periods

@@ -11,7 +11,7 @@ from stribeck.core.actuator import MOTOR_UNITS, Actuator
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.recordings import ArmRecording
-from stribeck.estimates.estimate import CONFIDENCE, Estimate, estimate_of, fixed
+from stribeck.estimates.estimate import CONFIDENCE, Estimate, at_bound, estimate_of, fixed
 from stribeck.estimates.quantiles import normal_quantile
 from stribeck.io.parameter_file import ParameterFile, Provenance
 
@@ -46,9 +46,13 @@ def joint_estimates(fit: FullFit, element: str, actuator: Actuator) -> dict[str,
     """The parameters of a joint with units, intervals and statuses."""
     values, k = fit.values(element), fit.machine.elements.index(element)
     estimates = {name: fixed(value, _unit(name, actuator)) for name, value in FIXED.items()}
-    for (name, value), half in zip(values.items(), normal_quantile() * fit.sigma[k], strict=True):
-        interval = (float(value - half), float(value + half))
-        estimates[name] = estimate_of(value, _unit(name, actuator), interval)
+    halves = (normal_quantile() * fit.sigma[k]).tolist()
+    for (name, value), half, bounds in zip(values.items(), halves, fit.bounds[k].tolist(), strict=True):
+        unit, ends = _unit(name, actuator), (bounds[0], bounds[1])
+        if value in ends:
+            estimates[name] = at_bound(value, unit, "lower" if value == ends[0] else "upper", ends)
+        else:
+            estimates[name] = estimate_of(value, unit, (value - half, value + half), bounds=ends)
     return estimates
 
 
@@ -72,7 +76,7 @@ def _provenance(
         intervals={name: one.interval for name, one in estimates.items() if one.interval is not None},
         confidence=CONFIDENCE,
         not_determined={name: one.reason for name, one in estimates.items() if one.reason},
-        at_bounds={},
+        at_bounds={name: one.side for name, one in estimates.items() if one.side is not None},
         statements=_statements(fit, joint),
         loss={
             "name": "relative error of torque",
