@@ -20,7 +20,7 @@ from stribeck.core.compensation import EFFORT_MEANINGS
 from stribeck.core.compensator import Compensator
 from stribeck.core.settings import OUTPUT_MODES
 from stribeck.errors import ConfigError
-from stribeck.io.bag import decode
+from stribeck.io.bag_signals import decode
 from stribeck.io.files import write_atomically
 from stribeck.io.messages import JOINT_STATES
 from stribeck.io.storage import BagContent, read_messages
@@ -30,7 +30,7 @@ from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensat
 
 SCHEMA = 1
 
-_joints, _law = group("joints"), group("compensation (over what --config says)")
+_joints, _law = group("joints"), group("compensation (overrides --config)")
 _output = group("output")
 
 
@@ -46,7 +46,7 @@ class CompensateOptions:
         "TOPIC",
     )
     params: tuple[Path, ...] = _joints("parameter file of each joint", (), "FILE")
-    urdf: Path | None = _joints("the robot: with it, the current friction is learnt", None, "FILE")
+    urdf: Path | None = _joints("URDF of the robot, needed to learn the present friction", None, "FILE")
     joint: tuple[str, ...] = _joints("the joints of --params, in their order", (), "NAME")
     config: Path | None = _joints(
         "instead: parameters of the compensation node; its files lie relative to this one", None, "YAML"
@@ -58,7 +58,7 @@ class CompensateOptions:
     )
     gain: float | None = _law("share of the friction that is cancelled (default: 0.8)", None)
     effort_meaning: str | None = _law(
-        "what effort in the joint states is; laws that depend on the load need it",
+        "meaning of effort in the joint states; required by load-dependent laws",
         None,
         choices=EFFORT_MEANINGS,
     )
@@ -68,7 +68,9 @@ class CompensateOptions:
         None,
         "T",
     )
-    output: Path | None = _output("stamps and friction torque of each joint [N m]", None, "TORQUE.csv")
+    output: Path | None = _output(
+        "CSV of time stamps and friction torque of each joint [N m]", None, "TORQUE.csv"
+    )
     json: Path | None = _output("summary for scripts", None, "FILE")
 
 

@@ -18,7 +18,7 @@ class IdentifyArmOptions:
     """Options: the machine, its recordings, what to fit, and output files."""
 
     config: str | None = option(
-        "machine by name, as tx40, or its YAML file (default: written as by `stribeck setup-robot`)",
+        "machine by name, for example tx40, or its YAML file (default: written as by `stribeck setup-robot`)",
         None,
         "NAME",
     )

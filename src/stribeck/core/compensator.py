@@ -175,8 +175,8 @@ class Compensator:
 
     def account(self) -> Account:
         """Estimate of the present friction, for diagnostics."""
-        found, ones = self.feed_forward, np.ones(len(self.names))
-        observer, contact, energy = found.observer, found.contact.share, found.tank.share
+        feed_forward, ones = self.feed_forward, np.ones(len(self.names))
+        observer, contact, energy = feed_forward.observer, feed_forward.contact.share, feed_forward.tank.share
         if observer is None:
             return Account(ones, ones, self._zero, self._zero, contact, energy)
         offset = np.asarray(self.map.torque(observer.offset))
@@ -353,14 +353,14 @@ class Compensator:
         command = self.wishes.latest(now)
         if command is None:
             return None
-        own = command.effort if mode == "sum" else command.position
-        if not np.isfinite(own).all():
+        commanded = command.effort if mode == "sum" else command.position
+        if not np.isfinite(commanded).all():
             return None
         if mode == "sum":
-            return Output(own + self.torque, self.torque)
+            return Output(commanded + self.torque, self.torque)
         with np.errstate(all="ignore"):  # a firmware gain near zero gives arbitrarily large offsets
             torque = self._applied + self._loads.feed_forward_of(command)
-            goal = own + self.map.velocity(self.model.offsets(torque, self.kp, self.supply))
+            goal = commanded + self.map.velocity(self.model.offsets(torque, self.kp, self.supply))
         return Output(goal, self.torque) if np.isfinite(goal).all() else None
 
     # -- internals
@@ -418,8 +418,8 @@ class Compensator:
         wish = self.feed_forward.no_wish
         if command is not None:
             goal = self.map.servo_position(command.position)
-            known = np.isfinite(goal) | np.isfinite(command.velocity)
-            wish = Wish(goal, self.map.servo_velocity(rate), known)
+            has_goal = np.isfinite(goal) | np.isfinite(command.velocity)
+            wish = Wish(goal, self.map.servo_velocity(rate), has_goal)
         servo_effort = effort if self._straight else self.map.servo_torque(effort)
         loads = self._loads.loads(state, servo_effort, command, wish.goal, self._applied, dt)
         acting = None

@@ -15,7 +15,7 @@ from stribeck.errors import ConfigError, TooShortError
 from stribeck.io.identification_config import FilterSettings, Protocol
 
 OVERSAMPLING = 8.0
-"""Smallest rate of predictions, in multiples of the cut-off frequency of torques."""
+"""Smallest sampling rate of predictions, in multiples of the cut-off frequency of torques."""
 
 GAP = 0.05
 """A longer interval without samples [s] may be a gap."""
@@ -113,6 +113,8 @@ def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> Proc
     :raises ConfigError: for rows that the recording does not have, or filters too fast for its rate.
     """
     run = _rows(run, protocol)
+    if protocol.velocity == "differentiated":
+        run = replace(run, velocity=None)
     grid, rate = _grid(run, protocol)
     torque, effort = _on(run, run.effort, grid), _zero_phase(protocol.effort_filter)
     torque = torque if effort is None else effort(torque, rate)

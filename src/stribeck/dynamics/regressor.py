@@ -67,7 +67,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class DesignMatrix:
-    """Regressor of all parameters.
+    """Regressor of all parameters of a machine, with their names.
 
     :param names: (p,).
     :param columns: (N, n, p).

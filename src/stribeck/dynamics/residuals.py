@@ -30,7 +30,7 @@ def explain(motion: ProcessedMotion, predicted: Array) -> list[dict[str, float |
 
     ``rel``: relative error of the moving rows; ``delay``, ``ripple``, ``velocity``: shares of the residual's energy that
     a time shift, a periodic function of the position (``ripple_period``) and a function of the velocity explain;
-    ``noise``: upper bound of the share of white noise, from the highest frequencies; ``slow``: the rest.
+    ``noise``: upper bound of the fraction of white noise, from the weakest fifth of the spectrum; ``slow``: the rest.
     """
     dt = float(np.median(np.diff(motion.time)))
     return [_joint(motion, j, predicted[:, j], dt) for j in range(len(motion.joints))]
@@ -75,7 +75,7 @@ def _explained(columns: Sequence[Array], left: Array) -> float:
 
 
 def _ripple(position: Array, left: Array) -> tuple[float, float]:
-    """The position period that explains the largest share, and this share."""
+    """Period of the strongest ripple over position, and the fraction of energy explained by it and its harmonics."""
     travel = float(np.ptp(position))
     periods = travel / np.geomspace(2.0, 50.0, PERIODS)
     angles = 2.0 * np.pi * position[:, None] / periods

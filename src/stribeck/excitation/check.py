@@ -31,7 +31,7 @@ REST = 1e-8
 
 @dataclass(frozen=True)
 class LimitReport:
-    """The result of a check.
+    """Result of the independent check of a trajectory against its limits.
 
     :param violations: number of violations of each limit, over samples of all joints, coefficients or times.
     :param largest: maximum utilisation of each joint limit: position, velocity, acceleration, torque, coefficients.

@@ -25,7 +25,7 @@ from stribeck.excitation.jax_chain import FrameMotion, frames, motion, regressor
 from stribeck.excitation.task import ExcitationTask
 
 TORQUE_SHARE = 0.98
-"""Share of the effort limits that samples may reach, since torques may be larger between samples."""
+"""Fraction of the effort limits that samples may reach, since torques may be larger between samples."""
 
 NEAR = 0.01
 """Additional clearance at samples [m], since bodies may come closer between samples."""
@@ -34,7 +34,7 @@ SCALE = 0.1
 """Distance that corresponds to a slack of one [m]."""
 
 FAR = 0.02
-"""Pairs whose distance in random configurations always exceeds the required one by this much are ignored [m]."""
+"""Pairs of bodies that, in random configurations, always stay further apart than the required distance plus this are ignored [m]."""
 
 EXACT = 300
 """Random configurations at which the exact bodies of overlapping capsules are checked."""
@@ -93,7 +93,7 @@ class Criterion:
             self._look_around()
 
     def _look_around(self) -> None:
-        """Find the pairs of bodies that come close in random configurations, and the required distance of each.
+        """Select the pairs of bodies that come close in random configurations, and set the required distance of each pair.
 
         For bodies that are always close to each other, or to the floor, it is half the median distance; for capsules that
         mostly overlap it follows from the exact bodies inside (:meth:`_overlapping`).
@@ -176,7 +176,7 @@ class Criterion:
         return float(value), np.asarray(gradient)
 
     def room(self, position: Array) -> Array:
-        """Smallest distance of bodies minus the required one at positions (n, N), (N,) [m]; infinite without bodies.
+        """Clearance margin (N,) [m] at positions (n, N): smallest difference between actual and required distance; infinite without bodies.
 
         Positions are padded to :data:`POSITIONS`, so that the function is compiled once; only their blocks are computed.
         """
@@ -215,7 +215,7 @@ class Criterion:
         return motion(self.task.chain, *(z.reshape(self.task.shape) @ part.T for part in rows))
 
     def _stacked(self, moves: FrameMotion) -> jax.Array:
-        """The stacked regressor of the base parameters, its rows divided by the noise."""
+        """Regressor of the base parameters, stacked over joints and samples and divided by the noise."""
         weighted = regressor(self.task.chain, moves)[:, self._chosen] / self.task.noise[:, None, None]
         return jnp.moveaxis(weighted, 1, 2).reshape(-1, len(self._chosen))
 
@@ -276,7 +276,7 @@ def _log_det(stacked: jax.Array) -> jax.Array:
 
 
 def _log_det_forward(stacked: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The log determinant and its derivative, 2 W (W^T W)^-1."""
+    """Log determinant of W^T W and its derivative by W, 2 W (W^T W)^-1."""
     length = jnp.sqrt(jnp.sum(stacked**2, axis=0))
     unit = stacked / length
     triangle = jnp.linalg.cholesky(unit.T @ unit)

@@ -55,7 +55,7 @@ class JointLimits:
 
 @dataclass(frozen=True, eq=False)
 class ExcitationTask:
-    """A trajectory to design.
+    """Specification of an exciting trajectory.
 
     :param noise: standard deviation of each joint's torque, (n,) [N m].
     :param harmonics: number L of harmonics.

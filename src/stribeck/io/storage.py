@@ -29,8 +29,8 @@ STORAGES: tuple[Storage, ...] = get_args(Storage)
 
 def is_bag(path: Path) -> bool:
     """Whether ``path`` is a bag: a folder with metadata.yaml, an unfinished bag, or a single storage file."""
-    known = path.suffix in (".mcap", ".db3") or (path / "metadata.yaml").is_file()
-    return known or unfinished_file(path) is not None
+    is_complete_bag = path.suffix in (".mcap", ".db3") or (path / "metadata.yaml").is_file()
+    return is_complete_bag or unfinished_file(path) is not None
 
 
 class BagContent(NamedTuple):
@@ -58,11 +58,11 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
     try:
         unfinished = unfinished_file(path)
         if unfinished is not None:
-            found = recover(unfinished, note or (lambda _: None))
-            if not isinstance(found, Path):
-                messages = sorted(found.messages, key=lambda message: message.log_time)
-                return BagContent(messages, types_with(found.definitions), cut_off=True)
-            path = found
+            recovered = recover(unfinished, note or (lambda _: None))
+            if not isinstance(recovered, Path):
+                messages = sorted(recovered.messages, key=lambda message: message.log_time)
+                return BagContent(messages, types_with(recovered.definitions), cut_off=True)
+            path = recovered
         if path.is_dir() and not (path / "metadata.yaml").exists():
             raise _NoBagError(_why_no_bag(path))
         read = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_with_rosbags
