@@ -8,9 +8,10 @@ from scipy.interpolate import CubicSpline
 
 from moving_arms import NEAR, RATE, arm, linear_friction, low_pass, motion, protocol, recording
 from stribeck.dynamics.identify import Identification
-from stribeck.dynamics.motion import segments
+from stribeck.dynamics.motion import motion_of, segments
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.regressor import machine_of
+from stribeck.dynamics.survey.machine import _bandwidth
 from stribeck.errors import TooShortError
 from stribeck.io.identification_config import IdentificationConfig, RecordingFormat
 
@@ -94,3 +95,22 @@ def test_gaps_that_leave_nothing(tmp_path):
     )
     with pytest.raises(TooShortError, match="9 gaps leave at most 50 rows in a row"):
         segments(pieces, FILTERED)
+
+
+def test_the_quieter_of_positions_and_measured_velocities_is_used(tmp_path):
+    """Drives report differences of coarse positions: an arm came out at 1.4 % error with these, 0.9 % from its positions."""
+    model = arm(tmp_path)
+    run = recording(model, noise=0.1)
+    rate = (len(run.time) - 1) / run.time[-1]
+    noise = np.random.default_rng(0).normal(size=run.position.shape)
+    coarse = replace(run, velocity=run.velocity + 0.03 * noise, position=run.position + 3e-5 * noise)
+    width, reason = _bandwidth([coarse], rate)
+    assert width.order == 2
+    assert "from positions" in reason
+    assert _bandwidth([replace(run, position=run.position + 3e-3 * noise)], rate)[1] == ""
+    plain, from_positions = (
+        motion_of(coarse, replace(FILTERED, velocity=velocity)) for velocity in ("measured", "differentiated")
+    )
+    exact = motion_of(run, FILTERED).states.acceleration
+    errors = [np.std(found.states.acceleration - exact) for found in (plain, from_positions)]
+    assert errors[1] < 0.3 * errors[0]

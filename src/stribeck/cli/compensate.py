@@ -20,7 +20,7 @@ from stribeck.core.compensation import EFFORT_MEANINGS
 from stribeck.core.compensator import Compensator
 from stribeck.core.settings import OUTPUT_MODES
 from stribeck.errors import ConfigError
-from stribeck.io.bag import decode
+from stribeck.io.bag_signals import decode
 from stribeck.io.files import write_atomically
 from stribeck.io.messages import JOINT_STATES
 from stribeck.io.storage import BagContent, read_messages

@@ -126,6 +126,7 @@ class Log:
     :param temperature: measured temperature [°C], if the servo reports it.
     :param pwm: duty that the firmware applied, in [-1, 1], if the servo reports it; held, because the
         firmware works in discrete steps.
+    :param effort: torque of the motor [N m], if it was measured; fits do not use it.
     :raises TooShortError: for a run shorter than a second.
     :raises RecordingError: for flags that are neither 0 nor 1.
     """
@@ -141,6 +142,7 @@ class Log:
     supply_voltage: Series | None = None
     temperature: Series | None = None
     pwm: Series | None = None
+    effort: Series | None = None
 
     def __post_init__(self) -> None:
         if self.duration < MINIMUM_DURATION:

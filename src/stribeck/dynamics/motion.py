@@ -113,6 +113,8 @@ def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> Proc
     :raises ConfigError: for rows that the recording does not have, or filters too fast for its rate.
     """
     run = _rows(run, protocol)
+    if protocol.velocity == "differentiated":
+        run = replace(run, velocity=None)
     grid, rate = _grid(run, protocol)
     torque, effort = _on(run, run.effort, grid), _zero_phase(protocol.effort_filter)
     torque = torque if effort is None else effort(torque, rate)

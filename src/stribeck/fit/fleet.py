@@ -80,14 +80,16 @@ class Fit:
 def inputs_digest(options: Mapping[str, Any], law: str, recordings: str) -> str:
     """Digest of everything that determines a fit: recordings, options, law and software version.
 
-    Files named in options (``signals``, ``actuator``) enter by content, not by path.
+    Files named in options (``signals``, ``actuator``, ``bench``) enter by content, not by path.
 
     :param recordings: see :func:`stribeck.io.recordings.files_digest`.
     """
     named = {
         key: hashlib.sha256(Path(value).read_bytes()).hexdigest()
         for key, value in options.items()
-        if key in ("signals", "actuator") and str(value).endswith((".yaml", ".yml"))
+        if key in ("signals", "actuator", "bench")
+        and str(value).endswith((".yaml", ".yml"))
+        and "=" not in str(value)
     }
     content = json.dumps(
         [stribeck.__version__, law, {**options, **named}, recordings], sort_keys=True, default=str

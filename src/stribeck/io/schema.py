@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform
@@ -383,15 +383,18 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-def keys_of(kind: type[Any]) -> list[Key]:
-    """All keys of a declared class and of its nested classes, for documentation."""
-    return _keys(_type_info(cast(Hashable, kind)), "")
+def keys_of(kind: type[Any], separate: Collection[type[Any]] = ()) -> list[Key]:
+    """All keys of a declared class and of its nested classes, for documentation.
+
+    :param separate: nested classes whose keys are left out, because they are listed elsewhere.
+    """
+    return _keys(_type_info(cast(Hashable, kind)), "", separate)
 
 
-def _keys(info: inspect.Type, above: str) -> list[Key]:
+def _keys(info: inspect.Type, above: str, separate: Collection[type[Any]]) -> list[Key]:
     keys: list[Key] = []
     for part in _alternatives(info):
-        if isinstance(part, Declared):
+        if isinstance(part, Declared) and not (above and part.cls in separate):
             prefix = f"{above}." if above else ""
             texts = _documented(part.cls)
             if tag := getattr(part, "tag_field", None):
@@ -400,11 +403,11 @@ def _keys(info: inspect.Type, above: str) -> list[Key]:
                 name = f"{prefix}{field.encode_name}"
                 text = _description(field.type) or texts.get(field.name, "")
                 keys.append(Key(name, type_words(field.type), _default(field), text))
-                keys += _keys(field.type, name)
+                keys += _keys(field.type, name, separate)
         elif isinstance(part, inspect.DictType):
-            keys += _keys(part.value_type, f"{above}.<name>")
+            keys += _keys(part.value_type, f"{above}.<name>", separate)
         elif isinstance(part, inspect.ListType | inspect.VarTupleType):
-            keys += _keys(part.item_type, f"{above}[]")
+            keys += _keys(part.item_type, f"{above}[]", separate)
     return keys
 
 

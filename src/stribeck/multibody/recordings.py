@@ -10,7 +10,8 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from stribeck.errors import RecordingError, TooShortError
-from stribeck.io.tables import UNITS, Table, find_tables, read_table
+from stribeck.io.tables import Table, find_tables, read_table
+from stribeck.io.units import UNITS
 from stribeck.multibody.mechanism import Array, Mechanism, Sensor
 from stribeck.multibody.model_file import Column, DataFormat, MechanismModel
 from stribeck.multibody.problem import GridRun, GridSamples

@@ -62,6 +62,11 @@ class Bandwidth:
         power = 2 * self.order - 2
         return np.asarray(np.sqrt(self.noise * (2.0 * np.pi) ** power * cutoff ** (power + 1) / (power + 1)))
 
+    def acceleration_noise(self, cutoff: float) -> Array:
+        r"""Standard deviation of accelerations likewise, (n,): :math:`\int_0^{f_c} n\,(2\pi f)^{2k} df`."""
+        power = 2 * self.order
+        return np.asarray(np.sqrt(self.noise * (2.0 * np.pi) ** power * cutoff ** (power + 1) / (power + 1)))
+
 
 def bandwidth_of(runs: Sequence[ArmRecording], rate: float) -> Bandwidth:
     """Bandwidth and noise of recorded motion.
