@@ -5,8 +5,6 @@ state; the first accepted one then raised the torque as if the ramp had begun be
 What must happen: the ramp begins with the last rejected state.
 """
 
-import numpy as np
-
 from compensating import model
 from stribeck.core.compensator import Compensator
 from stribeck.core.joint_map import JointMap
