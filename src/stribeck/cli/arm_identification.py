@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from stribeck.cli.arm_compensation import launch_command, write_compensation
 from stribeck.cli.arm_plots import draw
 from stribeck.cli.identify_arm import IdentifyArmOptions
 from stribeck.cli.inputs import check_outputs, warn, write_json
@@ -20,6 +21,7 @@ from stribeck.cli.table import print_table
 from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files
 from stribeck.dynamics.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
+from stribeck.dynamics.joint_limits import torque_limits, tunings
 from stribeck.dynamics.least_squares import LinearFit
 from stribeck.dynamics.model import load_arm
 from stribeck.dynamics.motion import segments
@@ -30,6 +32,7 @@ from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
 from stribeck.dynamics.verdict import judge_fits
 from stribeck.errors import ConfigError
+from stribeck.estimates.verdict import Verdict
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
@@ -37,6 +40,9 @@ from stribeck.io.parameter_file import write_parameter_file
 from stribeck.io.robot_config import RobotConfig, read_robot
 
 SCHEMA = 1
+
+COMPENSATION = "compensation.yaml"
+"""Name of the parameters of the compensation node in the output folder."""
 
 
 def run_identify_arm(options: IdentifyArmOptions) -> int:
@@ -64,8 +70,8 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     if len(fits) < len(chosen):
         warn(f"interrupted: these are the results of {', '.join(fits)}")
     seconds = time.perf_counter() - started
-    written = _write(options, robot, work, fits, runs)
     verdict = judge_fits(fits, work.motions()["train"], config.neighbourhood)
+    written = _write(options, robot, work, fits, runs, verdict)
     summary = _summary(robot, work, fits) | {"wall_seconds": seconds} | verdict.to_json()
     write_json(options.json, summary)
     if options.plots is not None:
@@ -74,6 +80,9 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     if options.base_parameters:
         _print_base(work, fits)
     print(*written, *verdict.lines(), sep="\n")
+    for path in written:
+        if path.name == COMPENSATION and verdict.use != "unusable":
+            print(launch_command(path))
     if len(fits) < len(chosen):
         return INTERRUPTED
     return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
@@ -146,8 +155,9 @@ def _write(
     work: Identification,
     fits: Mapping[str, Scored],
     runs: Sequence[ArmRecording],
+    verdict: Verdict,
 ) -> list[Path]:
-    """Write the URDF of the last fit that has one, and parameter files of the joints; returns the paths."""
+    """Write the URDF of the last fit that has one, and the files of the compensation; returns the paths."""
     folder = options.output
     if folder is None:
         return []
@@ -157,10 +167,25 @@ def _write(
         written.append(folder / f"{robot.name}.urdf")
         write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, arms[-1].inertials))
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
-        actuator = load_actuator(ACTUATORS[robot.units])
-        for joint, content in joint_files(fit, actuator, runs, fits["full"].errors).items():
-            written.append(folder / f"{joint}.json")
-            write_parameter_file(written[-1], content)
+        actuators = [load_actuator(ACTUATORS[units]) for units in work.machine.units(robot.units)]
+        files = {}
+        for joint, content in joint_files(fit, actuators, runs, fits["full"].errors).items():
+            files[joint] = folder / f"{joint}.json"
+            write_parameter_file(files[joint], content)
+        urdf = written[0] if written else None
+        written += [*files.values(), folder / COMPENSATION]
+        kept = write_compensation(
+            written[-1],
+            files,
+            urdf,
+            torque_limits(fit.machine.arm, robot.limit("effort", len(files)), runs),
+            tunings(runs, fit.choice.presliding),
+            rate=min(1.0 / float(np.median(np.diff(run.time))) for run in runs),
+            unit="rad" if robot.units == "rotary" else "m",
+            verdict=verdict,
+        )
+        if kept is not None:
+            warn(f"the old {COMPENSATION} is now {kept}")
     if not written:
         warn(f"nothing to write into {folder}: only the fits consistent, log-cholesky and full give files")
     return written

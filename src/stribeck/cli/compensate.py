@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from stribeck.cli.inputs import check_outputs, warn, write_json
-from stribeck.cli.options import Positive, group, option
+from stribeck.cli.options import group, one_or_assigned, option
 from stribeck.cli.table import print_table
 from stribeck.core.compensation import EFFORT_MEANINGS
 from stribeck.core.compensator import Compensator
@@ -63,8 +63,10 @@ class CompensateOptions:
         choices=EFFORT_MEANINGS,
     )
     mode: str | None = _law("output mode of the node (default: friction_only)", None, choices=OUTPUT_MODES)
-    max_torque: Positive | None = _law(
-        "limit of the torque [N m] (default: half the datasheet's stall torque)", None, "T"
+    max_torque: Annotated[float | dict[str, float], one_or_assigned] | None = _law(
+        "limit of the torque [N m], one for all joints, or JOINT=T,… (default: half the datasheet's stall torque)",
+        None,
+        "T",
     )
     output: Path | None = _output(
         "CSV of time stamps and friction torque of each joint [N m]", None, "TORQUE.csv"
@@ -122,9 +124,19 @@ def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationPara
             f"{name}.parameter_file": str(path) for name, path in zip(names, options.params, strict=True)
         }
         values = {"joints": list(names), "other_joints": "ignore", **files}
-    if options.max_torque is not None:
-        overridden |= {f"{name}.max_torque": options.max_torque for name in names}
+    overridden |= _limits(options, names)
     return CompensationParameters.complete({**values, **overridden}, "options")
+
+
+def _limits(options: CompensateOptions, names: Sequence[str]) -> dict[str, float]:
+    """The torque limits of ``--max-torque``, by parameter."""
+    given = options.max_torque
+    if given is None:
+        return {}
+    limits = given if isinstance(given, dict) else dict.fromkeys(names, given)
+    if unknown := [name for name in limits if name not in names]:
+        raise ConfigError(f"--max-torque {', '.join(unknown)}: the joints are {', '.join(names)}")
+    return {f"{name}.max_torque": limit for name, limit in limits.items()}
 
 
 def _joint_names(options: CompensateOptions, bag: BagContent) -> list[str]:

@@ -30,7 +30,9 @@ class IdentifyArmOptions:
     fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
         f"of {','.join(FITS)} (default: all but robust, log-cholesky)", None, "LIST"
     )
-    output: Path | None = _output("new URDF, and a parameter file for each joint", None, "DIR")
+    output: Path | None = _output(
+        "new URDF, a parameter file for each joint, and those of the compensation node", None, "DIR"
+    )
     json: Path | None = _output("parameters and errors for programs", None, "FILE")
     plots: Path | None = _output("pictures of torques, errors and friction", None, "DIR")
     base_parameters: bool = _output("print the base parameters as expressions", False)

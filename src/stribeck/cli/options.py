@@ -242,6 +242,13 @@ def assigned(text: str) -> dict[str, float]:
     return values
 
 
+def one_or_assigned(text: str) -> float | dict[str, float]:
+    """Parse one positive number, or positive numbers by name: ``0.5`` or ``shoulder=50,elbow=20``."""
+    if "=" not in text:
+        return positive(text)
+    return {name: positive(str(value)) for name, value in assigned(text).items()}
+
+
 def choices_of(valid: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     """Create a parser of comma-separated lists of valid words."""
 
