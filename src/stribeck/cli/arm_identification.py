@@ -167,9 +167,9 @@ def _write(
         written.append(folder / f"{robot.name}.urdf")
         write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, arms[-1].inertials))
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
-        actuator = load_actuator(ACTUATORS[robot.units])
+        actuators = [load_actuator(ACTUATORS[units]) for units in work.machine.units(robot.units)]
         files = {}
-        for joint, content in joint_files(fit, actuator, runs, fits["full"].errors).items():
+        for joint, content in joint_files(fit, actuators, runs, fits["full"].errors).items():
             files[joint] = folder / f"{joint}.json"
             write_parameter_file(files[joint], content)
         urdf = written[0] if written else None

@@ -53,6 +53,15 @@ class Machine:
         """Symbol of a joint's inertia: of the rotor, or of the whole joint for a machine without URDF."""
         return "M" if self.arm is None else "Ia"
 
+    def units(self, usual: str) -> tuple[str, ...]:
+        """``rotary`` or ``linear`` for each joint.
+
+        :param usual: those of a machine without URDF.
+        """
+        if self.arm is None:
+            return (usual,) * len(self.joints)
+        return tuple("linear" if linear else "rotary" for linear in self.arm.linear)
+
     @property
     def inertials(self) -> Array:
         """Standard inertial parameters of the URDF, (10 n,); empty without URDF."""

@@ -16,18 +16,18 @@ from stribeck.estimates.quantiles import normal_quantile
 from stribeck.io.parameter_file import ParameterFile, Provenance
 
 ACTUATORS = {"rotary": "torque_joint", "linear": "force_axis"}
-"""Actuator name in the parameter files, by the units of the machine."""
+"""Actuator name in the parameter files, by the units of the joint."""
 
 FIXED = {"ratio": 1.0, "q_offset": 0.0}
 """Parameters of the actuator that are not identified."""
 
 
 def joint_files(
-    fit: FullFit, actuator: Actuator, runs: Sequence[ArmRecording], errors: Mapping[str, Any]
+    fit: FullFit, actuators: Sequence[Actuator], runs: Sequence[ArmRecording], errors: Mapping[str, Any]
 ) -> dict[str, ParameterFile]:
     """A parameter file for each joint, by joint name.
 
-    :param actuator: one of :data:`ACTUATORS`.
+    :param actuators: one of :data:`ACTUATORS` for each joint: prismatic joints have N and kg, others N m and kg m².
     :param runs: the fitted recordings, for the provenance.
     :param errors: scores by set.
     """
@@ -38,7 +38,7 @@ def joint_files(
             values={**FIXED, **fit.values(joint)},
             provenance=_provenance(fit, joint, actuator, runs, errors),
         )
-        for k, joint in enumerate(fit.machine.joints)
+        for k, (joint, actuator) in enumerate(zip(fit.machine.joints, actuators, strict=True))
     }
 
 

@@ -16,7 +16,7 @@ from stribeck.dynamics.motion import ProcessedMotion, motion_of, segments
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.survey.effort import EffortSurvey, survey_effort
 from stribeck.dynamics.survey.joints import JointChoice, choose_joints
-from stribeck.dynamics.survey.spectra import HIGHER, SHARE, Bandwidth, bandwidth_of
+from stribeck.dynamics.survey.spectra import HIGHER, NOISE_SHARE, SHARE, Bandwidth, bandwidth_of
 from stribeck.errors import RecordingError
 from stribeck.io.identification_config import FilterSettings, Protocol
 from stribeck.io.robot_config import TODO
@@ -221,8 +221,9 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
         Finding(
             f"{key}.position_filter",
             filtering,
-            f"{100.0 * SHARE:g} % of the power of velocities is below {motion}, and accelerations exceed their noise up to "
-            f"{width.clear.min():.3g} to {width.clear.max():.3g} Hz: the smaller of {HIGHER:g} times the first and the second",
+            f"the smaller of {HIGHER:g} times the motion's bandwidth ({100.0 * SHARE:g} % of the power of velocities is "
+            f"below {motion}), and of {width.clear.min():.3g} to {width.clear.max():.3g} Hz, where the noise of accelerations "
+            f"is {100.0 * NOISE_SHARE:g} % of them; the median over the joints",
         ),
         Finding(
             f"{key}.effort_filter", filtering, "as of positions, so that both have the same phase and gain"
