@@ -55,7 +55,7 @@ class ChildProcess:
             os.set_blocking(self._process.stderr.fileno(), False)
 
     def read_lines(self) -> list[str]:
-        """The complete lines that it wrote to standard error since the last call; never blocks."""
+        """Complete lines that the child wrote to standard error since the last call; does not block."""
         lines: list[bytes] = []
         if self._process.stderr is not None:
             with contextlib.suppress(BlockingIOError):

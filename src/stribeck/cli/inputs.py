@@ -15,15 +15,13 @@ from stribeck.core.electrics import duty_ratio
 from stribeck.core.log import Log, common_value
 from stribeck.errors import ConfigError, OutputError, RecordingError
 from stribeck.io.actuators import actuator_names, load_actuator
-from stribeck.io.bag import BenchDescription
+from stribeck.io.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
 from stribeck.io.schema import convert
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import is_bag
-
-BENCH_NUMBERS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
 
 DUTY_DIFFERENCE = 0.1
 """Relative difference of reported and computed duty from which on there is a warning."""
@@ -44,7 +42,7 @@ def recordings_of(
         options.logdir,
         signals=None if options.signals is None else load_signals(options.signals),
         joint=options.joint,
-        bench=None if options.bench is None else bench_of(options.bench, options.joint, actuator),
+        bench=None if options.bench is None else benches_of(options.bench, actuator),
         arm_mass=options.arm_mass,
         actuator=actuator,
         note=note or warn,
@@ -52,29 +50,24 @@ def recordings_of(
     )
 
 
-def bench_of(text: str, joint: str | None, actuator: str | None = None) -> BenchDescription:
-    """Parse the description given by ``--bench``.
+def benches_of(text: str, actuator: str | None = None) -> Benches:
+    """The descriptions given by ``--bench``: of a bench file, or ``key=value`` pairs for all recordings.
 
-    :param actuator: the servo's name or YAML file, unless the description names one.
-    :raises ConfigError: for text other than ``key=value`` pairs, or missing or unknown keys.
+    :param actuator: the servo's name or YAML file, unless the descriptions name one.
+    :raises ConfigError: for an invalid file, other text, and missing or unknown keys.
     """
-    words = assignments(text.split(","), "--bench")
-    named = words.get("actuator", actuator)
-    if named is not None:
-        words["actuator"] = load_actuator(named).name if named.endswith((".yaml", ".yml")) else named
-    content: dict[str, object] = {
-        "run_id": "run",
-        "trajectory": "unknown",
-        "joint": joint or "joint",
-        **words,
-    }
-    for key in BENCH_NUMBERS:
+    if "=" not in text:
+        return Benches.read(Path(text), actuator)
+    words: dict[str, object] = dict(assignments(text.split(","), "--bench"))
+    for key in SETUP_KEYS:
         if key in words:
-            content[key] = as_number(words[key], f"--bench {key}")
+            words[key] = as_number(str(words[key]), f"--bench {key}")
+    benches = Benches(BenchFile(defaults=convert(words, BenchValues, "--bench")), "--bench", actuator)
     try:
-        return BenchDescription.from_mapping(content, "--bench")
+        benches.describe(Path("recording"))
     except RecordingError as error:
-        raise ConfigError(str(error)) from None
+        raise ConfigError(str(error).replace("--bench: recording", "--bench")) from None
+    return benches
 
 
 def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:

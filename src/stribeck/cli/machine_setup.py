@@ -9,7 +9,7 @@ from stribeck.cli.inputs import check_outputs, warn
 from stribeck.cli.setup_robot import SetupRobotOptions
 from stribeck.dynamics.survey.machine import Survey, survey
 from stribeck.io.commented_yaml import Commented, commented_yaml
-from stribeck.io.files import replace_keeping, write_atomically
+from stribeck.io.files import write_keeping
 from stribeck.io.messages import JOINT_STATES
 from stribeck.io.tables import find_tables, read_joint_states
 
@@ -34,19 +34,10 @@ def set_up(urdf: Path, data: Sequence[Path], output: Path) -> Survey:
         "docs/files.md lists all keys."
     )
     entries = [Commented(one.key, one.value, one.reason) for one in found.findings]
-    kept = _write(output, commented_yaml(head, entries))
+    kept = write_keeping(output, commented_yaml(head, entries))
     for note in found.notes:
         warn(note)
     print(f"{output}: {len(found.joints)} joints: {', '.join(found.joints)}")
     if kept is not None:
         print(f"the old {output.name} is now {kept}")
     return found
-
-
-def _write(path: Path, text: str) -> Path | None:
-    """Write a file; returns the new path of one that was there with other content."""
-    if path.is_file() and path.read_bytes() == text.encode():
-        return None
-    new = path.with_name(f".{path.name}.new")
-    write_atomically(new, text)
-    return replace_keeping(new, path)

@@ -15,7 +15,7 @@ from stribeck.errors import MissingDependencyError, StribeckError
 STARTED = time.perf_counter()
 """Program start, from which wall times are measured."""
 
-DONE, FAILED, INTERRUPTED = 0, 1, 130
+DONE, FAILED, NOT_USABLE, INTERRUPTED = 0, 1, 2, 130
 
 COMPUTING = ("setup-robot", "identify-arm", "excite", "estimate", "posterior", "calibrate", "select-poses")
 """Verbs whose computations end at once with Ctrl-C."""
@@ -44,7 +44,8 @@ EXTRAS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    :returns: exit code: 0 success, 1 reported error, 2 wrong usage (from argparse), 130 interrupted.
+    :returns: exit code: 0 success, 1 reported error, 2 wrong usage (from argparse) or, with ``--strict``, a result that
+        should not be used, 130 interrupted.
     """
     verb, _, run = parse(sys.argv[1:] if argv is None else argv)
     return exit_code(lambda: _run(verb, run))

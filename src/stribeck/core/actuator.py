@@ -282,26 +282,26 @@ class Actuator:
         at zero.
         """
         narrowed = self.datasheet_bounds if "current-limit" in self.active_effects else {}
-        found = []
+        parameters = []
         for name in (*self.control.motor_parameters, "q_offset"):
             if name not in self.bounds:
                 continue
             lower, upper = narrowed.get(name, self.bounds[name])
             unit = MOTOR_UNITS[name][self.units]
-            found.append(Parameter(name, unit, 0.5 * (lower + upper), lower, upper))
+            parameters.append(Parameter(name, unit, 0.5 * (lower + upper), lower, upper))
         for name in law.parameter_names:
-            known = FRICTION_PARAMETERS[name]
+            friction = FRICTION_PARAMETERS[name]
             base = name.removesuffix("_negative")
-            lower, upper = self.bounds.get(name, self.bounds.get(base, (known.lower, known.upper)))
-            unit = known.rotary_unit if self.units == "rotary" else known.linear_unit
+            lower, upper = self.bounds.get(name, self.bounds.get(base, (friction.lower, friction.upper)))
+            unit = friction.rotary_unit if self.units == "rotary" else friction.linear_unit
             fixed = name == "torque_offset" and law.asymmetric
             value = 0.0 if name == "torque_offset" else 0.5 * (lower + upper)
-            found.append(Parameter(name, unit, value, lower, upper, free=not fixed))
+            parameters.append(Parameter(name, unit, value, lower, upper, free=not fixed))
         for effect in sorted(self.active_effects & EFFECT_PARAMETERS.keys()):
             name = EFFECT_PARAMETERS[effect]
             value, lower, upper = self.effects[effect]
-            found.append(Parameter(name, EFFECT_UNITS[name], value, lower, upper, free=False))
-        return ParameterSet(found)
+            parameters.append(Parameter(name, EFFECT_UNITS[name], value, lower, upper, free=False))
+        return ParameterSet(parameters)
 
 
 def initial_control_state(actuator: Actuator, goal: Any) -> ControlState:

@@ -67,12 +67,12 @@ class JointOrder:
 
     def of(self, names: tuple[str, ...], *, strict: bool) -> tuple[Order | None, str]:
         """Index of each of our joints, or ``None`` and the reason; with ``strict``, unknown joints are an error."""
-        found = self._known.get(names)
-        if found is None:
-            found = self._find(names)
+        entry = self._known.get(names)
+        if entry is None:
+            entry = self._find(names)
             if len(self._known) < KNOWN_ORDERS:
-                self._known[names] = found
-        order, problem = found
+                self._known[names] = entry
+        order, problem = entry
         if strict and order is not None and len(names) != len(self.names):
             unknown = sorted(set(names) - set(self.names))
             return None, f"unknown joint {', '.join(unknown)} (other_joints: ignore lets it pass)"
@@ -82,7 +82,7 @@ class JointOrder:
         doubled = sorted({name for name in self.names if names.count(name) > 1})
         missing = [name for name in self.names if name not in names]
         if doubled:
-            return None, f"joint {', '.join(doubled)} stands twice in one message"
+            return None, f"joint {', '.join(doubled)} occurs twice in one message"
         if missing:
             return None, f"joint {', '.join(missing)} missing"
         return np.array([names.index(name) for name in self.names]), ""
@@ -282,8 +282,8 @@ class Commands:
             elif elapsed <= LONGEST_COMMAND_STEP:
                 share = min(1.0, elapsed / COMMAND_FILTER)
                 slope = rate + share * ((command.position - last.position) / elapsed - rate)
-        said = np.where(np.isfinite(command.velocity), command.velocity, slope)
-        return np.asarray(np.where(np.isfinite(said), said, 0.0))
+        velocity = np.where(np.isfinite(command.velocity), command.velocity, slope)
+        return np.asarray(np.where(np.isfinite(velocity), velocity, 0.0))
 
 
 class ControllerWishes:

@@ -8,14 +8,14 @@ from typing import Literal
 
 import numpy as np
 
-from stribeck.core.arrays import Array, Mask
+from stribeck.core.arrays import Array, Indices, Mask
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.signals import ZeroPhase, derivative, resample
 from stribeck.errors import ConfigError, TooShortError
 from stribeck.io.identification_config import FilterSettings, Protocol
 
 OVERSAMPLING = 8.0
-"""Smallest rate of predictions, in multiples of the cut-off frequency of torques."""
+"""Smallest sampling rate of predictions, in multiples of the cut-off frequency of torques."""
 
 GAP = 0.05
 """A longer interval without samples [s] may be a gap."""
@@ -25,6 +25,12 @@ MISSING = 5.0
 
 SHORTEST = 50
 """Smallest number of rows of a part between gaps."""
+
+LAGS = 1000
+"""Number of rows in which repetitions of a motion are searched."""
+
+REPEATED = 0.02
+"""A motion repeats itself if positions differ by less than this mean square, relative to their variance."""
 
 WIDER = 2.5
 """Cut-off frequency of states for predictions, in multiples of that of the torques."""
@@ -105,6 +111,37 @@ def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRec
     ]
 
 
+def time_blocks(motion: ProcessedMotion, blocks: int) -> list[Indices]:
+    """Rows of a recording in blocks of time, for cross-validation.
+
+    A motion that repeats itself has the same phases of all periods in a block: rows whose repetition is fitted would not
+    be held out.
+    """
+    period = _period(motion.states.position)
+    if period is None:
+        return np.array_split(np.arange(len(motion.time)), blocks)
+    phase = np.arange(len(motion.time)) % period
+    return [np.flatnonzero(phase * blocks // period == k) for k in range(blocks)]
+
+
+def _period(position: Array) -> int | None:
+    """Rows after which positions (N, n) repeat, ``None`` if they never do."""
+    stride = max(1, len(position) // LAGS)
+    coarse = position[::stride]
+    variance = coarse.var(axis=0)
+    coarse = coarse[:, variance > 0.0] / np.sqrt(variance[variance > 0.0])
+    lags = np.arange(1, len(coarse) // 2 + 1)
+    change = np.array([np.mean((coarse[lag:] - coarse[:-lag]) ** 2) for lag in lags])
+    apart = np.flatnonzero(change > 0.5)
+    if len(apart) == 0:
+        return None
+    same = apart[0] + np.flatnonzero(change[apart[0] :] < REPEATED)
+    if len(same) == 0:
+        return None
+    first = same[same < same[0] + max(2, len(lags) // 20)]
+    return int(lags[first[np.argmin(change[first])]]) * stride
+
+
 def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> ProcessedMotion:
     """Process a recording.
 
@@ -113,6 +150,8 @@ def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> Proc
     :raises ConfigError: for rows that the recording does not have, or filters too fast for its rate.
     """
     run = _rows(run, protocol)
+    if protocol.velocity == "differentiated":
+        run = replace(run, velocity=None)
     grid, rate = _grid(run, protocol)
     torque, effort = _on(run, run.effort, grid), _zero_phase(protocol.effort_filter)
     torque = torque if effort is None else effort(torque, rate)

@@ -239,7 +239,8 @@ def cautious_values(content: ParameterFile, quantile: float) -> dict[str, float]
     share = normal.inv_cdf(quantile) / (2.0 * normal.inv_cdf(0.5 * (1.0 + content.provenance.confidence)))
     for name, (lower, upper) in content.provenance.intervals.items():
         if name in values and "friction" in name and values[name] > 0.0:
-            values[name] = max(values[name] + share * (upper - lower), 0.0)
+            width = max(upper - lower, 2.0 * (upper - values[name]))  # intervals of magnitudes end at 0
+            values[name] = max(values[name] + share * width, 0.0)
     for pair in DIFFERENCES:
         _shrink_alike(values, content.values, pair)
     _keep_dissipative(values, content.values)

@@ -87,7 +87,7 @@ class MachineFile:
 
     def __post_init__(self) -> None:
         if len(set(self.joints)) < len(self.joints):
-            raise ValueError(f"joints: a name stands twice in {list(self.joints)}")
+            raise ValueError(f"joints: a name occurs twice in {list(self.joints)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,8 +164,8 @@ def example_robots(name: str) -> list[Path]:
         *(Path(folder) for folder in os.environ.get("AMENT_PREFIX_PATH", "").split(":")),
     ]
     roots = (prefix / "share" / "example-robot-data" / "robots" for prefix in prefixes)
-    found = (path for root in roots if root.is_dir() for path in sorted(root.glob(f"**/{name}")))
-    return list(dict.fromkeys(found))
+    paths = (path for root in roots if root.is_dir() for path in sorted(root.glob(f"**/{name}")))
+    return list(dict.fromkeys(paths))
 
 
 def robot_names() -> list[str]:

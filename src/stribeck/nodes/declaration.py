@@ -127,7 +127,7 @@ class NodeParameters(ParameterGroup):
 
     @classmethod
     def all_specs(cls, joints: Any = ()) -> tuple[Spec, ...]:
-        """Its parameters and those of its joints."""
+        """Parameters of the node and of its joints."""
         groups = joints if isinstance(joints, (list, tuple)) and cls.joint_class is not None else ()
         return cls.specs() + tuple(spec for joint in groups for spec in cls.joint_class.specs(f"{joint}."))  # type: ignore[union-attr]
 
@@ -146,7 +146,7 @@ class NodeParameters(ParameterGroup):
 
     @classmethod
     def complete(cls, values: Mapping[str, Any], where: str) -> Self:
-        """Create from some values, which are checked; the others keep their defaults.
+        """Create from the given values, which are checked, and defaults for the others.
 
         :raises ConfigError: for unknown names or invalid values; the message begins with ``where``.
         """

@@ -176,11 +176,11 @@ def _of_loads(parameters: CompensationParameters, joints: list[CompensatedJoint]
     load = Pendulum(of_each("load_mass"), of_each("load_length"), of_each("rod_mass"))
     for joint, mass, length in zip(joints, load.mass + load.arm_mass, load.length, strict=True):
         if (mass > 0.0) != (length > 0.0):
-            found, missing = (
+            present, missing = (
                 ("a mass", "load_length") if mass > 0.0 else ("load_length", "load_mass or rod_mass")
             )
             raise ConfigError(
-                f"{joint.model.name}: the load has {found} but no {missing}: give both, or neither"
+                f"{joint.model.name}: the load has {present} but no {missing}: give both, or neither"
             )
     given = (of_each("inertia") > 0.0) | ((load.length > 0.0) & ((load.mass > 0.0) | (load.arm_mass > 0.0)))
     if not given.any():

@@ -76,6 +76,7 @@ class FullFit:
     :param inertials: standard inertial parameters (n, 10).
     :param laws: friction law of each element.
     :param parameters: rotor inertia and the law's parameters of each element.
+    :param bounds: search ranges of the parameters of each element (k, 2).
     :param inertial_sigma, sigma: standard deviations of the inertials (n, 10), and of each element's parameters.
     :param noise: standard deviation of the residuals of each joint (n,).
     :param rest: velocity below which a joint has no direction of motion [rad/s].
@@ -87,6 +88,7 @@ class FullFit:
     inertials: Array
     laws: tuple[FrictionLaw, ...]
     parameters: tuple[Array, ...]
+    bounds: tuple[Array, ...]
     inertial_sigma: Array
     sigma: tuple[Array, ...]
     noise: Array
@@ -326,6 +328,7 @@ def fit_full(
         inertials=problem.bodies.at(point[:size])[0],
         laws=problem.laws,
         parameters=tuple(point[section] for section in problem.sections),
+        bounds=tuple(np.stack([lower[section], upper[section]], axis=1) for section in problem.sections),
         inertial_sigma=sigma[:size].reshape(-1, 10),
         sigma=tuple(sigma[section] for section in problem.sections),
         noise=problem.noise,

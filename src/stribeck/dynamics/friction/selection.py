@@ -16,7 +16,7 @@ from scipy import linalg, sparse
 
 from stribeck.core.arrays import Array, Indices
 from stribeck.core.friction import LAWS, FrictionLaw
-from stribeck.dynamics.motion import ProcessedMotion
+from stribeck.dynamics.motion import ProcessedMotion, time_blocks
 from stribeck.dynamics.regressor import Machine
 from stribeck.dynamics.signals import convolution, direction, presliding
 from stribeck.estimates.correlation import correlation_time
@@ -37,6 +37,9 @@ PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0)
 
 DELAY_STEP = 0.05
 """Step between candidate delays, in periods of the torques' cut-off frequency."""
+
+DELAYED = 0.01
+"""Smallest relative decrease of the error for a delay: friction that is not modelled yet looks like a small one."""
 
 RIDGE = 1e-3
 """Prior precision of friction terms relative to the noise: just enough against exact collinearity."""
@@ -179,7 +182,8 @@ class FrictionSelection:
             errors = {other: self.error(other) for other in candidates(choice)}
             candidate = min(errors, key=lambda other: errors[other], default=choice)
             before = best
-            if errors and errors[candidate] < best * (1.0 - WORTHWHILE):
+            dropped = choice.delay != 0.0 and candidate.delay == 0.0
+            if errors and (dropped or errors[candidate] < best * (1.0 - WORTHWHILE)):
                 choice, best = candidate, errors[candidate]
             steps[name] = best / before
             self._prepared = {d: p for d, p in self._prepared.items() if d == choice.delay}
@@ -187,16 +191,20 @@ class FrictionSelection:
         return choice, {**steps, "all": best / start}
 
     def error(self, choice: ModelChoice) -> float:
-        """Root mean square of the residuals divided by the noise, on held-out blocks of time."""
+        """Root mean square of the residuals divided by the noise, on held-out blocks of time.
+
+        A block is held out of all runs at once, since runs may repeat each other.
+        """
         grams = self._grams(choice)
         centre, precision = self._prior(choice, len(grams[0][1]))
         whole, pull = sum_of(part[0] for part in grams), sum_of(part[1] for part in grams)
         squares: float = 0.0
         rows = 0
-        for gram, slope, square, count in grams:
+        for fold in (grams[k::BLOCKS] for k in range(BLOCKS)):
+            gram, slope = sum_of(part[0] for part in fold), sum_of(part[1] for part in fold)
             values = centre + _solved(whole - gram, pull - slope - (whole - gram) @ centre, precision)
-            squares += float(square - 2.0 * values @ slope + values @ gram @ values)
-            rows += count
+            squares += sum(part[2] for part in fold) + float(values @ gram @ values - 2.0 * values @ slope)
+            rows += sum(part[3] for part in fold)
         return float(np.sqrt(max(squares, 0.0) / max(rows, 1)))
 
     def solution(self, choice: ModelChoice) -> tuple[Array, dict[str, Array]]:
@@ -218,10 +226,11 @@ class FrictionSelection:
         return [] if self._machine.arm is None else [replace(choice, prior=prior) for prior in PRIORS]
 
     def _delays(self, choice: ModelChoice) -> list[ModelChoice]:
+        """The choice with the best delay; with none, if that is hardly worse."""
         if self._protocol.effort_filter is None:
             return []
         step = DELAY_STEP / self._protocol.effort_filter.cutoff
-        errors = {0: self.error(choice)}
+        errors = {0: self.error(replace(choice, delay=0.0))}
         stride, centre = 4, 0
         while stride:
             for k in (centre - stride, centre + stride):
@@ -231,7 +240,8 @@ class FrictionSelection:
             if best == centre or abs(best) >= 40:
                 stride //= 2
             centre = best
-        return [replace(choice, delay=centre * step)]
+        clear = errors[centre] < errors[0] * (1.0 - DELAYED)
+        return [replace(choice, delay=centre * step if clear else 0.0)]
 
     # -- linear algebra
 
@@ -304,7 +314,7 @@ class FrictionSelection:
                     for block in blocks
                 ]
                 for run in self.prepared(delay)
-                for blocks in [np.array_split(np.arange(len(run.filtered)), BLOCKS)]
+                for blocks in [time_blocks(run.motion, BLOCKS)]
             ]
         return self._blocks[delay]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from stribeck.dynamics.motion import ProcessedMotion, motion_of, segments
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.survey.effort import EffortSurvey, survey_effort
 from stribeck.dynamics.survey.joints import JointChoice, choose_joints
-from stribeck.dynamics.survey.spectra import HIGHER, SHARE, Bandwidth, bandwidth_of
+from stribeck.dynamics.survey.spectra import HIGHER, NOISE_SHARE, SHARE, Bandwidth, bandwidth_of
 from stribeck.errors import RecordingError
 from stribeck.io.identification_config import FilterSettings, Protocol
 from stribeck.io.robot_config import TODO
@@ -86,7 +86,9 @@ def survey(urdf: Path, tables: Sequence[Table]) -> Survey:
     whole = [_recording(table, choice.joints) for table in tables]
     runs = [part for run in whole for part in segments(run)]
     rate, jitter = _rate(runs)
-    width = bandwidth_of(runs, rate)
+    width, quieter = _bandwidth(runs, rate)
+    if quieter:
+        runs = [replace(run, velocity=None) for run in runs]
     protocol = _protocol(runs, rate, jitter, width)
     motions = [
         motion_of(run, protocol) for run in runs if len(run.time) > 20 * protocol.every + 2 * protocol.drop
@@ -95,7 +97,7 @@ def survey(urdf: Path, tables: Sequence[Table]) -> Survey:
     findings = (
         *_head(urdf, choice, arm),
         *_signals(effort, arm, whole),
-        *_processing(protocol, width, len(runs) - len(whole)),
+        *_processing(protocol, width, len(runs) - len(whole), quieter),
         *_limits(arm, motions),
     )
     return Survey(choice.joints, findings, (*choice.notes, *effort.notes))
@@ -126,6 +128,25 @@ def _rate(runs: Sequence[ArmRecording]) -> tuple[float, bool]:
     middle = float(np.median(steps))
     mean = float(np.mean(steps[steps < 3.0 * middle]))
     return 1.0 / mean, bool(np.ptp(steps) > JITTER * middle)
+
+
+def _bandwidth(runs: Sequence[ArmRecording], rate: float) -> tuple[Bandwidth, str]:
+    """Bandwidth of the motion, and why positions are differentiated although velocities were measured.
+
+    Drives often report differences of coarse positions, filtered and sampled again, whose accelerations are noisier than
+    those of the positions. The reason is empty if measured velocities are quieter, or there are none.
+    """
+    measured = bandwidth_of(runs, rate)
+    if measured.order == 2:
+        return measured, ""
+    positions = bandwidth_of([replace(run, velocity=None) for run in runs], rate)
+    cutoff = min(measured.cutoff, positions.cutoff)
+    noise = [float(np.median(width.acceleration_noise(cutoff))) for width in (positions, measured)]
+    if noise[0] >= noise[1]:
+        return measured, ""
+    return positions, (
+        f"noise of accelerations up to {cutoff:.2g} Hz: {noise[0]:.2g} from positions, {noise[1]:.2g} from measured velocities"
+    )
 
 
 def _protocol(runs: Sequence[ArmRecording], rate: float, jitter: bool, width: Bandwidth) -> Protocol:
@@ -186,7 +207,7 @@ def _signals(effort: EffortSurvey, arm: ArmModel, runs: Sequence[ArmRecording]) 
     return findings
 
 
-def _processing(protocol: Protocol, width: Bandwidth, gaps: int) -> list[Finding]:
+def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -> list[Finding]:
     motion = f"{width.motion.min():.3g} to {width.motion.max():.3g} Hz"
     cutoff = protocol.position_filter.cutoff if protocol.position_filter else 0.0
     noise = float(width.velocity_noise(cutoff).max())
@@ -200,8 +221,9 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int) -> list[Finding
         Finding(
             f"{key}.position_filter",
             filtering,
-            f"{100.0 * SHARE:g} % of the power of velocities is below {motion}, and accelerations exceed their noise up to "
-            f"{width.clear.min():.3g} to {width.clear.max():.3g} Hz: the smaller of {HIGHER:g} times the first and the second",
+            f"the smaller of {HIGHER:g} times the motion's bandwidth ({100.0 * SHARE:g} % of the power of velocities is "
+            f"below {motion}), and of {width.clear.min():.3g} to {width.clear.max():.3g} Hz, where the noise of accelerations "
+            f"is {100.0 * NOISE_SHARE:g} % of them; the median over the joints",
         ),
         Finding(
             f"{key}.effort_filter", filtering, "as of positions, so that both have the same phase and gain"
@@ -217,6 +239,8 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int) -> list[Finding
         Finding(f"{key}.rest", protocol.rest, f"{NOISY:g} times that noise, at most {AT_REST:g} of `moving`"),
         Finding(f"{key}.fit", protocol.fit, "friction of a joint at rest is not known"),
     ]
+    if quieter:
+        findings.insert(0, Finding(f"{key}.velocity", "differentiated", quieter))
     if protocol.resample is not None:
         reason = f"intervals vary by more than {100.0 * JITTER:g} %"
         findings.insert(0, Finding(f"{key}.resample", protocol.resample, reason))

@@ -21,8 +21,8 @@ from stribeck.errors import TooShortError
 SECONDS = 8.0
 """Length of the windows of the spectra [s]."""
 
-ABOVE_NOISE = 3.0
-"""Motion counts up to the frequency where its density falls below this multiple of the noise."""
+NOISE_SHARE = 0.05
+"""Largest noise of filtered accelerations, relative to their root mean square."""
 
 SHARE = 0.99
 """The motion's bandwidth holds this share of the power of velocities."""
@@ -39,7 +39,7 @@ class Bandwidth:
     r"""Bandwidth and noise of the motion of each joint, (n,).
 
     :param motion: frequency below which velocities have :data:`SHARE` of their power [Hz].
-    :param clear: frequency up to which accelerations exceed their noise [Hz].
+    :param clear: cut-off with which the noise of accelerations is :data:`NOISE_SHARE` of their root mean square [Hz].
     :param noise: density of the noise of velocities divided by :math:`(2\pi f)^{2k-2}` [(rad/s)²/Hz or (m/s)²/Hz].
     :param order: k, 1 for measured velocities and 2 for positions.
     :param rate: sampling rate [Hz].
@@ -60,6 +60,11 @@ class Bandwidth:
     def velocity_noise(self, cutoff: float) -> Array:
         r"""Standard deviation of velocities after a low-pass filter, (n,): :math:`\int_0^{f_c} n\,(2\pi f)^{2k-2} df`."""
         power = 2 * self.order - 2
+        return np.asarray(np.sqrt(self.noise * (2.0 * np.pi) ** power * cutoff ** (power + 1) / (power + 1)))
+
+    def acceleration_noise(self, cutoff: float) -> Array:
+        r"""Standard deviation of accelerations likewise, (n,): :math:`\int_0^{f_c} n\,(2\pi f)^{2k} df`."""
+        power = 2 * self.order
         return np.asarray(np.sqrt(self.noise * (2.0 * np.pi) ** power * cutoff ** (power + 1) / (power + 1)))
 
 
@@ -96,17 +101,14 @@ def _bandwidth(frequency: Array, density: Array, order: int, rate: float) -> Ban
     """Bandwidth from the densities of accelerations (F, n)."""
     shape = (np.sin(2.0 * np.pi * frequency / rate) * rate)[:, None] ** (2 * order)
     high = (frequency > 0.2 * rate) & (frequency < 0.45 * rate)
-    level = np.median(density[high] / shape[high], axis=0)
-    noise = level * shape
-    motion_only = np.maximum(density - noise, 0.0) / frequency[:, None] ** 2
-    power = integrate.cumulative_trapezoid(motion_only, frequency, axis=0, initial=0.0)
-    width = max(3, len(frequency) // 200)
-    smooth = signal.convolve(density, np.full((width, 1), 1.0 / width), mode="same")
-    motion, clear = np.zeros(density.shape[1]), np.zeros(density.shape[1])
-    for j in range(density.shape[1]):
-        peak = int(motion_only[:, j].argmax())
-        below = np.flatnonzero(smooth[peak:, j] < ABOVE_NOISE * noise[peak:, j])
-        end = peak + int(below[0]) if len(below) else len(frequency) - 1
-        clear[j] = frequency[end]
-        motion[j] = frequency[min(int(np.searchsorted(power[:, j], SHARE * power[end, j])), end)]
-    return Bandwidth(motion, clear, np.asarray(level), order, rate)
+    noise = np.median(density[high] / shape[high], axis=0)
+    signal_only = np.maximum(density - noise * shape, 0.0)
+    power = integrate.cumulative_trapezoid(
+        signal_only / frequency[:, None] ** 2, frequency, axis=0, initial=0.0
+    )
+    motion = np.array([frequency[np.searchsorted(column, SHARE * column[-1])] for column in power.T])
+    within = frequency[:, None] <= HIGHER * motion
+    mean_square = integrate.trapezoid(signal_only * within, frequency, axis=0)
+    floor = noise * (2.0 * np.pi) ** (2 * order) / (2 * order + 1)
+    clear = (NOISE_SHARE**2 * mean_square / np.maximum(floor, 1e-300)) ** (1.0 / (2 * order + 1))
+    return Bandwidth(motion, np.minimum(clear, 0.5 * rate), np.asarray(noise), order, rate)
