@@ -18,7 +18,10 @@ from stribeck.cli.options import add_arguments, options_of
 VERBS = {
     "emulate": ("emulate", "emulated servos behind a pseudo-terminal"),
     "record": ("record", "play trajectories on servos on a serial bus, and record them"),
-    "import": ("import_recordings", "convert BAM JSON recordings to rosbag2 bags"),
+    "import": (
+        "import_recordings",
+        "convert bags of other robots, tables and BAM JSON to bags that describe themselves",
+    ),
     "fit": ("fit", "identify a friction law from recordings"),
     "fit-all": ("fit_all", "fit many servos and laws, in processes or on a Dask cluster"),
     "evaluate": ("evaluate", "compute the errors of parameter files on recordings"),

@@ -127,6 +127,7 @@ class Log:
     :param pwm: duty that the firmware applied, in [-1, 1], if the servo reports it; held, because the
         firmware works in discrete steps.
     :param effort: torque of the motor [N m], if it was measured; fits do not use it.
+    :param joint: name of the joint.
     :raises TooShortError: for a run shorter than a second.
     :raises RecordingError: for flags that are neither 0 nor 1.
     """
@@ -143,6 +144,7 @@ class Log:
     temperature: Series | None = None
     pwm: Series | None = None
     effort: Series | None = None
+    joint: str = "joint"
 
     def __post_init__(self) -> None:
         if self.duration < MINIMUM_DURATION:

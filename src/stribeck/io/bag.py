@@ -98,13 +98,16 @@ class _Run:
         return max(times) - min(times) if times else -1.0
 
 
-def write_bag(path: Path, logs: Sequence[Log], *, joint: str = "joint", storage: Storage = "mcap") -> None:
-    """Write runs of one joint, one after the other, as a new bag.
+def write_bag(
+    path: Path, logs: Sequence[Log], *, joint: str | None = None, storage: Storage = "mcap"
+) -> None:
+    """Write runs, one after the other, as a new bag.
 
     Header stamps are the times of the logs, rounded to 1 ns. The log times of each run follow those of the previous one.
 
     Velocities and efforts that were not sampled together with the position are interpolated.
 
+    :param joint: name of the joint in the bag, by default that of each run.
     :raises OutputError: if the bag exists or cannot be written.
     """
     topics = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
@@ -201,10 +204,10 @@ def _of_joint(path: Path, runs: list[_Run], joint: str | None) -> list[_Run]:
     return runs
 
 
-def _log_messages(logs: Sequence[Log], joint: str) -> Iterator[RawMessage]:
+def _log_messages(logs: Sequence[Log], joint: str | None) -> Iterator[RawMessage]:
     offset = 0
     for log in logs:
-        messages = sorted(_run_messages(log, joint), key=lambda message: message.log_time)
+        messages = sorted(_run_messages(log, joint or log.joint), key=lambda message: message.log_time)
         shift = max(0, offset - messages[0].log_time)
         for message in messages:
             yield message._replace(log_time=message.log_time + shift)

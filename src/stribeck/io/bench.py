@@ -27,9 +27,10 @@ import stribeck
 from stribeck.core.log import Setup
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.actuators import load_actuator
+from stribeck.io.compression import SUFFIXES as PACKED
 from stribeck.io.schema import Schema, convert, read_yaml
 
-SUFFIXES = (".mcap", ".db3", ".json", ".csv", ".txt", ".mat", ".npz", ".zstd")
+SUFFIXES = (".mcap", ".db3", ".json", ".csv", ".txt", ".mat", ".npz", *PACKED)
 """Suffixes of recordings."""
 
 SETUP_KEYS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
@@ -209,4 +210,7 @@ def _actuator_name(name: str, file: Path) -> str:
 
 def recording_name(path: Path) -> str:
     """Name of a bag, file or folder without the suffix of a file."""
-    return path.stem if path.suffix in SUFFIXES else path.name
+    name = path
+    while name.suffix in SUFFIXES:
+        name = name.with_suffix("")
+    return name.name

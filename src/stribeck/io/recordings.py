@@ -68,7 +68,7 @@ def read_recordings(
         joint=joint,
         bench=bench,
         arm_mass=arm_mass,
-        actuator=actuator,
+        actuator=actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None,
         note=note,
         damaged=damaged,
     )
@@ -88,11 +88,13 @@ def recorded_runs(
     note: Note | None = None,
     damaged: Callable[[RecordingError], None] | None = None,
 ) -> list[tuple[Path, list[Log]]]:
-    """The recordings below ``folder`` with their runs, see :func:`read_recordings`."""
+    """The recordings below ``folder`` with their runs, see :func:`read_recordings`.
+
+    :param actuator: name or YAML file of the servo of JSON recordings, where they name another.
+    """
     if not folder.exists():
         raise RecordingError(f"{folder}: no such file or folder")
     note = note or (lambda _: None)
-    actuator_file = actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None
     runs: list[tuple[Path, list[Log]]] = []
     left_out = ""
     columns = any(one.place == "table" for found in (signals or {}).values() for one in found)
@@ -101,7 +103,7 @@ def recorded_runs(
         try:
             if path.suffix == ".json":
                 if path == folder or not _is_parameter_file(path):
-                    runs.append((path, [read_bam_json(path, actuator=actuator_file, arm_mass=arm_mass)]))
+                    runs.append((path, [read_bam_json(path, actuator=actuator, arm_mass=arm_mass)]))
                 continue
             logs = _described(path, folder, signals, joint, bench, note)
             declared = {

@@ -84,6 +84,7 @@ def log_of_tracks(tracks: Mapping[str, Track], bench: BenchDescription, path: Pa
             actuator=bench.actuator,
             trajectory=bench.trajectory,
             setup=bench.setup,
+            joint=bench.joint or "joint",
             **found,
         )
     except RecordingError as error:
