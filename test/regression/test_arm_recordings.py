@@ -170,3 +170,14 @@ def test_the_quieter_of_positions_and_measured_velocities_is_used(tmp_path):
     exact = motion_of(run, FILTERED).states.acceleration
     errors = [np.std(found.states.acceleration - exact) for found in (plain, from_positions)]
     assert errors[1] < 0.3 * errors[0]
+
+
+def test_friction_that_a_larger_effect_hides_is_found(tmp_path):
+    """Stribeck friction gained less than the threshold while load-dependent friction of 30 % was not yet in the model."""
+    model = arm(tmp_path)
+    run = recording(model, noise=0.1, friction=lambda velocity, acceleration: 0.0 * velocity)
+    sign = np.sign(run.velocity)
+    extra = 0.3 * np.abs(run.effort) + 0.3 * np.exp(-np.abs(run.velocity) / 0.1)
+    found = identification(model, [replace(run, effort=run.effort + sign * extra)])
+    assert found.choice[0].law.name == "m4"
+    assert found.choice[1]["stribeck"] == 1.0

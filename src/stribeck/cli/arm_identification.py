@@ -19,7 +19,7 @@ from stribeck.cli.main import DONE, INTERRUPTED, NOT_USABLE
 from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.dynamics.friction.full_fit import FullFit
-from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files
+from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files, parameter_unit
 from stribeck.dynamics.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
 from stribeck.dynamics.joint_limits import torque_limits, tunings
 from stribeck.dynamics.least_squares import LinearFit
@@ -27,7 +27,7 @@ from stribeck.dynamics.model import load_arm
 from stribeck.dynamics.motion import segments
 from stribeck.dynamics.plausibility import check_positions, check_torques
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
-from stribeck.dynamics.regressor import Machine, machine_of
+from stribeck.dynamics.regressor import Machine, machine_of, regressor_unit
 from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
 from stribeck.dynamics.verdict import judge_fits
@@ -78,7 +78,7 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
         written += draw(options.plots, robot, fits)
     _print(robot, work, fits, seconds)
     if options.base_parameters:
-        _print_base(work, fits)
+        _print_base(robot, work, fits)
     print(*written, *verdict.lines(), sep="\n")
     for path in written:
         if path.name == COMPENSATION and verdict.use != "unusable":
@@ -246,10 +246,10 @@ def _print(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored],
         print(f"relative error of torque [%], {title}")
         print_table(["fit", "runs", "all", *joints], table, left=2)
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
-        _print_full(work, fit)
+        _print_full(robot, work, fit)
 
 
-def _print_base(work: Identification, fits: Mapping[str, Scored]) -> None:
+def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> None:
     """Print base parameters as expressions of the standard parameters, with the values of the first linear fit."""
     fit = next(
         (s.fit for s in fits.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
@@ -259,23 +259,37 @@ def _print_base(work: Identification, fits: Mapping[str, Scored]) -> None:
         print("base parameters")
         print(*work.base.expressions(), sep="\n")
         return
+    linear = _linear(robot, work.machine)
+    names = [fit.base.names[k] for k in fit.base.chosen]
+    units = [regressor_unit(name, linear[name.partition("_")[2]]) for name in names]
     rows = [
-        [f"{value:.5g}", f"{deviation:.2g}", expression]
-        for value, deviation, expression in zip(fit.values, fit.sigma, fit.base.expressions(), strict=True)
+        [f"{value:.5g}", f"{deviation:.2g}", unit, expression]
+        for value, deviation, unit, expression in zip(
+            fit.values, fit.sigma, units, fit.base.expressions(), strict=True
+        )
     ]
     print(f"condition number of the fitted rows, columns scaled to one: {fit.condition:.3g}")
-    print_table(["value", "standard deviation", "base parameter"], rows, left=3)
+    print_table(["value", "standard deviation", "unit", "base parameter"], rows, left=4)
 
 
-def _print_full(work: Identification, fit: FullFit) -> None:
+def _linear(robot: RobotConfig, machine: Machine) -> dict[str, bool]:
+    """Whether each element of a machine moves along a line, by name."""
+    linear = dict.fromkeys(machine.elements, robot.units == "linear")
+    if machine.arm is not None:
+        linear |= dict(zip(machine.arm.joints, machine.arm.linear.tolist(), strict=True))
+    return linear
+
+
+def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
     choice = fit.choice
     terms = [choice.law.title, *["asymmetric"] * choice.law.asymmetric]
     if choice.presliding is not None:
         terms.append(f"presliding {choice.presliding:g}")
     print(f"full: {', '.join(terms)}; states come {1e3 * choice.delay:.2g} ms after torques")
-    rows = []
+    rows, linear = [], _linear(robot, work.machine)
     for k, element in enumerate(work.machine.elements):
         values = fit.values(element)
         for (name, value), deviation in zip(values.items(), fit.sigma[k], strict=True):
-            rows.append([element, name, f"{value:.5g}", f"{deviation:.2g}"])
-    print_table(["joint", "parameter", "value", "standard deviation"], rows, left=2)
+            unit = parameter_unit(name, "linear" if linear[element] else "rotary")
+            rows.append([element, name, unit, f"{value:.5g}", f"{deviation:.2g}"])
+    print_table(["joint", "parameter", "unit", "value", "standard deviation"], rows, left=3)

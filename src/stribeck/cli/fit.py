@@ -72,6 +72,7 @@ class FitOptions(SimulationOptions, RecordingOptions):
     float64: bool = _search("search in double precision", False)
     output: Path | None = _output("parameter file; with --model all a folder", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
+    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
     progress: str = _output(
         "on stderr: a bar, or JSON lines for programs (default: bar)",
         "bar",

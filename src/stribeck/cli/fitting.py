@@ -19,7 +19,7 @@ from stribeck.cli.inputs import (
     warn_of_supply,
     write_json,
 )
-from stribeck.cli.main import DONE, INTERRUPTED, STARTED
+from stribeck.cli.main import DONE, INTERRUPTED, NOT_USABLE, STARTED
 from stribeck.cli.progress import Progress, progress_of
 from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
@@ -34,6 +34,7 @@ from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.objective import equivalent_error, split_runs
 from stribeck.fit.result import FitResult, FitSettings
 from stribeck.fit.task import FitTask, task_for
+from stribeck.fit.verdict import judge_result
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
@@ -81,7 +82,10 @@ def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
             break
     if len(results) > 1:
         print_comparison(results)
-    return INTERRUPTED if stop() else DONE
+    if stop():
+        return INTERRUPTED
+    poor = [result for result in results if judge_result(result).use != "usable"]
+    return NOT_USABLE if options.strict and poor else DONE
 
 
 def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> list[FitTask]:
@@ -206,7 +210,7 @@ def _fit(
 
 
 def _write_json(options: FitOptions, results: Sequence[FitResult]) -> None:
-    fits = [result.summary() for result in results]
+    fits = [result.summary() | judge_result(result).to_json() for result in results]
     content = {"schema": SCHEMA, "fits": fits} if options.model == "all" else fits[0]
     write_json(options.json, content, allow_nan=False)
 
@@ -248,6 +252,7 @@ def print_result(result: FitResult) -> None:
         print("\nWhat these data cannot tell:" if uncertainty.statements else "")
         for statement in uncertainty.statements:
             print(f"- {statement}")
+    print(*judge_result(result).lines(), sep="\n")
 
 
 def interval_words(value: float, interval: tuple[float, float]) -> str:

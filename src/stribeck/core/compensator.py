@@ -43,6 +43,9 @@ FloatArray = npt.NDArray[np.float64]
 TIMES_TO_FULL_TORQUE = 50.0
 """Default slew limit: this multiple of the torque limit per second [1/s]."""
 
+STANDSTILL = 1.0
+"""Without a state for this long on the steady clock, the torque is zero even if simulated time stands still [s]."""
+
 
 class Output(NamedTuple):
     """Values to publish.
@@ -326,11 +329,21 @@ class Compensator:
             self._admission.doubted(state.stamp)
             return self._fall_to_zero(str(doubt))
 
-    def expire(self, now: float) -> bool:
-        """Set the torque to zero if the states are stale at ``now`` [s]; returns whether that happened in this call."""
-        if self.doubt is not None or now - self._state_arrival <= self.settings.state_timeout:
+    def expire(self, now: float, time: float | None = None) -> bool:
+        """Set the torque to zero if the states are stale at ``now`` [s]; returns whether that happened in this call.
+
+        :param time: current time on the clock of the stamps [s], if that is simulated. States are then stale if the timeout
+            has passed on both clocks, or :data:`STANDSTILL` on the steady one.
+        """
+        silence = now - self._state_arrival
+        if self.doubt is not None or silence <= self.settings.state_timeout:
             return False
-        self._fall_to_zero(f"no states for {1e3 * (now - self._state_arrival):.0f} ms")
+        stamp = self._admission.stamp
+        if time is not None and stamp is not None and silence <= STANDSTILL:
+            behind = self._admission.clock.offset or 0.0
+            if time - stamp - behind <= self.settings.state_timeout:
+                return False
+        self._fall_to_zero(f"no states for {1e3 * silence:.0f} ms")
         return True
 
     def fade(self, torque: FloatArray, dt: float) -> FloatArray:

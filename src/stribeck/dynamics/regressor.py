@@ -86,6 +86,25 @@ class DesignMatrix:
     columns: Array
 
 
+def regressor_unit(name: str, linear: bool = False) -> str:
+    """Unit of a parameter of :func:`design` by its name.
+
+    :param linear: whether its joint is prismatic.
+    """
+    symbol = name.partition("_")[0].rstrip("+-")
+    if symbol == "m":
+        return "kg"
+    if symbol in ("mx", "my", "mz"):
+        return "kg m"
+    if symbol in ("Ia", "M"):
+        return "kg" if linear else "kg m^2"
+    if symbol == "Fv":
+        return "N s/m" if linear else "N m s/rad"
+    if symbol in ("Fc", "offset"):
+        return "N" if linear else "N m"
+    return "kg m^2"
+
+
 def machine_of(
     joints: Sequence[str], arm: ArmModel | None, couplings: Mapping[str, Mapping[str, float]]
 ) -> Machine:

@@ -144,7 +144,9 @@ def _full(fit: FullFit, scored: Scored) -> list[Reason]:
         reasons.append(Reason("no_rotor_inertia", "doubtful", text))
     numbers = np.concatenate([list(v.values()) for v in values])
     error = scored.errors["train"]["moving"]["all"]
-    reasons += interval_reason(numbers.tolist(), np.concatenate(fit.sigma).tolist(), error or 1.0)
+    reasons += interval_reason(
+        numbers.tolist(), np.concatenate(fit.sigma).tolist(), 1.0 if error is None else error
+    )
     return reasons
 
 

@@ -23,6 +23,9 @@ EXACT = 100
 HALVINGS = 5
 """Bisection steps for the largest amplitude without collision."""
 
+LEAST = 16
+"""Number of trajectories of a batch that are finished even if time is up: drawing them took longer."""
+
 SMALLEST = 0.05
 """Trajectories that still collide, or need too much torque, at this share of their amplitude are replaced."""
 
@@ -60,7 +63,7 @@ def random_baseline(
 
     :param pool: threads for the work.
     :param tell: called with the number of finished trajectories; if it returns ``False``, the work ends with what is
-        there, at least one trajectory.
+        there, at least :data:`LEAST` trajectories.
     :raises ConfigError: if no random configuration is free of collisions, or within the effort limits.
     """
     lock, done = Lock(), [0]  # number of trajectories finished by all threads
@@ -82,7 +85,7 @@ def random_baseline(
 def _batch(
     criterion: Criterion, rng: np.random.Generator, count: int, go_on: Callable[[], bool]
 ) -> list[tuple[Array, float]]:
-    """Trajectories and their log determinants; fewer than ``count``, but at least one, if ``go_on`` returns ``False``.
+    """Trajectories and their log determinants; fewer than ``count``, but at least :data:`LEAST`, if ``go_on`` returns ``False``.
 
     :raises ConfigError: if the arm cannot hold itself in any of :data:`DRAWS` batches.
     """
@@ -91,7 +94,7 @@ def _batch(
         for z in _shrink_to_clear(criterion, _draw_clear(criterion, rng)):
             found = _within_torque(criterion, z)
             made += [] if found is None else [found]
-            if len(made) == count or (made and not go_on()):
+            if len(made) == count or (len(made) >= LEAST and not go_on()):
                 return made
     if made:
         return made

@@ -39,10 +39,10 @@ WINDOW = 5
 INSIDE = 1e-3
 """Distance of a start point from the limits, as a share of its amplitude."""
 
-BASELINE_SHARE = 0.4
+BASELINE_SHARE = 0.3
 """Share of the time available for random trajectories, of what is left once all is compiled."""
 
-RESERVED = 0.5
+RESERVED = 0.7
 """Share of the time limit that is available after compilation, however long that took."""
 
 QUICK = 40.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Literal
 
 import stribeck
 from stribeck.core.actuator import MOTOR_UNITS, Actuator
@@ -45,10 +45,10 @@ def joint_files(
 def joint_estimates(fit: FullFit, element: str, actuator: Actuator) -> dict[str, Estimate]:
     """The parameters of a joint with units, intervals and statuses."""
     values, k = fit.values(element), fit.machine.elements.index(element)
-    estimates = {name: fixed(value, _unit(name, actuator)) for name, value in FIXED.items()}
+    estimates = {name: fixed(value, parameter_unit(name, actuator.units)) for name, value in FIXED.items()}
     halves = (normal_quantile() * fit.sigma[k]).tolist()
     for (name, value), half, bounds in zip(values.items(), halves, fit.bounds[k].tolist(), strict=True):
-        unit, ends = _unit(name, actuator), (bounds[0], bounds[1])
+        unit, ends = parameter_unit(name, actuator.units), (bounds[0], bounds[1])
         if value in ends:
             estimates[name] = at_bound(value, unit, "lower" if value == ends[0] else "upper", ends)
         else:
@@ -56,11 +56,12 @@ def joint_estimates(fit: FullFit, element: str, actuator: Actuator) -> dict[str,
     return estimates
 
 
-def _unit(name: str, actuator: Actuator) -> str:
+def parameter_unit(name: str, units: Literal["rotary", "linear"]) -> str:
+    """Unit of a parameter of a rotary or linear joint."""
     if name in FRICTION_PARAMETERS:
         parameter = FRICTION_PARAMETERS[name]
-        return parameter.rotary_unit if actuator.units == "rotary" else parameter.linear_unit
-    return MOTOR_UNITS[name][actuator.units]
+        return parameter.rotary_unit if units == "rotary" else parameter.linear_unit
+    return MOTOR_UNITS[name][units]
 
 
 def _provenance(

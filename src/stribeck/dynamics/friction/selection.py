@@ -167,15 +167,15 @@ class FrictionSelection:
         steps: dict[str, float] = {}
         for name, candidates in (
             ("prior", self._priors),
-            ("asymmetric", lambda c: [replace(c, law=c.law.with_terms(asymmetric=True))]),
+            ("asymmetric", _asymmetric),
             ("delay", self._delays),
-            ("presliding", lambda c: [replace(c, presliding=length) for length in PRESLIDING]),
-            (
-                "stribeck",
-                lambda c: [replace(c, law=_like("m2", c.law), stribeck=share) for share in STRIBECK],
-            ),
+            ("presliding", _presliding),
+            ("stribeck", _stribeck),
             ("load", lambda c: [replace(c, law=_like("m4" if c.law.stribeck else "m3", c.law))]),
+            ("stribeck again", _stribeck),  # a large effect of the load hides smaller ones before it is there
             ("delay again", self._delays),
+            ("asymmetric again", _asymmetric),
+            ("presliding again", _presliding),
             ("prior again", self._priors),
         ):
             tell(name)
@@ -345,6 +345,22 @@ class FrictionSelection:
             residual = run.motion.torque - run.filtered @ inertials - rows
             times += [correlation_time([column]) for column in residual.T]
         return float(np.median(times))
+
+
+def _asymmetric(choice: ModelChoice) -> list[ModelChoice]:
+    law = choice.law
+    return [] if law.asymmetric else [replace(choice, law=law.with_terms(asymmetric=True))]
+
+
+def _presliding(choice: ModelChoice) -> list[ModelChoice]:
+    return [] if choice.presliding is not None else [replace(choice, presliding=n) for n in PRESLIDING]
+
+
+def _stribeck(choice: ModelChoice) -> list[ModelChoice]:
+    if choice.law.stribeck:
+        return []
+    law = _like("m2" if choice.law.load == "none" else "m4", choice.law)
+    return [replace(choice, law=law, stribeck=share) for share in STRIBECK]
 
 
 def _like(name: str, law: FrictionLaw) -> FrictionLaw:
