@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import yaml
 
+from bags import Bag, joint_state
+from helpers import REPOSITORY
 from stribeck.errors import ConfigError, RecordingError, TooShortError
 from stribeck.multibody.dynamics import MultibodyDynamics
 from stribeck.multibody.model_file import model_of, read_model
@@ -140,7 +142,7 @@ def test_files_that_are_no_recordings_are_refused(tmp_path):
     with pytest.raises(RecordingError, match="two columns 'arm'"):
         read(tmp_path / "twice.csv")
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(RecordingError, match=r"expected \.csv or \.txt or \.mat or a bag"):
+    with pytest.raises(RecordingError, match=r"expected \.csv or \.txt or \.mat or \.npz or a bag"):
         read(Path(tmp_path / "x.json"))
 
 
@@ -185,3 +187,35 @@ def test_brakes_and_releases_of_unknown_joints_are_refused(tmp_path):
     wrong = text | {"data": text["data"] | {"release": {"arm": 0.1}}}
     with pytest.raises(ConfigError, match="pendulum"):
         model_of(wrong, tmp_path / "m.yaml")
+
+
+def test_a_foreign_bag_is_read_from_its_topics_in_its_units(tmp_path):
+    """Sensors of two publishers in degrees and counts, commands at a fifth of the rate in millivolts, no /joint_states."""
+    bag, counts = Bag(), 4096 / (2.0 * np.pi)
+    for k in range(200):
+        time = 0.01 * k
+        bag.add(time, "/encoders", joint_state(time, ["a", "b"], [np.rad2deg(0.3 * np.sin(time)), 7.0]))
+        late = time + 0.004
+        bag.add(late, "/encoders", joint_state(late, ["p"], 2048 + counts * 0.2 * np.cos(late)))
+        if k % 5 == 0:
+            bag.add(time, "/drive", joint_state(time, ["a"], 1e3 * np.sin(3.0 * time)))
+    content = yaml.safe_load((REPOSITORY / "config" / "mechanisms" / "furuta.yaml").read_text())
+    place = {"topic": "/encoders", "names": "name", "values": "position"}
+    arm, pendulum = list(content["data"]["sensors"])
+    (motor,) = content["data"]["motors"]
+    content["data"]["sensors"] = {
+        arm: {**place, "joint": "a", "unit": "deg"},
+        pendulum: {**place, "joint": "p", "unit": "counts", "counts_per_turn": 4096, "offset": -2048},
+    }
+    content["data"]["motors"] = {motor: {**place, "topic": "/drive", "joint": "a", "unit": "mV"}}
+    model = model_of(content, tmp_path / "furuta.yaml")
+    (one,) = read_recordings([bag.write(tmp_path / "bag")], model)
+    first = np.isfinite(one.signals[:, 0])
+    assert first.sum() == 200
+    np.testing.assert_allclose(one.signals[first, 0], 0.3 * np.sin(one.time[first]), atol=1e-9)
+    np.testing.assert_allclose(one.signals[~first, 1], 0.2 * np.cos(one.time[~first]), atol=1e-9)
+    held = np.sin(3.0 * 0.05 * np.floor(one.time / 0.05 + 1e-6))
+    np.testing.assert_allclose(one.voltage[:, 0], held, atol=1e-9)
+    content["data"]["sensors"][arm].pop("joint")
+    with pytest.raises(ConfigError, match="joint missing"):
+        model_of(content, tmp_path / "furuta.yaml")

@@ -55,6 +55,7 @@ class SignalSource(Schema):
         diagnostic_msgs/DiagnosticArray whose statuses are named after the joints.
     :param order: the joints in the order of ``values``, for messages without names; without a header, their time is the
         log time.
+    :param joint: the joint in the messages, for the sensors and motors of mechanisms.
     :param file: name of the file, if the signals of a run are in several files of one folder.
     :param column: column of a text file: its name, in which ``{joint}`` stands for the joint's, or its index from 0.
     :param columns: columns of several joints: first and one beyond the last, or their names.
@@ -73,6 +74,7 @@ class SignalSource(Schema):
     values: str = ""
     interface: str = ""
     order: tuple[str, ...] = ()
+    joint: Name | None = None
     file: Name | None = None
     column: Index | Name | None = None
     columns: tuple[Index | Name, ...] = ()
@@ -87,13 +89,13 @@ class SignalSource(Schema):
 
     def __post_init__(self) -> None:
         given = {name for name, value in asdict(self).items() if value not in ("", (), None)}
-        place = given - {"file", *CONVERSION}
+        place = given - {"file", "joint", *CONVERSION}
         if place:
             fitting = next((keys for keys in reversed(PLACES) if keys[-1] in place), PLACES[0])
             missing = [key for key in fitting if key not in place]
             if missing:
                 raise ValueError(f"{', '.join(missing)} missing beside {', '.join(sorted(given))}")
-            valid = {*fitting, "file"} if "topic" not in fitting else set(fitting)
+            valid = {*fitting, "joint" if "topic" in fitting else "file"}
             valid |= set() if fitting[-1] in ("constant", "rate") else set(CONVERSION)
             if surplus := sorted(given - valid):
                 raise ValueError(f"{', '.join(map(repr, surplus))} cannot stand beside {fitting[-1]}")

@@ -22,6 +22,8 @@ from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.files import included_file, included_names
 from stribeck.io.schema import Count, Positive, Schema, check_keys, convert
+from stribeck.io.signals import SignalSource
+from stribeck.io.units import SIGNAL_UNITS
 from stribeck.multibody.mechanism import (
     JointKind,
     Mechanism,
@@ -142,19 +144,12 @@ class BaseSection(Schema):
     tilt_y: Number = 0.0
 
 
-class Column(Schema):
-    """The column, or MAT variable, that holds a signal, and its unit."""
-
-    column: str
-    unit: str = ""
-
-
 class DataSection(Schema):
-    """Columns of the signals in recordings; a column without a unit is in SI units."""
+    """Sources of the signals in recordings, or their columns; without a unit they are in SI units."""
 
-    time: str | Column
-    sensors: dict[str, str | Column]
-    motors: dict[str, str | Column] = msgspec.field(default_factory=dict)
+    time: str | SignalSource
+    sensors: dict[str, str | SignalSource]
+    motors: dict[str, str | SignalSource] = msgspec.field(default_factory=dict)
     clamped: Annotated[
         dict[str, dict[str, Positive]], Meta(description="brakes by recording and joint [N m or N]")
     ] = msgspec.field(default_factory=dict)
@@ -203,15 +198,15 @@ class MechanismFile(Schema):
 class DataFormat:
     """Format of the recordings of a mechanism.
 
-    :param sensors: columns by sensor name.
-    :param motors: columns by motor name; commands are held between rows.
+    :param sensors: sources by sensor name.
+    :param motors: sources by motor name; commands are held between rows.
     :param clamped: torque or force of brakes by joint, for each recording (file name without extension).
     :param release: position sensor readings at the start of recordings that begin with a release from rest.
     """
 
-    time: Column
-    sensors: Mapping[str, Column]
-    motors: Mapping[str, Column]
+    time: SignalSource
+    sensors: Mapping[str, SignalSource]
+    motors: Mapping[str, SignalSource]
     clamped: Mapping[str, Mapping[str, float]]
     release: Mapping[str, float]
 
@@ -399,29 +394,34 @@ def _format(data: DataSection, mechanism: Mechanism, where: str) -> DataFormat:
     :raises ConfigError: for unknown sensors or motors, missing columns, and wrong units.
     """
     sensors = {sensor.name: _units(mechanism, sensor) for sensor in mechanism.sensors}
-    motors = dict.fromkeys((motor.name for motor in mechanism.motors), ("V", "mV"))
+    motors = dict.fromkeys((motor.name for motor in mechanism.motors), ("V", "mV", "percent"))
     check_keys(data.sensors, sensors, (), f"{where}: sensors", ConfigError)
     check_keys(data.motors, motors, (), f"{where}: motors", ConfigError)
     if data.release:
         positions = [sensor.name for sensor in mechanism.sensors if sensor.quantity == "position"]
         check_keys(data.release, positions, (), f"{where}: release", ConfigError)
     return DataFormat(
-        _column(data.time, ("s", "ms"), f"{where}: time"),
-        {name: _column(data.sensors[name], sensors[name], f"{where}: sensors: {name}") for name in sensors},
-        {name: _column(data.motors[name], motors[name], f"{where}: motors: {name}") for name in motors},
+        _source(data.time, SIGNAL_UNITS["time"], f"{where}: time"),
+        {name: _source(data.sensors[name], sensors[name], f"{where}: sensors: {name}") for name in sensors},
+        {name: _source(data.motors[name], motors[name], f"{where}: motors: {name}") for name in motors},
         data.clamped,
         data.release,
     )
 
 
-def _column(value: str | Column, units: tuple[str, ...], where: str) -> Column:
-    column, unit = (value, "") if isinstance(value, str) else (value.column, value.unit)
-    if unit and unit not in units:
-        raise ConfigError(f"{where}: unknown unit {unit!r}; valid: {', '.join(units)}")
-    return Column(column=column, unit=unit or units[0])
+def _source(value: str | SignalSource, units: tuple[str, ...], where: str) -> SignalSource:
+    source = SignalSource(column=value) if isinstance(value, str) else value
+    if source.place not in ("table", "bag"):
+        raise ConfigError(f"{where}: column, variable or topic missing")
+    if source.place == "bag" and source.joint is None:
+        raise ConfigError(f"{where}: joint missing: which of the joints in the messages is it?")
+    if source.unit is not None and source.unit not in units:
+        raise ConfigError(f"{where}: unknown unit {source.unit!r}; valid: {', '.join(units)}")
+    return source
 
 
 def _units(mechanism: Mechanism, sensor: Sensor) -> tuple[str, ...]:
-    kind = mechanism.joints[sensor.joint].kind
-    units = ("rad", "deg") if kind == "revolute" else ("m", "mm")
-    return units if sensor.quantity == "position" else tuple(f"{unit}/s" for unit in units)
+    turns = mechanism.joints[sensor.joint].kind == "revolute"
+    if sensor.quantity == "position":
+        return ("rad", "deg", "turn", "counts") if turns else ("m", "mm")
+    return ("rad/s", "deg/s", "rpm") if turns else ("m/s", "mm/s")

@@ -10,13 +10,17 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from stribeck.errors import RecordingError, TooShortError
+from stribeck.io.bag_signals import read_bag_signals
+from stribeck.io.signals import SignalSource
+from stribeck.io.storage import is_bag, read_messages
+from stribeck.io.table_signals import has, table_signal
 from stribeck.io.tables import Table, find_tables, read_table
-from stribeck.io.units import UNITS
+from stribeck.io.tracks import Track
 from stribeck.multibody.mechanism import Array, Mechanism, Sensor
-from stribeck.multibody.model_file import Column, DataFormat, MechanismModel
+from stribeck.multibody.model_file import DataFormat, MechanismModel
 from stribeck.multibody.problem import GridRun, GridSamples
 
-SUFFIXES = (".csv", ".txt", ".mat", ".mcap")
+SUFFIXES = (".csv", ".txt", ".mat", ".npz", ".mcap")
 FEWEST_STEPS = 20
 LARGEST_SPACING = 100.0
 """Longest median time between samples, in steps."""
@@ -64,17 +68,31 @@ def read_recordings(
 
 
 def _recording(path: Path, model: MechanismModel, data: DataFormat, note: Note) -> MechanismRecording:
-    table, mechanism = read_table(path), model.mechanism
-    time = _column(table, data.time)
-    signals = np.stack([_column(table, data.sensors[s.name]) for s in mechanism.sensors], axis=1)
+    mechanism = model.mechanism
+    topics = any(one.place == "bag" for one in (*data.sensors.values(), *data.motors.values()))
+    if topics and is_bag(path):
+        time, measured, commanded = _of_topics(path, data)
+    else:
+        table = read_table(path)
+        time = _column(table, "time", data.time)
+        measured = {name: _column(table, name, source) for name, source in data.sensors.items()}
+        commanded = {
+            name: _column(table, name, source)
+            for name, source in data.motors.items()
+            if has(table, source, "")
+        }
+    signals = np.stack([measured[sensor.name] for sensor in mechanism.sensors], axis=1)
     commands = []
     for motor in mechanism.motors:
-        column = data.motors[motor.name]
-        if column.column in table.arrays:
-            commands.append(_held(_column(table, column)))
+        if motor.name in commanded:
+            commands.append(_held(commanded[motor.name]))
         else:  # recording of free motion with shorted motor leads
+            source = data.motors[motor.name]
+            place = (
+                f"topic {source.topic}" if source.topic else f"column {source.column or source.variable!r}"
+            )
             commands.append(np.zeros(len(time)))
-            note(f"{path.name}: no column {column.column!r}: assuming 0 V at {motor.name} throughout")
+            note(f"{path.name}: no {place}: assuming 0 V at {motor.name} throughout")
     clamped = data.clamped.get(path.stem, {})
     commands += [np.full(len(time), clamped.get(mechanism.joints[j].name, 0.0)) for j in mechanism.brakes]
     voltage = np.stack(commands, axis=1) if commands else np.zeros((len(time), 0))
@@ -84,14 +102,35 @@ def _recording(path: Path, model: MechanismModel, data: DataFormat, note: Note) 
     return replace(recording, release=np.array([data.release.get(s.name, np.nan) for s in mechanism.sensors]))
 
 
+def _of_topics(path: Path, data: DataFormat) -> tuple[Array, dict[str, Array], dict[str, Array]]:
+    """Times of all messages of a bag (N,), and sensors and motors by name (N,), NaN where a message is of another."""
+    bag = read_messages(path)
+    present = {message.topic.name for message in bag.messages}
+    tracks: list[dict[str, Track]] = []
+    for sources, required in ((data.sensors, True), (data.motors, False)):
+        found = {}
+        for name, source in sources.items():
+            if required or source.topic in present:
+                joint = source.joint or ""
+                found[name] = read_bag_signals(path, bag, {name: (source,)}, (joint,), (name,))[name][joint]
+        tracks.append(found)
+    time = np.unique(np.concatenate([track.time for found in tracks for track in found.values()]))
+    rows: list[dict[str, Array]] = [{}, {}]
+    for columns, found in zip(rows, tracks, strict=True):
+        for name, track in found.items():
+            columns[name] = np.full(len(time), np.nan)
+            columns[name][np.searchsorted(time, track.time)] = track.value
+    return time, rows[0], rows[1]
+
+
 def _held(values: Array) -> Array:
     """Hold the last value in rows without one; NaN before the first."""
     last = np.maximum.accumulate(np.where(np.isfinite(values), np.arange(len(values)), -1))
     return np.where(last >= 0, values[last], np.nan)
 
 
-def _column(table: Table, column: Column) -> Array:
-    return np.asarray(table.column(column.column) * UNITS[column.unit])
+def _column(table: Table, name: str, source: SignalSource) -> Array:
+    return table_signal(table, name, source, (name,))[:, 0]
 
 
 def _checked(
