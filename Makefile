@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 # Folders of tests that are quick, and those of what runs on a robot.
 QUICK := test/core test/estimates test/io test/session test/kinematics test/test_project.py
-ROBOT := test/core test/estimates test/io test/session test/servo test/emulator test/nodes
+ROBOT := test/core test/io test/session test/servo test/emulator test/nodes
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
 .PHONY: demo demo-arm test test-quick test-slow test-versions lint docs docs-links bench clean

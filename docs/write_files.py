@@ -9,6 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 from stribeck.io.schema import Key, keys_of
+from stribeck.io.signals import SignalSource
+
+SEPARATE = (SignalSource,)
+"""Classes that other classes contain, and whose keys have a table of their own."""
 
 PAGE = Path(__file__).with_name("files.md")
 
@@ -37,7 +41,8 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "Robots",
-        "`config/robots/*.yaml`, `--config FILE`: arms and linear axes, with a section for each verb.",
+        "`config/robots/*.yaml`, `--config FILE`: arms and linear axes, with a section for each verb. The keys of the signals "
+        "are those of `SignalSource`, see [](recordings.md).",
         (
             "stribeck.io.robot_config:MachineFile",
             "stribeck.io.identification_config:IdentificationConfig",
@@ -63,8 +68,13 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Robots to be recorded", "`config/excitation.yaml`.", ("stribeck.session.config:RobotFile",)),
     (
         "Signal tables",
-        "`config/signals.yaml`, `--signals FILE`: where a bag holds the signals.",
-        ("stribeck.io.signals:SignalFile",),
+        "`config/signals.yaml`, `--signals FILE`: where bags and tables hold the signals, see [](recordings.md).",
+        ("stribeck.io.signals:SignalFile", "stribeck.io.signals:SignalSource"),
+    ),
+    (
+        "Bench files",
+        "`--bench FILE`: load, gain and servo of recordings that do not say them, see [](recordings.md).",
+        ("stribeck.io.bench:BenchFile",),
     ),
     (
         "Fleets",
@@ -75,7 +85,7 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "The topic /bench",
         "JSON in a std_msgs/String, with which a run begins.",
-        ("stribeck.io.bag:BenchMessage",),
+        ("stribeck.io.bench:BenchMessage",),
     ),
     ("BAM recordings", "JSON, of `stribeck import` and `--logdir`.", ("stribeck.io.bam_json:BamRecording",)),
     (
@@ -107,7 +117,7 @@ def page() -> str:
             declared = getattr(import_module(module), kind)
             if len(classes) > 1:
                 parts.append(f"### {kind}\n\n{_first_sentence(declared)}\n")
-            parts.append(_table(keys_of(declared)))
+            parts.append(_table(keys_of(declared, SEPARATE)))
     return "\n".join(parts)
 
 

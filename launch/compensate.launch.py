@@ -23,6 +23,9 @@ def generate_launch_description():
             "config", default_value=config, description="parameters of both nodes, a YAML file"
         ),
         DeclareLaunchArgument(
+            "namespace", default_value="", description="namespace of both nodes and of relative topics"
+        ),
+        DeclareLaunchArgument(
             "autostart", default_value="true", description="false: wait for `ros2 lifecycle set`"
         ),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="use the time on /clock"),
@@ -38,6 +41,7 @@ def generate_launch_description():
     }
     common = {
         "package": "stribeck",
+        "namespace": LaunchConfiguration("namespace"),
         "output": "screen",
         "remappings": [(name, LaunchConfiguration(name)) for name in TOPICS],
         "ros_arguments": ["--log-level", LaunchConfiguration("log_level")],

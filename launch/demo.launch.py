@@ -1,8 +1,9 @@
 """The whole loop without hardware: an emulated servo is recorded, identified, and moved again with compensation.
 
-Exits when finished. The results are in the folder `output`.
+Exits when finished, with exit code 1 if a process fails. The results are in the folder `output`.
 """
 
+from functools import partial
 from pathlib import Path
 
 from launch import LaunchDescription
@@ -42,6 +43,9 @@ def generate_launch_description():
                 default_value="",
                 description="interpreter with stribeck[fit]; empty: interpreter of the node",
             ),
+            DeclareLaunchArgument(
+                "namespace", default_value="", description="namespace of all nodes and topics"
+            ),
             OpaqueFunction(function=stages),
         ]
     )
@@ -49,7 +53,14 @@ def generate_launch_description():
 
 def stages(context):
     """Record, identify, compensate; each stage starts when the previous one has ended."""
-    output = Path(LaunchConfiguration("output").perform(context)).expanduser().absolute()
+    # Read now: when a later stage starts, the arguments may be those of another launch file.
+    given = {
+        name: LaunchConfiguration(name).perform(context)
+        for name in ("output", "config", "model", "python", "namespace")
+    }
+    output = Path(given["output"]).expanduser().absolute()
+    node = partial(_node, given["namespace"])
+    excitation = partial(_excitation, node, given["config"])
     output.mkdir(parents=True, exist_ok=True)
     port, parameters = output / "servo", output / "parameters.json"
     emulator = ExecuteProcess(
@@ -60,11 +71,10 @@ def stages(context):
             *("--link", str(port)),
         ],
         output="screen",
+        on_exit=fail,
     )
     # A separate servo node for each motion, as one could time out while the fit keeps the machine busy.
-    recorded, compensated = (
-        node("servo", config=LaunchConfiguration("config"), port=str(port)) for _ in range(2)
-    )
+    recorded, compensated = (node("servo", config=given["config"], port=str(port)) for _ in range(2))
     recording = excitation(output / "bags")
     identification = node(
         "identification",
@@ -72,8 +82,8 @@ def stages(context):
         min_bags=1,
         settle_time=0.0,
         output=str(parameters),
-        model=LaunchConfiguration("model"),
-        python=LaunchConfiguration("python"),
+        model=given["model"],
+        python=given["python"],
         exit_when_done=True,
     )
     compensation = [
@@ -90,24 +100,26 @@ def stages(context):
     ]
 
 
-def node(name, remappings=(), **parameters):
-    """A node of this package, configured and activated."""
+def _node(namespace, name, remappings=(), **parameters):
+    """A node of this package, configured and activated; the demo fails with it."""
     return Node(
         package="stribeck",
         executable=name,
         name=name,
+        namespace=namespace,
         output="screen",
-        parameters=[{**parameters, "autostart": True}],
+        parameters=[{**parameters, "autostart": True, "exit_on_failure": True}],
+        on_exit=fail,
         remappings=list(remappings),
     )
 
 
-def excitation(bags, remappings=()):
+def _excitation(node, config, bags, remappings=()):
     """Play everything once and record it into a folder."""
     return node(
         "excitation",
         remappings,
-        config=LaunchConfiguration("config"),
+        config=config,
         output=str(bags),
         autoplay=True,
         exit_when_done=True,
@@ -127,16 +139,18 @@ def compensated_joint(parameters):
 
 
 def after(process, actions):
-    """Continue after a process has succeeded, otherwise shut everything down."""
+    """Continue after a process has succeeded."""
 
     def proceed(event, context):
-        if context.is_shutdown:
-            return None
-        if event.returncode == 0:
-            return actions
-        return Shutdown(reason=f"{event.process_name} has failed")
+        return None if context.is_shutdown or event.returncode else actions
 
     return RegisterEventHandler(OnProcessExit(target_action=process, on_exit=proceed))
+
+
+def fail(event, context):
+    """End the launch with exit code 1 if a process fails."""
+    if event.returncode and not context.is_shutdown:
+        raise RuntimeError(f"{event.process_name} has failed with exit code {event.returncode}")
 
 
 def ended(process):

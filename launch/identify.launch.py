@@ -1,4 +1,7 @@
-"""Identifies friction: starts a node that watches a folder for bags and fits them in a child process."""
+"""Identifies friction: starts a node that watches a folder for bags and fits them in a child process.
+
+Fails if the node does.
+"""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
@@ -32,6 +35,9 @@ def generate_launch_description():
                 description="topic: friction parameters as JSON, latched",
             ),
             DeclareLaunchArgument(
+                "namespace", default_value="", description="namespace of the node and of relative topics"
+            ),
+            DeclareLaunchArgument(
                 "autostart", default_value="true", description="false: wait for `ros2 lifecycle set`"
             ),
             DeclareLaunchArgument("log_level", default_value="info", description="log level of the node"),
@@ -49,6 +55,8 @@ def identification(context):
             package="stribeck",
             executable="identification",
             name="identification",
+            namespace=LaunchConfiguration("namespace"),
+            on_exit=ended,
             output="screen",
             parameters=[
                 LaunchConfiguration("config"),
@@ -58,3 +66,9 @@ def identification(context):
             ros_arguments=["--log-level", LaunchConfiguration("log_level")],
         )
     ]
+
+
+def ended(event, context):
+    """Make the exit code of a node that fails that of the launch."""
+    if event.returncode and not context.is_shutdown:
+        raise RuntimeError(f"{event.process_name} has failed with exit code {event.returncode}")

@@ -1,4 +1,7 @@
-"""Records runs: starts the servo node and the excitation node, which plays trajectories. Exits when all are played."""
+"""Records runs: starts the servo node and the excitation node, which plays trajectories.
+
+Exits when all are played, with exit code 1 if a node fails.
+"""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
@@ -41,6 +44,9 @@ def generate_launch_description():
                 default_value=[config, "/excitation.yaml"],
                 description="further parameters of the excitation node, a YAML file",
             ),
+            DeclareLaunchArgument(
+                "namespace", default_value="", description="namespace of both nodes and of their topics"
+            ),
             DeclareLaunchArgument("log_level", default_value="info", description="log level of both nodes"),
             OpaqueFunction(function=nodes),
         ]
@@ -50,9 +56,11 @@ def generate_launch_description():
 def nodes(context):
     """The two nodes; the launch ends when the excitation node exits."""
     autoplay = ParameterValue(LaunchConfiguration("autoplay"), value_type=bool)
-    config = {"config": LaunchConfiguration("config"), "autostart": True}
+    config = {"config": LaunchConfiguration("config"), "autostart": True, "exit_on_failure": autoplay}
     common = {
         "package": "stribeck",
+        "namespace": LaunchConfiguration("namespace"),
+        "on_exit": ended,
         "output": "screen",
         "ros_arguments": ["--log-level", LaunchConfiguration("log_level")],
     }
@@ -60,7 +68,6 @@ def nodes(context):
         executable="servo",
         name="servo",
         parameters=[LaunchConfiguration("servo_parameters"), {**config, **given(context, "port")}],
-        on_exit=Shutdown(reason="the servo node has ended"),
         **common,
     )
     excitation = Node(
@@ -70,10 +77,16 @@ def nodes(context):
             LaunchConfiguration("excitation_parameters"),
             {**config, **given(context, "output"), "autoplay": autoplay, "exit_when_done": autoplay},
         ],
-        on_exit=Shutdown(reason="the excitation has ended"),
         **common,
     )
     return [servo, excitation]
+
+
+def ended(event, context):
+    """End the launch with a node; the exit code of a node that fails becomes that of the launch."""
+    if event.returncode and not context.is_shutdown:
+        raise RuntimeError(f"{event.process_name} has failed with exit code {event.returncode}")
+    return Shutdown(reason=f"{event.process_name} has ended")
 
 
 def given(context, name):

@@ -15,10 +15,11 @@ from launch_ros.substitutions import FindPackageShare
 def generate_launch_description():
     """compensate.launch.py with the topics of this robot."""
     compensate = PathJoinSubstitution([FindPackageShare("stribeck"), "launch", "compensate.launch.py"])
+    given = {name: LaunchConfiguration(name) for name in ("config", "namespace")}
     topics = {
-        "controller_command": "/my_controller/efforts",
-        "compensated_command": "/friction_effort_controller/commands",
-        "joint_states": "/joint_states",
+        "controller_command": "my_controller/efforts",
+        "compensated_command": "friction_effort_controller/commands",
+        "joint_states": "joint_states",
     }
     return LaunchDescription(
         [
@@ -27,8 +28,11 @@ def generate_launch_description():
                 default_value=str(Path(__file__).with_name("compensation.yaml")),
                 description="parameters of compensation and guard, a YAML file",
             ),
-            IncludeLaunchDescription(
-                compensate, launch_arguments={"config": LaunchConfiguration("config"), **topics}.items()
+            DeclareLaunchArgument(
+                "namespace",
+                default_value="",
+                description="namespace of the robot, its controllers and topics",
             ),
+            IncludeLaunchDescription(compensate, launch_arguments={**given, **topics}.items()),
         ]
     )

@@ -24,6 +24,14 @@ def generate_launch_description():
                 "port", default_value="/dev/ttyUSB0", description="serial port of the servo"
             ),
             DeclareLaunchArgument(
+                "namespace", default_value="", description="namespace of all nodes and topics"
+            ),
+            DeclareLaunchArgument(
+                "servo",
+                default_value=str(HERE / "record.yaml"),
+                description="bus, servo and limits, a YAML file as for `stribeck record`",
+            ),
+            DeclareLaunchArgument(
                 "compensation",
                 default_value=str(HERE / "compensation.yaml"),
                 description="parameters of compensation and guard, a YAML file",
@@ -32,11 +40,12 @@ def generate_launch_description():
                 package="stribeck",
                 executable="servo",
                 name="servo",
+                namespace=LaunchConfiguration("namespace"),
                 output="screen",
                 parameters=[
                     str(HERE / "servo.yaml"),
                     {
-                        "config": str(HERE / "record.yaml"),
+                        "config": LaunchConfiguration("servo"),
                         "port": ParameterValue(LaunchConfiguration("port"), value_type=str),
                         "autostart": True,
                     },
@@ -46,6 +55,7 @@ def generate_launch_description():
                 compensate,
                 launch_arguments={
                     "config": LaunchConfiguration("compensation"),
+                    "namespace": LaunchConfiguration("namespace"),
                     "compensated_command": "joint_goals",
                 }.items(),
             ),

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -55,7 +55,7 @@ class ChildProcess:
             os.set_blocking(self._process.stderr.fileno(), False)
 
     def read_lines(self) -> list[str]:
-        """The complete lines that it wrote to standard error since the last call; never blocks."""
+        """Complete lines that the child wrote to standard error since the last call; does not block."""
         lines: list[bytes] = []
         if self._process.stderr is not None:
             with contextlib.suppress(BlockingIOError):
@@ -156,3 +156,27 @@ def interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextlib.contextmanager
+def interrupts_deferred() -> Iterator[Callable[[], bool]]:
+    """Deliver Ctrl-C when this context ends; for libraries that call back to Python and lose its exceptions.
+
+    :returns: function that says whether Ctrl-C is pending, so that the computation can stop.
+    """
+    pending = False
+
+    def note(number: int, frame: object) -> None:
+        nonlocal pending
+        pending = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: pending
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pending:
+            signal.raise_signal(signal.SIGINT)

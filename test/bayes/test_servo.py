@@ -91,7 +91,17 @@ def test_cautious_quantile_takes_less_friction(known):
         cautious_values(ParameterFile(SERVO, LAW, TRUTH), 0.1)
 
 
-WITHOUT_PRIOR = ("erob80_100", "erob80_50", "force_axis", "sts3215", "sts3250", "torque_joint", "unitree_go1")
+WITHOUT_PRIOR = (
+    "cybergear",
+    "dm_j4310",
+    "erob80_100",
+    "erob80_50",
+    "force_axis",
+    "sts3215",
+    "sts3250",
+    "torque_joint",
+    "unitree_go1",
+)
 """Servos whose files lack stall currents, or stall torques."""
 
 

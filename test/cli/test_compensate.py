@@ -367,3 +367,32 @@ def test_it_runs_on_what_a_robot_has(robot):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
     assert done.returncode == 0, done.stderr
+
+
+def test_joints_may_have_different_torque_limits(robot, tmp_path, capsys):
+    """By name; one number is for all joints, and names that are no joints are refused."""
+    law = {"friction_base": 8.0, "friction_viscous": 0.0, "ratio": 1.0, "armature": 0.1, "q_offset": 0.0}
+    path = write_json(tmp_path / "arm.json", {**law, "model": "m1", "actuator": "torque_joint"})
+    options = [
+        "--params",
+        path,
+        path,
+        "--joint",
+        *NAMES,
+        "--states",
+        robot / "two",
+        "--json",
+        tmp_path / "f.json",
+    ]
+
+    def largest(limit):
+        assert run(*options, "--gain", "1", "--max-torque", limit) == 0
+        return [entry["largest"] for entry in json.loads((tmp_path / "f.json").read_text())["joints"]]
+
+    assert largest("shoulder=1.5,elbow=0.5") == [1.5, 0.5]
+    assert largest("0.5") == [0.5, 0.5]
+    capsys.readouterr()
+    assert "--max-torque wrist: the joints are shoulder, elbow" in refused(
+        capsys, *options, "--max-torque", "wrist=1"
+    )
+    assert "elbow.max_torque" in refused(capsys, *options, "--max-torque", "shoulder=1")

@@ -147,3 +147,19 @@ def test_one_harmonic_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as caught:
         designed(tmp_path, "--harmonics", "1")
     assert caught.value.code == 2
+
+
+def test_urdf_alone_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No configuration: defaults are printed, one line each, and the trajectory is that of the URDF's joints."""
+    small_robot(tmp_path)
+    words = ["--urdf", str(tmp_path / "small.urdf"), "--output", str(tmp_path / "motion.yaml"), "--quiet"]
+    words += ["--harmonics", "3", "--duration", "4", "--seconds", "20", "--starts", "1", "--random", "20"]
+    assert main(["excite", *words]) == 0
+    assert "acceleration: 10 rad/s^2 or 2 m/s^2 (all joints)\n" in capsys.readouterr().out
+    assert read_excitation_file(tmp_path / "motion.yaml").trajectory.joints == tuple(JOINTS)
+
+
+def test_without_a_robot_what_to_give_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line."""
+    assert main(["excite", "--output", str(tmp_path / "motion.yaml")]) == 1
+    assert "give --urdf FILE" in capsys.readouterr().err

@@ -5,41 +5,24 @@ import json
 import numpy as np
 import pytest
 
-from moving_arms import JOINTS, arm, motion, recording, urdf
+from bags import Bag, joint_state
+from moving_arms import JOINTS, ROBOT, motion, saved_arm, urdf
+from stribeck.cli.arm_compensation import write_compensation
 from stribeck.cli.main import main
+from stribeck.core.direction import Tuning
 from stribeck.dynamics.inertia import consistency
 from stribeck.dynamics.model import load_arm
+from stribeck.estimates.verdict import Verdict
 from stribeck.io.parameter_file import read_parameter_file
-
-ROBOT = """\
-schema: 1
-name: little
-urdf: arm.urdf
-joints: [base, shoulder, elbow]
-identification:
-  recording:
-    format: csv
-    time: {column: 0}
-    position: {columns: [1, 4]}
-    velocity: {columns: [4, 7]}
-    effort: {columns: [7, 10]}
-  protocol: {moving: 0.05, every: 10, position_filter: {order: 4, cutoff: 50}, effort_filter: {order: 4, cutoff: 50}}
-"""
-
-
-def save(run, path):
-    np.savetxt(path, np.column_stack([run.time, run.position, run.velocity, run.effort]), delimiter=",")
+from stribeck.nodes.parameters import CompensationParameters, GuardParameters
+from stribeck.nodes.setup import compensated_joints, compensator_of, learning_of
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A robot file, a URDF that is wrong, and two runs of the true arm."""
     folder = tmp_path_factory.mktemp("robot")
-    true = arm(folder)
-    save(recording(true, noise=0.1), folder / "train.csv")
-    save(recording(true, noise=0.1, seed=5, name="other"), folder / "other.csv")
-    urdf(folder, mass=2.6)
-    (folder / "robot.yaml").write_text(ROBOT)
+    saved_arm(folder)
     return folder
 
 
@@ -95,6 +78,44 @@ def test_all_fits_to_files(folder, tmp_path, capsys):
     told = capsys.readouterr().out
     assert "relative error of torque [%], moving rows" in told
     assert str(out / "little.urdf") in told
+    assert f"ros2 launch stribeck compensate.launch.py config:={out / 'compensation.yaml'}" in told
+    compensated(out, tmp_path)
+
+
+def compensated(out, folder):
+    """The parameters beside the files load as they are, in the node, its guard and `stribeck compensate`."""
+    path = out / "compensation.yaml"
+    parameters = CompensationParameters.read(path, "compensation")
+    assert GuardParameters.read(path, "guard").joints == list(JOINTS)
+    joints = compensated_joints(parameters)
+    assert [joint.model.max_torque for joint in joints] == [60.0, 60.0, 60.0]
+    learning = learning_of(parameters, joints)
+    assert learning.dynamics is not None
+    assert compensator_of(parameters, joints, learning.dynamics).names == JOINTS
+    time, position, velocity, _ = motion(2.0, seed=3)
+    recorded = Bag()
+    for k, stamp in enumerate(time):
+        state = joint_state(1.0 + stamp, list(JOINTS), position[k], velocity[k])
+        state.effort = np.zeros(3)
+        recorded.add(1.0 + stamp, "/joint_states", state)
+    words = ["--states", str(recorded.write(folder / "bag")), "--json", str(folder / "c.json")]
+    assert main(["compensate", "--config", str(path), *words]) == 0
+    summary = json.loads((folder / "c.json").read_text())
+    assert [entry["joint"] for entry in summary["joints"]] == list(JOINTS)
+    assert all(entry["largest"] > 0.1 for entry in summary["joints"])
+
+
+def test_parameters_that_were_changed_by_hand_are_kept(tmp_path):
+    """Beside the new ones, with a number; equal ones are not written twice."""
+    path = tmp_path / "compensation.yaml"
+    words = {"files": {"base": tmp_path / "base.json"}, "urdf": None, "rate": 100.0, "unit": "rad"}
+    words |= {"limits": np.array([60.0]), "tunings": [Tuning()], "verdict": Verdict()}
+    assert write_compensation(path, **words) is None
+    assert write_compensation(path, **words) is None
+    path.write_text(path.read_text().replace("gain: 0.4", "gain: 0.9"))
+    kept = write_compensation(path, **words)
+    assert "gain: 0.9" in kept.read_text()
+    assert "gain: 0.4" in path.read_text()
 
 
 def test_a_new_urdf_predicts_better(folder, tmp_path):
@@ -178,3 +199,19 @@ def test_units_that_the_urdf_gives_away(folder, tmp_path, spoil, said, capsys):
     told = capsys.readouterr().err
     assert said in told
     assert told.count("\n") == 1
+
+
+def test_the_verdict_decides_the_exit_code_if_that_is_asked_for(folder, tmp_path, capsys):
+    """In words, in the summary, and with --strict by exit code 2; a sound fit passes."""
+    summary = tmp_path / "f.json"
+    words = ["--fits", "ols,consistent", "--json", str(summary)]
+    assert identify(folder, *words, "--strict") == 0
+    assert json.loads(summary.read_text())["verdict"] == "usable"
+    table = np.loadtxt(folder / "train.csv", delimiter=",")
+    np.savetxt(folder / "flipped.csv", table * np.repeat([1.0, 1.0, -1.0], [7, 2, 1]), delimiter=",")
+    assert identify(folder, *words, data="flipped.csv") == 0
+    found = json.loads(summary.read_text())
+    assert found["verdict"] == "unusable"
+    assert "effort_sign" in [reason["key"] for reason in found["reasons"]]
+    assert "verdict: unusable" in capsys.readouterr().out
+    assert identify(folder, *words, "--strict", data="flipped.csv") == 2

@@ -52,7 +52,7 @@ class Live(RuleBasedStateMachine):
         if enabled:
             self.compensator.enable()
         self.now = 10.0
-        self.stamp = 1000.0
+        self.stamp = self.accepted = 1000.0
         self.commands: list[tuple[float, np.ndarray, np.ndarray]] = []
         self.before = self.servo_torque()
         self.ramp = 0.0
@@ -67,11 +67,14 @@ class Live(RuleBasedStateMachine):
 
     def on_state(self, stamp: float, names: Any, position: Any, velocity: Any, effort: Any) -> None:
         """A state, and the checks that need to know what was before it."""
-        trusted, elapsed = self.compensator.doubt is None, stamp - self.stamp
+        trusted = self.compensator.doubt is None
+        elapsed = stamp - (self.accepted if trusted else self.stamp)
         found = self.compensator.on_state(self.now, stamp, names, position, velocity, effort)
         assert found is self.compensator.torque
         after = self.servo_torque()
-        if self.compensator.doubt is None:
+        if self.compensator.doubt is None and self.compensator._admission.stamp != stamp:
+            self.unchanged()  # a state that is skipped
+        elif self.compensator.doubt is None:
             dt = min(max(elapsed, 0.0), LONGEST_STEP)
             assert np.all(np.abs(after - self.before) <= SLEW * dt * (1.0 + 1e-9) + 1e-15)
             self.ramp = min(1.0, self.ramp + dt / RAMP) if trusted else dt / RAMP
@@ -79,6 +82,8 @@ class Live(RuleBasedStateMachine):
         self.before = after
         if math.isfinite(stamp):
             self.stamp = stamp
+        if self.compensator._admission.stamp is not None:
+            self.accepted = self.compensator._admission.stamp
 
     @rule(dt=st.floats(0.001, 0.039), position=pairs, velocity=pairs, effort=pairs)
     def measure(self, dt: float, position: list[float], velocity: list[float], effort: list[float]) -> None:

@@ -88,7 +88,7 @@ def test_a_joint_that_is_heard_no_more_is_a_doubt() -> None:
         (1.005, "a", "time stands still: a state came twice"),
         (0.5, "a", "time jumped back"),
         (math.nan, "a", "a stamp is not a number"),
-        (1.01, "aa", "joint a stands twice in one message"),
+        (1.01, "aa", "joint a occurs twice in one message"),
         (1.01, "ax", "unknown joint x (other_joints: ignore lets it pass)"),
     ],
 )
@@ -125,6 +125,18 @@ def test_what_a_message_of_all_joints_said_counts_for_one_of_some() -> None:
     np.testing.assert_array_equal(state.position, [0.3, 0.2])
     np.testing.assert_array_equal(state.velocity, [3.0, 2.0])
     np.testing.assert_array_equal(state.effort, [0.7, math.nan])
+
+
+def test_a_position_that_is_no_number_is_forgotten_with_the_next_ones() -> None:
+    """Slopes of positions are finite again after one NaN."""
+    merged = merger("ag")
+    for k in range(6):
+        value = math.nan if k == 2 else 0.1 * k
+        for name in "ag":
+            state = merged.take(1.0 + 0.01 * k + 0.001 * (name == "g"), (name,), [value], [], [])
+    assert np.all(np.isfinite(state.position))
+    assert np.all(np.isfinite(state.velocity))
+    assert np.all(state.velocity > 0.0)
 
 
 def test_velocities_that_nobody_says_are_slopes_of_the_joints_own_positions() -> None:

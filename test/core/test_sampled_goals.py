@@ -92,7 +92,7 @@ def test_an_empty_trajectory_ends_the_goals():
         (["a", "a"], [GoalPoint(0.0, [0.0, 0.0])], "twice"),
         (["a"], [GoalPoint(0.0, [])], "0 positions for 1 joints"),
         (["a"], [GoalPoint(0.0, [0.0], [1.0, 2.0])], "2 velocities for 1 joints"),
-        (["a"], [GoalPoint(0.0, [math.nan])], "number that is none"),
+        (["a"], [GoalPoint(0.0, [math.nan])], "number that is not finite"),
         (["a"], [GoalPoint(1.0, [0.0]), GoalPoint(1.0, [1.0])], "point 2 of a trajectory is not later"),
     ],
 )

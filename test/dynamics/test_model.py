@@ -92,7 +92,7 @@ def test_a_new_urdf_moves_as_the_identified_arm(model, tmp_path):
         ({"mass": 0.0}, JOINTS[:3], None),
         ({"kind": "fixed"}, (), "all joints are fixed"),
         ({}, ("base", "wrist"), "no movable joint 'wrist'; valid: base, shoulder, elbow"),
-        ({"more": '<mimic joint="elbow"/>'}, (), "base follows another one"),
+        ({"more": '<mimic joint="elbow"/>'}, ("base", "elbow"), "base follows another one"),
     ],
 )
 def test_urdfs_that_cannot_be_used(tmp_path, change, joints, said):

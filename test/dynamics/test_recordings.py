@@ -10,7 +10,7 @@ from moving_arms import JOINTS, arm, recording
 from stribeck.dynamics.recordings import read_recordings
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.identification_config import identification_config
-from stribeck.io.messages import JOINT_STATES, RawMessage, joint_state
+from stribeck.io.messages import JOINT_STATES, RawMessage, Topic, joint_state
 from stribeck.io.robot_config import read_robot
 from stribeck.io.storage import write_messages
 
@@ -117,13 +117,16 @@ def test_mat_files(tmp_path, run):
         tmp_path / "run.mat", {"t": run.time, "q": run.position, "u": run.effort / 7.0, "g": 7.0}
     )
     text = "    format: mat\n    time: {variable: t}\n    position: {variable: q}\n    effort: {variable: u, scale: g}\n"
-    with pytest.raises(RecordingError, match="time has 500 columns"):
-        read_recordings([tmp_path / "run.mat"], form_of(tmp_path, text), JOINTS, "rotary")
-    scipy_io.savemat(
-        tmp_path / "run.mat", {"t": run.time[:, None], "q": run.position, "u": run.effort / 7.0, "g": 7.0}
-    )
     (found,) = read_recordings([tmp_path / "run.mat"], form_of(tmp_path, text), JOINTS, "rotary")
     assert np.allclose(found.effort, run.effort)
+    assert np.allclose(found.time, run.time)
+    with pytest.raises(RecordingError, match="time has 3 columns"):
+        read_recordings(
+            [tmp_path / "run.mat"],
+            form_of(tmp_path, text.replace("variable: t", "variable: q")),
+            JOINTS,
+            "rotary",
+        )
     wrong = text.replace("variable: u", "variable: w")
     with pytest.raises(RecordingError, match="no column 'w' of numbers; it has t, q, u, g"):
         read_recordings([tmp_path / "run.mat"], form_of(tmp_path, wrong), JOINTS, "rotary")
@@ -151,7 +154,7 @@ def test_bags_by_joint_names(tmp_path, run):
     assert np.allclose(found.effort, run.effort)
     assert np.allclose(found.time - found.time[0], run.time, atol=1e-6)
     with pytest.raises(
-        RecordingError, match="no joint wrist in joint_states, which has elbow, shoulder, base"
+        RecordingError, match="no joint wrist in /joint_states, which has elbow, shoulder, base"
     ):
         read_recordings([tmp_path / "bags"], form, ("base", "shoulder", "wrist"), "rotary")
 
@@ -214,17 +217,20 @@ def test_files_that_are_not_there(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("    format: xls\n", "format: expected bag, csv or mat, found 'xls'"),
+        ("    format: xls\n", "format: expected bag, csv, mat or npz, found 'xls'"),
         ("    format: csv\n    rate: 5\n", "position, effort missing"),
         (COLUMNS + "    rate: 100\n", "either time or rate"),
         (
             COLUMNS.replace("columns: [7, 10]", "scale: 2"),
             "effort: give column, or columns: [first, one beyond the last]",
         ),
-        (COLUMNS.replace("columns: [7, 10]", "columns: [7]"), "effort: columns: expected 2 values, found 1"),
+        (
+            COLUMNS.replace("columns: [7, 10]", "columns: [7]"),
+            "effort: columns: expected [first, one beyond the last], or names; found [7]",
+        ),
         (
             COLUMNS.replace("[7, 10]}", "[7, 10], unit: furlong}"),
-            "unit: expected deg, m, mm or rad, found 'furlong'",
+            "turn or us, found 'furlong'",
         ),
         (COLUMNS + "    gears: [[1, 2], [3]]\n", "gears: expected a square matrix as a list of rows"),
         (COLUMNS + "    gear: 3\n", "unknown key 'gear'"),
@@ -234,3 +240,148 @@ def test_descriptions_that_are_refused(tmp_path, text, said):
     with pytest.raises(ConfigError) as caught:
         form_of(tmp_path, text)
     assert said in str(caught.value)
+
+
+BAG = """\
+    format: bag
+    position: {topic: /drives, names: name, values: position, unit: deg, sign: [1, -1, 1]}
+    velocity: {topic: /drives, names: name, values: velocity, unit: deg/s, sign: [1, -1, 1]}
+    effort: {topic: /currents, names: name, values: effort, unit: mA, scale: [2, 3, -4]}
+"""
+
+
+def test_units_scales_and_signs_count_for_bags_too(tmp_path, run):
+    """Degrees, and currents on a topic of their own at other times than the states."""
+    sign, gain = np.array([1, -1, 1]), np.array([2.0, 3.0, -4.0])
+    drives, currents = Topic("/drives", JOINT_STATES.type), Topic("/currents", JOINT_STATES.type)
+    messages = []
+    for k, time in enumerate(run.time):
+        stamp = round(1e9 * (100.0 + time))
+        angles, rates = np.rad2deg(sign * run.position[k]), np.rad2deg(sign * run.velocity[k])
+        messages.append(RawMessage(drives, stamp, joint_state(stamp, JOINTS, angles, rates)))
+        stamp += 1_000_000
+        shifted = [np.interp(time + 1e-3, run.time, run.effort[:, j]) for j in range(3)]
+        data = joint_state(stamp, JOINTS, [], [], 1e3 * np.array(shifted) / gain)
+        messages.append(RawMessage(currents, stamp, data))
+    write_messages(tmp_path / "bag", [drives, currents], messages)
+    (found,) = read_recordings([tmp_path / "bag"], form_of(tmp_path, BAG), JOINTS, "rotary")
+    assert np.allclose(found.position, run.position[1:])
+    assert np.allclose(found.velocity, run.velocity[1:])
+    off = np.abs(found.effort - run.effort[1:])  # friction jumps where a joint reverses
+    assert np.quantile(off, 0.99) < 1e-3 * np.abs(run.effort).max()
+
+
+def test_a_default_place_may_have_a_unit(tmp_path, run):
+    """Sources that name no topic are fields of the joint states."""
+    write_bag(tmp_path / "one", replace(run, position=np.rad2deg(run.position), effort=run.effort / 2.0))
+    text = "    format: bag\n    position: {unit: deg}\n    effort: {scale: 2}\n"
+    (found,) = read_recordings([tmp_path / "one"], form_of(tmp_path, text), JOINTS, "rotary")
+    assert np.allclose(found.position, run.position)
+    assert np.allclose(found.effort, run.effort)
+    with pytest.raises(RecordingError, match="degrees"):
+        read_recordings([tmp_path / "one"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
+
+
+def test_arm_and_gripper_may_publish_on_one_topic(tmp_path, run):
+    """Messages are merged by names, also where the arm's own joints come from two drivers at other times."""
+    messages = []
+    for k, time in enumerate(run.time):
+        for names, late in ((JOINTS[:2], 0), (JOINTS[2:], 500_000), (("gripper",), 700_000)):
+            stamp = round(1e9 * time) + late
+            index = [JOINTS.index(name) for name in names if name in JOINTS]
+            at = time + 1e-9 * late
+            state = [
+                [np.interp(at, run.time, values[:, j]) for j in index] or [float(k)]
+                for values in (run.position, run.velocity, run.effort)
+            ]
+            messages.append(RawMessage(JOINT_STATES, stamp, joint_state(stamp, names, *state)))
+    write_messages(tmp_path / "bag", [JOINT_STATES], messages)
+    form = form_of(tmp_path, "    format: bag\n")
+    (found,) = read_recordings([tmp_path / "bag"], form, JOINTS, "rotary")
+    assert len(found.time) == len(run.time) - 1
+    assert np.allclose(found.position, run.position[1:], atol=1e-3)
+    with pytest.raises(RecordingError, match="has base, shoulder, elbow, gripper"):
+        read_recordings([tmp_path / "bag"], form, ("wrist",), "rotary")
+
+
+def test_two_publishers_of_one_joint_are_refused(tmp_path, run):
+    """Two positions at one time cannot both be true."""
+    messages = [
+        RawMessage(JOINT_STATES, k, joint_state(round(1e9 * run.time[k]), JOINTS, q, [], run.effort[k]))
+        for k in range(len(run.time))
+        for q in (run.position[k], run.position[k] + 0.1)
+    ]
+    write_messages(tmp_path / "bag", [JOINT_STATES], messages)
+    with pytest.raises(
+        RecordingError, match=r"position of base is both .* do two publishers send the same joint"
+    ):
+        read_recordings([tmp_path / "bag"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
+
+
+def test_gaps_of_one_signal_are_left_out_and_not_bridged(tmp_path, run):
+    """Efforts that are missing for a while: no row is made of them."""
+    states, drives = JOINT_STATES, Topic("/drives", JOINT_STATES.type)
+    messages = []
+    for k, time in enumerate(run.time):
+        stamp = round(1e9 * time)
+        messages.append(RawMessage(states, stamp, joint_state(stamp, JOINTS, run.position[k])))
+        if not 0.4 < time < 0.7:
+            messages.append(RawMessage(drives, stamp, joint_state(stamp, JOINTS, [], [], run.effort[k])))
+    write_messages(tmp_path / "bag", [states, drives], messages)
+    text = "    format: bag\n    effort: {topic: /drives, names: name, values: effort}\n"
+    (found,) = read_recordings([tmp_path / "bag"], form_of(tmp_path, text), JOINTS, "rotary")
+    assert not np.any((found.time > 0.401) & (found.time < 0.699))
+    assert np.any(found.time < 0.4)
+    assert np.any(found.time > 0.7)
+
+
+def test_a_velocity_that_is_nan_once_stays_measured_elsewhere(tmp_path, run):
+    """The derivative of the position stands in for the missing sample alone."""
+    velocity = run.velocity.copy()
+    velocity[100, 1] = np.nan
+    write_bag(tmp_path / "one", replace(run, velocity=velocity))
+    (found,) = read_recordings([tmp_path / "one"], form_of(tmp_path, "    format: bag\n"), JOINTS, "rotary")
+    known = ~np.isnan(velocity)
+    assert np.array_equal(found.velocity[known], velocity[known])
+    assert np.isclose(found.velocity[100, 1], run.velocity[100, 1], atol=0.05)
+
+
+def test_a_recording_at_rest_is_called_that(tmp_path, run):
+    """Noise of position and velocity says nothing of their units."""
+    rng = np.random.default_rng(0)
+    still = replace(
+        run,
+        position=run.position[0] + 1e-4 * rng.standard_normal(run.position.shape),
+        velocity=1e-3 * rng.standard_normal(run.velocity.shape),
+    )
+    path = write_csv(tmp_path / "run.csv", table(still))
+    with pytest.raises(RecordingError, match=r"no joint moves, the largest travel is 0\.00\d+ rad"):
+        read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+
+
+def test_a_joint_at_rest_beside_one_that_moves_has_no_wrong_velocity(tmp_path, run):
+    """Its noise is not compared with its velocity."""
+    rng = np.random.default_rng(0)
+    position, velocity = run.position.copy(), run.velocity.copy()
+    position[:, 0] = 1e-3 * rng.standard_normal(len(position))
+    velocity[:, 0] = 0.0
+    path = write_csv(tmp_path / "run.csv", table(replace(run, position=position, velocity=velocity)))
+    (found,) = read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+    assert np.array_equal(found.velocity, velocity)
+
+
+def test_columns_by_name_with_a_placeholder_for_the_joint(tmp_path, run):
+    """Columns in any order; a list of names does the same."""
+    names = ["t", *(f"{j}.{s}" for s in ("q", "u") for j in JOINTS[::-1])]
+    path = write_csv(
+        tmp_path / "run.csv",
+        np.column_stack([run.time, run.position[:, ::-1], run.effort[:, ::-1]]),
+        ",".join(names),
+    )
+    text = (
+        "    format: csv\n    time: {column: t}\n    position: {column: '{joint}.q'}\n"
+        "    effort: {columns: [base.u, shoulder.u, elbow.u]}\n"
+    )
+    (found,) = read_recordings([path], form_of(tmp_path, text), JOINTS, "rotary")
+    assert np.array_equal(found.position, run.position)
+    assert np.array_equal(found.effort, run.effort)

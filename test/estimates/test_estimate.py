@@ -45,10 +45,21 @@ def test_the_status_follows_from_the_half_width(value, share, status):
 
 def test_next_to_zero_the_search_range_gives_the_scale():
     """A twentieth of it; without a range a value of zero is never determined."""
-    assert around(0.0, 0.01, bounds=(0.0, 10.0)).status == "determined"
-    assert around(0.0, 0.1, bounds=(0.0, 10.0)).status == "loosely determined"
-    assert around(0.0, 0.4, bounds=(0.0, 10.0)).status == "not determined"
+    assert around(0.0, 0.01, bounds=(-5.0, 5.0)).status == "determined"
+    assert around(0.0, 0.1, bounds=(-5.0, 5.0)).status == "loosely determined"
+    assert around(0.0, 0.4, bounds=(-5.0, 5.0)).status == "not determined"
     assert around(0.0, 1e-9).status == "not determined"
+
+
+def test_a_magnitude_that_may_be_absent_is_not_determined():
+    """What happened: friction_viscous 0.00104 ± 0.0013, in a range up to 1, was called determined, and load terms got negative
+    lower limits. What must happen: it is known loosely, between 0 and its upper limit."""
+    found = around(0.00104, 0.0013, bounds=(0.0, 1.0))
+    assert (found.status, found.interval) == ("loosely determined", (0.0, pytest.approx(0.00234)))
+    assert "between 0 and 0.00234" in found.reason
+    assert around(0.00104, 0.0005, bounds=(0.0, 1.0)).status == "determined"
+    assert around(0.00104, 0.0013, bounds=(0.0, float("inf"))).status == "not determined"
+    assert around(0.00104, 0.0013, bounds=(-0.5, 0.5)).interval[0] < 0.0
 
 
 def test_what_is_as_wide_as_before_the_data_is_not_determined():

@@ -209,13 +209,14 @@ DEGREES = 180.0 / np.pi
         ({"speed": 60.0 / (2.0 * np.pi)}, ["speed", "rev/min"]),
         ({"speed": 60.0 / (2.0 * np.pi) / 0.229}, ["speed", "raw counts"]),
         ({"speed": -1.0}, ["speed"]),
-        ({"position": 1 / 2000}, []),
+        ({"position": 1 / 2000}, ["position", "goal_position"]),
+        ({"position": 1 / 2000, "goal_position": 1 / 2000}, []),
     ],
 )
 def test_other_units_are_noticed(tmp_path, factors, parts):
     """Degrees, milliseconds, decivolts, rev/min, raw counts, a speed of the wrong sign.
 
-    A position in turns of thousands, so small that it might be rest, is noticed by nothing: it must then
+    Position and goal in turns of thousands, so small that they might be rest, are noticed by nothing: they must then
     simply be read.
     """
     if parts:

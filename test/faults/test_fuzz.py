@@ -38,7 +38,7 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
         found[place : place + 64] = bytes(len(found[place : place + 64]))
     elif way == 3:  # a stretch that is gone
         del found[place : place + int(rng.integers(1, 100))]
-    else:  # a stretch that stands twice
+    else:  # a stretch that occurs twice
         found[place:place] = found[place : place + int(rng.integers(1, 100))]
     return bytes(found)
 

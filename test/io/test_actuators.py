@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,15 @@ import yaml
 from helpers import REFERENCE, REPOSITORY, needs_reference, refusal
 from stribeck.core.actuator import CurrentControl, TorqueControl, VoltageControl
 from stribeck.core.friction import LAWS
-from stribeck.io.actuators import actuator_names, load_actuator, read_actuator
+from stribeck.io.actuators import (
+    ActuatorFile,
+    actuator_names,
+    actuator_of,
+    description_of,
+    load_actuator,
+    read_actuator,
+)
+from stribeck.io.schema import convert
 
 FILES = sorted((REPOSITORY / "config" / "actuators").glob("*.yaml"))
 
@@ -121,6 +130,22 @@ def test_a_servo_of_the_users_own_is_read_from_its_path(tmp_path):
     )
 
 
+def test_a_copy_of_an_included_servo_keeps_its_name(tmp_path):
+    """Only content that differs needs another name."""
+    copy = tmp_path / "copy.yaml"
+    copy.write_bytes((REPOSITORY / "config" / "actuators" / "xl330.yaml").read_bytes())
+    assert load_actuator(str(copy)) == load_actuator("xl330")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_description_of_a_servo_is_the_servo(path):
+    """Through JSON and back, for every family; published parameters and active effects are not part of it."""
+    servo = load_actuator(path.stem)
+    text = json.dumps(description_of(servo.with_effects(servo.known_effects)), allow_nan=False)
+    again = actuator_of(convert(json.loads(text), ActuatorFile, "file"), "file")
+    assert again == replace(servo, published={})
+
+
 def test_integers_in_a_file_are_numbers(tmp_path):
     """YAML tells 12 from 12.0, people do not."""
     servo = load_actuator(
@@ -132,7 +157,7 @@ def test_integers_in_a_file_are_numbers(tmp_path):
 
 def test_an_unknown_servo_is_refused_with_the_known_ones():
     """The message also says that a path would do."""
-    refusal(lambda: load_actuator("ax12"), "'ax12'", *actuator_names(), "YAML")
+    refusal(lambda: load_actuator("ax99"), "'ax99'", *actuator_names(), "YAML")
 
 
 CONTROL = SERVO["control"]
@@ -144,6 +169,9 @@ CONTROL = SERVO["control"]
         ({"name": None}, ["name", "missing"]),
         ({"colour": "black"}, ["'colour'"]),
         ({"name": 3}, ["name", "expected text"]),
+        ({"name": ""}, ["name", "expected a name such as"]),
+        ({"name": "own.yaml"}, ["name", "'own.yaml'"]),
+        ({"name": "xl330"}, ["name", "'xl330'", "Dynamixel XL330-M288", "another name"]),
         ({"units": "degrees"}, ["units", "'degrees'", "rotary", "linear"]),
         ({"resolution": "fine"}, ["resolution", "expected a number"]),
         ({"resolution": float("nan")}, ["resolution", "finite"]),

@@ -26,7 +26,7 @@ from helpers import (
     refusal,
     write_json,
 )
-from stribeck.core.log import Log
+from stribeck.core.log import Log, Series
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import read_bag, write_bag
 from stribeck.io.bam_json import read_bam_json
@@ -159,13 +159,22 @@ def test_a_bag_that_exists_is_refused_and_left_alone(tmp_path):
 
 
 def test_a_bag_that_cannot_be_written_leaves_nothing_behind(tmp_path):
-    """A log that makes no bag, and a folder that cannot be made: a clear error, no remains."""
+    """A folder that cannot be made: a clear error, no remains."""
     whole = full_log()
-    uneven = replace(whole, velocity=log_of([0.0, 2.0]).velocity)
-    refusal(lambda: write_bag(tmp_path / "bag", [whole, uneven]), "'run'", "velocity")
     (tmp_path / "file").write_text("")
     refusal(lambda: write_bag(tmp_path / "file" / "bag", [whole]), tmp_path / "file" / "bag")
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_velocity_at_other_times_is_interpolated_and_an_effort_kept(tmp_path):
+    """A message of joint states has one time; recordings of others may have one for each signal."""
+    log = full_log(effort=np.linspace(-1.0, 1.0, len(full_log().position.time)))
+    times = np.linspace(log.position.time[0], log.position.time[-1], 7)
+    uneven = replace(log, velocity=Series(times, 2.0 * times, held=False))
+    write_bag(tmp_path / "bag", [uneven])
+    (found,) = read_bag(tmp_path / "bag")
+    np.testing.assert_allclose(found.velocity.value, 2.0 * log.position.time, atol=1e-8)
+    assert np.array_equal(found.effort.value, log.effort.value)
 
 
 def test_folders_above_a_bag_are_made(tmp_path):

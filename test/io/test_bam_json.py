@@ -122,8 +122,8 @@ def test_gains_supply_and_servo_may_differ_from_the_defaults(tmp_path):
 
 def test_an_unknown_servo_is_refused_with_the_known_ones(tmp_path):
     """The message names the file it stands in."""
-    path = write_json(tmp_path / "run.json", bam_recording(motor="ax12"))
-    refusal(lambda: read_bam_json(path), path, "'ax12'", "xl330")
+    path = write_json(tmp_path / "run.json", bam_recording(motor="ax99"))
+    refusal(lambda: read_bam_json(path), path, "'ax99'", "xl330")
 
 
 def test_the_damping_of_a_recording_must_be_that_of_the_servos_control_law(tmp_path):

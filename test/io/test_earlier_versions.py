@@ -61,11 +61,11 @@ def test_motions_on_a_kept_bag_are_those_of_then(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "flat"])
 def test_what_a_file_says_of_its_origin_is_kept(name, tmp_path):
-    """Written again, it holds the same."""
+    """Written again, it holds the same, and the description of the servo that files did not have then."""
     write_parameter_file(tmp_path / "again.json", read_parameter_file(KEPT / f"{name}.json"))
-    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(
-        (KEPT / f"{name}.json").read_text()
-    )
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again["stribeck"].pop("actuator")["name"] == again["actuator"]
+    assert again == json.loads((KEPT / f"{name}.json").read_text())
 
 
 def test_the_kept_bag_says_what_it_said_then():

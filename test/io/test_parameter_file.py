@@ -123,6 +123,41 @@ def test_a_servo_of_the_users_own_can_be_handed_in(tmp_path):
     refused(tmp_path, flat(actuator="own"), "'own'", "xl330")
 
 
+OWN = replace(XL330, name="own", title="A servo of one's own", published={})
+
+
+def test_a_file_describes_its_servo(tmp_path):
+    """No other file is needed beside it; effects are those that were on."""
+    servo = OWN.with_effects(["supply"])
+    content = ParameterFile(
+        servo, LAWS["m6"], XL330.published["m6"], replace(PROVENANCE, effects=("supply",))
+    )
+    write_parameter_file(tmp_path / "m.json", content)
+    assert read_parameter_file(tmp_path / "m.json") == content
+    assert read_parameter_file(tmp_path / "m.json", OWN) == content
+
+
+def test_a_description_outlives_the_included_file(tmp_path):
+    """The values hold for the control law that they were identified with, whatever an update of the program includes."""
+    before = replace(XL330, control=replace(XL330.control, gain=0.5 * XL330.control.gain))
+    write_parameter_file(
+        tmp_path / "m.json", ParameterFile(before, LAWS["m6"], XL330.published["m6"], PROVENANCE)
+    )
+    assert read_parameter_file(tmp_path / "m.json").actuator.control == before.control
+
+
+def test_a_description_that_contradicts_is_refused(tmp_path):
+    """The name at the top, the servo that is handed in, a control law that does not exist."""
+    path = tmp_path / "m.json"
+    write_parameter_file(path, ParameterFile(OWN, LAWS["m6"], XL330.published["m6"], PROVENANCE))
+    other = replace(OWN, control=replace(OWN.control, duty_max=0.5))
+    refusal(lambda: read_parameter_file(path, other), path, "another control law of 'own'", "--actuator")
+    whole = json.loads(path.read_text())
+    refused(tmp_path, {**whole, "actuator": "xl330"}, "'xl330'", "describes 'own'")
+    whole["stribeck"]["actuator"]["control"]["kind"] = "magic"
+    refused(tmp_path, whole, "stribeck: actuator: control", "'magic'")
+
+
 def test_a_missing_mounting_offset_is_zero(tmp_path):
     """A robot's joint has none; it is the only value that may be missing."""
     assert read(tmp_path, flat(q_offset=None)).values["q_offset"] == 0.0
@@ -230,7 +265,7 @@ def test_search_bounds_do_not_bind_what_is_read(tmp_path, key, value):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("model", "m7"), ("model", 6), ("actuator", "ax12"), ("actuator", 3)]
+    ("key", "value"), [("model", "m7"), ("model", 6), ("actuator", "ax99"), ("actuator", 3)]
 )
 def test_laws_and_servos_that_are_not_known_are_refused(tmp_path, key, value):
     """The message shows what was found."""

@@ -37,12 +37,12 @@ def test_the_four_machines_are_there():
         ("name: a\n", "schema missing"),
         (HEAD + "wheels: 4\n", "unknown key 'wheels'"),
         (HEAD + "units: imperial\n", "units: expected linear or rotary, found 'imperial'"),
-        (HEAD + "joints: [a, a]\n", "a name stands twice"),
+        (HEAD + "joints: [a, a]\n", "a name occurs twice"),
         (HEAD + "joints: 3\n", "joints: expected a list of texts, found 3"),
         (HEAD + "limits: {jerk: 3}\n", "unknown key 'jerk'"),
         (HEAD + "identification: 3\n", "expected named values, found 3"),
         ("- a\n", "expected named values, found a list"),
-        (HEAD + "name: b\n", "stands twice"),
+        (HEAD + "name: b\n", "occurs twice"),
     ],
 )
 def test_files_that_are_refused(tmp_path, text, said):

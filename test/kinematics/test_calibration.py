@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from simulated_arms import IRB120, MARKERS, irb120, true_arm
-from stribeck.cli.select_poses import d_optimal_rows
 from stribeck.errors import RecordingError
 from stribeck.io.robot_config import read_robot
 from stribeck.kinematics.calibration import calibrate
@@ -13,6 +12,7 @@ from stribeck.kinematics.config import nominal_chain, read_calibration
 from stribeck.kinematics.data import read_poses
 from stribeck.kinematics.deflection import MOMENTS, moments
 from stribeck.kinematics.model import KinematicModel, candidate_terms
+from stribeck.kinematics.pose_selection import d_optimal_rows
 from stribeck.kinematics.robust_fit import PointData, pose_weights
 
 NOISE = 5e-5

@@ -49,7 +49,8 @@ def compensation(tmp_path):
 def test_every_argument_is_described(environment, name):
     """`ros2 launch stribeck FILE --show-args` says what each argument is for."""
     shown = run(environment, "ros2", "launch", "stribeck", name, "--show-args")
-    assert re.findall(r"^ +'\w+':", shown, re.MULTILINE), "there are arguments"
+    arguments = re.findall(r"^ +'(\w+)':", shown, re.MULTILINE)
+    assert "namespace" in arguments or name == "two_robots.launch.py", "it names the namespaces itself"
     assert "no description given" not in shown
 
 
@@ -77,6 +78,20 @@ def test_compensation_and_guard_reach_active_and_end(launch, compensation):
         assert user.count_publishers(names["compensated_command"]) == 2, "node and guard"
         assert user.count_subscribers(names["controller_command"]) == 2
         assert user.count_subscribers(names["joint_states"]) >= 1
+        assert user.count_publishers("/compensated_command") == 0
+        assert running.interrupt() == 0
+        running.check_clean_end(2)
+
+
+def test_compensation_in_a_namespace(launch, compensation):
+    """Nodes, relative topics and services are in it; absolute topics stay where they are."""
+    names = {"namespace": "left/arm", "joint_states": "/joint_states"}
+    with Graph() as graph, launch("compensate", config=compensation, **names) as running:
+        for node in ("compensation", "guard"):
+            running.reaches(graph, f"left/arm/{node}")
+        user = graph.user
+        assert user.count_publishers("/left/arm/compensated_command") == 2, "node and guard"
+        assert user.count_subscribers("/joint_states") >= 1
         assert user.count_publishers("/compensated_command") == 0
         assert running.interrupt() == 0
         running.check_clean_end(2)
@@ -163,6 +178,44 @@ def test_record_waits_where_it_is_told_to(launch, servo, record, tmp_path):
         assert running.interrupt() == 0
         running.check_clean_end(2)
     assert not (tmp_path / "bags").exists()
+
+
+def test_record_in_a_namespace(launch, servo, record, tmp_path):
+    """Servo node and excitation find each other there, and the bag has the usual topics."""
+    given = {"config": record, "port": servo, "output": tmp_path / "bags", "namespace": "left"}
+    with launch("record", **given) as running:
+        assert running.wait(90.0) == 0, running.output
+        running.check_clean_end(2)
+    (log,) = read_recordings(tmp_path / "bags")
+    assert log.trajectory == "up_and_down"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "reason"),
+    [
+        ("record", {"port": "/nowhere/servo"}, "cannot configure: cannot open /nowhere/servo"),
+        ("record", {"config": "/nowhere/record.yaml"}, "/nowhere/record.yaml: no such file"),
+        ("demo", {"config": "/nowhere/record.yaml"}, "/nowhere/record.yaml: no such file"),
+    ],
+)
+def test_what_cannot_start_fails(launch, record, tmp_path, name, given, reason):
+    """The launch ends by itself with exit code 1, says the reason, and leaves nothing behind."""
+    given = {"config": record, "output": tmp_path / "results", **given}
+    with launch(name, **given) as running:
+        assert running.wait(60.0) == 1, running.output
+        assert reason in running.output
+        assert "Traceback" not in running.output
+        assert not [pid for pid in running.processes if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_recording_that_fails_fails_the_launch(launch, servo, record, tmp_path):
+    """The excitation ends with exit code 1, as its limit of the following error is too narrow: so does the launch."""
+    content = yaml.safe_load(record.read_text())
+    content["joints"]["joint"]["limits"]["following_error"] = 0.01
+    record.write_text(yaml.safe_dump(content))
+    with launch("record", config=record, port=servo, output=tmp_path / "bags") as running:
+        assert running.wait(90.0) == 1, running.output
+        assert re.search(r"excitation-\d+ has failed with exit code 1", running.output), running.output
 
 
 @pytest.mark.slow

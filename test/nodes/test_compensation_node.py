@@ -127,7 +127,7 @@ def test_friction_torque_of_a_moving_joint(parameters):
         ({"position": [math.nan]}, "not a number"),
         ({"velocity": [math.inf]}, "not a number"),
         ({"dt": -0.5}, "time jumped back"),
-        ({"name": ["hinge", "hinge"], "position": [0.0, 0.0], "velocity": [1.0, 1.0]}, "stands twice"),
+        ({"name": ["hinge", "hinge"], "position": [0.0, 0.0], "velocity": [1.0, 1.0]}, "occurs twice"),
         ({"name": ["hinge", "other"], "position": [0.0, 0.0], "velocity": [1.0, 1.0]}, "unknown joint other"),
         ({"dt": 0.2}, "no states for 200 ms"),
     ],

@@ -13,14 +13,15 @@ MODULES = {"recorder": "recording"}
 
 
 def nodes_of(path: Path) -> list[str]:
-    """The nodes that a ROS parameter file is for; none for other YAML files."""
+    """The nodes that a ROS parameter file is for, by their full names where it gives these; none for other YAML files."""
     content = yaml.safe_load(path.read_text())
     found = [
         name for name, group in content.items() if isinstance(group, dict) and "ros__parameters" in group
     ]
     if path.name == "compensation.yaml":
-        found.append("guard")  # takes what is there for all nodes
-    return [name.rpartition("/")[2] for name in found if name != "/**"]
+        # the guard takes what is there for all nodes
+        found += [name.replace("/compensation", "/guard") for name in found]
+    return [name.removeprefix("/**/") for name in found if not name.endswith("/**")]
 
 
 FILES = [
@@ -28,16 +29,16 @@ FILES = [
     for folder in ("config", "examples")
     for path in sorted((REPOSITORY / folder).rglob("*.yaml"))
     for node in nodes_of(path)
-    if node in NODES
+    if node.rpartition("/")[2] in NODES
 ]
 
 
 @pytest.mark.parametrize(("path", "node"), FILES)
 def test_a_file_holds_what_the_class_declares(path, node):
     """No unknown names, types as ROS wants them (1.0, not 1), values in range."""
-    raw = raw_values(path, node)
-    NODES[node].read(path, node)
-    specs = {spec.name: spec for spec in NODES[node].all_specs(raw.get("joints"))}
+    raw, declared = raw_values(path, node), NODES[node.rpartition("/")[2]]
+    declared.read(path, node)
+    specs = {spec.name: spec for spec in declared.all_specs(raw.get("joints"))}
     for name, value in raw.items():
         kind = list if specs[name].is_list else specs[name].type
         assert type(value) is kind, f"{name}: {value!r} is not of type {kind}"
@@ -59,6 +60,9 @@ def test_the_node_takes_the_file(path, node, namespace):
     ros_graph = pytest.importorskip("ros_graph", reason="rclpy is not installed: pip install '.[ros]'")
     import importlib
 
+    own, _, node = node.rpartition("/")
+    full, namespace = f"{own}/{node}" if own else node, own or namespace
+
     from stribeck.nodes.base import ServiceNode
 
     module = importlib.import_module(f"stribeck.nodes.{MODULES.get(node, node)}")
@@ -70,7 +74,7 @@ def test_the_node_takes_the_file(path, node, namespace):
     with ros_graph.Graph() as graph:
         made = graph.add(make, {}, cli_args=["--ros-args", "--params-file", str(path)], namespace=namespace)
         found = made.parameters().flat()
-        for name, value in raw_values(path, node).items():
+        for name, value in raw_values(path, full).items():
             assert found[name] == value, name
         assert made.parameter_class is NODES[node]
 
@@ -80,7 +84,7 @@ def raw_values(path: Path, node: str) -> dict[str, object]:
     content = yaml.safe_load(path.read_text())
     found: dict[str, object] = {}
     for key, group in content.items():
-        if key in ("/**", f"/**/{node}", node):
+        if key in ("/**", f"/**/{node}", node, node.rpartition("/")[0] + "/**"):
             found |= dict(flat(group["ros__parameters"]))
     return found
 

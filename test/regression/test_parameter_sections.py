@@ -105,10 +105,12 @@ def test_a_node_refuses_a_file_whose_section_ros_dropped(tmp_path, monkeypatch):
         (own("/**/compensaton"), "/compensation", "found /**/compensaton"),
         (own("/**/compensation") + own("/**"), "/left_compensation", "'/**/left_compensation:'"),
         (own("guard") + own(), "/left/guard", "found /guard"),
+        (own("/**/compensaton") + own("/**"), "/compensation", "found /**/compensaton"),
+        (own("/**/compensation_node") + own("/**"), "/left/compensation", "found /**/compensation_node"),
     ],
 )
 def test_sections_that_reach_nobody_are_refused(tmp_path, text, node, part):
-    """Also where a node has another name, or the section of its guard is the one that is dropped."""
+    """Also where a node has another name, the section of its guard is the one that is dropped, or `/**` hides a typo."""
     path = tmp_path / "file.yaml"
     path.write_text(text)
     usual = "guard" if "guard" in node else "compensation"
@@ -123,6 +125,8 @@ def test_sections_that_reach_nobody_are_refused(tmp_path, text, node, part):
         (own() + own("guard"), "/compensation"),
         (own("/left/compensation") + own("/right/compensation"), "/right/compensation"),
         (own("/**"), "/left/compensation"),
+        (own("/**") + own("/**/guard") + own("/**/gravity_compensation"), "/compensation"),
+        (own("/**/compensaton") + own("/**/compensation"), "/compensation"),
         ("left:\n  compensation:\n    ros__parameters: {gain: 0.4}\n", "/left/compensation"),
         ("[broken", "/compensation"),
         ("{}", "/compensation"),

@@ -236,7 +236,7 @@ def test_a_port_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
     ("servos", "part"),
     [
         ([], "at least one"),
-        ([ServoSpec(1, model_named("xl330")), ServoSpec(1, model_named("xl330"))], "ID 1 stands twice"),
+        ([ServoSpec(1, model_named("xl330")), ServoSpec(1, model_named("xl330"))], "ID 1 occurs twice"),
         ([ServoSpec(1, model_named("xl330")), ServoSpec(2, model_named("mx106"))], "two protocols"),
     ],
 )

@@ -110,3 +110,36 @@ def recording(
     torque = model.inverse_dynamics(position, velocity, acceleration) + friction(velocity, acceleration)
     torque = torque + noise * np.random.default_rng(seed + 1).normal(size=torque.shape)
     return ArmRecording(name, model.joints, time, position, velocity, torque)
+
+
+ROBOT = """\
+schema: 1
+name: little
+urdf: arm.urdf
+joints: [base, shoulder, elbow]
+identification:
+  recording:
+    format: csv
+    time: {column: 0}
+    position: {columns: [1, 4]}
+    velocity: {columns: [4, 7]}
+    effort: {columns: [7, 10]}
+  protocol: {moving: 0.05, every: 10, position_filter: {order: 4, cutoff: 50}, effort_filter: {order: 4, cutoff: 50}}
+"""
+"""Machine file of recordings written by :func:`save`."""
+
+
+def save(run: ArmRecording, path: Path) -> None:
+    """Write a recording as a table."""
+    np.savetxt(path, np.column_stack([run.time, run.position, run.velocity, run.effort]), delimiter=",")
+
+
+def saved_arm(folder: Path) -> Path:
+    """A machine file, a URDF whose last link is too heavy, and two runs of the true arm; returns the machine file."""
+    true = arm(folder)
+    save(recording(true, noise=0.1), folder / "train.csv")
+    save(recording(true, noise=0.1, seed=5, name="other"), folder / "other.csv")
+    urdf(folder, mass=2.6)
+    path = folder / "robot.yaml"
+    path.write_text(ROBOT)
+    return path

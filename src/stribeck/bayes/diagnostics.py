@@ -44,7 +44,7 @@ class Summary:
 
     @property
     def converged(self) -> bool:
-        """Whether all chains agree."""
+        """Whether R-hat of every parameter is below :data:`HIGHEST_RHAT`."""
         return bool(np.all(self.rhat < HIGHEST_RHAT))
 
     def estimates(

@@ -79,10 +79,10 @@ def few_data(
             lambda motion: fit_rows(motion, protocol),
             rotors_known=rotors_known,
         )
-        known = infer(posterior, None, draws, seed)
-        mean = known.torques(test, protocol.rest).mean(axis=0)
+        posterior_draws = infer(posterior, None, draws, seed)
+        mean = posterior_draws.torques(test, protocol.rest).mean(axis=0)
         least, plain = weighted_least_squares(machine, train, test, protocol)
-        results.append(FewData(length, _error(test, mean), _error(test, least), plain, known))
+        results.append(FewData(length, _error(test, mean), _error(test, least), plain, posterior_draws))
         done(length)
     return results
 

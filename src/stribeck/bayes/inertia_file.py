@@ -1,14 +1,14 @@
-"""Reads measured axis inertias of an arm from a CSV file of poses, axes and inertias."""
+"""Reads measured axis inertias of an arm from a table of poses, axes and inertias."""
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from stribeck.errors import RecordingError
+from stribeck.io.tables import read_table
 
 Array = npt.NDArray[np.float64]
 
@@ -18,15 +18,11 @@ def read_inertias(path: Path, joints: int) -> tuple[Array, npt.NDArray[np.int64]
 
     :raises RecordingError: for a file that is not such a table.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an empty file is reported below
-            rows = np.loadtxt(path, delimiter=",", ndmin=2)
-    except (OSError, ValueError) as error:
-        raise RecordingError(f"{path}: cannot read inertias: {error}") from None
-    if rows.shape[1:] != (joints + 2,) or len(rows) == 0 or not np.all(np.isfinite(rows)):
+    table = read_table(path)
+    rows = table.columns(0, len(table.names))
+    if rows.shape[1] != joints + 2 or not np.all(np.isfinite(rows)):
         raise RecordingError(
-            f"{path}: expected rows of {joints} joint positions, the axis and its inertia, all finite; found {len(rows)} rows of {rows.shape[-1]}"
+            f"{path}: expected rows of {joints} joint positions, the axis and its inertia, all finite; found {len(rows)} rows of {rows.shape[1]}"
         )
     axes, measured = rows[:, joints].astype(int) - 1, rows[:, joints + 1]
     if (

@@ -28,7 +28,7 @@ from stribeck.dynamics.regressor import Machine, design
 Array = npt.NDArray[np.float64]
 
 NOISE = TruncatedNormal(0.05, 0.05, 0.005, 0.5)
-"""Prior of c."""
+"""Prior of the relative noise c of measured inertias."""
 
 FIRST_SAMPLES = 20.0
 """Initial effective sample size of a joint."""
@@ -56,7 +56,7 @@ class InertiaPosterior:
         return self.prior.dimension + 1
 
     def noise(self, x: Any) -> Any:
-        """Relative standard deviation c (…,)."""
+        """Relative standard deviation c of the measured inertias (…,)."""
         return NOISE.value(x[..., -1])
 
     def inertias(self, x: Any) -> Any:

@@ -59,7 +59,7 @@ class SphericalCom:
         return Uniform(self.lowest, 1.0)
 
     def value(self, x: Any) -> Any:
-        """Centres (…, n, 3) at coordinates (…, n, 4)."""
+        """Centres of mass (…, n, 3) [m] at coordinates (…, n, 4)."""
         radius, cosine = self.radius.value(x[..., 0]), self._cosine.value(x[..., 1])
         plane = x[..., 2:]
         sine = jnp.sqrt(jnp.maximum(1.0 - cosine**2, 1e-24))
@@ -78,7 +78,7 @@ class SphericalCom:
         return total - 0.5 * jnp.sum(x[..., 2:] ** 2, axis=(-2, -1))
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """Coordinates (count, n, 4)."""
+        """Draw coordinates (count, n, 4)."""
         radius = self.radius.coordinate(self.radius.draw(rng, count))
         cosine = self._cosine.draw(rng, 60 * radius.size)
         if self.spread is not None:
@@ -98,7 +98,7 @@ class CartesianCom:
     width = 3
 
     def value(self, x: Any) -> Any:
-        """Centres (…, n, 3) at coordinates of the same shape."""
+        """Centres of mass (…, n, 3) [m] at coordinates of the same shape."""
         return self.centre.value(x)
 
     def log_density(self, x: Any) -> Any:
@@ -106,7 +106,7 @@ class CartesianCom:
         return jnp.sum(self.centre.log_density(self.value(x)), axis=(-2, -1))
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """Coordinates (count, n, 3)."""
+        """Draw coordinates (count, n, 3)."""
         return self.centre.coordinate(self.centre.draw(rng, count))
 
 

@@ -168,9 +168,9 @@ def _published(law: FrictionLaw, name: str) -> Iterator[tuple[float, float]]:
     servos = [servo for servo in _servos() if _has_scale(servo)]
     same = any(name in servo.published.get(law.name, {}) for servo in servos)
     for servo in servos:
-        for known, values in servo.published.items():
+        for law_name, values in servo.published.items():
             key = name.removesuffix("_negative")
-            if key in values and (known == law.name or not same):
+            if key in values and (law_name == law.name or not same):
                 yield abs(values[key]), _scale(servo, name)
 
 

@@ -7,24 +7,32 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
+from stribeck.cli.arm_compensation import launch_command, write_compensation
 from stribeck.cli.arm_plots import draw
 from stribeck.cli.identify_arm import IdentifyArmOptions
 from stribeck.cli.inputs import check_outputs, warn, write_json
+from stribeck.cli.machine_setup import set_up
+from stribeck.cli.main import DONE, INTERRUPTED, NOT_USABLE
+from stribeck.cli.progress import StageLine
 from stribeck.cli.table import print_table
 from stribeck.dynamics.friction.full_fit import FullFit
-from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files
+from stribeck.dynamics.friction.joint_files import ACTUATORS, joint_files, parameter_unit
 from stribeck.dynamics.identify import NEED_URDF, USUAL, Identification, Scored, arm_of, standstill
+from stribeck.dynamics.joint_limits import torque_limits, tunings
 from stribeck.dynamics.least_squares import LinearFit
 from stribeck.dynamics.model import load_arm
+from stribeck.dynamics.motion import segments
 from stribeck.dynamics.plausibility import check_positions, check_torques
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
-from stribeck.dynamics.regressor import Machine, machine_of
+from stribeck.dynamics.regressor import Machine, machine_of, regressor_unit
 from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
+from stribeck.dynamics.verdict import judge_fits
 from stribeck.errors import ConfigError
+from stribeck.estimates.verdict import Verdict
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
@@ -33,19 +41,21 @@ from stribeck.io.robot_config import RobotConfig, read_robot
 
 SCHEMA = 1
 
+COMPENSATION = "compensation.yaml"
+"""Name of the parameters of the compensation node in the output folder."""
+
 
 def run_identify_arm(options: IdentifyArmOptions) -> int:
     """Fit, validate, and write the results."""
     started = time.perf_counter()
-    robot = read_robot(options.config)
+    robot = read_robot(options.config or _set_up(options))
     config = identification_config(robot)
     _check_outputs(options, robot)
     machine = _machine(options, robot, config)
-    runs = read_recordings(options.data, config.recording, machine.joints, robot.units)
-    others = []
-    if options.validate:
-        others = read_recordings(options.validate, config.recording, machine.joints, robot.units)
-    work = Identification(machine, config, runs, others)
+    runs = _read(options.data, machine, robot, config)
+    others = _read(options.validate, machine, robot, config) if options.validate else []
+    line = StageLine(options.quiet)
+    work = Identification(machine, config, runs, others, line.tell)
     if machine.arm is not None:
         check_positions([*runs, *others], machine.arm)
         check_torques([motion for motions in work.motions().values() for motion in motions], machine.arm)
@@ -55,22 +65,53 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
         raise ConfigError(
             f"--fits {', '.join(unfit)}: {robot.path} names no URDF, which {', '.join(NEED_URDF)} need"
         )
-    with threadpool_limits(limits=1, user_api="blas"):
-        fits = {
-            name: work.fit(name)
-            for name in tqdm(chosen, desc="fits", unit=" fits", disable=options.quiet, leave=False)
-        }
+    with threadpool_limits(limits=1, user_api="blas"), line:
+        fits = _fits(work, chosen)
+    if len(fits) < len(chosen):
+        warn(f"interrupted: these are the results of {', '.join(fits)}")
     seconds = time.perf_counter() - started
-    written = _write(options, robot, work, fits, runs)
-    summary = _summary(robot, work, fits) | {"wall_seconds": seconds}
+    verdict = judge_fits(fits, work.motions()["train"], config.neighbourhood)
+    written = _write(options, robot, work, fits, runs, verdict)
+    summary = _summary(robot, work, fits) | {"wall_seconds": seconds} | verdict.to_json()
     write_json(options.json, summary)
     if options.plots is not None:
         written += draw(options.plots, robot, fits)
     _print(robot, work, fits, seconds)
     if options.base_parameters:
-        _print_base(work, fits)
-    print(*written, sep="\n", end="\n" if written else "")
-    return 0
+        _print_base(robot, work, fits)
+    print(*written, *verdict.lines(), sep="\n")
+    for path in written:
+        if path.name == COMPENSATION and verdict.use != "unusable":
+            print(launch_command(path))
+    if len(fits) < len(chosen):
+        return INTERRUPTED
+    return NOT_USABLE if options.strict and verdict.use != "usable" else DONE
+
+
+def _fits(work: Identification, names: Sequence[str]) -> dict[str, Scored]:
+    """The fits by name; after Ctrl-C those that are complete.
+
+    :raises KeyboardInterrupt: if none is.
+    """
+    fits: dict[str, Scored] = {}
+    try:
+        for name in names:
+            fits[name] = work.fit(name)
+    except KeyboardInterrupt:
+        if not fits:
+            raise
+    return fits
+
+
+def _set_up(options: IdentifyArmOptions) -> str:
+    """Write a machine's file by what URDF and recordings tell; returns its path."""
+    if options.urdf is None:
+        raise ConfigError(
+            "neither --config nor --urdf: name a machine, or give the URDF from which its file is written"
+        )
+    path = (options.output or Path()) / "machine.yaml"
+    set_up(options.urdf, options.data, path)
+    return str(path)
 
 
 def _machine(options: IdentifyArmOptions, robot: RobotConfig, config: IdentificationConfig) -> Machine:
@@ -80,6 +121,21 @@ def _machine(options: IdentifyArmOptions, robot: RobotConfig, config: Identifica
     if not joints:
         raise ConfigError(f"{robot.path}: joints missing: name them, or give a urdf")
     return machine_of(joints, arm, config.couplings)
+
+
+def _read(
+    paths: Sequence[Path], machine: Machine, robot: RobotConfig, config: IdentificationConfig
+) -> list[ArmRecording]:
+    """Recordings, cut at their gaps."""
+    parts = []
+    for run in read_recordings(paths, config.recording, machine.joints, robot.units):
+        pieces = segments(run, config.protocol)
+        if pieces[0] is not run:
+            warn(
+                f"{run.name} has gaps, the longest of {np.diff(run.time).max():.2g} s: it is used in {len(pieces)} parts"
+            )
+        parts += pieces
+    return parts
 
 
 def _check_outputs(options: IdentifyArmOptions, robot: RobotConfig) -> None:
@@ -99,8 +155,9 @@ def _write(
     work: Identification,
     fits: Mapping[str, Scored],
     runs: Sequence[ArmRecording],
+    verdict: Verdict,
 ) -> list[Path]:
-    """Write the URDF of the last fit that has one, and parameter files of the joints; returns the paths."""
+    """Write the URDF of the last fit that has one, and the files of the compensation; returns the paths."""
     folder = options.output
     if folder is None:
         return []
@@ -110,10 +167,25 @@ def _write(
         written.append(folder / f"{robot.name}.urdf")
         write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, arms[-1].inertials))
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
-        actuator = load_actuator(ACTUATORS[robot.units])
-        for joint, content in joint_files(fit, actuator, runs, fits["full"].errors).items():
-            written.append(folder / f"{joint}.json")
-            write_parameter_file(written[-1], content)
+        actuators = [load_actuator(ACTUATORS[units]) for units in work.machine.units(robot.units)]
+        files = {}
+        for joint, content in joint_files(fit, actuators, runs, fits["full"].errors).items():
+            files[joint] = folder / f"{joint}.json"
+            write_parameter_file(files[joint], content)
+        urdf = written[0] if written else None
+        written += [*files.values(), folder / COMPENSATION]
+        kept = write_compensation(
+            written[-1],
+            files,
+            urdf,
+            torque_limits(fit.machine.arm, robot.limit("effort", len(files)), runs),
+            tunings(runs, fit.choice.presliding),
+            rate=min(1.0 / float(np.median(np.diff(run.time))) for run in runs),
+            unit="rad" if robot.units == "rotary" else "m",
+            verdict=verdict,
+        )
+        if kept is not None:
+            warn(f"the old {COMPENSATION} is now {kept}")
     if not written:
         warn(f"nothing to write into {folder}: only the fits consistent, log-cholesky and full give files")
     return written
@@ -174,10 +246,10 @@ def _print(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored],
         print(f"relative error of torque [%], {title}")
         print_table(["fit", "runs", "all", *joints], table, left=2)
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
-        _print_full(work, fit)
+        _print_full(robot, work, fit)
 
 
-def _print_base(work: Identification, fits: Mapping[str, Scored]) -> None:
+def _print_base(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> None:
     """Print base parameters as expressions of the standard parameters, with the values of the first linear fit."""
     fit = next(
         (s.fit for s in fits.values() if isinstance(s.fit, LinearFit) and s.fit.friction == "symmetric"),
@@ -187,23 +259,37 @@ def _print_base(work: Identification, fits: Mapping[str, Scored]) -> None:
         print("base parameters")
         print(*work.base.expressions(), sep="\n")
         return
+    linear = _linear(robot, work.machine)
+    names = [fit.base.names[k] for k in fit.base.chosen]
+    units = [regressor_unit(name, linear[name.partition("_")[2]]) for name in names]
     rows = [
-        [f"{value:.5g}", f"{deviation:.2g}", expression]
-        for value, deviation, expression in zip(fit.values, fit.sigma, fit.base.expressions(), strict=True)
+        [f"{value:.5g}", f"{deviation:.2g}", unit, expression]
+        for value, deviation, unit, expression in zip(
+            fit.values, fit.sigma, units, fit.base.expressions(), strict=True
+        )
     ]
     print(f"condition number of the fitted rows, columns scaled to one: {fit.condition:.3g}")
-    print_table(["value", "standard deviation", "base parameter"], rows, left=3)
+    print_table(["value", "standard deviation", "unit", "base parameter"], rows, left=4)
 
 
-def _print_full(work: Identification, fit: FullFit) -> None:
+def _linear(robot: RobotConfig, machine: Machine) -> dict[str, bool]:
+    """Whether each element of a machine moves along a line, by name."""
+    linear = dict.fromkeys(machine.elements, robot.units == "linear")
+    if machine.arm is not None:
+        linear |= dict(zip(machine.arm.joints, machine.arm.linear.tolist(), strict=True))
+    return linear
+
+
+def _print_full(robot: RobotConfig, work: Identification, fit: FullFit) -> None:
     choice = fit.choice
     terms = [choice.law.title, *["asymmetric"] * choice.law.asymmetric]
     if choice.presliding is not None:
         terms.append(f"presliding {choice.presliding:g}")
     print(f"full: {', '.join(terms)}; states come {1e3 * choice.delay:.2g} ms after torques")
-    rows = []
+    rows, linear = [], _linear(robot, work.machine)
     for k, element in enumerate(work.machine.elements):
         values = fit.values(element)
         for (name, value), deviation in zip(values.items(), fit.sigma[k], strict=True):
-            rows.append([element, name, f"{value:.5g}", f"{deviation:.2g}"])
-    print_table(["joint", "parameter", "value", "standard deviation"], rows, left=2)
+            unit = parameter_unit(name, "linear" if linear[element] else "rotary")
+            rows.append([element, name, unit, f"{value:.5g}", f"{deviation:.2g}"])
+    print_table(["joint", "parameter", "unit", "value", "standard deviation"], rows, left=3)

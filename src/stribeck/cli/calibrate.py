@@ -19,9 +19,9 @@ _choice, _output = group("choice of poses"), group("output")
 class CalibrateOptions:
     """Options: the arm, measured poses, what to fit or how many poses to choose, and output files."""
 
-    config: str = option("arm by name, as irb120, or its YAML file", metavar="NAME")
+    config: str = option("arm by name, for example irb120, or its YAML file", metavar="NAME")
     data: tuple[Path, ...] = _poses("files, or folders that hold them", (), "PATH")
-    validate: tuple[Path, ...] = _poses("other poses, to validate with", (), "PATH")
+    validate: tuple[Path, ...] = _poses("poses for validation only", (), "PATH")
     train_rows: Annotated[tuple[int, int], row_range] | None = _poses(
         "fit rows A to B-1, validate the rest", None, "A:B"
     )
@@ -38,10 +38,10 @@ class CalibrateOptions:
         None,
         "LIST",
     )
-    seed: Seed = _fit("of splits and folds (default: 0)", 0, "N")
+    seed: Seed = _fit("seed of splits and folds (default: 0)", 0, "N")
     select: Count | None = _choice("do not fit: choose N poses, D-optimal", None, "N")
     candidates: Path | None = _choice(
-        "joint positions to choose from; --data then counts as measured (default: those of --data)",
+        "file of candidate joint positions; --data are then poses that are already measured (default: those of --data)",
         None,
         "FILE",
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from stribeck.cli.calibrate import CalibrateOptions
 from stribeck.cli.inputs import check_outputs, write_json
-from stribeck.cli.select_poses import CHOSEN, d_optimal_rows, result_path, select_poses
+from stribeck.cli.select_poses import CHOSEN, result_path, select_poses
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
 from stribeck.io.robot_config import RobotConfig, read_robot
@@ -20,6 +20,7 @@ from stribeck.kinematics.calibration import ArmCalibration, calibrate
 from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.config import CalibrationConfig, nominal_chain, read_calibration
 from stribeck.kinematics.data import MeasuredPoses, check_same_base, find_sets, read_poses
+from stribeck.kinematics.pose_selection import d_optimal_rows
 from stribeck.kinematics.result_file import parameter_entries, write_calibration
 from stribeck.kinematics.robust_fit import PointData
 

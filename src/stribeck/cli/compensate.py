@@ -9,18 +9,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from stribeck.cli.inputs import check_outputs, warn, write_json
-from stribeck.cli.options import Positive, group, option
+from stribeck.cli.options import group, one_or_assigned, option
 from stribeck.cli.table import print_table
 from stribeck.core.compensation import EFFORT_MEANINGS
 from stribeck.core.compensator import Compensator
 from stribeck.core.settings import OUTPUT_MODES
 from stribeck.errors import ConfigError
-from stribeck.io.bag import decode
+from stribeck.io.bag_signals import decode
 from stribeck.io.files import write_atomically
 from stribeck.io.messages import JOINT_STATES
 from stribeck.io.storage import BagContent, read_messages
@@ -30,7 +30,7 @@ from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensat
 
 SCHEMA = 1
 
-_joints, _law = group("joints"), group("compensation (over what --config says)")
+_joints, _law = group("joints"), group("compensation (overrides --config)")
 _output = group("output")
 
 
@@ -46,7 +46,7 @@ class CompensateOptions:
         "TOPIC",
     )
     params: tuple[Path, ...] = _joints("parameter file of each joint", (), "FILE")
-    urdf: Path | None = _joints("the robot: with it, the current friction is learnt", None, "FILE")
+    urdf: Path | None = _joints("URDF of the robot, needed to learn the present friction", None, "FILE")
     joint: tuple[str, ...] = _joints("the joints of --params, in their order", (), "NAME")
     config: Path | None = _joints(
         "instead: parameters of the compensation node; its files lie relative to this one", None, "YAML"
@@ -58,15 +58,19 @@ class CompensateOptions:
     )
     gain: float | None = _law("share of the friction that is cancelled (default: 0.8)", None)
     effort_meaning: str | None = _law(
-        "what effort in the joint states is; laws that depend on the load need it",
+        "meaning of effort in the joint states; required by load-dependent laws",
         None,
         choices=EFFORT_MEANINGS,
     )
     mode: str | None = _law("output mode of the node (default: friction_only)", None, choices=OUTPUT_MODES)
-    max_torque: Positive | None = _law(
-        "limit of the torque [N m] (default: half the datasheet's stall torque)", None, "T"
+    max_torque: Annotated[float | dict[str, float], one_or_assigned] | None = _law(
+        "limit of the torque [N m], one for all joints, or JOINT=T,… (default: half the datasheet's stall torque)",
+        None,
+        "T",
     )
-    output: Path | None = _output("stamps and friction torque of each joint [N m]", None, "TORQUE.csv")
+    output: Path | None = _output(
+        "CSV of time stamps and friction torque of each joint [N m]", None, "TORQUE.csv"
+    )
     json: Path | None = _output("summary for scripts", None, "FILE")
 
 
@@ -120,9 +124,19 @@ def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationPara
             f"{name}.parameter_file": str(path) for name, path in zip(names, options.params, strict=True)
         }
         values = {"joints": list(names), "other_joints": "ignore", **files}
-    if options.max_torque is not None:
-        overridden |= {f"{name}.max_torque": options.max_torque for name in names}
+    overridden |= _limits(options, names)
     return CompensationParameters.complete({**values, **overridden}, "options")
+
+
+def _limits(options: CompensateOptions, names: Sequence[str]) -> dict[str, float]:
+    """The torque limits of ``--max-torque``, by parameter."""
+    given = options.max_torque
+    if given is None:
+        return {}
+    limits = given if isinstance(given, dict) else dict.fromkeys(names, given)
+    if unknown := [name for name in limits if name not in names]:
+        raise ConfigError(f"--max-torque {', '.join(unknown)}: the joints are {', '.join(names)}")
+    return {f"{name}.max_torque": limit for name, limit in limits.items()}
 
 
 def _joint_names(options: CompensateOptions, bag: BagContent) -> list[str]:

@@ -13,8 +13,8 @@ class DemoOptions:
     """Options: output folder and the seed of the fit."""
 
     output: Path = option("folder for the results (default: stribeck-demo)", Path("stribeck-demo"), "DIR")
-    json: Path | None = option("figures for scripts", None, "FILE")
-    seed: Seed = option("(default: 0)", 0, "N")
+    json: Path | None = option("JSON summary for scripts", None, "FILE")
+    seed: Seed = option("random seed (default: 0)", 0, "N")
 
 
 def run(options: DemoOptions) -> int:

@@ -47,7 +47,7 @@ _supply = group("supply and bus")
 class EmulateOptions:
     """Options: emulated servos, their loads, and the bus."""
 
-    link: Path = option("symbolic link to make to the port", metavar="PATH")
+    link: Path = option("symbolic link to create, which points to the port", metavar="PATH")
     servo: tuple[str, ...] = _servo(
         f"{', '.join(MODELS)} (default: xl330)", ("xl330",), "MODEL", choices=tuple(MODELS)
     )
@@ -55,7 +55,7 @@ class EmulateOptions:
     params: tuple[Path, ...] = _servo(
         "parameter files (default: the published M6 values, without mounting offset)", (), "FILE"
     )
-    actuator: str | None = _servo("YAML file of a servo of --params that is not among ours", None)
+    actuator: str | None = _servo("YAML file of a servo of --params that is not installed", None)
     bench: tuple[str, ...] = _servo(
         "load; repeat it for several servos (default: none)",
         (),
@@ -68,14 +68,14 @@ class EmulateOptions:
     noise: NotNegative = _servo("(default: 0.3)", 0.3, "COUNTS")
     temperature: Annotated[float, celsius] = _servo("(default: 25)", 25.0, "°C")
     register: tuple[str, ...] = _servo(
-        "a register that differs from the factory's, for example shutdown=52",
+        "initial value of a register, for example shutdown=52",
         (),
         "NAME=COUNTS",
         repeated=True,
     )
     voltage: Positive | None = _supply("(default: nominal, 5 for an XL330)", None, "V")
     supply_resistance: NotNegative = _supply("(default: 0.1)", 0.1, "OHM")
-    baud: Count | None = _supply("the only rate they hear (default: any)", None, "RATE")
+    baud: Count | None = _supply("baud rate to which the servos answer (default: any)", None, "RATE")
     fault: tuple[str, ...] = _supply(
         "injected faults: lost:p=0.05, silence:every=2,for=0.05, push:after=3,torque=0.05,for=0.1, …",
         (),
@@ -83,7 +83,7 @@ class EmulateOptions:
         repeated=True,
     )
     dt: TimeStep = _supply("time step (default: 0.001)", 0.001, "S")
-    seed: Seed = _supply("of noise and faults (default: 0)", 0, "N")
+    seed: Seed = _supply("seed of noise and faults (default: 0)", 0, "N")
 
 
 def run(options: EmulateOptions) -> int:

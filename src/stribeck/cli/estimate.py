@@ -15,18 +15,18 @@ _data, _fit, _output = group("recordings"), group("estimation"), group("output")
 class EstimateOptions:
     """Options: the mechanism, its recordings, the estimation, and output files."""
 
-    model: str = option("mechanism by name, as furuta_motor, or its YAML file", metavar="NAME")
+    model: str = option("mechanism by name, for example furuta_motor, or its YAML file", metavar="NAME")
     data: tuple[Path, ...] = _data("CSV, MAT, bags, or folders of them", metavar="PATH")
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
     step: TimeStep | None = _fit("time step (default: that of the model)", None, "S")
     ratio: Positive | None = _fit(
-        "weight of the dynamics against samples (default: that of the model)", None, "R"
+        "weight of the dynamics relative to the samples (default: that of the model)", None, "R"
     )
     start: Path | None = _fit("parameter file with the values to start from", None, "FILE")
     hold: Annotated[dict[str, float], assigned] | None = _fit(
-        "parameters that are known", None, "NAME=VALUE,…"
+        "parameters to fix at known values", None, "NAME=VALUE,…"
     )
-    compare: bool = _fit("the same by single shooting, side by side", False)
+    compare: bool = _fit("also estimate by single shooting, for comparison", False)
     output: Path | None = _output("parameter file", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
     plots: Path | None = _output("pictures of states, residuals, convergence", None, "DIR")

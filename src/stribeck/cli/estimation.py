@@ -106,7 +106,7 @@ def _summary(
     others: Sequence[GridRun],
 ) -> dict[str, Any]:
     """The content of the ``--json`` file."""
-    chi, known = estimation.solution.point.chi, estimation.sensitivity
+    chi, sensitivity = estimation.solution.point.chi, estimation.sensitivity
     states = [
         BodyState(estimation.solution.point.q[k], estimation.solution.point.v[k]) for k in estimator.starts
     ]
@@ -123,15 +123,15 @@ def _summary(
         "cost": estimation.solution.cost,
         "parameters": estimation.mechanism.parameters.values(),
         "estimates": estimates_to_json(estimation.estimates),
-        "intervals": {name: list(ends) for name, ends in known.intervals.items()},
-        "identifiable": list(known.identifiable),
+        "intervals": {name: list(ends) for name, ends in sensitivity.intervals.items()},
+        "identifiable": list(sensitivity.identifiable),
         "motors": {
             name: {key: {"interval": None, **one.to_json()} for key, one in quantities.items()}
             for name, quantities in drives(estimation).items()
         },
-        "not_told": list(known.directions),
-        "at_bounds": dict(known.at_bounds),
-        "correlation_seconds": known.correlation_steps * model.settings.step,
+        "not_told": list(sensitivity.directions),
+        "at_bounds": dict(sensitivity.at_bounds),
+        "correlation_seconds": sensitivity.correlation_steps * model.settings.step,
         "errors": {
             "fitted": [
                 {

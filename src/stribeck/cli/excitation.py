@@ -21,8 +21,10 @@ from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError, OutputError
 from stribeck.excitation.check import LimitReport, check
 from stribeck.excitation.criterion import Criterion
-from stribeck.excitation.search import Climb, Clock, Search, search
-from stribeck.excitation.task import ExcitationTask, task_of
+from stribeck.excitation.defaults import robot_of_urdf
+from stribeck.excitation.search import QUICK, Climb, Clock, Search, search
+from stribeck.excitation.shapes import has_bodies
+from stribeck.excitation.task import ExcitationTask, JointLimits, task_of
 from stribeck.io.excitation_file import ExcitationFile, write_excitation, write_joint_trajectory
 from stribeck.io.excitation_section import excitation_section
 from stribeck.io.robot_config import RobotConfig, read_robot
@@ -62,12 +64,8 @@ class Design:
 def run_excite(options: ExciteOptions) -> int:
     """Search, check, and write the results."""
     clock = Clock(options.seconds, STARTED)
-    config = read_robot(options.config)
-    pictures = [] if options.plots is None else [options.plots / name for name in PICTURES]
-    outputs = [options.output, options.json, options.joint_trajectory, *pictures]
-    check_outputs(outputs, [config.path, *options.data], config.path)
-    task = _task(config, options)
-    criterion = Criterion(task)
+    config, task = _robot_and_task(options)
+    criterion = Criterion(task, quick=options.seconds < QUICK)
     with SearchBar(clock, options.quiet) as bar:
         result = search(
             criterion,
@@ -95,19 +93,42 @@ def run_excite(options: ExciteOptions) -> int:
     return 0
 
 
-def _task(config: RobotConfig, options: ExciteOptions) -> ExcitationTask:
-    urdf = options.urdf or config.find_urdf(options.data)
-    if urdf is None:
-        raise ConfigError(f"{config.path} names no urdf: add `urdf:`, or give --urdf FILE")
-    arm = load_arm(urdf, config.joints)
-    return task_of(
+def _robot_and_task(options: ExciteOptions) -> tuple[RobotConfig, ExcitationTask]:
+    """The robot and the trajectory to design; prints defaults that were used, and pairs of links that always touch."""
+    config = None if options.config is None else read_robot(options.config)
+    pictures = [] if options.plots is None else [options.plots / name for name in PICTURES]
+    outputs = [options.output, options.json, options.joint_trajectory, *pictures]
+    named = options.urdf if config is None else config.path
+    if named is None:
+        raise ConfigError("no robot: give --urdf FILE, or --config with a name or YAML file")
+    check_outputs(outputs, [named, options.urdf, *options.data], named)
+    limits: JointLimits | None = None
+    said: list[str] = []
+    if config is None:
+        alone = robot_of_urdf(named)
+        config, arm, limits, said = alone.config, alone.arm, alone.limits, [*alone.said]
+    else:
+        urdf = options.urdf or config.find_urdf(options.data)
+        if urdf is None:
+            raise ConfigError(f"{config.path} names no urdf: add `urdf:`, or give --urdf FILE")
+        arm = load_arm(urdf, config.joints)
+    bodies = not options.no_collisions
+    if bodies and options.config is None and not has_bodies(arm):
+        bodies = False
+        said.append("self-collision: not checked, the URDF has no collision geometry")
+    task = task_of(
         config,
         excitation_section(config, len(arm)),
         arm,
         harmonics=options.harmonics,
         duration=options.duration,
-        collisions=not options.no_collisions,
+        collisions=bodies,
+        limits=limits,
     )
+    for pair in sorted(" and ".join(sorted(pair)) for pair in task.touching):
+        said.append(f"self-collision: {pair} touch at nearly every position: ignored")
+    print(*said, sep="\n", end="\n" if said else "")
+    return config, task
 
 
 def _first_clean(task: ExcitationTask, result: Search) -> tuple[Climb, FourierTrajectory, LimitReport]:

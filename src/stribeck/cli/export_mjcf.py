@@ -18,7 +18,7 @@ class ExportOptions:
     """Options: a servo with its settings, and the model to insert it into."""
 
     params: Path = option("parameter file of law M1", metavar="FILE")
-    actuator: Path | None = option("servo that is not among ours", None, "YAML")
+    actuator: Path | None = option("file of a servo that is not installed", None, "YAML")
     joint: tuple[str, ...] = option("joints of the model", metavar="NAME")
     kp: Positive = option("firmware gain", metavar="K")
     kd: NotNegative = option("derivative gain (default: 0)", 0.0, "K")

@@ -45,18 +45,23 @@ class FitOptions(SimulationOptions, RecordingOptions):
     effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
         f"effects beyond the paper: {','.join(EFFECTS)}", (), "LIST"
     )
-    set: tuple[str, ...] = _law("keep a parameter at a value", (), "NAME=VALUE", repeated=True)
+    set: tuple[str, ...] = _law("fix a parameter to a value", (), "NAME=VALUE", repeated=True)
     free: tuple[str, ...] = _law(
-        "identify an effect's parameter too, if that pays at gains left out", (), "NAME", repeated=True
+        "also identify an effect's parameter; refused unless it lowers the error at every left-out gain",
+        (),
+        "NAME",
+        repeated=True,
     )
     validation_kp: float | None = _law("hold out the runs of one gain", None, "K")
-    validation_fraction: float | None = _law("hold out a share of the runs", None, "F")
-    method: str = _search("(default: hybrid)", "hybrid", choices=METHODS)
+    validation_fraction: float | None = _law("hold out this fraction of the runs", None, "F")
+    method: str = _search("search method (default: hybrid)", "hybrid", choices=METHODS)
     trials: Count = _search(
-        "evaluations per law at most, of a shared study in all (default: 60000)", 60_000, "N"
+        "maximum number of evaluations per law; in a shared study, of all workers together (default: 60000)",
+        60_000,
+        "N",
     )
-    workers: Count = _search("processes that search side by side (default: 1)", 1, "N")
-    seed: Seed = _search("(default: 0)", 0, "N")
+    workers: Count = _search("parallel search processes (default: 1)", 1, "N")
+    seed: Seed = _search("random seed (default: 0)", 0, "N")
     study: str | None = _search(
         "Optuna storage: sqlite:///FILE, journal:FILE, postgresql://USER@HOST/DATABASE", None, "URL"
     )
@@ -64,11 +69,12 @@ class FitOptions(SimulationOptions, RecordingOptions):
     join: bool = _search(
         "take part in the study, which the first worker opens: the same command on every machine", False
     )
-    batch: Count = _search("trials that a worker asks for and tells at a time (default: 64)", 64, "N")
+    batch: Count = _search("trials per batch of a worker (default: 64)", 64, "N")
     load_study: str | None = _search("the same as --study URL --resume", None, "URL")
     float64: bool = _search("search in double precision", False)
     output: Path | None = _output("parameter file; with --model all a folder", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")
+    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
     progress: str = _output(
         "on stderr: a bar, or JSON lines for programs (default: bar)",
         "bar",

@@ -19,7 +19,7 @@ class FitAllOptions:
 
     fleet: Path = option("servos, laws and options of their fits", metavar="FLEET.yaml", positional=True)
     output: Path | None = option("folder for the parameter files (default: the file's)", None, "DIR")
-    workers: Count | None = option("processes side by side (default: one per core)", None, "N")
+    workers: Count | None = option("parallel processes (default: one per core)", None, "N")
     scheduler: str | None = option(
         "run on the Dask cluster of tcp://HOST:8786, or local: on one of --workers processes here",
         None,
@@ -28,7 +28,7 @@ class FitAllOptions:
     retries: Annotated[int, whole] = option(
         "how often a fit that crashed is tried again (default: 2)", 2, "N"
     )
-    force: bool = option("fit again what is there and up to date", False)
+    force: bool = option("repeat fits that are up to date", False)
     quiet: bool = option("no progress, only the summary and what goes wrong", False)
 
 

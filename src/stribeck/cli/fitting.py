@@ -9,22 +9,24 @@ from pathlib import Path
 from stribeck.cli.evaluate import evaluate_files
 from stribeck.cli.fit import TERMS, FitOptions
 from stribeck.cli.inputs import (
+    actuator_for,
     as_number,
     assignments,
     check_distinct,
     recordings_of,
     warn,
+    warn_of_control,
     warn_of_supply,
     write_json,
 )
-from stribeck.cli.main import DONE, INTERRUPTED, STARTED
+from stribeck.cli.main import DONE, INTERRUPTED, NOT_USABLE, STARTED
 from stribeck.cli.progress import Progress, progress_of
 from stribeck.cli.stop import StopRequest
 from stribeck.cli.table import print_table
 from stribeck.cli.tracking import Tracker, check_tracking, tracked
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import LAWS, law_named
-from stribeck.core.log import Log, common_value
+from stribeck.core.log import Log
 from stribeck.errors import ConfigError, OutputError, RecordingError, StudyError
 from stribeck.fit.acceptance import LeftOutGain, check_freed
 from stribeck.fit.identify import identify, snapshot
@@ -32,6 +34,7 @@ from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.objective import equivalent_error, split_runs
 from stribeck.fit.result import FitResult, FitSettings
 from stribeck.fit.task import FitTask, task_for
+from stribeck.fit.verdict import judge_result
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
@@ -59,6 +62,7 @@ def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
     logs = recordings_of(options, options.actuator)
     tasks = tasks_of(options, logs, options.laws)
     warn_of_supply(logs, tasks[0].actuator)
+    warn_of_control(logs, tasks[0].actuator)
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
     results: list[FitResult] = []
@@ -78,7 +82,10 @@ def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
             break
     if len(results) > 1:
         print_comparison(results)
-    return INTERRUPTED if stop() else DONE
+    if stop():
+        return INTERRUPTED
+    poor = [result for result in results if judge_result(result).use != "usable"]
+    return NOT_USABLE if options.strict and poor else DONE
 
 
 def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> list[FitTask]:
@@ -151,10 +158,9 @@ def _assigned(options: FitOptions) -> dict[str, str]:
 
 def _actuator(options: FitOptions, logs: Sequence[Log]) -> Actuator:
     """The servo with its effects; freeing a parameter of an effect enables the effect."""
-    name = options.actuator or common_value(logs, "actuator")
     effects = set(options.effects)
     effects |= {effect for effect, parameter in EFFECT_PARAMETERS.items() if parameter in options.free}
-    actuator = load_actuator(name).with_effects(effects)
+    actuator = actuator_for(options.actuator, logs).with_effects(effects)
     if "supply" in effects:
         silent = [log.name for log in logs if log.supply_voltage is None]
         if silent:
@@ -206,7 +212,7 @@ def _fit(
 
 
 def _write_json(options: FitOptions, results: Sequence[FitResult]) -> None:
-    fits = [result.summary() for result in results]
+    fits = [result.summary() | judge_result(result).to_json() for result in results]
     content = {"schema": SCHEMA, "fits": fits} if options.model == "all" else fits[0]
     write_json(options.json, content, allow_nan=False)
 
@@ -239,7 +245,7 @@ def print_result(result: FitResult) -> None:
     errors = {} if uncertainty is None else uncertainty.step_errors
     rows = []
     for name, one in result.estimates.items():
-        interval = "" if one.interval is None else f"± {0.5 * (one.interval[1] - one.interval[0]):.2g}"
+        interval = "" if one.interval is None else interval_words(one.value, one.interval)
         note = {"determined": "", "at bound": f"at its {one.side} bound"}.get(one.status, one.status)
         if one.status != "fixed" and uncertainty is None:
             note = ""
@@ -255,6 +261,14 @@ def print_result(result: FitResult) -> None:
         print("\nWhat these data cannot tell:" if uncertainty.statements else "")
         for statement in uncertainty.statements:
             print(f"- {statement}")
+    print(*judge_result(result).lines(), sep="\n")
+
+
+def interval_words(value: float, interval: tuple[float, float]) -> str:
+    """The interval as ± its half-width, or by its ends where it is cut off at 0."""
+    lower, upper = interval
+    cut_off = lower == 0.0 and upper > 2.0 * value
+    return f"0 to {upper:.2g}" if cut_off else f"± {0.5 * (upper - lower):.2g}"
 
 
 def _errors(result: FitResult) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from stribeck.cli.fit import FLEET_OPTIONS, FitOptions
 from stribeck.cli.fit_all import FitAllOptions
 from stribeck.cli.fleet_report import FleetProgress, print_summary
-from stribeck.cli.inputs import as_number, assignments, bench_of
+from stribeck.cli.inputs import as_number, assignments, benches_of
 from stribeck.cli.main import DONE, FAILED, INTERRUPTED
 from stribeck.cli.options import options_from
 from stribeck.cli.stop import StopRequest
@@ -90,7 +90,7 @@ def fit_options(content: Mapping[str, Any]) -> FitOptions:
     if options.signals is not None:
         load_signals(options.signals)
     if options.bench is not None:
-        bench_of(options.bench, options.joint)
+        benches_of(options.bench, options.actuator)
     for name, text in assignments(options.set, "set").items():
         as_number(text, f"set: {name}")
     return options

@@ -12,7 +12,7 @@ import jax
 
 from stribeck.cli.fit import FitOptions
 from stribeck.cli.fitting import tasks_of
-from stribeck.cli.inputs import recordings_of, warn_of_supply
+from stribeck.cli.inputs import recordings_of, warn_of_control, warn_of_supply
 from stribeck.core.log import Log
 from stribeck.errors import RecordingError, StribeckError
 from stribeck.fit.acceptance import check_freed
@@ -35,6 +35,7 @@ def prepare(options: FitOptions, folders: Sequence[Path], laws: Sequence[str]) -
     logs = _logs(options, folders, left_out, notes)
     tasks = tasks_of(options, logs, laws)
     warn_of_supply(logs, tasks[0].actuator, notes.append)
+    warn_of_control(logs, tasks[0].actuator, notes.append)
     return Prepared(
         tasks=pickle.dumps(dict(zip(laws, tasks, strict=True))),
         freed=tuple(options.free),

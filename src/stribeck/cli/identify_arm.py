@@ -17,18 +17,27 @@ _data, _fit, _output = group("recordings"), group("what to fit"), group("output"
 class IdentifyArmOptions:
     """Options: the machine, its recordings, what to fit, and output files."""
 
-    config: str = option("machine by name, as tx40, or its YAML file", metavar="NAME")
+    config: str | None = option(
+        "machine by name, for example tx40, or its YAML file (default: written as by `stribeck setup-robot`)",
+        None,
+        "NAME",
+    )
     data: tuple[Path, ...] = _data("files, folders that hold them, or bags", metavar="PATH")
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
-    urdf: Path | None = _data("the arm (default: the one that the configuration names)", None, "FILE")
+    urdf: Path | None = _data(
+        "the arm (default: the one that the configuration names; needed without one)", None, "FILE"
+    )
     fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
         f"of {','.join(FITS)} (default: all but robust, log-cholesky)", None, "LIST"
     )
-    output: Path | None = _output("new URDF, and a parameter file for each joint", None, "DIR")
+    output: Path | None = _output(
+        "new URDF, a parameter file for each joint, and those of the compensation node", None, "DIR"
+    )
     json: Path | None = _output("parameters and errors for programs", None, "FILE")
     plots: Path | None = _output("pictures of torques, errors and friction", None, "DIR")
     base_parameters: bool = _output("print the base parameters as expressions", False)
-    quiet: bool = _output("no progress bar", False)
+    strict: bool = _output("exit code 2 unless the verdict is `usable`", False)
+    quiet: bool = _output("no progress", False)
 
 
 def run(options: IdentifyArmOptions) -> int:

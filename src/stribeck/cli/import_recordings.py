@@ -1,17 +1,20 @@
-"""``stribeck import``: converts recordings in the BAM JSON format to bags."""
+"""``stribeck import``: converts bags of other robots, tables, and BAM JSON recordings to bags that describe themselves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stribeck.cli.inputs import warn_of_supply
+from stribeck.cli.inputs import benches_of, warn, warn_of_supply
 from stribeck.cli.options import option
-from stribeck.errors import OutputError
+from stribeck.core.log import Log
+from stribeck.errors import ConfigError, OutputError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import write_bag
-from stribeck.io.bam_json import read_bam_json
+from stribeck.io.bench import recording_name
 from stribeck.io.files import check_writable
+from stribeck.io.recordings import recorded_runs
+from stribeck.io.signals import load_signals
 from stribeck.io.storage import Storage
 
 
@@ -19,30 +22,71 @@ from stribeck.io.storage import Storage
 class ImportOptions:
     """Options: recordings, and values that they do not contain."""
 
-    logs: tuple[Path, ...] = option("recordings", metavar="LOG.json", positional=True)
+    recordings: tuple[Path, ...] = option(
+        "bags, .csv, .txt, .mat, .npz or BAM JSON files, or folders of them",
+        metavar="RECORDING",
+        positional=True,
+    )
     output: Path = option("folder for the bags, one per recording", metavar="BAGS")
-    arm_mass: float | None = option("rod mass, for recordings that give none", None, "KG")
-    actuator: str | None = option("the servo, where the recordings name another", None)
-    joint: str = option("name of the joint in the bags (default: joint)", "joint")
+    signals: Path | None = option(
+        "table of signals: topics or columns, and units (docs/recordings.md)", None, "YAML"
+    )
+    bench: str | None = option(
+        "load, gain and servo of recordings that do not say them: a bench file, or mass=KG,length=M,arm_mass=KG,kp=GAIN,…",
+        None,
+        "FILE",
+    )
+    arm_mass: float | None = option("rod mass, for JSON recordings that give none", None, "KG")
+    actuator: str | None = option("the servo, where recordings name none, or JSON recordings another", None)
+    joint: str | None = option("the joint to read, of bags with several; its name in the new bags", None)
     storage: Storage = option("storage of the bags (default: mcap)", "mcap")
 
 
 def run(options: ImportOptions) -> int:
     """Read all recordings, then write all bags, so that an unreadable recording leaves no bags behind."""
-    targets = {path: options.output / path.stem for path in options.logs}
-    if len(set(targets.values())) < len(options.logs):
+    runs = [(folder, path, logs) for folder in options.recordings for path, logs in _read(options, folder)]
+    targets = {path: _target(options.output, folder, path) for folder, path, _ in runs}
+    if len(set(targets.values())) < len(runs):
         raise OutputError("two recordings of one name: import them to different folders")
     for target in targets.values():
         if target.exists():
             raise OutputError(f"{target} exists already; choose another --output or move it away")
         check_writable(target)
-    logs = {
-        path: read_bam_json(path, actuator=options.actuator, arm_mass=options.arm_mass) for path in targets
-    }
-    for name in sorted({log.actuator for log in logs.values()}):
-        servo = load_actuator(options.actuator or name)
-        warn_of_supply([log for log in logs.values() if log.actuator == name], servo)
-    for path, log in logs.items():
-        write_bag(targets[path], [log], joint=options.joint, storage=options.storage)
-        print(f"{path} -> {targets[path]} ({log.duration:.2f} s, {len(log.position.time)} samples)")
+    logs = [log for _, _, found in runs for log in found]
+    for name in sorted({log.actuator for log in logs}):
+        own = options.actuator is not None and load_actuator(options.actuator).name == name
+        servo = load_actuator(options.actuator if own and options.actuator else name)
+        warn_of_supply([log for log in logs if log.actuator == name], servo)
+    for _, path, found in runs:
+        write_bag(targets[path], found, storage=options.storage)
+        seconds, samples = sum(log.duration for log in found), sum(len(log.position.time) for log in found)
+        several = f"{len(found)} runs, " if len(found) > 1 else ""
+        print(f"{path} -> {targets[path]} ({several}{seconds:.2f} s, {samples} samples)")
     return 0
+
+
+def _read(options: ImportOptions, folder: Path) -> list[tuple[Path, list[Log]]]:
+    runs = recorded_runs(
+        folder,
+        signals=None if options.signals is None else load_signals(options.signals),
+        joint=options.joint,
+        bench=None if options.bench is None else benches_of(options.bench, options.actuator),
+        arm_mass=options.arm_mass,
+        actuator=options.actuator,
+        note=warn,
+    )
+    if options.joint == "*":
+        return runs
+    return [
+        (path, [log if options.joint is None else replace(log, joint=options.joint) for log in logs])
+        for path, logs in runs
+    ]
+
+
+def _target(output: Path, folder: Path, path: Path) -> Path:
+    """The new bag of a recording: named after it, below the folders in which it lies in ``folder``."""
+    inside = path.relative_to(folder).parent if path != folder else Path()
+    name = recording_name(path)
+    if name in ("", "."):
+        raise ConfigError(f"{path}: name a folder above it, after which the new bag is called")
+    return output / inside / name

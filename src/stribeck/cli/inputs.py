@@ -6,14 +6,16 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions
-from stribeck.core.actuator import Actuator
-from stribeck.core.log import Log
+from stribeck.core.actuator import Actuator, Gains, VoltageControl
+from stribeck.core.electrics import duty_ratio
+from stribeck.core.log import Log, common_value
 from stribeck.errors import ConfigError, OutputError, RecordingError
-from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import BenchDescription
+from stribeck.io.actuators import actuator_names, load_actuator
+from stribeck.io.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
@@ -21,7 +23,8 @@ from stribeck.io.schema import convert
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import is_bag
 
-BENCH_NUMBERS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
+DUTY_DIFFERENCE = 0.1
+"""Relative difference of reported and computed duty from which on there is a warning."""
 
 
 def recordings_of(
@@ -39,7 +42,7 @@ def recordings_of(
         options.logdir,
         signals=None if options.signals is None else load_signals(options.signals),
         joint=options.joint,
-        bench=None if options.bench is None else bench_of(options.bench, options.joint),
+        bench=None if options.bench is None else benches_of(options.bench, actuator),
         arm_mass=options.arm_mass,
         actuator=actuator,
         note=note or warn,
@@ -47,25 +50,24 @@ def recordings_of(
     )
 
 
-def bench_of(text: str, joint: str | None) -> BenchDescription:
-    """Parse the description given by ``--bench``.
+def benches_of(text: str, actuator: str | None = None) -> Benches:
+    """The descriptions given by ``--bench``: of a bench file, or ``key=value`` pairs for all recordings.
 
-    :raises ConfigError: for text other than ``key=value`` pairs, or missing or unknown keys.
+    :param actuator: the servo's name or YAML file, unless the descriptions name one.
+    :raises ConfigError: for an invalid file, other text, and missing or unknown keys.
     """
-    words = assignments(text.split(","), "--bench")
-    content: dict[str, object] = {
-        "run_id": "run",
-        "trajectory": "unknown",
-        "joint": joint or "joint",
-        **words,
-    }
-    for key in BENCH_NUMBERS:
+    if "=" not in text:
+        return Benches.read(Path(text), actuator)
+    words: dict[str, object] = dict(assignments(text.split(","), "--bench"))
+    for key in SETUP_KEYS:
         if key in words:
-            content[key] = as_number(words[key], f"--bench {key}")
+            words[key] = as_number(str(words[key]), f"--bench {key}")
+    benches = Benches(BenchFile(defaults=convert(words, BenchValues, "--bench")), "--bench", actuator)
     try:
-        return BenchDescription.from_mapping(content, "--bench")
+        benches.describe(Path("recording"))
     except RecordingError as error:
-        raise ConfigError(str(error)) from None
+        raise ConfigError(str(error).replace("--bench: recording", "--bench")) from None
+    return benches
 
 
 def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:
@@ -103,6 +105,19 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Parame
         if servo is not None and file.actuator.name != servo.name:
             raise ConfigError(f"{path} is of {file.actuator.name!r}, --actuator is {servo.name!r}")
     return files
+
+
+def actuator_for(option: str | None, logs: Sequence[Log]) -> Actuator:
+    """The servo that ``--actuator`` names, otherwise that of the recordings.
+
+    :raises ConfigError: for an unknown servo.
+    """
+    if option is None and (recorded := common_value(logs, "actuator")) not in actuator_names():
+        raise ConfigError(
+            f"the recordings are of {recorded!r}, which is not among {', '.join(actuator_names())}: give the YAML file "
+            "that describes it with --actuator FILE"
+        )
+    return load_actuator(option or common_value(logs, "actuator"))
 
 
 def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFile]]) -> None:
@@ -167,6 +182,26 @@ def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str]
         note(
             f"recorded at {highest:.3g} V, above the rated {actuator.supply.rated_max:g} V of {actuator.title}: "
             "the servo may be damaged, and its parameters may differ at rated supply"
+        )
+
+
+def warn_of_control(logs: Sequence[Log], actuator: Actuator, note: Callable[[str], None] = warn) -> None:
+    """Warn if the recordings contradict the control law of the servo: other gains, or another duty than it would apply."""
+    lacking = {name for log in logs for name in actuator.lacks_gains(Gains(1.0, log.setup.ki, log.setup.kd))}
+    if lacking:
+        note(
+            f"recorded with {' and '.join(sorted(lacking))}, which the control law of {actuator.name} ignores: add "
+            "integral_gain or derivative_gain under control: in its YAML file"
+        )
+    if not isinstance(actuator.control, VoltageControl):
+        return
+    found = [duty_ratio(log, actuator.control) for log in logs]
+    ratio = median([one for one in found if one is not None] or [1.0])
+    if abs(ratio - 1.0) > DUTY_DIFFERENCE:
+        gain = actuator.control.gain
+        note(
+            f"the servo reports {ratio:.2f} of the duty that the control law of {actuator.name} gives: its YAML file should "
+            f"say gain: {ratio * gain:.4g} under control:, not {gain:.4g}"
         )
 
 

@@ -6,14 +6,19 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 from stribeck.cli.parser import parse
+from stribeck.cli.stop import exit_after_interrupt
 from stribeck.errors import MissingDependencyError, StribeckError
 
 STARTED = time.perf_counter()
 """Program start, from which wall times are measured."""
 
-DONE, FAILED, INTERRUPTED = 0, 1, 130
+DONE, FAILED, NOT_USABLE, INTERRUPTED = 0, 1, 2, 130
+
+COMPUTING = ("setup-robot", "identify-arm", "excite", "estimate", "posterior", "calibrate", "select-poses")
+"""Verbs whose computations end at once with Ctrl-C."""
 
 EXTRAS = {
     "jax": "fit",
@@ -39,7 +44,8 @@ EXTRAS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    :returns: exit code: 0 success, 1 reported error, 2 wrong usage (from argparse), 130 interrupted.
+    :returns: exit code: 0 success, 1 reported error, 2 wrong usage (from argparse) or, with ``--strict``, a result that
+        should not be used, 130 interrupted.
     """
     verb, _, run = parse(sys.argv[1:] if argv is None else argv)
     return exit_code(lambda: _run(verb, run))
@@ -70,7 +76,8 @@ def exit_code(command: Callable[[], int]) -> int:
 
 def _run(verb: str, run: Callable[[], int]) -> int:
     try:
-        return run()
+        with exit_after_interrupt() if verb in COMPUTING else nullcontext():
+            return run()
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:

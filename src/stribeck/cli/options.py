@@ -233,7 +233,7 @@ def numbers(text: str) -> tuple[float, ...]:
 
 
 def assigned(text: str) -> dict[str, float]:
-    """Parse numbers by name: ``mass=0.1,length=0.2``."""
+    """Parse comma-separated named numbers: ``mass=0.1,length=0.2``."""
     values = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
@@ -241,6 +241,13 @@ def assigned(text: str) -> dict[str, float]:
             raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {part!r}")
         values[name.strip()] = float(value)
     return values
+
+
+def one_or_assigned(text: str) -> float | dict[str, float]:
+    """Parse one positive number, or positive numbers by name: ``0.5`` or ``shoulder=50,elbow=20``."""
+    if "=" not in text:
+        return positive(text)
+    return {name: positive(str(value)) for name, value in assigned(text).items()}
 
 
 def choices_of(valid: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
@@ -273,8 +280,12 @@ class RecordingOptions:
     """Options that select the recordings of a servo."""
 
     logdir: Path = _recordings("folder with bags or BAM JSON recordings, or one of them", metavar="BAGS")
-    joint: str | None = _recordings("the joint to use, of bags with several; * for all, as one servo", None)
-    signals: Path | None = _recordings("table of signals to topics, for bags of other robots", None, "YAML")
+    joint: str | None = _recordings(
+        "joint to read from bags with several joints; * reads all as one servo", None
+    )
+    signals: Path | None = _recordings(
+        "YAML table that maps signals to topics, for bags of other robots", None, "YAML"
+    )
     bench: str | None = _recordings(
         "describe a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", None, "KEY=VALUE,…"
     )
@@ -287,7 +298,7 @@ class SimulationOptions:
 
     dt: TimeStep | None = _simulation("time step (default: 0.005, or the parameter file's)", None, "S")
     reset_period: Positive | None = _simulation(
-        "put simulations back on the measurement every so often", None, "S"
+        "reset simulations to the measured state with this period", None, "S"
     )
     integrator: Integrator | None = _simulation(
         "time stepping (default: exponential, or the parameter file's; the others for published figures)",
@@ -300,4 +311,6 @@ class ParameterFileOptions:
     """Options that select parameter files."""
 
     params: tuple[Path, ...] = option("parameter files", metavar="FILE")
-    actuator: str | None = option("YAML file of a servo that is not among ours", None)
+    actuator: str | None = option(
+        "YAML file of the servo, for files that do not describe it (older ones, other programs)", None
+    )

@@ -17,22 +17,29 @@ from stribeck.cli.options import add_arguments, options_of
 
 VERBS = {
     "emulate": ("emulate", "emulated servos behind a pseudo-terminal"),
-    "record": ("record", "play trajectories on servos at a serial port, and record them"),
-    "import": ("import_recordings", "recordings in the BAM JSON format to rosbag2 bags"),
+    "record": ("record", "play trajectories on servos on a serial bus, and record them"),
+    "import": (
+        "import_recordings",
+        "convert bags of other robots, tables and BAM JSON to bags that describe themselves",
+    ),
     "fit": ("fit", "identify a friction law from recordings"),
     "fit-all": ("fit_all", "fit many servos and laws, in processes or on a Dask cluster"),
-    "evaluate": ("evaluate", "errors of parameter files on recordings"),
+    "evaluate": ("evaluate", "compute the errors of parameter files on recordings"),
     "plot": ("plot", "draw measured and simulated motion"),
     "diagram": ("diagram", "draw drive/backdrive diagrams"),
-    "report": ("report", "one HTML file: parameter files on recordings, with a verdict"),
-    "compensate": ("compensate", "friction torque for a recorded motion"),
-    "export-mjcf": ("export_mjcf", "a fit of law M1 as plain MJCF, for MuJoCo"),
-    "excite": ("excite", "the most informative trajectory of a robot arm within its limits"),
-    "identify-arm": ("identify_arm", "inertias and friction of a robot arm from recorded motion"),
-    "calibrate": ("calibrate", "geometry of an arm from measured poses"),
-    "posterior": ("posterior", "what prior knowledge and few measurements say, with intervals"),
-    "estimate": ("estimate", "parameters of a mechanism from its recorded motion"),
-    "demo": ("demo", "the whole loop on emulated servos, through ROS 2 nodes"),
+    "report": ("report", "write an HTML report that assesses parameter files on recordings"),
+    "compensate": ("compensate", "compute the friction torque for a recorded motion"),
+    "export-mjcf": ("export_mjcf", "export a fit of law M1 as plain MJCF"),
+    "excite": ("excite", "design the most informative trajectory of a robot arm within its limits"),
+    "setup-robot": ("setup_robot", "write the file of a robot arm from its URDF and recordings"),
+    "identify-arm": ("identify_arm", "identify inertial parameters and joint friction of a robot arm"),
+    "calibrate": ("calibrate", "calibrate the geometry of an arm from measured poses"),
+    "posterior": (
+        "posterior",
+        "sample the posterior of an arm or a servo from prior knowledge and few measurements",
+    ),
+    "estimate": ("estimate", "estimate the parameters of a mechanism from its recorded motion"),
+    "demo": ("demo", "record, identify and compensate emulated servos through ROS 2 nodes"),
 }
 """Module and help text of each verb."""
 

@@ -29,29 +29,35 @@ class ArmPosteriorOptions:
     """Options: an arm, prior knowledge of it, and measurements."""
 
     config: str | None = _arm("a robot of config/robots by name, or its YAML file", None, "ROBOT")
-    urdf: Path | None = _arm("its URDF, where the one of the YAML is not found", None, "FILE")
+    urdf: Path | None = _arm("URDF (default: the one that the YAML names)", None, "FILE")
     prior: Literal["diffuse", "informed", "empirical", "cad"] = _arm(
-        "what is known before (default: cad, the URDF)", "cad"
+        "prior of the links (default: cad, the URDF)", "cad"
     )
-    table: Path | None = _arm("links of other robots (default: ours)", None, "YAML")
-    total_mass: Positive | None = _arm("by the datasheet, base included (default: the URDF's)", None, "KG")
-    reach: Positive | None = _arm("(default: all links of the URDF in a row)", None, "M")
+    table: Path | None = _arm(
+        "table of link parameters of other robots (default: the included one)", None, "YAML"
+    )
+    total_mass: Positive | None = _arm(
+        "total mass from the datasheet, including the base (default: the URDF's)", None, "KG"
+    )
+    reach: Positive | None = _arm("reach (default: sum of the URDF's link lengths)", None, "M")
     rotors: Numbers | None = _arm(
         "inertias of the rotors on the joints' side [kg m^2]; needed without recordings and by priors other than cad",
         None,
         "LIST",
     )
-    data: tuple[Path, ...] = _arm("recorded torques; none: zero-shot", (), "PATH")
+    data: tuple[Path, ...] = _arm(
+        "recordings with torques; without them the prior alone is sampled", (), "PATH"
+    )
     inertias: Path | None = _arm(
         "measured inertias: a pose [rad], the axis (from 1), the inertia [kg m^2]", None, "CSV"
     )
-    test: tuple[Path, ...] = _arm("recorded torques to predict, not to learn from", (), "PATH")
+    test: tuple[Path, ...] = _arm("recordings to predict, not used for inference", (), "PATH")
     seconds: Numbers | None = _arm(
         "learn from so many first seconds of --data, and predict the rest beside weighted least squares",
         None,
         "LIST",
     )
-    sampler: Literal["nuts", "metropolis"] = _arm("(default: nuts)", "nuts")
+    sampler: Literal["nuts", "metropolis"] = _arm("sampler (default: nuts)", "nuts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +66,10 @@ class ServoPosteriorOptions(RecordingOptions):
 
     logdir: Path | None = _servo("folder with bags or BAM JSON recordings", None, "BAGS")  # type: ignore[assignment]
     actuator: str | None = _servo("servo by name, or a YAML file (default: the recordings')", None)
-    model: Annotated[str, str.lower] = _servo("(default: m3)", "m3", choices=tuple(LAWS))
+    model: Annotated[str, str.lower] = _servo("friction law (default: m3)", "m3", choices=tuple(LAWS))
     effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _servo(f"{','.join(EFFECTS)}", (), "LIST")
     free: tuple[str, ...] = _servo("sample an effect's parameter too", (), "NAME", repeated=True)
-    set: tuple[str, ...] = _servo("keep a parameter at a value", (), "NAME=VALUE", repeated=True)
+    set: tuple[str, ...] = _servo("fix a parameter to a value", (), "NAME=VALUE", repeated=True)
     validation_kp: Positive | None = _servo("hold out the runs of this gain, and predict them", None, "K")
 
 
@@ -75,9 +81,9 @@ class PosteriorOptions(ServoPosteriorOptions, ArmPosteriorOptions):
         "draw beside it the posterior with every sample counted as independent: far too narrow intervals",
         False,
     )
-    draws: Count = _sampling("of each chain at most (default: 600)", 600, "N")
+    draws: Count = _sampling("maximum number of draws per chain (default: 600)", 600, "N")
     effective: Count | None = _sampling("stop once every parameter has so many effective samples", None, "N")
-    seed: Seed = _sampling("(default: 0)", 0, "N")
+    seed: Seed = _sampling("random seed (default: 0)", 0, "N")
     output: Path | None = _output("of a servo: parameter file with intervals", None, "FILE")
     netcdf: Path | None = _output("all draws, for ArviZ", None, "FILE")
     json: Path | None = _output("summary for scripts", None, "FILE")

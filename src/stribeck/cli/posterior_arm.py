@@ -30,7 +30,7 @@ from stribeck.cli.table import print_table
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.least_squares import fit_rows
 from stribeck.dynamics.model import ArmModel, load_arm
-from stribeck.dynamics.motion import ProcessedMotion, motion_of
+from stribeck.dynamics.motion import ProcessedMotion, motion_of, segments
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of
 from stribeck.dynamics.scores import scores
@@ -84,8 +84,9 @@ class ArmStudy:
         return read_recordings(paths, self.config.recording, self.machine.joints, self.robot.units)
 
     def motions(self, paths: Sequence[Path]) -> list[ProcessedMotion]:
-        """Read recordings and filter them with the identification protocol."""
-        return [motion_of(run, self.config.protocol) for run in self.runs(paths)]
+        """Read recordings, cut them at gaps, and filter them with the identification protocol."""
+        protocol = self.config.protocol
+        return [motion_of(part, protocol) for run in self.runs(paths) for part in segments(run, protocol)]
 
     def torques(self, *, discrepancy: bool) -> TorquePosterior:
         """The posterior given recorded torques."""
@@ -229,7 +230,7 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
             print(f"{length:g} s done", file=sys.stderr)
 
     run = study.runs(options.data)[0]
-    found = few_data(
+    results = few_data(
         study.prior,
         study.machine,
         run,
@@ -241,18 +242,19 @@ def _by_seconds(study: ArmStudy, lengths: Sequence[float]) -> int:
         done=done,
     )
     rows = [
-        [f"{one.seconds:g}", f"{100 * one.posterior:.2f}", f"{100 * one.least_squares:.2f}"] for one in found
+        [f"{one.seconds:g}", f"{100 * one.posterior:.2f}", f"{100 * one.least_squares:.2f}"]
+        for one in results
     ]
     print(
         f"{study.robot.title}, prior {options.prior}: error of torque on the rest of {run.name}, moving rows"
     )
     print_table(["seconds of data", "posterior [%]", "weighted least squares [%]"], rows)
-    for one in (one for one in found if not one.plain):
+    for one in (one for one in results if not one.plain):
         print(f"- {one.seconds:g} s do not excite all parameters: least squares of least norm")
     columns = {
-        "seconds": [one.seconds for one in found],
-        "posterior": [one.posterior for one in found],
-        "least_squares": [one.least_squares for one in found],
+        "seconds": [one.seconds for one in results],
+        "posterior": [one.posterior for one in results],
+        "least_squares": [one.least_squares for one in results],
     }
     if options.json is not None:
         content = {
@@ -385,7 +387,7 @@ def _parts(
         "motor inertia [kg m²]",
     )
     nominal = nominal_of(study.arm, study.rotors)
-    found = {}
+    parts = {}
     for k, label in enumerate(labels):
         draws = [
             None if d is None else d.links[k].reshape(-1, len(study.arm), d.links[k][0, 0, 0].size)
@@ -393,8 +395,8 @@ def _parts(
         ]
         urdf = None if nominal is None else np.reshape(nominal.links[k], (len(study.arm), -1))
         assert draws[0] is not None  # noqa: S101
-        found[label] = (draws[0], draws[1], urdf)
-    return found
+        parts[label] = (draws[0], draws[1], urdf)
+    return parts
 
 
 def _flat(draws: Array) -> Array:

@@ -21,15 +21,22 @@ from stribeck.bayes.servo import (
 )
 from stribeck.bayes.servo_priors import ServoPrior, servo_prior
 from stribeck.bayes.servo_result import as_json, estimates_of, parameter_file, prior_draws, summary_of
-from stribeck.cli.inputs import as_number, assignments, recordings_of, warn, warn_of_supply
+from stribeck.cli.inputs import (
+    actuator_for,
+    as_number,
+    assignments,
+    recordings_of,
+    warn,
+    warn_of_control,
+    warn_of_supply,
+)
 from stribeck.cli.posterior import PosteriorOptions
 from stribeck.cli.posterior_output import Array, SamplerProgress, print_summary
 from stribeck.core.friction import law_named
-from stribeck.core.log import Log, common_value
+from stribeck.core.log import Log
 from stribeck.fit.objective import Split, split_runs
 from stribeck.fit.result import FitSettings
 from stribeck.fit.task import FitTask, task_for
-from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.parameter_file import write_parameter_file
 from stribeck.report.bayes_figures import draw_densities, draw_pairs
@@ -46,9 +53,9 @@ def run_servo(options: PosteriorOptions) -> int:
     """Read, sample, and write the results."""
     started = time.perf_counter()
     logs = recordings_of(options, options.actuator)
-    actuator = load_actuator(options.actuator or common_value(logs, "actuator"))
-    actuator = actuator.with_effects(options.effects)
+    actuator = actuator_for(options.actuator, logs).with_effects(options.effects)
     warn_of_supply(logs, actuator)
+    warn_of_control(logs, actuator)
     fixed = {n: as_number(v, f"--set {n}") for n, v in assignments(options.set, "--set").items()}
     settings = FitSettings(method="posterior", seed=options.seed)
     split = split_runs(logs, validation_kp=options.validation_kp)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 import time
 from typing import Any, Protocol, Self
 
@@ -12,6 +13,9 @@ from tqdm import tqdm
 
 JSON_PERIOD = 0.3
 """Minimum time between two JSON lines [s]."""
+
+LINE_PERIOD = 0.5
+"""Time between two updates of a :class:`StageLine` [s]."""
 
 
 class Progress(Protocol):
@@ -93,3 +97,49 @@ class JsonLines:
 def progress_of(kind: str, law: str, trials: int) -> Progress:
     """Create the progress display selected by ``--progress``: ``bar``, ``json`` or ``none``."""
     return JsonLines(law, trials) if kind == "json" else Bar(law, trials, quiet=kind == "none")
+
+
+class StageLine:
+    """One line on stderr with the stage of a computation and the elapsed time, which a thread keeps up to date.
+
+    :param quiet: show nothing.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet, self._started = quiet, time.perf_counter()
+        self._stage, self._width, self._due = "", 0, 0.0
+        self._lock, self._over = threading.Lock(), threading.Event()
+
+    def __enter__(self) -> Self:
+        if not self._quiet:
+            threading.Thread(target=self._renew, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._over.set()
+            if self._width:
+                self._write(" " * self._width + "\r")
+
+    def tell(self, stage: str) -> None:
+        """Report the present stage, for example ``consistent: IPOPT iteration 12``."""
+        self._stage = stage
+        if not self._quiet and time.perf_counter() >= self._due:
+            self._show()
+
+    def _renew(self) -> None:
+        while not self._over.wait(LINE_PERIOD):
+            self._show()
+
+    def _show(self) -> None:
+        with self._lock:
+            if self._stage and not self._over.is_set():
+                now = time.perf_counter()
+                text = f"{self._stage}, {now - self._started:.0f} s"
+                self._due, self._width = now + LINE_PERIOD, max(self._width, len(text))
+                self._write(text.ljust(self._width))
+
+    @staticmethod
+    def _write(text: str) -> None:
+        sys.stderr.write("\r" + text)
+        sys.stderr.flush()

@@ -33,12 +33,12 @@ SHOW_PERIOD = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOptions:
-    """Options: what to record, and replacements for values in the file."""
+    """Options: what to record, and overrides of values in the file."""
 
     config: Path = option("what to record, see config/record.yaml", metavar="YAML")
     port: str | None = option("serial port (default: the file's)", None)
     output: Path | None = option("folder for the bags (default: the file's)", None, "DIR")
-    rate: Positive | None = option("cycles in a second (default: the file's)", None, "HZ")
+    rate: Positive | None = option("cycles per second (default: the file's)", None, "HZ")
     allow_overvoltage: bool = option("record above the servos' rated supply", False)
     quiet: bool = option("no progress, only bags and what goes wrong", False)
 

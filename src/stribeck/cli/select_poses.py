@@ -16,21 +16,17 @@ from stribeck.kinematics.chain import SerialChain
 from stribeck.kinematics.config import UNITS, CalibrationConfig
 from stribeck.kinematics.data import (
     JOINTS,
-    MeasuredPoses,
     find_sets,
     read_joints,
     read_poses,
 )
-from stribeck.kinematics.model import GEOMETRY, KinematicModel, candidate_terms
-from stribeck.kinematics.pose_selection import PoseChoice, choose_poses, information_rows
+from stribeck.kinematics.model import KinematicModel
+from stribeck.kinematics.pose_selection import PoseChoice, choose_poses, design_model, information_rows
 
 FloatArray = npt.NDArray[np.float64]
 
 SCHEMA = 1
 CHOSEN = "poses.txt"
-
-DESIGN = (*GEOMETRY, "gain", "compliance")
-"""Groups of parameters that the chosen poses should determine."""
 
 TOOL = 0.1 * np.eye(3)
 """Markers assumed behind the flange [m] until some are measured."""
@@ -101,33 +97,8 @@ def _design(
         markers = set(config.data.markers)
         complete = bool(markers) and all(markers <= set(paths) for paths in files)
     if not complete:
-        return *_model(chain, config, np.eye(4), TOOL, ("a", "b", "c")), nothing
+        return *design_model(config, chain, np.eye(4), TOOL, ("a", "b", "c")), nothing
     measured = read_poses(options.data, config, chain)
     base, points = align(chain, measured.data)
-    model, values = _model(chain, config, base, points, measured.markers)
+    model, values = design_model(config, chain, base, points, measured.markers)
     return model, values, measured.data.positions if options.candidates is not None else nothing
-
-
-def _model(
-    chain: SerialChain,
-    config: CalibrationConfig,
-    base: FloatArray,
-    points: FloatArray,
-    markers: Sequence[str],
-) -> tuple[KinematicModel, FloatArray]:
-    terms = candidate_terms(chain, config.gravity)
-    model = KinematicModel(chain, base, terms, tuple(markers), config.gravity).keep(DESIGN)
-    return model, np.concatenate([np.zeros(len(model.terms)), points.ravel()])
-
-
-def d_optimal_rows(
-    config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses, number: int, seed: int
-) -> list[int]:
-    """Rows of the most informative poses, in ascending order.
-
-    The measurements are only used for an initial guess of base and markers.
-    """
-    base, points = align(chain, measured.data)
-    model, values = _model(chain, config, base, points, measured.markers)
-    scaled = information_rows(model, values, measured.data.positions)
-    return sorted(choose_poses(scaled, number, seed=seed).chosen)

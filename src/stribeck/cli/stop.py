@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
+import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+EXIT_WITHIN = 1.5
+"""Time from Ctrl-C to the end of a computation that does not end by itself [s]."""
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -42,3 +49,39 @@ class StopRequest:
         if self._requested:
             raise KeyboardInterrupt
         self._requested = True
+
+
+@contextmanager
+def exit_after_interrupt(seconds: float = EXIT_WITHIN, code: int = 130) -> Iterator[None]:
+    """End the process this long after Ctrl-C if the context has not been left by then.
+
+    Python raises KeyboardInterrupt in the main thread only between two of its instructions. A call of compiled code may
+    take much longer, so a second thread, which C's signal handler wakes, watches the time. Worker processes are killed.
+
+    :param seconds: from Ctrl-C to the end, enough to save results [s].
+    :param code: exit code.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    left = threading.Event()
+
+    def watch() -> None:
+        with reader:
+            while received := reader.recv(1):
+                if received[0] == signal.SIGINT and not left.wait(seconds):
+                    for worker in multiprocessing.active_children():
+                        worker.kill()
+                    print("\nstribeck: interrupted", file=sys.stderr, flush=True)
+                    os._exit(code)
+
+    threading.Thread(target=watch, daemon=True).start()
+    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        left.set()
+        signal.set_wakeup_fd(before)
+        writer.close()

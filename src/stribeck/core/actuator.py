@@ -122,17 +122,19 @@ class CurrentControl:
 class TorqueControl:
     r"""Position control by torque, for an actuator that closes its own current loop.
 
-    :math:`\tau_m = clip(\rho g K_p e - d\,\dot\theta, \pm\tau_{max})`, :math:`\rho` the torque
+    :math:`\tau_m = clip(\rho g K_p e - (d + g_d K_d)\,\dot\theta, \pm\tau_{max})`, :math:`\rho` the torque
     multiplier (key ``ratio``).
 
     :param gain: torque per K_p and rad of position error [N m/rad].
     :param damping: d [N m s/rad].
     :param torque_max: largest torque [N m].
+    :param derivative_gain: torque per K_d and rad/s [N m s/rad], where the firmware has it.
     """
 
     gain: float
     damping: float
     torque_max: float
+    derivative_gain: float | None = None
 
     kind = "torque"
     motor_parameters = ("ratio", "armature")
@@ -216,6 +218,20 @@ class Actuator:
         return "supply" in self.active_effects
 
     @property
+    def datasheet_torque(self) -> float | None:
+        """Stall torque, otherwise peak torque, from the datasheet [N m], ``None`` if not given."""
+        return self.datasheet.get("stall_torque", self.datasheet.get("peak_torque"))
+
+    def lacks_gains(self, gains: Gains) -> tuple[str, ...]:
+        """The firmware gains that are not zero in every run, but mean nothing in this control law."""
+        terms = {"ki": "integral_gain", "kd": "derivative_gain"}
+        return tuple(
+            name
+            for name, term in terms.items()
+            if np.any(getattr(gains, name)) and getattr(self.control, term, None) is None
+        )
+
+    @property
     def datasheet_torque_constant(self) -> float | None:
         r"""Torque constant :math:`k_t = \tau_{stall} / I_{stall}` from the datasheet [N m/A], ``None`` if not given.
 
@@ -266,26 +282,26 @@ class Actuator:
         at zero.
         """
         narrowed = self.datasheet_bounds if "current-limit" in self.active_effects else {}
-        found = []
+        parameters = []
         for name in (*self.control.motor_parameters, "q_offset"):
             if name not in self.bounds:
                 continue
             lower, upper = narrowed.get(name, self.bounds[name])
             unit = MOTOR_UNITS[name][self.units]
-            found.append(Parameter(name, unit, 0.5 * (lower + upper), lower, upper))
+            parameters.append(Parameter(name, unit, 0.5 * (lower + upper), lower, upper))
         for name in law.parameter_names:
-            known = FRICTION_PARAMETERS[name]
+            friction = FRICTION_PARAMETERS[name]
             base = name.removesuffix("_negative")
-            lower, upper = self.bounds.get(name, self.bounds.get(base, (known.lower, known.upper)))
-            unit = known.rotary_unit if self.units == "rotary" else known.linear_unit
+            lower, upper = self.bounds.get(name, self.bounds.get(base, (friction.lower, friction.upper)))
+            unit = friction.rotary_unit if self.units == "rotary" else friction.linear_unit
             fixed = name == "torque_offset" and law.asymmetric
             value = 0.0 if name == "torque_offset" else 0.5 * (lower + upper)
-            found.append(Parameter(name, unit, value, lower, upper, free=not fixed))
+            parameters.append(Parameter(name, unit, value, lower, upper, free=not fixed))
         for effect in sorted(self.active_effects & EFFECT_PARAMETERS.keys()):
             name = EFFECT_PARAMETERS[effect]
             value, lower, upper = self.effects[effect]
-            found.append(Parameter(name, EFFECT_UNITS[name], value, lower, upper, free=False))
-        return ParameterSet(found)
+            parameters.append(Parameter(name, EFFECT_UNITS[name], value, lower, upper, free=False))
+        return ParameterSet(parameters)
 
 
 def initial_control_state(actuator: Actuator, goal: Any) -> ControlState:
@@ -360,24 +376,33 @@ def next_control_state(
 
 
 def firmware_output(
-    actuator: Actuator,
-    p: Values,
-    gains: Gains,
-    state: ControlState,
-    goal: Any,
-    position: Any,
-    velocity: Any,
+    actuator: Actuator, p: Values, gains: Gains, state: ControlState, goal: Any, position: Any, velocity: Any
 ) -> Any:
     """Output of the firmware in a given state (a duty [1], a current [A] or a torque [N m])."""
     control = actuator.control
+    xp = array_namespace(position, velocity, goal, *p.values())
     if isinstance(control, VoltageControl):
         return duty_of(control, gains, state, goal, position, velocity)
-    xp = array_namespace(position, velocity, goal, *p.values())
     error = goal - position
     if isinstance(control, CurrentControl):
         return control.gain * gains.kp * error - control.damping * xp.sqrt(gains.kp) * velocity
-    torque = p["ratio"] * control.gain * gains.kp * error - control.damping * velocity
+    damping = control.damping + (control.derivative_gain or 0.0) * gains.kd
+    torque = p["ratio"] * control.gain * gains.kp * error - damping * velocity
     return xp.clip(torque, -control.torque_max, control.torque_max)
+
+
+def duty_of(
+    control: VoltageControl, gains: Gains, state: ControlState, goal: Any, position: Any, velocity: Any
+) -> Any:
+    """Duty of the bridge in [-1, 1] in a given state of the firmware (see :class:`VoltageControl`)."""
+    goal = goal if control.goal_speed is None else state.goal
+    duty = control.gain * gains.kp * (goal - position)
+    if control.integral_gain is not None:
+        duty = duty + control.integral_gain * gains.ki * state.integral
+    if control.derivative_gain is not None:
+        duty = duty - control.derivative_gain * gains.kd * velocity
+    xp = array_namespace(duty)
+    return xp.clip(duty, -control.duty_max, control.duty_max)
 
 
 def output_torque(actuator: Actuator, p: Values, output: Any, command: ServoCommand, velocity: Any) -> Any:
@@ -388,21 +413,6 @@ def output_torque(actuator: Actuator, p: Values, output: Any, command: ServoComm
     if isinstance(control, CurrentControl):
         return current_torque(control, p, output, command, velocity)
     return command.torque_enable * output
-
-
-def duty_of(
-    control: VoltageControl, gains: Gains, state: ControlState, goal: Any, position: Any, velocity: Any
-) -> Any:
-    """Duty of the bridge in a given state of the firmware (see :class:`VoltageControl`)."""
-    xp = array_namespace(position, velocity, goal)
-    if control.goal_speed is not None:
-        goal = state.goal
-    duty = control.gain * gains.kp * (goal - position)
-    if control.integral_gain is not None:
-        duty = duty + control.integral_gain * gains.ki * state.integral
-    if control.derivative_gain is not None:
-        duty = duty - control.derivative_gain * gains.kd * velocity
-    return xp.clip(duty, -control.duty_max, control.duty_max)
 
 
 def voltage_torque(

@@ -116,20 +116,22 @@ class StateAdmission:
             picked(state.velocity, order),
             picked(state.effort, order),
         )
-        told = len(state.velocity) > 0
-        sound = math.isfinite(at.dot(speed)) if told else finite(at)  # a finite product has finite factors
-        if not (sound or (told and finite(at) and finite(speed))):
+        has_velocity = len(state.velocity) > 0
+        sound = (
+            math.isfinite(at.dot(speed)) if has_velocity else finite(at)
+        )  # a finite product has finite factors
+        if not (sound or (has_velocity and finite(at) and finite(speed))):
             raise DoubtError("position or velocity is not a number")
         if state.merged:
             self._plausibility.restart()
         elif before is not None and (jump := self._plausibility.jump(at, speed, elapsed)) is not None:
             raise BridgedError(jump)
         self.stamp, self._bridged = state.stamp, None
-        if not told:
+        if not has_velocity:
             speed = self._slope_of(at, dt)
         if not state.merged and (dt > 0.0 or before is None):
             frozen = self._plausibility.frozen(at, speed, dt)
-            if frozen is not None and told:
+            if frozen is not None and has_velocity:
                 raise DoubtError(frozen)
         return at, speed, effort, dt
 

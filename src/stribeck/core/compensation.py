@@ -280,8 +280,8 @@ class FrictionModel:
             return found
         found = np.empty_like(probe)
         for index, formula in self._groups:
-            own = (array[index] for array in (share, velocity, motor, external, *scales, guess))
-            found[..., index] = formula(*own, probe[..., index])
+            group_inputs = (array[index] for array in (share, velocity, motor, external, *scales, guess))
+            found[..., index] = formula(*group_inputs, probe[..., index])
         return found
 
     def budget(
@@ -357,9 +357,11 @@ class FrictionModel:
             return np.asarray(clipped(torque, self.limit))
         # Two points in one call cost as much as one. Both lie on the side of the solution, because the quadratic
         # term of M6 jumps at zero torque.
-        found = self._cancelling(share, velocity, motor, external, scales, guess, self._probe)
+        cancelling = self._cancelling(share, velocity, motor, external, scales, guess, self._probe)
         near, far = self._probes
-        return np.asarray(self._fixed_point(guess, share, near, far, found[0], found[1], self.limit))
+        return np.asarray(
+            self._fixed_point(guess, share, near, far, cancelling[0], cancelling[1], self.limit)
+        )
 
 
 def _cancelling(law: FrictionLaw, values: Sequence[Mapping[str, float]], compiler: Compiler) -> Formula:

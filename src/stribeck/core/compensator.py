@@ -43,6 +43,9 @@ FloatArray = npt.NDArray[np.float64]
 TIMES_TO_FULL_TORQUE = 50.0
 """Default slew limit: this multiple of the torque limit per second [1/s]."""
 
+STANDSTILL = 1.0
+"""Without a state for this long on the steady clock, the torque is zero even if simulated time stands still [s]."""
+
 
 class Output(NamedTuple):
     """Values to publish.
@@ -147,7 +150,7 @@ class Compensator:
         self._loads = LoadEstimate(self.model, self.map, settings, self.servos, observes)
         self.merger = StateMerger(self.names, settings.state_timeout, settings.other_joints)
         self._state_arrival = -math.inf
-        self._ramp = 0.0
+        self._ramp, self._rejected = 0.0, -math.inf
         self._zero: FloatArray = np.zeros(len(names))
         self._applied = self._zero
         self._needs_gain = settings.mode == "goal_offset"
@@ -175,8 +178,8 @@ class Compensator:
 
     def account(self) -> Account:
         """Estimate of the present friction, for diagnostics."""
-        found, ones = self.feed_forward, np.ones(len(self.names))
-        observer, contact, energy = found.observer, found.contact.share, found.tank.share
+        feed_forward, ones = self.feed_forward, np.ones(len(self.names))
+        observer, contact, energy = feed_forward.observer, feed_forward.contact.share, feed_forward.tank.share
         if observer is None:
             return Account(ones, ones, self._zero, self._zero, contact, energy)
         offset = np.asarray(self.map.torque(observer.offset))
@@ -319,16 +322,28 @@ class Compensator:
             self._admission.bridged(str(lost))
             if self.doubt is None and arrival - self._state_arrival <= self.settings.state_timeout:
                 return self.torque
-            return self._fall_to_zero(str(lost))
+            self._fall_to_zero(str(lost))
+            self._rejected = state.stamp
+            return self.torque
         except DoubtError as doubt:
             self._admission.doubted(state.stamp)
             return self._fall_to_zero(str(doubt))
 
-    def expire(self, now: float) -> bool:
-        """Set the torque to zero if the states are stale at ``now`` [s]; returns whether that happened in this call."""
-        if self.doubt is not None or now - self._state_arrival <= self.settings.state_timeout:
+    def expire(self, now: float, time: float | None = None) -> bool:
+        """Set the torque to zero if the states are stale at ``now`` [s]; returns whether that happened in this call.
+
+        :param time: current time on the clock of the stamps [s], if that is simulated. States are then stale if the timeout
+            has passed on both clocks, or :data:`STANDSTILL` on the steady one.
+        """
+        silence = now - self._state_arrival
+        if self.doubt is not None or silence <= self.settings.state_timeout:
             return False
-        self._fall_to_zero(f"no states for {1e3 * (now - self._state_arrival):.0f} ms")
+        stamp = self._admission.stamp
+        if time is not None and stamp is not None and silence <= STANDSTILL:
+            behind = self._admission.clock.offset or 0.0
+            if time - stamp - behind <= self.settings.state_timeout:
+                return False
+        self._fall_to_zero(f"no states for {1e3 * silence:.0f} ms")
         return True
 
     def fade(self, torque: FloatArray, dt: float) -> FloatArray:
@@ -353,14 +368,14 @@ class Compensator:
         command = self.wishes.latest(now)
         if command is None:
             return None
-        own = command.effort if mode == "sum" else command.position
-        if not np.isfinite(own).all():
+        commanded = command.effort if mode == "sum" else command.position
+        if not np.isfinite(commanded).all():
             return None
         if mode == "sum":
-            return Output(own + self.torque, self.torque)
+            return Output(commanded + self.torque, self.torque)
         with np.errstate(all="ignore"):  # a firmware gain near zero gives arbitrarily large offsets
             torque = self._applied + self._loads.feed_forward_of(command)
-            goal = own + self.map.velocity(self.model.offsets(torque, self.kp, self.supply))
+            goal = commanded + self.map.velocity(self.model.offsets(torque, self.kp, self.supply))
         return Output(goal, self.torque) if np.isfinite(goal).all() else None
 
     # -- internals
@@ -385,11 +400,13 @@ class Compensator:
         wanted = self._wanted(state, load, arrival, dt)
         if not finite(wanted):
             raise DoubtError("position, velocity or effort is out of all proportion")
+        # The torque rises from zero from the last rejected state on, which may be later than the last accepted one.
+        rise = dt if self.doubt is None else min(dt, max(stamp - self._rejected, 0.0))
         self._state_arrival, self.doubt = arrival, place.gap
-        self._ramp = min(1.0, self._ramp + dt / self.settings.ramp_time) if self.settings.ramp_time else 1.0
+        self._ramp = min(1.0, self._ramp + rise / self.settings.ramp_time) if self.settings.ramp_time else 1.0
         if self._ramp < 1.0:
             wanted = self._ramp * wanted
-        self._applied = self._slew_limited(self._applied, wanted, self._slew, dt)
+        self._applied = self._slew_limited(self._applied, wanted, self._slew, rise)
         self.torque = self._applied if self._straight else self.map.torque(self._applied)
         self._loads.sent(stamp, self.torque)
         return self.torque
@@ -402,7 +419,7 @@ class Compensator:
 
     def _restart(self) -> None:
         """Forget everything that a gap or an untrusted state invalidates; restart the ramp."""
-        self._ramp = 0.0
+        self._ramp, self._rejected = 0.0, -math.inf
         self._applied = self._zero
         self._admission.forget_slope()
         self._loads.restart()
@@ -418,8 +435,8 @@ class Compensator:
         wish = self.feed_forward.no_wish
         if command is not None:
             goal = self.map.servo_position(command.position)
-            known = np.isfinite(goal) | np.isfinite(command.velocity)
-            wish = Wish(goal, self.map.servo_velocity(rate), known)
+            has_goal = np.isfinite(goal) | np.isfinite(command.velocity)
+            wish = Wish(goal, self.map.servo_velocity(rate), has_goal)
         servo_effort = effort if self._straight else self.map.servo_torque(effort)
         loads = self._loads.loads(state, servo_effort, command, wish.goal, self._applied, dt)
         acting = None

@@ -74,7 +74,7 @@ def diagram_curve(
 ) -> DiagramCurve:
     """Find the boundaries of the static zone at several speeds; arguments as in :func:`boundaries`."""
     torque = np.asarray(motor_torque, dtype=np.float64)
-    found = [
+    edges_by_speed = [
         boundaries(law, p, torque, float(speed), max_external_torque=max_external_torque)
         for speed in np.atleast_1d(speeds)
     ]
@@ -82,8 +82,8 @@ def diagram_curve(
         label=label,
         motor_torque=torque,
         speeds=np.atleast_1d(np.asarray(speeds, dtype=np.float64)),
-        drive=np.stack([edges.drive for edges in found]),
-        backdrive=np.stack([edges.backdrive for edges in found]),
+        drive=np.stack([edges.drive for edges in edges_by_speed]),
+        backdrive=np.stack([edges.backdrive for edges in edges_by_speed]),
     )
 
 

@@ -18,7 +18,7 @@ FINEST = 1e-4
 
 
 PRESLIDING = 1e-3
-"""Default presliding length [rad]."""
+"""Smallest presliding length that is derived from a resolution [rad]."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Tuning:
 
 
 def clipped(x: Any, limit: Any) -> Any:
-    """X clipped to ± limit."""
+    """``x`` clipped to ± limit."""
     xp = array_namespace(x, limit)
     return xp.minimum(xp.maximum(x, -limit), limit)
 

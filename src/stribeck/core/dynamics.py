@@ -42,16 +42,16 @@ class IndependentJoints:
     q_offset: npt.ArrayLike = 0.0
 
     def __post_init__(self) -> None:
-        found = np.asarray(self.inertia, dtype=np.float64)
-        if found.ndim != 1 or not found.size or not np.all(np.isfinite(found) & (found > 0.0)):
+        inertia = np.asarray(self.inertia, dtype=np.float64)
+        if inertia.ndim != 1 or not inertia.size or not np.all(np.isfinite(inertia) & (inertia > 0.0)):
             raise ConfigError(
                 f"inertia: expected one positive number per joint [kg m^2], found {self.inertia!r}"
             )
         for name, value in (*(self.pendulums or _NONE)._asdict().items(), ("q_offset", self.q_offset)):
             given = np.asarray(value, dtype=np.float64)
-            if given.shape not in ((), found.shape) or not np.all(np.isfinite(given)):
+            if given.shape not in ((), inertia.shape) or not np.all(np.isfinite(given)):
                 raise ConfigError(
-                    f"{name}: expected one number or {found.size}, one per joint, found {value}"
+                    f"{name}: expected one number or {inertia.size}, one per joint, found {value}"
                 )
 
     def __len__(self) -> int:

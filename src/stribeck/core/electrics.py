@@ -9,8 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from stribeck.core.actuator import ControlState, Gains, VoltageControl, duty_of
 from stribeck.core.friction import Values
+from stribeck.core.log import Log
 from stribeck.core.namespace import array_namespace
+
+COMPARED_DUTY = (0.02, 0.9)
+"""Duties that are compared: below, the resolution of the position distorts them, above, limits do."""
+
+FEWEST_DUTIES = 50
+"""Fewest samples that are compared."""
 
 
 def motor_current(p: Values, motor_torque: Any) -> Any:
@@ -51,3 +61,27 @@ def sagging_supply(open_voltage: Any, resistance: Any, drawn: Any) -> Any:
     """
     xp = array_namespace(open_voltage, resistance, drawn)
     return xp.maximum(open_voltage - resistance * xp.maximum(drawn, 0.0), 0.0)
+
+
+def duty_ratio(log: Log, control: VoltageControl) -> float | None:
+    r"""Duty that a servo reported, relative to that of a control law: :math:`\sum_t d_t d'_t / \sum_t d_t^2` [1].
+
+    :math:`d = g K_p e` follows from the recorded goal and position, :math:`d'` is the reported duty. A ratio of 0.5 means that
+    the servo's gain is half of :math:`g`.
+
+    :returns: ``None`` without reports, with a goal ramp, with other gains than K_p, or with too few samples with torque on
+        and both duties within :data:`COMPARED_DUTY`.
+    """
+    setup, reported = log.setup, log.pwm
+    if reported is None or control.goal_speed is not None or setup.ki or setup.kd:
+        return None
+    gains = Gains(setup.kp, 0.0, 0.0)
+    goal, position = log.goal.at(reported.time), log.position.at(reported.time)
+    control = control.with_used_terms(gains)
+    duty = duty_of(control, gains, ControlState(0.0, 0.0), goal, position, 0.0)
+    lowest, highest = COMPARED_DUTY
+    used = (log.torque_enable.at(reported.time) > 0.0) & (np.abs(duty) > lowest)
+    used &= (np.abs(duty) < highest * control.duty_max) & (np.abs(reported.value) < highest)
+    if np.count_nonzero(used) < FEWEST_DUTIES:
+        return None
+    return float(np.sum(duty[used] * reported.value[used]) / np.sum(duty[used] ** 2))

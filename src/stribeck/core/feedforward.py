@@ -237,9 +237,9 @@ class FeedForward:
         if self.observer is not None:
             at = self._law_velocity(wish.rate, speed, travel.velocity, motion, path.direction, leads, led)
         guess = self._solution if loads.matter else None
-        found = self.model.feed_forward(gain, direction, at, loads.motor, loads.external, guess, scales)
-        self._solution = found
-        return self._bounded(found, direction, led, leads, behind, wish.rate, dt)
+        torque = self.model.feed_forward(gain, direction, at, loads.motor, loads.external, guess, scales)
+        self._solution = torque
+        return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
     def _known(self, wish: Wish, dt: float) -> BoolArray:
         """Joints that have a goal. Without a position, a velocity that stays zero is no goal."""
@@ -397,10 +397,10 @@ class FeedForward:
 
     def _initial_tuning(self, joints: Sequence[JointModel]) -> Tuning:
         """Tuning of each joint from the settings or the joint models."""
-        said = self.settings.tuning
-        if said is None:
-            own = [j.tuning or Tuning.of_resolution(j.actuator.resolution) for j in joints]
-            return Tuning.stacked(own)
-        ratios = {name: 1.0 if name == "away" else self._map.ratio for name in vars(said)}
+        common_tuning = self.settings.tuning
+        if common_tuning is None:
+            tunings = [j.tuning or Tuning.of_resolution(j.actuator.resolution) for j in joints]
+            return Tuning.stacked(tunings)
+        ratios = {name: 1.0 if name == "away" else self._map.ratio for name in vars(common_tuning)}
         n = len(joints)
-        return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(said, name) for name in ratios})
+        return Tuning(**{name: np.zeros(n) + ratios[name] * getattr(common_tuning, name) for name in ratios})

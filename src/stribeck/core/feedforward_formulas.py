@@ -30,7 +30,7 @@ FREE_LOOP = 2.0
 
 
 def unled(unled: Any, goal: Any, rate: Any, command_velocity: Any, dt: Any) -> Any:
-    """Time since the last goal that defined where its joint should be [s]."""
+    """Time since a goal last gave a position or a significant velocity [s]."""
     xp = array_namespace(goal, rate)
     says = xp.isfinite(goal) | (xp.abs(rate) >= LEADING * command_velocity)
     return xp.where(says, 0.0, unled + dt)
@@ -111,7 +111,7 @@ def law_velocity(rate: Any, speed: Any, smooth: Any, motion: Any, path: Any, lea
 
 
 def following(direction: Any, velocity: Any, path: Any, rate: Any, command_velocity: Any) -> Any:
-    """Joints that move with their goal."""
+    """Whether each joint moves with its goal."""
     xp = array_namespace(velocity, path)
     along = xp.where(direction * path > 0.0, velocity * path, 0.0)
     return along > xp.maximum(FOLLOWING * xp.abs(rate), 0.3 * command_velocity)

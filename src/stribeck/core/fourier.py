@@ -70,13 +70,13 @@ def rest_basis(harmonics: int) -> FloatArray:
             f"a series that starts and ends at rest needs at least 2 harmonics, found {harmonics}"
         )
     order = np.arange(1, harmonics + 1, dtype=np.float64)
-    found = np.zeros((2 * harmonics + 1, 2 * harmonics - 1))
+    matrix = np.zeros((2 * harmonics + 1, 2 * harmonics - 1))
     for block, condition in enumerate((np.ones(harmonics), order)):
         rows = slice(block * harmonics, (block + 1) * harmonics)
         columns = slice(block * (harmonics - 1), (block + 1) * (harmonics - 1))
-        found[rows, columns] = _orthogonal_to(condition)
-    found[-1, -1] = 1.0
-    return found
+        matrix[rows, columns] = _orthogonal_to(condition)
+    matrix[-1, -1] = 1.0
+    return matrix
 
 
 def _orthogonal_to(direction: FloatArray) -> FloatArray:
@@ -162,9 +162,9 @@ class FourierTrajectory:
 
     def states(self, time: npt.ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Position, velocity and acceleration at times (N,) [s], each (N, n) [rad, rad/s, rad/s^2]."""
-        found = basis(time, self.frequency, self.harmonics)
+        values = basis(time, self.frequency, self.harmonics)
         c = self.coefficients.T
-        return found.position @ c, found.velocity @ c, found.acceleration @ c
+        return values.position @ c, values.velocity @ c, values.acceleration @ c
 
     def to_play(self, name: str) -> Trajectory:
         """This trajectory as the goals of a recording session; ``name`` is its key in recordings."""

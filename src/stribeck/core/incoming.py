@@ -39,6 +39,9 @@ CLOCK_JITTER = 0.05
 AGREEING_COMMANDS = 3
 """Number of agreeing commands after which a constant delay is attributed to a different clock."""
 
+LONGEST_TICK = 1.0
+"""A simulated clock that advances by more in one step has jumped [s]."""
+
 LARGEST_CLOCK_DIFFERENCE = 1.0
 """Longest delay that is attributed to a different clock [s]."""
 
@@ -64,12 +67,12 @@ class JointOrder:
 
     def of(self, names: tuple[str, ...], *, strict: bool) -> tuple[Order | None, str]:
         """Index of each of our joints, or ``None`` and the reason; with ``strict``, unknown joints are an error."""
-        found = self._known.get(names)
-        if found is None:
-            found = self._find(names)
+        entry = self._known.get(names)
+        if entry is None:
+            entry = self._find(names)
             if len(self._known) < KNOWN_ORDERS:
-                self._known[names] = found
-        order, problem = found
+                self._known[names] = entry
+        order, problem = entry
         if strict and order is not None and len(names) != len(self.names):
             unknown = sorted(set(names) - set(self.names))
             return None, f"unknown joint {', '.join(unknown)} (other_joints: ignore lets it pass)"
@@ -79,7 +82,7 @@ class JointOrder:
         doubled = sorted({name for name in self.names if names.count(name) > 1})
         missing = [name for name in self.names if name not in names]
         if doubled:
-            return None, f"joint {', '.join(doubled)} stands twice in one message"
+            return None, f"joint {', '.join(doubled)} occurs twice in one message"
         if missing:
             return None, f"joint {', '.join(missing)} missing"
         return np.array([names.index(name) for name in self.names]), ""
@@ -121,6 +124,38 @@ class StreamClock:
             self.offset = min(behind, self.offset + CLOCK_DRIFT * elapsed)
         self._arrival = arrival
         return behind - self.offset
+
+
+class SimulatedTime:
+    """Time on a simulated clock, interpolated between its ticks.
+
+    A clock may tick rarely, as the 40 Hz of ``ros2 bag play --clock``, which at four times the pace are steps of 0.1 s; judged
+    by its last tick, messages would seem late. Between two ticks time is assumed to pass as between the two before, at
+    most for one tick, and it is never before the stamp of a state that has arrived.
+    """
+
+    def __init__(self) -> None:
+        self._clock = self._seen = math.nan
+        self._pace = self._step = 0.0
+        self._newest = -math.inf
+
+    def at(self, steady: float, clock: float, stamp: float = -math.inf) -> float:
+        """The simulated time [s].
+
+        :param steady: current time on a steady clock [s].
+        :param clock: the last tick [s].
+        :param stamp: stamp of the state that has just arrived [s].
+        """
+        if clock != self._clock:
+            passed, elapsed = clock - self._clock, steady - self._seen
+            if 0.0 < passed <= LONGEST_TICK and elapsed > 0.0:
+                self._pace, self._step = passed / elapsed, passed
+            else:  # a loop begins again, at the same pace
+                self._newest = -math.inf
+            self._clock, self._seen = clock, steady
+        jumped = -math.inf < stamp < self._newest - LONGEST_TICK
+        self._newest = stamp if jumped else max(stamp, self._newest)
+        return max(clock + min(self._pace * (steady - self._seen), self._step), self._newest)
 
 
 class _Kept(NamedTuple):
@@ -172,11 +207,15 @@ class Commands:
         if (
             stamp is not None
             and states_behind is not None
-            and not self._in_time(arrival, come - stamp - states_behind, timeout)
+            and not self._in_time(arrival, come - stamp - states_behind, timeout, now is not None)
         ):
-            # An old command, or the first one after a backward jump of time that the states have not shown yet.
-            self._returned = _Kept(stamp, arrival, command, self._zero)
-            return False
+            if now is None or (self._kept and stamp < (self._kept[-1].stamp or 0.0)):
+                # An old command, or the first one after a backward jump of time that the states have not shown yet.
+                self._returned = _Kept(stamp, arrival, command, self._zero)
+                return False
+            arrival = (
+                -math.inf
+            )  # simulated time went on during a pause: it counts for the law, but is not passed on
         if (
             self._returned is not None
             and stamp is not None
@@ -211,8 +250,13 @@ class Commands:
                 break
         return None, self._zero
 
-    def _in_time(self, arrival: float, behind: float, timeout: float) -> bool:
-        """Whether a command is recent, or only appears old because its clock differs by a constant."""
+    def _in_time(self, arrival: float, behind: float, timeout: float, simulated: bool) -> bool:
+        """Whether a command is recent, or only appears old because its clock differs by a constant.
+
+        In simulated time there is one clock, and a delay is the pause of a process.
+        """
+        if simulated:
+            return behind <= timeout
         if abs(behind) <= 0.5 * timeout:
             self._agreeing, self._clock, self.difference = 0, math.nan, 0.0
             return True
@@ -238,8 +282,8 @@ class Commands:
             elif elapsed <= LONGEST_COMMAND_STEP:
                 share = min(1.0, elapsed / COMMAND_FILTER)
                 slope = rate + share * ((command.position - last.position) / elapsed - rate)
-        said = np.where(np.isfinite(command.velocity), command.velocity, slope)
-        return np.asarray(np.where(np.isfinite(said), said, 0.0))
+        velocity = np.where(np.isfinite(command.velocity), command.velocity, slope)
+        return np.asarray(np.where(np.isfinite(velocity), velocity, 0.0))
 
 
 class ControllerWishes:

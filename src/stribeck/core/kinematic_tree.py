@@ -74,13 +74,13 @@ class KinematicTree:
 
     def ancestors(self) -> npt.NDArray[np.bool_]:
         """Whether joint k carries body i, (n, n) at [i, k]; each joint carries its own body."""
-        found = np.zeros((len(self.joints),) * 2, dtype=bool)
+        carries = np.zeros((len(self.joints),) * 2, dtype=bool)
         for i in range(len(self.joints)):
             k = i
             while k != BASE:
-                found[i, k] = True
+                carries[i, k] = True
                 k = self.joints[k].parent
-        return found
+        return carries
 
     def reduced(self, names: Sequence[str], positions: Mapping[str, float] | None = None) -> KinematicTree:
         """The tree of the named joints, in that order; all others are locked and their bodies merged.
@@ -153,6 +153,6 @@ def pose_of(xyz: npt.ArrayLike = (0.0, 0.0, 0.0), rpy: npt.ArrayLike = (0.0, 0.0
 def pseudo_inertia_of(mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike) -> FloatArray:
     """Pseudo-inertia (4, 4) of a mass [kg], its centre (3,) [m] and its inertia about it (3, 3) [kg m²]."""
     centre, about = np.asarray(com, dtype=np.float64), np.asarray(inertia, dtype=np.float64)
-    found = mass * np.outer([*centre, 1.0], [*centre, 1.0])
-    found[:3, :3] += 0.5 * np.trace(about) * np.eye(3) - about
-    return found
+    pseudo_inertia = mass * np.outer([*centre, 1.0], [*centre, 1.0])
+    pseudo_inertia[:3, :3] += 0.5 * np.trace(about) * np.eye(3) - about
+    return pseudo_inertia

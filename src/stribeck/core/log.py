@@ -139,6 +139,8 @@ class Log:
     :param temperature: measured temperature [°C], if the servo reports it.
     :param pwm: duty that the firmware applied, in [-1, 1], if the servo reports it; held, because the
         firmware works in discrete steps.
+    :param effort: torque of the motor [N m], if it was measured; fits do not use it.
+    :param joint: name of the joint.
     :raises TooShortError: for a run shorter than a second.
     :raises RecordingError: for flags that are neither 0 nor 1.
     """
@@ -154,6 +156,8 @@ class Log:
     supply_voltage: Series | None = None
     temperature: Series | None = None
     pwm: Series | None = None
+    effort: Series | None = None
+    joint: str = "joint"
 
     def __post_init__(self) -> None:
         if self.duration < MINIMUM_DURATION:
@@ -337,9 +341,9 @@ def common_value(logs: Sequence[Log], name: Literal["actuator"]) -> str:
 
     :raises RecordingError: if the values differ.
     """
-    found = sorted({getattr(log, name) for log in logs})
-    if len(found) != 1:
+    values = sorted({getattr(log, name) for log in logs})
+    if len(values) != 1:
         raise RecordingError(
-            f"the recordings are of different {name}s ({', '.join(found)}); fit one {name} at a time"
+            f"the recordings are of different {name}s ({', '.join(values)}); fit one {name} at a time"
         )
-    return str(found[0])
+    return str(values[0])

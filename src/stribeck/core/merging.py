@@ -107,7 +107,7 @@ class StateMerger:
         unknown = sorted(set(names) - set(self.names))
         problem = ""
         if doubled:
-            problem = f"joint {', '.join(sorted(doubled))} stands twice in one message"
+            problem = f"joint {', '.join(sorted(doubled))} occurs twice in one message"
         elif unknown and self._strict:
             problem = f"unknown joint {', '.join(unknown)} (other_joints: ignore lets it pass)"
         places = [names.index(self.names[k]) for k in ours]
@@ -155,11 +155,11 @@ class StateMerger:
         )
 
     def _slope(self, part: _Part, at: FloatArray, elapsed: FloatArray) -> FloatArray:
-        """Filtered slope of the positions, for messages without velocities."""
+        """Filtered slope of the positions, for messages without velocities; begins at 0 after a gap or a NaN."""
         ours = part.ours
         share = np.minimum(1.0, elapsed / SLOPE_TIME)
         slope = self._slopes[ours] + share * ((at - self._position[ours]) / elapsed - self._slopes[ours])
-        self._slopes[ours] = np.where(elapsed <= self._timeout, slope, 0.0)
+        self._slopes[ours] = np.where((elapsed <= self._timeout) & np.isfinite(slope), slope, 0.0)
         return self._slopes[ours]
 
     def _begin_with_the_whole(self) -> None:

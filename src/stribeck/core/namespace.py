@@ -78,6 +78,6 @@ def array_namespace(*arrays: Any) -> ModuleType:
     for array in arrays:
         namespace = getattr(array, "__array_namespace__", None)
         if namespace is not None and not isinstance(array, (np.ndarray, np.generic)):
-            found: ModuleType = namespace()
-            return found
+            module: ModuleType = namespace()
+            return module
     return np

@@ -103,10 +103,12 @@ class ParameterSet:
 
     def with_vector(self, vector: npt.ArrayLike) -> ParameterSet:
         """The set with the free values replaced by those of ``vector``, (n,)."""
-        found = np.asarray(vector, dtype=np.float64)
-        if found.shape != (len(self.free),):
-            raise ConfigError(f"expected {len(self.free)} free values, found an array of shape {found.shape}")
-        return self.with_values(dict(zip(self.free_names, found.tolist(), strict=True)))
+        values = np.asarray(vector, dtype=np.float64)
+        if values.shape != (len(self.free),):
+            raise ConfigError(
+                f"expected {len(self.free)} free values, found an array of shape {values.shape}"
+            )
+        return self.with_values(dict(zip(self.free_names, values.tolist(), strict=True)))
 
     def with_values(self, values: Mapping[str, float]) -> ParameterSet:
         """The set with some values replaced; bounds and free flags stay."""

@@ -90,9 +90,9 @@ class MomentumResidual:
         # The same filter weight as for the torques; a different one would underestimate the inertia.
         rate = share / dt if dt > 0.0 else 1.0 / self.time_constant
         self._lacking = self._filtered(self._lacking, torque - self._bias, share)
-        found = self._difference(rate, momentum, self._momentum, self._lacking)
+        residual = self._difference(rate, momentum, self._momentum, self._lacking)
         self._momentum = self._filtered(self._momentum, momentum, share)
-        return np.asarray(found)
+        return np.asarray(residual)
 
 
 def _product(inertia: FloatArray, v: FloatArray) -> FloatArray:

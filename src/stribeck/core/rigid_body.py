@@ -153,8 +153,8 @@ class RigidBodyModel:
 
     def _velocities(self, twists: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Velocities that each joint adds, and velocities of the bodies (n, 3, 4)."""
-        own = twists * v[:, None, None]
-        return own, (self._below @ own.reshape(-1, 12)).reshape(-1, 3, 4)
+        joint_velocities = twists * v[:, None, None]
+        return joint_velocities, (self._below @ joint_velocities.reshape(-1, 12)).reshape(-1, 3, 4)
 
     def _torque(self, twists: FloatArray, forces: FloatArray) -> FloatArray:
         """Joint torques (n,) from forces on bodies (n, 3, 4)."""
@@ -284,10 +284,10 @@ class RigidBodyModel:
 
 
 def _vector(values: npt.ArrayLike, what: str, size: int) -> FloatArray:
-    found = np.array(values, dtype=np.float64)
-    if found.shape != (size,) or not np.all(np.isfinite(found)):
+    vector = np.array(values, dtype=np.float64)
+    if vector.shape != (size,) or not np.all(np.isfinite(vector)):
         raise ConfigError(f"{what}: expected {size} finite numbers, found {values!r}")
-    return found
+    return vector
 
 
 __all__ = ["GRAVITY", "KinematicTree", "RigidBodyModel", "TreeJoint"]

@@ -102,9 +102,9 @@ class SampledGoals:
         velocities = np.where(elsewhere, 0.0, new.velocities)
         if new.times[0] <= 0.0:
             return _Trajectory(start, new.times, positions, velocities)
-        here = np.array([measured.get(name, math.nan) for name in self._names])
+        measured_position = np.array([measured.get(name, math.nan) for name in self._names])
         unknown = np.isnan(where)
-        first = np.where(unknown & ~elsewhere, here, where)
+        first = np.where(unknown & ~elsewhere, measured_position, where)
         rate = np.where(unknown | elsewhere, 0.0, rate)
         return _Trajectory(
             start,
@@ -125,7 +125,7 @@ def _problem(names: Sequence[str], points: Sequence[GoalPoint]) -> str | None:
         if len(point.velocity) not in (0, len(names)):
             return f"{what} has {len(point.velocity)} velocities for {len(names)} joints"
         if not all(map(math.isfinite, (point.time, *point.position, *point.velocity))):
-            return f"{what} has a number that is none"
+            return f"{what} has a number that is not finite"
         if not point.time > last:
             return f"{what} is not later than the one before"
         last = point.time
@@ -144,8 +144,8 @@ def _sample(trajectory: _Trajectory, stamp: float) -> Goal:
     a, b = positions[k - 1], positions[k]
     slope = (b - a) / span
     va, vb = velocities[k - 1], velocities[k]
-    said = np.isfinite(va) & np.isfinite(vb)
-    bend_a, bend_b = np.where(said, va - slope, 0.0), np.where(said, vb - slope, 0.0)
+    has_velocity = np.isfinite(va) & np.isfinite(vb)
+    bend_a, bend_b = np.where(has_velocity, va - slope, 0.0), np.where(has_velocity, vb - slope, 0.0)
     left = 1.0 - share
     # Cubic Hermite polynomial, as a straight line plus the bend due to the end velocities.
     at = a + share * (b - a) + span * share * left * (left * bend_a - share * bend_b)

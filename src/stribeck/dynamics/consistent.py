@@ -36,6 +36,7 @@ from stribeck.estimates.autoregressive import standard_deviations
 from stribeck.estimates.levenberg_marquardt import DenseEquations, minimise
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.io.identification_config import Neighbourhood, Protocol
+from stribeck.processes import interrupts_deferred
 
 ROUNDS = 3
 """Number of updates of the joints' noise estimates."""
@@ -139,6 +140,7 @@ def fit_consistent(
     :param noise: first guess of the standard deviation of each joint's residuals (n,).
     :param watch: called with every iterate.
     :raises StribeckError: if IPOPT finds no solution.
+    :raises KeyboardInterrupt: after Ctrl-C.
     """
     return _fit(machine, motions, protocol, near, noise, partial(_solve_ipopt, watch=watch))
 
@@ -203,6 +205,18 @@ def spread(inertials: Array, near: Neighbourhood) -> Array:
 
 
 def _solve_ipopt(problem: _Quadratic, watch: Watch | None = None) -> _Solution:
+    with interrupts_deferred() as interrupted:
+
+        def after(iteration: int, parameters: Callable[[], Array]) -> None:
+            if interrupted():
+                raise KeyboardInterrupt  # stops IPOPT; CasADi does not pass it on
+            if watch is not None:
+                watch(iteration, parameters())
+
+        return _ipopt(problem, after)
+
+
+def _ipopt(problem: _Quadratic, after: Callable[[int, Callable[[], Array]], None]) -> _Solution:
     start, near, links = problem.start, problem.near, len(problem.start)
     mass0, com0, inertia0 = about_com(start)
     factors = [_udu(inertia) for inertia in inertia0]
@@ -236,8 +250,7 @@ def _solve_ipopt(problem: _Quadratic, watch: Watch | None = None) -> _Solution:
     opti.minimize(cost + ANCHOR * anchor / max(links, 1))
     opti.set_initial(x, problem.best_linear())
     opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes", "max_iter": 500})
-    if watch is not None:
-        opti.callback(lambda i: watch(int(i), np.array(opti.debug.value(theta)).ravel()))
+    opti.callback(lambda i: after(int(i), lambda: np.array(opti.debug.value(theta)).ravel()))
     try:
         solution = opti.solve()
     except RuntimeError as error:

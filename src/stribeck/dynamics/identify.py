@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -78,6 +78,7 @@ class Identification:
     """Fits of one machine to recordings, each computed on first use.
 
     :param train, validation: the recordings; those of validation are only predicted.
+    :param tell: called with the present stage of the computation.
     """
 
     def __init__(
@@ -86,8 +87,9 @@ class Identification:
         config: IdentificationConfig,
         train: Sequence[ArmRecording],
         validation: Sequence[ArmRecording] = (),
+        tell: Callable[[str], None] = lambda stage: None,
     ) -> None:
-        self.machine, self.config = machine, config
+        self.machine, self.config, self._tell = machine, config, tell
         self._recordings = {"train": train, **({"validation": validation} if validation else {})}
         self._motions: dict[float, dict[str, list[ProcessedMotion]]] = {}
 
@@ -104,6 +106,7 @@ class Identification:
             raise ConfigError(f"unknown fit {name!r}; valid: {', '.join(FITS)}")
         if not self.applies(name):
             raise ConfigError(f"the fit {name!r} needs a URDF, and this machine has none")
+        self._tell(name)
         makers: dict[str, Callable[[], Fit]] = {
             "ols": lambda: self._linear("ordinary"),
             "asymmetric": lambda: self._linear("asymmetric"),
@@ -123,7 +126,7 @@ class Identification:
     @cached_property
     def choice(self) -> tuple[ModelChoice, Mapping[str, float]]:
         """The model selected by cross-validation for the full fit, and the relative error after each step."""
-        return self._selection.choose()
+        return self._selection.choose(lambda step: self._tell(f"full: choice of terms, {step}"))
 
     def motions(self, delay: float = 0.0) -> dict[str, list[ProcessedMotion]]:
         """The runs by set."""
@@ -157,7 +160,10 @@ class Identification:
 
     @cached_property
     def _consistent(self) -> ConsistentFit:
-        return self._near(fit_consistent)
+        def watch(iteration: int, parameters: Array) -> None:
+            self._tell(f"consistent: IPOPT iteration {iteration}")
+
+        return self._near(partial(fit_consistent, watch=watch))
 
     @cached_property
     def _selection(self) -> FrictionSelection:
@@ -183,7 +189,8 @@ class Identification:
         self._motions = {delay: runs for delay, runs in self._motions.items() if delay in (0.0, choice.delay)}
         train = self.motions(choice.delay)["train"]
         _, terms = self._selection.solution(choice)
-        return fit_full(self.machine, train, choice, self.config.protocol.rest, self._weighted.noise, terms)
+        rest = self.config.protocol.rest
+        return fit_full(self.machine, train, choice, rest, self._weighted.noise, terms, self._tell)
 
 
 def arm_of(fit: Fit) -> ArmModel | None:

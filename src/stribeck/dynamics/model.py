@@ -7,6 +7,7 @@ origin of the joint frame (Atkeson, An, Hollerbach 1986).
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from stribeck.core.arrays import Array
+from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ConfigError
-from stribeck.io.urdf import robot_element
+from stribeck.io.urdf import MOVABLE, robot_element
 
 INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Inertial parameters of one link, in the order of the regressor [kg, kg m, kg m^2]."""
@@ -49,6 +50,11 @@ class ArmModel:
     def inertials(self) -> Array:
         """Standard inertial parameters of the URDF, (10 n,)."""
         return np.concatenate([self.model.inertias[j].toDynamicParameters() for j in self._ids])
+
+    @property
+    def linear(self) -> Mask:
+        """Which joints are prismatic, with positions in m and efforts in N, (n,)."""
+        return np.array([self.model.joints[j].shortname().startswith("JointModelP") for j in self._ids])
 
     @property
     def effort_limits(self) -> Array:
@@ -140,15 +146,13 @@ class ArmModel:
 def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
     """Load an arm from a URDF.
 
-    :param joints: joints that move, in the order of the data; others are locked in their neutral position. Empty: all.
+    :param joints: joints that move, in the order of the data; others are locked at zero. Empty: all but mimic joints.
     :raises ConfigError: for an invalid URDF, joints that do not exist or do not move, mimic joints, and links without
         inertia.
     """
-    root = robot_element(path)
-    kinds = {joint.get("name", ""): joint for joint in root.findall("joint")}
-    moving = [
-        name for name, joint in kinds.items() if joint.get("type") in ("revolute", "continuous", "prismatic")
-    ]
+    kinds = {joint.get("name", ""): joint for joint in robot_element(path).findall("joint")}
+    moving = [name for name, joint in kinds.items() if joint.get("type") in MOVABLE]
+    mimics = [name for name in moving if kinds[name].find("mimic") is not None]
     if not moving:
         raise ConfigError(f"{path}: all joints are fixed; expected revolute, continuous or prismatic ones")
     unknown = [name for name in joints if name not in moving]
@@ -156,19 +160,16 @@ def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
         raise ConfigError(
             f"{path}: no movable joint {', '.join(map(repr, unknown))}; valid: {', '.join(moving)}"
         )
-    chosen = tuple(joints) or tuple(moving)
-    mimics = [name for name in chosen if kinds[name].find("mimic") is not None]
-    if mimics:
+    chosen = tuple(joints) or tuple(name for name in moving if name not in mimics)
+    following = [name for name in chosen if name in mimics]
+    if following:
         raise ConfigError(
-            f"{path}: joint {', '.join(mimics)} follows another one (mimic): leave it out of `joints`, it is then "
+            f"{path}: joint {', '.join(following)} follows another one (mimic): leave it out of `joints`, it is then "
             "locked in its neutral position"
         )
-    model = _build(path)
-    locked = [j for j in range(1, model.njoints) if model.names[j] not in chosen]
-    if locked:
-        model = pin.buildReducedModel(model, locked, pin.neutral(model))
+    model = _build(path, chosen)
     if not joints:
-        chosen = tuple(name for name in list(model.names)[1:] if name in chosen)
+        chosen = tuple(model.names)[1:]
     arm = ArmModel(model, chosen, path)
     empty = [joint for joint, mass in zip(chosen, arm.inertials[::INERTIALS], strict=True) if not mass > 0.0]
     if empty:
@@ -178,8 +179,26 @@ def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
     return arm
 
 
-def _build(path: Path) -> Any:
+def locked_urdf(path: Path, joints: Sequence[str]) -> str:
+    """Text of a URDF in which all joints but the given ones are fixed at zero, and missing limits are zero.
+
+    Pinocchio's own reduction of a model fails if a locked joint has the name of a link, its parser if limits are missing.
+    """
+    root = robot_element(path)
+    for joint in root.findall("joint"):
+        if joint.get("name") not in joints:
+            joint.set("type", "fixed")
+            for mimic in joint.findall("mimic"):
+                joint.remove(mimic)
+        elif joint.get("type") != "continuous":
+            limit = joint.find("limit")
+            limit = ElementTree.SubElement(joint, "limit") if limit is None else limit
+            limit.attrib = {"effort": "0", "velocity": "0"} | limit.attrib
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _build(path: Path, joints: Sequence[str]) -> Any:
     try:
-        return pin.buildModelFromUrdf(str(path))
+        return pin.buildModelFromXML(locked_urdf(path, joints))
     except (ValueError, RuntimeError) as error:
         raise ConfigError(f"{path}: Pinocchio cannot read this URDF: {error}") from None

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
-from stribeck.core.arrays import Array, Mask
+from stribeck.core.arrays import Array, Indices, Mask
 from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.signals import ZeroPhase, derivative, resample
 from stribeck.errors import ConfigError, TooShortError
 from stribeck.io.identification_config import FilterSettings, Protocol
 
 OVERSAMPLING = 8.0
-"""Smallest rate of predictions, in multiples of the cut-off frequency of torques."""
+"""Smallest sampling rate of predictions, in multiples of the cut-off frequency of torques."""
+
+GAP = 0.05
+"""A longer interval without samples [s] may be a gap."""
+
+MISSING = 5.0
+"""Intervals longer than so many median ones may be a gap."""
+
+SHORTEST = 50
+"""Smallest number of rows of a part between gaps."""
+
+LAGS = 1000
+"""Number of rows in which repetitions of a motion are searched."""
+
+REPEATED = 0.02
+"""A motion repeats itself if positions differ by less than this mean square, relative to their variance."""
 
 WIDER = 2.5
 """Cut-off frequency of states for predictions, in multiples of that of the torques."""
@@ -66,6 +82,66 @@ class ProcessedMotion:
     kernel: Array | None
 
 
+def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRecording]:
+    """The parts of a recording between gaps, which no interpolation may cross.
+
+    A gap is longer than :data:`GAP` and :data:`MISSING` median intervals. Parts are numbered from 1, and those with fewer
+    than :data:`SHORTEST` rows, or too few for the protocol, are left out. Without gaps the recording stays as it is.
+
+    :param protocol: gives the rows of the recording that are used.
+    :raises TooShortError: if no part is long enough.
+    """
+    whole = run if protocol is None else _rows(run, protocol)
+    steps = np.diff(whole.time)
+    usual = float(np.median(steps)) if len(steps) else 0.0
+    gaps = np.flatnonzero(steps > max(GAP, MISSING * usual)) + 1
+    if len(gaps) == 0:
+        return [run]
+    least = SHORTEST if protocol is None else SHORTEST + 2 * protocol.drop + 10 * protocol.every
+    ends = [0, *gaps.tolist(), len(whole.time)]
+    parts = [(first, end) for first, end in pairwise(ends) if end - first >= least]
+    if not parts:
+        longest = max(end - first for first, end in pairwise(ends))
+        raise TooShortError(
+            f"{run.name}: {len(gaps)} gaps leave at most {longest} rows in a row, expected {least}"
+        )
+    return [
+        replace(whole.between(first, end), name=f"{run.name} part {k}")
+        for k, (first, end) in enumerate(parts, 1)
+    ]
+
+
+def time_blocks(motion: ProcessedMotion, blocks: int) -> list[Indices]:
+    """Rows of a recording in blocks of time, for cross-validation.
+
+    A motion that repeats itself has the same phases of all periods in a block: rows whose repetition is fitted would not
+    be held out.
+    """
+    period = _period(motion.states.position)
+    if period is None:
+        return np.array_split(np.arange(len(motion.time)), blocks)
+    phase = np.arange(len(motion.time)) % period
+    return [np.flatnonzero(phase * blocks // period == k) for k in range(blocks)]
+
+
+def _period(position: Array) -> int | None:
+    """Rows after which positions (N, n) repeat, ``None`` if they never do."""
+    stride = max(1, len(position) // LAGS)
+    coarse = position[::stride]
+    variance = coarse.var(axis=0)
+    coarse = coarse[:, variance > 0.0] / np.sqrt(variance[variance > 0.0])
+    lags = np.arange(1, len(coarse) // 2 + 1)
+    change = np.array([np.mean((coarse[lag:] - coarse[:-lag]) ** 2) for lag in lags])
+    apart = np.flatnonzero(change > 0.5)
+    if len(apart) == 0:
+        return None
+    same = apart[0] + np.flatnonzero(change[apart[0] :] < REPEATED)
+    if len(same) == 0:
+        return None
+    first = same[same < same[0] + max(2, len(lags) // 20)]
+    return int(lags[first[np.argmin(change[first])]]) * stride
+
+
 def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> ProcessedMotion:
     """Process a recording.
 
@@ -74,6 +150,8 @@ def motion_of(run: ArmRecording, protocol: Protocol, delay: float = 0.0) -> Proc
     :raises ConfigError: for rows that the recording does not have, or filters too fast for its rate.
     """
     run = _rows(run, protocol)
+    if protocol.velocity == "differentiated":
+        run = replace(run, velocity=None)
     grid, rate = _grid(run, protocol)
     torque, effort = _on(run, run.effort, grid), _zero_phase(protocol.effort_filter)
     torque = torque if effort is None else effort(torque, rate)

@@ -61,5 +61,5 @@ def check_torques(motions: Sequence[ProcessedMotion], arm: ArmModel) -> None:
     if shares.max() < WEAKER:
         raise RecordingError(
             f"no joint has more than {100.0 * shares.max():.2g} % of the torque that {arm.path.name} would need "
-            "without friction: torques of the motor (set gears), or a current (set scale)?"
+            "without friction: torques of the motor (set gears), a current (set scale), or masses of the URDF in grams?"
         )

@@ -9,14 +9,22 @@ from pathlib import Path
 import numpy as np
 
 from stribeck.core.arrays import Array
+from stribeck.core.log import LONGEST_GAP
 from stribeck.errors import RecordingError
-from stribeck.io.identification_config import UNITS, RecordingFormat, SignalSource
-from stribeck.io.messages import JOINT_STATES
-from stribeck.io.tables import TEXT_SUFFIXES, Table, find_tables, read_joint_states, read_table
+from stribeck.io.bag_signals import read_bag_signals
+from stribeck.io.identification_config import RecordingFormat
+from stribeck.io.run_units import LARGEST_POSITION
+from stribeck.io.storage import read_messages
+from stribeck.io.table_signals import files_of, table_signal
+from stribeck.io.tables import TEXT_SUFFIXES, Table, find_tables, read_table
+from stribeck.io.tracks import Track
 
-SUFFIXES = {"csv": TEXT_SUFFIXES, "mat": (".mat",), "bag": (".mcap",)}
-LARGEST_POSITION = 100.0
-"""Joint positions above this [rad] must be degrees or motor positions."""
+SUFFIXES = {"csv": TEXT_SUFFIXES, "mat": (".mat",), "npz": (".npz",), "bag": (".mcap",)}
+LARGEST_DECLARED = 100.0
+"""Joint positions above this [rad] must be degrees or motor positions, whatever their unit is said to be."""
+
+WINDOW = 0.1
+"""Duration over which displacements are compared with velocities [s]."""
 
 
 @dataclass(frozen=True)
@@ -61,25 +69,25 @@ def read_recordings(
     """
     files = find_tables(paths, SUFFIXES[form.format], ignore=(".urdf",))
     if form.format == "bag":
-        runs = [_from_bag(path, joints) for path in files]
+        runs = [_from_bag(path, form, joints) for path in files]
     else:
         runs = [_from_tables(name, tables, form, joints) for name, tables in _tables(files, form)]
     runs = [_in_joints(run, form) for run in runs]
     for run in runs:
-        _check(run, units)
+        _check(run, form, units)
     return runs
 
 
 def _tables(files: Sequence[Path], form: RecordingFormat) -> list[tuple[str, dict[str | None, Table]]]:
     """Name and tables of every run, by the file names given in the signals' sources."""
-    wanted = {source.file for source in form.signals.values()} - {None}
+    wanted = files_of(form.signals.values())
     if not wanted:
         return [(path.stem, {None: read_table(path)}) for path in files]
     folders: dict[Path, dict[str, Path]] = {}
     for path in files:
         folders.setdefault(path.parent, {})[path.name] = path
     for folder, present in folders.items():
-        missing = sorted(str(name) for name in wanted if name not in present)
+        missing = sorted(name for name in wanted if name not in present)
         if missing:
             raise RecordingError(f"{folder}: {', '.join(missing)} missing, found {', '.join(present)}")
     return [
@@ -92,7 +100,7 @@ def _from_tables(
     name: str, tables: Mapping[str | None, Table], form: RecordingFormat, joints: Sequence[str]
 ) -> ArmRecording:
     signals = {
-        signal: _signal(tables[source.file], signal, source, 1 if signal == "time" else len(joints))
+        signal: table_signal(tables[source.file], signal, source, ("time",) if signal == "time" else joints)
         for signal, source in form.signals.items()
     }
     lengths = {signal: len(values) for signal, values in signals.items()}
@@ -106,48 +114,61 @@ def _from_tables(
     )
 
 
-def _signal(table: Table, name: str, source: SignalSource, width: int) -> Array:
-    """A signal in SI units (N, width)."""
-    if source.variable is None:
-        values = table.columns(*(source.columns or (0, width)))
-    else:
-        values = table.array(source.variable)
-        values = values[:, None] if values.ndim == 1 else values
-    if values.shape[1] != width:
+def _from_bag(path: Path, form: RecordingFormat, joints: Sequence[str]) -> ArmRecording:
+    """Read the signals of a bag by their stamps, at the times of the position of the joint with the fewest samples."""
+    bag = read_messages(path)
+    found = read_bag_signals(path, bag, form.table(), joints)
+    lacking = {
+        signal: [joint for joint in joints if _is_empty(found.get(signal, {}).get(joint))]
+        for signal in ("effort", "velocity")
+    }
+    if lacking["effort"]:
         raise RecordingError(
-            f"{table.path}: {name} has {values.shape[1]} columns, expected {width}, one for each joint"
+            f"{path}: no effort of {', '.join(lacking['effort'])}: torque is needed to identify an arm"
         )
-    if isinstance(source.scale, str) and source.variable is None:
-        raise RecordingError(
-            f"{table.path}: the scale {source.scale!r} of {name} is the name of a MAT variable"
-        )
-    scale = table.array(source.scale) if isinstance(source.scale, str) else np.asarray(source.scale)
-    return np.asarray(values * scale * UNITS[source.unit])
-
-
-def _from_bag(path: Path, joints: Sequence[str]) -> ArmRecording:
-    """Read joint states by their header stamps."""
-    table = read_joint_states(path, (JOINT_STATES,))
-    present = list(dict.fromkeys(name.rpartition("/")[0] for name in table.names if "/" in name))
-    missing = [joint for joint in joints if joint not in present]
-    if missing:
-        raise RecordingError(
-            f"{path}: no joint {', '.join(missing)} in joint_states, which has {', '.join(present)}"
-        )
-    rows = len(table.array("time"))
-    position, velocity, effort = (
-        np.stack([table.arrays.get(f"{joint}/{name}", np.full(rows, np.nan)) for joint in joints], axis=1)
-        for name in ("position", "velocity", "effort")
+    if lacking["velocity"]:
+        found.pop("velocity", None)
+    time = min((found["position"][joint].time for joint in joints), key=len)
+    tracks = [track for by_joint in found.values() for track in by_joint.values()]
+    time = time[_within(time, tracks)]
+    if not len(time):
+        raise RecordingError(f"{path}: position and effort were never recorded at the same time")
+    signals = {
+        signal: np.stack([_at(time, by_joint[joint]) for joint in joints], axis=1)
+        for signal, by_joint in found.items()
+    }
+    return ArmRecording(
+        path.name, tuple(joints), time, signals["position"], signals.get("velocity"), signals["effort"]
     )
-    if not np.isfinite(effort).all():
-        raise RecordingError(f"{path}: joint states without effort: torque is needed to identify an arm")
-    measured = velocity if np.isfinite(velocity).all() else None
-    return ArmRecording(path.name, tuple(joints), table.array("time"), position, measured, effort)
+
+
+def _is_empty(track: Track | None) -> bool:
+    return track is None or bool(np.isnan(track.value).all())
+
+
+def _within(time: Array, tracks: Sequence[Track]) -> Array:
+    """Whether times lie inside every track, and in no gap of a track."""
+    inside = np.ones(len(time), dtype=bool)
+    for track in tracks:
+        inside &= (time >= track.time[0]) & (time <= track.time[-1])
+        steps = np.diff(track.time)
+        for k in (
+            np.flatnonzero(steps > max(LONGEST_GAP, 5.0 * float(np.median(steps)))) if len(steps) else ()
+        ):
+            inside &= (time <= track.time[k]) | (time >= track.time[k + 1])
+    return inside
+
+
+def _at(time: Array, track: Track) -> Array:
+    """Values of a track at other times: its own where it has them, else interpolated."""
+    own = np.minimum(np.searchsorted(track.time, time), len(track.time) - 1)
+    known = track.known()
+    return np.where(track.time[own] == time, track.value[own], np.interp(time, known.time, known.value))
 
 
 def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
     r"""Motor to joint coordinates: :math:`q = G^{-1} q_m + o`, :math:`\tau = G^T \tau_m` (power is conserved)."""
-    position, velocity, effort = run.position, run.velocity, run.effort
+    position, velocity, effort = run.position, _completed(run), run.effort
     if form.gears is not None:
         gears = np.array(form.gears)
         if gears.shape[0] != len(run.joints):
@@ -162,7 +183,16 @@ def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
     return replace(run, position=position, velocity=velocity, effort=effort)
 
 
-def _check(run: ArmRecording, units: str) -> None:
+def _completed(run: ArmRecording) -> Array | None:
+    """The measured velocity, with the derivative of the position where it is NaN; ``None`` if most of it is."""
+    if run.velocity is None or not (unknown := np.isnan(run.velocity)).any():
+        return run.velocity
+    if unknown.mean(axis=0).max() > 0.5 or not np.all(np.diff(run.time) > 0.0):
+        return None
+    return np.where(unknown, np.gradient(run.position, run.time, axis=0), run.velocity)
+
+
+def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
     for name, values in (("time", run.time), ("position", run.position), ("effort", run.effort)):
         if not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
@@ -170,30 +200,45 @@ def _check(run: ArmRecording, units: str) -> None:
     if not np.all(np.diff(run.time) > 0.0):
         row = int(np.flatnonzero(np.diff(run.time) <= 0.0)[0])
         raise RecordingError(f"{run.name}: time does not increase from row {row} to {row + 1}")
+    declared = form.position is not None and form.position.unit is not None
     largest = np.abs(run.position).max(axis=0)
-    if units == "rotary" and largest.max() > LARGEST_POSITION:
+    if units == "rotary" and largest.max() > (LARGEST_DECLARED if declared else LARGEST_POSITION):
         joint = run.joints[int(largest.argmax())]
         raise RecordingError(
             f"{run.name}: {joint} goes to {largest.max():.4g} rad: degrees (set unit: deg), or positions of the "
-            "motor (set gears)?"
+            f"motor (set gears)?{'' if declared else ' If it does turn that far, set unit: rad'}"
         )
-    _check_velocity(run)
+    unit, least = ("rad", 1e-2) if units == "rotary" else ("m", 1e-3)
+    travel = np.ptp(run.position, axis=0)
+    if travel.max() < least:
+        raise RecordingError(
+            f"{run.name}: no joint moves, the largest travel is {travel.max():.2g} {unit}: friction and inertia show "
+            "in motion only"
+        )
+    _check_velocity(run, travel >= least)
     if not np.any(np.abs(run.effort).max(axis=0) > 0.0):
         raise RecordingError(f"{run.name}: all torques are zero")
 
 
-def _check_velocity(run: ArmRecording) -> None:
-    """Refuse velocities that are not the derivatives of the positions; a wrong unit shows as a wrong slope."""
+def _check_velocity(run: ArmRecording, moving: Array) -> None:
+    """Refuse velocities that are not the derivatives of the positions; a wrong unit shows as a wrong slope.
+
+    Displacements over :data:`WINDOW` are compared with integrals of the velocity, so that noise matters little.
+    """
     if run.velocity is None:
         return
     if not np.isfinite(run.velocity).all():
         raise RecordingError(
-            f"{run.name}: velocity is missing or not finite in some rows; leave it out to differentiate positions"
+            f"{run.name}: velocity is not finite in some rows; leave it out to differentiate positions"
         )
-    rates = np.gradient(run.position, run.time, axis=0)
-    power = np.sum(rates * rates, axis=0)
-    clear = power > 0.01 * power.max(initial=0.0)
-    slopes = np.sum(rates * run.velocity, axis=0)[clear] / power[clear]
+    steps = np.diff(run.time)[:, None]
+    travelled = np.cumsum(0.5 * steps * (run.velocity[1:] + run.velocity[:-1]), axis=0)
+    width = max(1, min(round(WINDOW / float(np.median(steps))), len(travelled) // 2))
+    moved = run.position[1 + width :] - run.position[1:-width]
+    integral = travelled[width:] - travelled[:-width]
+    power = np.sum(moved * moved, axis=0)
+    clear = moving & (power > 0.01 * power.max(initial=0.0))
+    slopes = np.sum(moved * integral, axis=0)[clear] / power[clear]
     wrong = np.flatnonzero(np.abs(slopes - 1.0) > 0.3)
     if len(wrong):
         joint = run.joints[int(np.flatnonzero(clear)[wrong[0]])]

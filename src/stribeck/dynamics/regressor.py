@@ -53,6 +53,15 @@ class Machine:
         """Symbol of a joint's inertia: of the rotor, or of the whole joint for a machine without URDF."""
         return "M" if self.arm is None else "Ia"
 
+    def units(self, usual: str) -> tuple[str, ...]:
+        """``rotary`` or ``linear`` for each joint.
+
+        :param usual: those of a machine without URDF.
+        """
+        if self.arm is None:
+            return (usual,) * len(self.joints)
+        return tuple("linear" if linear else "rotary" for linear in self.arm.linear)
+
     @property
     def inertials(self) -> Array:
         """Standard inertial parameters of the URDF, (10 n,); empty without URDF."""
@@ -67,7 +76,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class DesignMatrix:
-    """Regressor of all parameters.
+    """Regressor of all parameters of a machine, with their names.
 
     :param names: (p,).
     :param columns: (N, n, p).
@@ -75,6 +84,25 @@ class DesignMatrix:
 
     names: tuple[str, ...]
     columns: Array
+
+
+def regressor_unit(name: str, linear: bool = False) -> str:
+    """Unit of a parameter of :func:`design` by its name.
+
+    :param linear: whether its joint is prismatic.
+    """
+    symbol = name.partition("_")[0].rstrip("+-")
+    if symbol == "m":
+        return "kg"
+    if symbol in ("mx", "my", "mz"):
+        return "kg m"
+    if symbol in ("Ia", "M"):
+        return "kg" if linear else "kg m^2"
+    if symbol == "Fv":
+        return "N s/m" if linear else "N m s/rad"
+    if symbol in ("Fc", "offset"):
+        return "N" if linear else "N m"
+    return "kg m^2"
 
 
 def machine_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import linalg, signal
+from scipy import linalg, signal, stats
 
 from stribeck.core.arrays import Array
 from stribeck.dynamics.motion import ProcessedMotion
@@ -30,7 +30,8 @@ def explain(motion: ProcessedMotion, predicted: Array) -> list[dict[str, float |
 
     ``rel``: relative error of the moving rows; ``delay``, ``ripple``, ``velocity``: shares of the residual's energy that
     a time shift, a periodic function of the position (``ripple_period``) and a function of the velocity explain;
-    ``noise``: upper bound of the share of white noise, from the highest frequencies; ``slow``: the rest.
+    ``noise``: upper bound of the share of noise that was white before the torque filter, from the weakest part of the
+    spectrum below its cut-off; ``slow``: the rest.
     """
     dt = float(np.median(np.diff(motion.time)))
     return [_joint(motion, j, predicted[:, j], dt) for j in range(len(motion.joints))]
@@ -50,7 +51,7 @@ def _joint(motion: ProcessedMotion, j: int, predicted: Array, dt: float) -> dict
         "delay": _explained([shift], left),
         "ripple": ripple,
         "velocity": _explained([_hats(velocity)], left),
-        "noise": min(_floor(residual, dt) * len(left) / energy, 1.0),
+        "noise": min(_noise(residual, dt, motion) * len(left) / energy, 1.0),
     }
     rest = max(0.0, 1.0 - shares["noise"] - max(shares["delay"], 0.0) - ripple - shares["velocity"])
     return {
@@ -75,7 +76,7 @@ def _explained(columns: Sequence[Array], left: Array) -> float:
 
 
 def _ripple(position: Array, left: Array) -> tuple[float, float]:
-    """The position period that explains the largest share, and this share."""
+    """Period of the strongest ripple over position, and the fraction of energy explained by it and its harmonics."""
     travel = float(np.ptp(position))
     periods = travel / np.geomspace(2.0, 50.0, PERIODS)
     angles = 2.0 * np.pi * position[:, None] / periods
@@ -93,8 +94,24 @@ def _hats(velocity: Array) -> Array:
     return np.column_stack([np.interp(velocity, knots, unit) for unit in np.eye(len(knots))])
 
 
-def _floor(residual: Array, dt: float) -> float:
-    """Mean square of white noise with the spectral density of the weakest fifth of the spectrum."""
-    frequency, density = signal.welch(residual, 1.0 / dt, nperseg=min(256, len(residual)))
-    floor = float(np.median(np.sort(density[1:])[: max(len(density) // 5, 1)]))
-    return floor * float(frequency[-1])
+def _noise(residual: Array, dt: float, motion: ProcessedMotion) -> float:
+    r"""Mean square of noise that was white before the torque filter, with the level of the weakest fifth of the spectrum.
+
+    With the gain |H| of the filter, the spectral density S of the residual and the level :math:`n = S/|H|^2` in the pass
+    band, where :math:`|H| > 1/2`, the mean square is :math:`n \int |H|^2 df`. The weakest fifth of white noise lies at the
+    10 % quantile of a chi-square distribution with :math:`36K^2/(19K - 1)` degrees of freedom for K windows (Welch 1967).
+    """
+    window = min(256, max(len(residual) // 4, 16))
+    frequency, density = signal.welch(residual, 1.0 / dt, nperseg=window)
+    gain = np.ones(len(frequency))
+    if motion.kernel is not None:
+        half = len(motion.kernel) // 2
+        phase = 2.0 * np.pi * np.outer(frequency, np.arange(-half, half + 1)) / motion.fine.rate
+        gain = (np.cos(phase) @ motion.kernel) ** 2
+    passed = np.flatnonzero(gain > 0.25)
+    passed = passed[passed > 0]
+    level = np.sort(density[passed] / gain[passed])
+    windows = max(2 * len(residual) // window - 1, 1)
+    freedom = 36.0 * windows**2 / (19.0 * windows - 1.0)
+    floor = float(np.median(level[: max(len(level) // 5, 1)])) * freedom / float(stats.chi2.ppf(0.1, freedom))
+    return floor * float(np.sum(gain) * (frequency[1] - frequency[0]))

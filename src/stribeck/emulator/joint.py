@@ -35,7 +35,7 @@ BARE = Pendulum(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Firmware:
-    """Command to the firmware, in SI.
+    """Command to the firmware, in SI units.
 
     :param drive: see :data:`Drive`.
     :param goal: position [rad], duty [1] or current [A].

@@ -35,7 +35,7 @@ TAKES_PART = 0.1
 
 @dataclass(frozen=True)
 class CorrelationMatrix:
-    """Correlation of n estimated parameters, (n, n)."""
+    """Correlation matrix of n estimated parameters, (n, n)."""
 
     names: tuple[str, ...]
     matrix: tuple[tuple[float, ...], ...]

@@ -7,18 +7,21 @@ the value's magnitude and :data:`RANGE_SHARE` of its search range (which avoids 
 fixed               not estimated
 at bound            the optimum is a search bound: intervals around it mean nothing
 not determined      no interval, or h > :data:`LOOSE` · s, or an interval as wide as before the data
-loosely determined  h > :data:`DETERMINED` · s, or an objection such as an equally good optimum elsewhere
+loosely determined  h > :data:`DETERMINED` · s, or an objection such as an equally good optimum elsewhere, or, of a
+                    parameter that cannot be negative, h > :data:`LOOSE` · value: it may as well be absent
 determined          all others
 =================== =========================================================================================
 
 Reasons for these limits: friction of one servo differs by a few per cent between recordings (temperature, load, wear),
 so ±5 % is the best useful precision. Beyond ±50 % only the order of magnitude is known, and friction compensation with
 the upper end of the interval would overcompensate by up to half of the friction. An interval as wide as the search
-range or the prior means that the data added nothing, however narrow that range is.
+range or the prior means that the data added nothing, however narrow that range is. Intervals of parameters that
+cannot be negative (whose search range starts at 0) end at 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -120,7 +123,8 @@ def estimate_of(
         return Estimate(value, unit, "not determined", None, confidence, reason)
     lower, upper = (float(end) for end in interval)
     half = 0.5 * (upper - lower)
-    scale = scale_of(value, bounds)
+    scale, magnitude = scale_of(value, bounds), bounds is not None and bounds[0] == 0.0
+    ends = (max(lower, 0.0), upper) if magnitude else (lower, upper)
     status: Status
     if bounds is not None:
         lower, upper = max(lower, bounds[0]), min(upper, bounds[1])
@@ -131,11 +135,11 @@ def estimate_of(
         status, why = "not determined", f"as uncertain as before the data, {between}"
     elif not half <= LOOSE * scale:
         status, why = "not determined", between
-    elif half > DETERMINED * scale:
+    elif half > DETERMINED * scale or (magnitude and half > LOOSE * abs(value)):
         status, why = "loosely determined", f"loosely, {between}"
     else:
         status, why = "determined", ""
-    return Estimate(value, unit, status, (float(interval[0]), float(interval[1])), confidence, why)
+    return Estimate(value, unit, status, ends, confidence, why)
 
 
 def scale_of(value: float, bounds: Interval | None = None) -> float:
@@ -143,7 +147,8 @@ def scale_of(value: float, bounds: Interval | None = None) -> float:
 
     :param bounds: search range, if there is one.
     """
-    return max(abs(value), 0.0 if bounds is None else RANGE_SHARE * (bounds[1] - bounds[0]))
+    width = 0.0 if bounds is None else bounds[1] - bounds[0]
+    return max(abs(value), RANGE_SHARE * width if math.isfinite(width) else 0.0)
 
 
 def disagreements(

@@ -73,25 +73,25 @@ def minimise(
     :param least_gain: see :data:`LEAST_GAIN`.
     """
     point = np.clip(start, lower, upper)
-    here, idle = equations(point), 0
-    if not (np.isfinite(here.cost) and np.all(np.isfinite(here.gradient))):
-        return BoxMinimum(point, here.cost, SolverStatus.DIVERGED, 0)
+    current, idle = equations(point), 0
+    if not (np.isfinite(current.cost) and np.all(np.isfinite(current.gradient))):
+        return BoxMinimum(point, current.cost, SolverStatus.DIVERGED, 0)
     for iteration in range(1, iterations + 1):
-        trial = np.clip(point + _step(here, point, lower, upper, size, damping), lower, upper)
-        there = equations(trial)
-        if not there.cost < here.cost:
+        trial = np.clip(point + _step(current, point, lower, upper, size, damping), lower, upper)
+        trial_equations = equations(trial)
+        if not trial_equations.cost < current.cost:
             damping *= FACTOR
             if damping > MOST_DAMPING:
-                status = _at_standstill(here, point, lower, upper, size)
-                return BoxMinimum(point, here.cost, status, iteration)
+                status = _at_standstill(current, point, lower, upper, size)
+                return BoxMinimum(point, current.cost, status, iteration)
             continue
-        gain = (here.cost - there.cost) / max(abs(here.cost), 1e-300)
+        gain = (current.cost - trial_equations.cost) / max(abs(current.cost), 1e-300)
         idle = idle + 1 if gain < least_gain else 0
-        point, here = trial, there
+        point, current = trial, trial_equations
         damping = max(damping / FACTOR, LEAST_DAMPING)
         if idle == 2:
-            return BoxMinimum(point, here.cost, SolverStatus.CONVERGED, iteration)
-    return BoxMinimum(point, here.cost, SolverStatus.LIMIT, iterations)
+            return BoxMinimum(point, current.cost, SolverStatus.CONVERGED, iteration)
+    return BoxMinimum(point, current.cost, SolverStatus.LIMIT, iterations)
 
 
 def _at_standstill(

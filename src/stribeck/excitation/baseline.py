@@ -23,8 +23,11 @@ EXACT = 100
 HALVINGS = 5
 """Bisection steps for the largest amplitude without collision."""
 
+LEAST = 16
+"""Number of trajectories of a batch that are finished even if time is up: drawing them took longer."""
+
 SMALLEST = 0.05
-"""Trajectories that still collide at this share of their amplitude are replaced."""
+"""Trajectories that still collide, or need too much torque, at this share of their amplitude are replaced."""
 
 CANDIDATES = 512
 """Random trajectories whose offsets are checked at once."""
@@ -59,39 +62,54 @@ def random_baseline(
     together until collisions are avoided and torques are within their limits.
 
     :param pool: threads for the work.
-    :param tell: called with the number of finished trajectories; if it returns ``False``, no further batch is computed
-        after the first.
-    :raises ConfigError: if no random configuration is free of collisions.
+    :param tell: called with the number of finished trajectories; if it returns ``False``, the work ends with what is
+        there, at least :data:`LEAST` trajectories.
+    :raises ConfigError: if no random configuration is free of collisions, or within the effort limits.
     """
     lock, done = Lock(), [0]  # number of trajectories finished by all threads
 
     def batch(number: int) -> list[tuple[Array, float]]:
         if number and not tell(done[0]):
             return []
-        made = _batch(criterion, np.random.default_rng([seed, number]))[: count - number * BATCH]
+        wanted = min(BATCH, count - number * BATCH)
+        made = _batch(criterion, np.random.default_rng([seed, number]), wanted, lambda: tell(done[0]))
         with lock:
             done[0] += len(made)
         tell(done[0])
         return made
 
     batches = pool.map(batch, range(-(-count // BATCH)))
-    return _best_first(criterion, [item for items in batches for item in items])
+    return _best_first(criterion, [item for items in batches for item in items], lambda: tell(done[0]))
 
 
-def _batch(criterion: Criterion, rng: np.random.Generator) -> list[tuple[Array, float]]:
-    """:data:`BATCH` trajectories and their log determinants."""
-    drawn: list[Array] = []
-    while len(drawn) < BATCH:
-        drawn += list(_shrink_to_clear(criterion, _draw_clear(criterion, rng)))
-    return [_within_torque(criterion, z) for z in drawn[:BATCH]]
+def _batch(
+    criterion: Criterion, rng: np.random.Generator, count: int, go_on: Callable[[], bool]
+) -> list[tuple[Array, float]]:
+    """Trajectories and their log determinants; fewer than ``count``, but at least :data:`LEAST`, if ``go_on`` returns ``False``.
+
+    :raises ConfigError: if the arm cannot hold itself in any of :data:`DRAWS` batches.
+    """
+    made: list[tuple[Array, float]] = []
+    for _ in range(DRAWS):
+        for z in _shrink_to_clear(criterion, _draw_clear(criterion, rng)):
+            found = _within_torque(criterion, z)
+            made += [] if found is None else [found]
+            if len(made) == count or (len(made) >= LEAST and not go_on()):
+                return made
+    if made:
+        return made
+    raise ConfigError("the arm cannot hold itself within its effort limits: check limits: effort")
 
 
-def _best_first(criterion: Criterion, made: list[tuple[Array, float]]) -> Baseline:
+def _best_first(criterion: Criterion, made: list[tuple[Array, float]], go_on: Callable[[], bool]) -> Baseline:
     """Trajectories sorted by information; only for the best :data:`EXACT` is it computed from all samples."""
     made.sort(key=lambda item: item[1], reverse=True)
-    exact = [(z, criterion.score(z).log_det) for z, _ in made[:EXACT]]
-    exact.sort(key=lambda item: item[1], reverse=True)
-    made = exact + made[EXACT:]
+    exact: list[tuple[Array, float]] = []
+    for z, _ in made[:EXACT]:
+        exact.append((z, criterion.score(z).log_det))
+        if not go_on():
+            break
+    made = sorted(exact, key=lambda item: item[1], reverse=True) + made[len(exact) :]
     return Baseline(np.array([z for z, _ in made]), np.array([value for _, value in made]))
 
 
@@ -109,8 +127,9 @@ def _draw_clear(criterion: Criterion, rng: np.random.Generator) -> Array:
         if sum(map(len, clear)) >= BATCH:
             return np.concatenate(clear)[:BATCH]
     raise ConfigError(
-        "hardly any random configuration keeps clear of floor and bodies: check floor, clearance, capsules and the "
-        "position limits of the robot's file"
+        f"hardly any random configuration keeps clear of floor and bodies: {criterion.obstacle()} most often in the way; "
+        "check floor, clearance, capsules and position limits, add the pair to ignore in the robot's file, or use "
+        "--no-collisions"
     )
 
 
@@ -167,13 +186,16 @@ def _clear(criterion: Criterion, z: Array) -> Mask:
     return np.asarray(room.reshape(len(z), -1).min(axis=1) > 0.0)
 
 
-def _within_torque(criterion: Criterion, z: Array) -> tuple[Array, float]:
-    """A trajectory scaled until its torques are within their limits, and its log determinant."""
-    task = criterion.task
-    while True:
-        score = criterion.worth(z)
+def _within_torque(criterion: Criterion, z: Array) -> tuple[Array, float] | None:
+    """A trajectory scaled until its torques are within their limits, and its log determinant.
+
+    ``None`` if it would then hardly move: the arm cannot hold itself there.
+    """
+    share = 1.0
+    while share > SMALLEST:
+        candidate = shrunk(criterion.task, z, share)
+        score = criterion.worth(candidate)
         if score.torque < TORQUE_SHARE:
-            return z, score.log_det
-        z = shrunk(task, z, 0.9)
-        if np.abs(z.reshape(task.shape)[:, :-1]).max() < 1e-6:
-            raise ConfigError("the arm cannot hold itself within its effort limits: check limits: effort")
+            return candidate, score.log_det
+        share *= 0.9
+    return None

@@ -15,6 +15,7 @@ import pinocchio as pin
 
 from stribeck.core.arrays import Array
 from stribeck.core.fourier import FourierTrajectory
+from stribeck.excitation.contacts import geometry_of
 from stribeck.excitation.shapes import Shape
 from stribeck.excitation.task import ExcitationTask
 
@@ -30,7 +31,7 @@ REST = 1e-8
 
 @dataclass(frozen=True)
 class LimitReport:
-    """The result of a check.
+    """Result of the independent check of a trajectory against its limits.
 
     :param violations: number of violations of each limit, over samples of all joints, coefficients or times.
     :param largest: maximum utilisation of each joint limit: position, velocity, acceleration, torque, coefficients.
@@ -147,37 +148,10 @@ def _collisions(task: ExcitationTask, position: Array) -> int:
     if not task.shapes:
         return 0
     model = task.arm.model
-    hulls, bodies = (_geometry(task, convex) for convex in (True, False))
+    hulls, bodies = (geometry_of(task.arm, task.shapes, task.ignored, convex) for convex in (True, False))
     data, hull_data, body_data = model.createData(), hulls.createData(), bodies.createData()
     return sum(
         pin.computeCollisions(model, data, hulls, hull_data, q, True)
         and pin.computeCollisions(model, data, bodies, body_data, q, True)
         for q in task.arm.configuration(position)
     )
-
-
-def _geometry(task: ExcitationTask, convex: bool) -> pin.GeometryModel:
-    """Pinocchio model of the bodies, with all pairs but neighbours and ignored ones.
-
-    :param convex: whether meshes are replaced by their convex hulls.
-    """
-    model = pin.GeometryModel()
-    for number, shape in enumerate(task.shapes):
-        body = shape.geometry
-        if convex and isinstance(body, coal.BVHModelBase):
-            body.buildConvexHull(True, "Qt")
-            body = body.convex
-        item = pin.GeometryObject(f"{shape.link}/{number}", shape.joint, shape.placement, body)
-        model.addGeometryObject(item)
-    before = task.arm.model.parents
-    for first, one in enumerate(task.shapes):
-        for second in range(first):
-            other = task.shapes[second]
-            near = (
-                one.joint == other.joint
-                or one.joint == before[other.joint]
-                or before[one.joint] == other.joint
-            )
-            if not near and frozenset((one.link, other.link)) not in task.ignored:
-                model.addCollisionPair(pin.CollisionPair(second, first))
-    return model

@@ -28,12 +28,14 @@ class Bodies:
     :param ends: both ends in the joint frame, (C, 2, 3) [m].
     :param radii: (C,) [m].
     :param pairs: capsules that must not touch, (P, 2).
+    :param links: name of the link of each capsule, (C,).
     """
 
     joints: Indices
     ends: Array
     radii: Array
     pairs: Indices
+    links: tuple[str, ...]
 
     @property
     def moving(self) -> Indices:
@@ -58,6 +60,7 @@ def bodies_of(
         np.array([[capsule.start, capsule.end] for capsule in capsules]).reshape(-1, 2, 3),
         np.array([capsule.radius for capsule in capsules]),
         np.array(pairs, dtype=np.int64).reshape(-1, 2),
+        tuple(capsule.link for capsule in capsules),
     )
 
 

@@ -7,6 +7,7 @@ trajectories within all limits have positive slacks.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Lock
@@ -19,11 +20,12 @@ import numpy as np
 from stribeck.core.arrays import Array
 from stribeck.core.fourier import Basis
 from stribeck.excitation.clearance import clearances
+from stribeck.excitation.contacts import contacts
 from stribeck.excitation.jax_chain import FrameMotion, frames, motion, regressor, torques
 from stribeck.excitation.task import ExcitationTask
 
 TORQUE_SHARE = 0.98
-"""Share of the effort limits that samples may reach, since torques may be larger between samples."""
+"""Fraction of the effort limits that samples may reach, since torques may be larger between samples."""
 
 NEAR = 0.01
 """Additional clearance at samples [m], since bodies may come closer between samples."""
@@ -32,7 +34,16 @@ SCALE = 0.1
 """Distance that corresponds to a slack of one [m]."""
 
 FAR = 0.02
-"""Pairs whose distance in random configurations always exceeds the required one by this much are ignored [m]."""
+"""Pairs of bodies that, in random configurations, always stay further apart than the required distance plus this are ignored [m]."""
+
+EXACT = 300
+"""Random configurations at which the exact bodies of overlapping capsules are checked."""
+
+DEEPER = 0.005
+"""Distance that capsules are kept apart beyond the closest one at which their bodies collide [m]."""
+
+ROOM = 0.05
+"""Smallest share of random configurations that a pair of overlapping capsules has to leave."""
 
 POSITIONS = 12_800
 """Number of positions whose clearances are computed at once."""
@@ -48,60 +59,113 @@ BLOCK = 400
 
 
 class Score(NamedTuple):
-    """Information, torque and slack of a trajectory.
+    """Information and torque of a trajectory.
 
     :param log_det: its information.
     :param torque: largest torque relative to its limit.
-    :param slack: the smallest slack, positive within all limits; NaN if not computed.
     """
 
     log_det: float
     torque: float
-    slack: float = np.nan
 
 
 class Criterion:
-    """Log determinant, slacks and the barrier function of a task. Trajectories are vectors z, (n (2 L - 1),)."""
+    """Log determinant, slacks and the barrier function of a task. Trajectories are vectors z, (n (2 L - 1),).
 
-    def __init__(self, task: ExcitationTask) -> None:
+    :param quick: compile the barrier without optimisation: in half the time, but it then takes 1.5 times as long.
+    """
+
+    def __init__(self, task: ExcitationTask, *, quick: bool = False) -> None:
         self.task = task
+        self._options: dict[str, str | bool] | None = (
+            {"xla_backend_optimization_level": "0"} if quick else None
+        )
         self.dimension = int(np.prod(task.shape))
         self._rows = task.basis(task.samples)
         self._chosen = np.array(task.base.chosen)
         self._inertials = task.arm.inertials
         self._compiled: dict[Any, Any] = {}
-        self._lock = Lock()
+        self._locks: defaultdict[Any, Lock] = defaultdict(Lock)
         self._bounds = _joint_bounds(task)
         self._bodies = task.bodies
-        self._wanted = self._low = np.zeros(0)
+        self._wanted = self._low = self._in_the_way = np.zeros(0)
         if len(self._bodies.joints):
             self._look_around()
 
     def _look_around(self) -> None:
-        """Find the pairs of bodies that come close in random configurations, and the required distance of each.
+        """Select the pairs of bodies that come close in random configurations, and set the required distance of each pair.
 
-        For bodies that are always close to each other, or to the floor, it is half the median distance.
+        For bodies that are always close to each other, or to the floor, it is half the median distance; for capsules that
+        mostly overlap it follows from the exact bodies inside (:meth:`_overlapping`).
         """
-        limits, shape = self.task.limits, (self.task.joints, POSITIONS)
-        anywhere = np.random.default_rng(0).uniform(limits.lower[:, None], limits.upper[:, None], shape)
+        anywhere = self.task.limits.anywhere(POSITIONS)
         apart, height = (np.asarray(part) for part in self._call(self._clearances, anywhere))
         self._compiled.clear()
         most = self.task.clearance + NEAR
-        wanted = np.clip(0.5 * np.median(apart, axis=1), 0.0, most)
+        middle = np.median(apart, axis=1)
+        wanted = np.clip(0.5 * middle, 0.0, most)
+        if (middle < most).any():
+            wanted = np.where(middle < most, self._overlapping(anywhere, apart, most), wanted)
         near = apart.min(axis=1) < wanted + FAR
         self._bodies = replace(self._bodies, pairs=self._bodies.pairs[near])
-        self._wanted = wanted[near]
+        self._wanted, self._in_the_way = wanted[near], np.mean(apart[near] < wanted[near, None], axis=1)
         if self.task.floor is not None:
             usual = np.median(height, axis=1) - self.task.floor
             self._low = self.task.floor + np.clip(0.5 * usual, 0.0, most)
 
+    def _overlapping(self, position: Array, apart: Array, most: float) -> Array:
+        """Required distances (P,) of capsules that mostly overlap, which are much larger than the bodies inside.
+
+        It is the largest distance at which the bodies collide in the first :data:`EXACT` of random positions (n, N) plus
+        :data:`DEEPER`, or the smallest one that occurs if they never collide. A pair for which that leaves less than
+        :data:`ROOM` of the positions is not kept apart (minus infinity): the final check of the trajectory decides.
+
+        :param apart: distances of the capsules at the positions, (P, N).
+        """
+        task, links = self.task, self._bodies.links
+        found = contacts(task.arm, task.shapes, task.ignored, position[:, :EXACT].T)
+        wanted = np.empty(len(apart))
+        for k, (one, other) in enumerate(self._bodies.pairs):
+            collides = found[frozenset((links[one], links[other]))]
+            deepest = apart[k].min() if not collides.any() else apart[k, :EXACT][collides].max() + DEEPER
+            wanted[k] = min(deepest, most) if np.mean(apart[k] > deepest) > ROOM else -np.inf
+        return wanted
+
+    def obstacle(self) -> str:
+        """What is most often in the way of random configurations, in words."""
+        if not len(self._wanted):
+            return "the floor is"
+        worst = int(np.argmax(self._in_the_way))
+        one, other = (self._bodies.links[k] for k in self._bodies.pairs[worst])
+        return f"{one} and {other} are, at {100 * self._in_the_way[worst]:.0f} % of them,"
+
+    def prepare(self) -> None:
+        """Compile the barrier and the clearances, which takes longer than many evaluations."""
+        self.barrier(np.zeros(self.dimension), 1.0)
+        self.room(np.zeros((self.task.joints, 1)))
+
     def score(self, z: Array) -> Score:
-        """Information and slack of a trajectory."""
-        return Score(*(float(part) for part in self._call(self._score, z)))
+        """Information and torque of a trajectory."""
+        return self._score(z, 1)
 
     def worth(self, z: Array) -> Score:
-        """Quick estimate, from every :data:`SPARSE`-th sample and without the slack."""
-        return Score(*(float(part) for part in self._call(self._worth, z)))
+        """Quick estimate, from every :data:`SPARSE`-th sample."""
+        return self._score(z, SPARSE)
+
+    def _score(self, z: Array, step: int) -> Score:
+        """From every ``step``-th sample, by Pinocchio: nothing has to be compiled."""
+        task, arm = self.task, self.task.arm
+        states = [np.ascontiguousarray((np.reshape(z, task.shape) @ part[::step].T).T) for part in self._rows]
+        torque = np.abs(arm.inverse_dynamics(*states) / task.limits.effort).max()
+        stacked = (task.base.reduce(arm.regressor(*states)) / task.noise[:, None]).reshape(
+            -1, len(self._chosen)
+        )
+        length = np.linalg.norm(stacked, axis=0)
+        if not length.all():
+            return Score(-np.inf, float(torque))
+        diagonal = np.abs(np.diag(np.linalg.qr(stacked / length, mode="r")))
+        log_det = 2.0 * np.sum(np.log(np.maximum(diagonal, 1e-300))) + 2.0 * np.sum(np.log(length))
+        return Score(float(log_det + len(length) * np.log(step)), float(torque))
 
     def barrier(self, z: Array, weight: float) -> tuple[float, Array]:
         r"""The barrier function :math:`-\log\det - \mu\sum_k \log s_k` and its gradient; infinite outside the limits.
@@ -112,14 +176,15 @@ class Criterion:
         return float(value), np.asarray(gradient)
 
     def room(self, position: Array) -> Array:
-        """Smallest distance of bodies minus the required one at positions (n, N), (N,) [m]; infinite without bodies.
+        """Clearance margin (N,) [m] at positions (n, N): smallest difference between actual and required distance; infinite without bodies.
 
-        Positions are padded to :data:`POSITIONS`, so that the function is compiled once.
+        Positions are padded to :data:`POSITIONS`, so that the function is compiled once; only their blocks are computed.
         """
         if not (self._wanted.size or self._low.size):
             return np.full(position.shape[1], np.inf)
-        whole = position[:, np.resize(np.arange(position.shape[1]), POSITIONS)]
-        return np.asarray(self._call(self._nearest, whole))[: position.shape[1]]
+        count = position.shape[1]
+        whole = position[:, np.resize(np.arange(count), POSITIONS)]
+        return np.asarray(self._call(self._nearest, whole, np.array(-(-count // BLOCK))))[:count]
 
     def curvature(self, z: Array, weight: float) -> Array:
         r"""Gauss-Newton Hessian of the joint-limit barrier, :math:`\mu\sum_k \nabla s_k \nabla s_k^T / s_k^2`, (d, d)."""
@@ -135,26 +200,22 @@ class Criterion:
         return hessian
 
     def _call(self, function: Callable[..., Any], *arguments: Array) -> Any:
-        """Call a function, compiled for these shapes; only one thread compiles at a time."""
+        """Call a function, compiled for these shapes; only one thread compiles it."""
         key = (function.__name__, *(np.shape(argument) for argument in arguments))
+        options = self._options if function.__name__ == "_barrier_and_gradient" else None
         with jax.enable_x64(True):
-            with self._lock:
+            with self._locks[key]:
                 if key not in self._compiled:
-                    self._compiled[key] = jax.jit(function).lower(*arguments).compile()
+                    self._compiled[key] = jax.jit(function).lower(*arguments).compile(options)
             return jax.block_until_ready(self._compiled[key](*arguments))  # type: ignore[no-untyped-call]
 
     # -- traced by JAX
-
-    def _observe(self, z: jax.Array) -> tuple[jax.Array, ...]:
-        moves = self._motion(z, self._rows)
-        torque = torques(self.task.chain, moves, self._inertials)
-        return self._stacked(moves), torque, *clearances(self._bodies, moves.rotation, moves.origin)
 
     def _motion(self, z: jax.Array, rows: Basis) -> FrameMotion:
         return motion(self.task.chain, *(z.reshape(self.task.shape) @ part.T for part in rows))
 
     def _stacked(self, moves: FrameMotion) -> jax.Array:
-        """The stacked regressor of the base parameters, its rows divided by the noise."""
+        """Regressor of the base parameters, stacked over joints and samples and divided by the noise."""
         weighted = regressor(self.task.chain, moves)[:, self._chosen] / self.task.noise[:, None, None]
         return jnp.moveaxis(weighted, 1, 2).reshape(-1, len(self._chosen))
 
@@ -172,8 +233,17 @@ class Criterion:
         pairs = [apart - self._wanted[:, None]] if self._wanted.size else []
         return pairs + ([height - self._low[:, None]] if self._low.size else [])
 
-    def _nearest(self, position: jax.Array) -> jax.Array:
-        return jnp.min(jnp.concatenate(self._room(*self._clearances(position))), axis=0)
+    def _nearest(self, position: jax.Array, blocks: jax.Array) -> jax.Array:
+        """Smallest room at the positions of the first blocks; zero at the others."""
+        chain, bodies = self.task.chain, self._bodies
+
+        def block(k: jax.Array, found: jax.Array) -> jax.Array:
+            part = jax.lax.dynamic_slice_in_dim(position, k * BLOCK, BLOCK, axis=1)
+            room = self._room(*clearances(bodies, *frames(chain, part)))
+            return jax.lax.dynamic_update_slice(found, jnp.min(jnp.concatenate(room), axis=0), (k * BLOCK,))
+
+        found: jax.Array = jax.lax.fori_loop(0, blocks, block, jnp.zeros(position.shape[1]))
+        return found
 
     def _clearances(self, position: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Clearances at many positions, in blocks that fit in the processor's cache."""
@@ -183,20 +253,6 @@ class Criterion:
         count = position.shape[1]
         apart, height = (jnp.moveaxis(part, 0, 1).reshape(part.shape[1], count) for part in parts)
         return apart, height
-
-    def _score(self, z: jax.Array) -> tuple[jax.Array, ...]:
-        stacked, *seen = self._observe(z)
-        slack = jnp.min(jnp.stack([jnp.min(part) for part in self._slacks(z, *seen)]))
-        return _log_det(stacked), self._torque_share(seen[0]), slack
-
-    def _worth(self, z: jax.Array) -> tuple[jax.Array, jax.Array]:
-        moves = self._motion(z, Basis(*(part[::SPARSE] for part in self._rows)))
-        missing = len(self._chosen) * np.log(SPARSE)
-        torque = torques(self.task.chain, moves, self._inertials)
-        return _log_det(self._stacked(moves)) + missing, self._torque_share(torque)
-
-    def _torque_share(self, torque: jax.Array) -> jax.Array:
-        return jnp.max(jnp.abs(torque) / self.task.limits.effort[:, None])
 
     def _barrier_and_gradient(self, z: jax.Array, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jax.value_and_grad(self._barrier)(z, weight)
@@ -220,7 +276,7 @@ def _log_det(stacked: jax.Array) -> jax.Array:
 
 
 def _log_det_forward(stacked: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The log determinant and its derivative, 2 W (W^T W)^-1."""
+    """Log determinant of W^T W and its derivative by W, 2 W (W^T W)^-1."""
     length = jnp.sqrt(jnp.sum(stacked**2, axis=0))
     unit = stacked / length
     triangle = jnp.linalg.cholesky(unit.T @ unit)

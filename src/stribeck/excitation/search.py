@@ -37,10 +37,16 @@ TOLERANCE = 0.5
 WINDOW = 5
 
 INSIDE = 1e-3
-"""Smallest slack of a start point."""
+"""Distance of a start point from the limits, as a share of its amplitude."""
 
-BASELINE_SHARE = 0.5
-"""Share of the time available for random trajectories."""
+BASELINE_SHARE = 0.3
+"""Share of the time available for random trajectories, of what is left once all is compiled."""
+
+RESERVED = 0.7
+"""Share of the time limit that is available after compilation, however long that took."""
+
+QUICK = 40.0
+"""With less time than this [s] the barrier is compiled without optimisation."""
 
 
 class Clock:
@@ -52,7 +58,8 @@ class Clock:
 
     def __init__(self, seconds: float, started: float | None = None) -> None:
         self.started = time.perf_counter() if started is None else started
-        self.seconds = seconds
+        self.seconds = self.deadline = seconds
+        self.ready = 0.0
         self.called_off = threading.Event()
 
     @property
@@ -60,9 +67,15 @@ class Clock:
         """Time since the start [s]."""
         return time.perf_counter() - self.started
 
+    def compiled(self) -> None:
+        """Note that the work can begin; on a busy machine the deadline moves, so that :data:`RESERVED` of the time is left."""
+        self.ready = self.elapsed
+        self.deadline = max(self.seconds, self.ready + RESERVED * self.seconds)
+
     def runs(self, share: float = 1.0) -> bool:
-        """Whether a share of the time has not yet elapsed."""
-        return not self.called_off.is_set() and self.elapsed < share * self.seconds
+        """Whether a share of the time between the end of compilation and the deadline has not yet elapsed."""
+        end = self.ready + share * (self.deadline - self.ready)
+        return not self.called_off.is_set() and self.elapsed < end
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +141,9 @@ def search(
         ThreadPoolExecutor(1) as waiter,
     ):
         warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's line search warns about infinite values
+        tell("compiling", None)
+        _patiently(waiter.submit(criterion.prepare), clock)
+        clock.compiled()
         baseline = _patiently(waiter.submit(random_baseline, criterion, random, seed, pool, drawn), clock)
         best = [float(baseline.log_det[0])]
         futures = [
@@ -226,11 +242,10 @@ def descend(
 
 
 def _inside(criterion: Criterion, z: Array) -> Array:
-    """The trajectory, scaled down until every slack exceeds :data:`INSIDE`."""
+    """The trajectory, scaled down until one that is larger by :data:`INSIDE` is within all limits."""
     share = 0.98
     while share > 0.01:
-        candidate = shrunk(criterion.task, z, share)
-        if criterion.score(candidate).slack > INSIDE:
-            return candidate
+        if np.isfinite(criterion.barrier(shrunk(criterion.task, z, share), 0.0)[0]):
+            break
         share *= 0.95
-    return shrunk(criterion.task, z, share)
+    return shrunk(criterion.task, z, share / (1.0 + INSIDE))

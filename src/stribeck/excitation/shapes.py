@@ -17,8 +17,9 @@ import pinocchio as pin
 from scipy import optimize
 
 from stribeck.core.arrays import Array
-from stribeck.dynamics.model import ArmModel
+from stribeck.dynamics.model import ArmModel, locked_urdf
 from stribeck.errors import ConfigError
+from stribeck.io.urdf import robot_element
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,11 @@ def shapes_of(arm: ArmModel, capsules: Mapping[str, Sequence[Sequence[float]]]) 
     return _from_capsules(arm, capsules) if capsules else _from_urdf(arm)
 
 
+def has_bodies(arm: ArmModel) -> bool:
+    """Whether the URDF has any collision geometry."""
+    return any(link.find("collision") is not None for link in robot_element(arm.path).findall("link"))
+
+
 def _from_capsules(arm: ArmModel, capsules: Mapping[str, Sequence[Sequence[float]]]) -> tuple[Shape, ...]:
     shapes = []
     for link, rows in capsules.items():
@@ -76,23 +82,19 @@ def _from_capsules(arm: ArmModel, capsules: Mapping[str, Sequence[Sequence[float
 
 def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
     """The collision elements of the URDF; ``package://`` is resolved in all its parent folders."""
-    model = pin.buildModelFromUrdf(str(arm.path))
     folders = [str(folder) for folder in arm.path.resolve().parents]
+    text, kind = locked_urdf(arm.path, arm.joints), pin.GeometryType.COLLISION
     try:
-        geometry = pin.buildGeomFromUrdf(
-            model, str(arm.path), pin.GeometryType.COLLISION, package_dirs=folders
-        )
+        geometry = pin.buildGeomFromUrdfString(arm.model, text, kind, package_dirs=folders)
     except (ValueError, RuntimeError) as error:
         raise ConfigError(
             f"{arm.path}: its collision geometry cannot be read ({' '.join(str(error).split())}): put the files where "
             "package:// points, give capsules in the robot's YAML (excitation: capsules), or use --no-collisions"
         ) from None
-    shapes = []
-    for item in geometry.geometryObjects:
-        frame = model.frames[item.parentFrame]
-        joint, placement = _frame(arm, frame.name)
-        inside = frame.placement.inverse() * item.placement
-        shapes.append(Shape(frame.name, joint, placement * inside, item.geometry))
+    shapes = [
+        Shape(arm.model.frames[item.parentFrame].name, int(item.parentJoint), item.placement, item.geometry)
+        for item in geometry.geometryObjects
+    ]
     if not shapes:
         raise ConfigError(
             f"{arm.path} has no collision geometry: give capsules in the robot's YAML (excitation: capsules), or use "
@@ -103,12 +105,10 @@ def _from_urdf(arm: ArmModel) -> tuple[Shape, ...]:
 
 def _frame(arm: ArmModel, link: str) -> tuple[int, Any]:
     """The joint that moves a link, and the link's placement in the joint frame."""
-    model = arm.model
-    if not model.existFrame(link):
-        bodies = ", ".join(frame.name for frame in model.frames if frame.type == pin.FrameType.BODY)
-        raise ConfigError(f"{arm.path} has no link {link!r}; valid: {bodies}")
-    frame = model.frames[model.getFrameId(link)]
-    return int(frame.parentJoint), frame.placement
+    links = {frame.name: frame for frame in arm.model.frames if frame.type == pin.FrameType.BODY}
+    if link not in links:
+        raise ConfigError(f"{arm.path} has no link {link!r}; valid: {', '.join(links)}")
+    return int(links[link].parentJoint), links[link].placement
 
 
 def enclosing_capsules(shapes: Sequence[Shape]) -> tuple[Capsule, ...]:

@@ -13,6 +13,7 @@ from stribeck.dynamics.base_parameters import BaseParameters, structural_base_pa
 from stribeck.dynamics.model import ArmModel
 from stribeck.errors import ConfigError
 from stribeck.excitation.clearance import Bodies, bodies_of
+from stribeck.excitation.contacts import Pair, always_touching
 from stribeck.excitation.jax_chain import JaxChain, chain_of
 from stribeck.excitation.shapes import Shape, enclosing_capsules, shapes_of
 from stribeck.io.excitation_section import ExcitationSection
@@ -20,6 +21,9 @@ from stribeck.io.robot_config import RobotConfig
 
 SAMPLES_PER_HARMONIC = 40
 """Samples per period of the highest harmonic, for the information and for the limits."""
+
+CONFIGURATIONS = 200
+"""Random configurations at which bodies that touch nearly always are looked for."""
 
 UNLIMITED = 2.0 * np.pi
 """Position limit for joints without one [rad]."""
@@ -43,16 +47,22 @@ class JointLimits:
     effort: Array
     coefficient: Array
 
+    def anywhere(self, count: int) -> Array:
+        """Random positions, always the same, (n, N)."""
+        rng = np.random.default_rng(0)
+        return rng.uniform(self.lower[:, None], self.upper[:, None], (len(self.lower), count))
+
 
 @dataclass(frozen=True, eq=False)
 class ExcitationTask:
-    """A trajectory to design.
+    """Specification of an exciting trajectory.
 
     :param noise: standard deviation of each joint's torque, (n,) [N m].
     :param harmonics: number L of harmonics.
     :param duration: period T [s].
     :param shapes: bodies that must not collide; empty to ignore collisions.
-    :param ignored: pairs of links that may touch.
+    :param ignored: pairs of links that may touch, those of ``touching`` included.
+    :param touching: pairs that touch at nearly every configuration.
     :param floor: height of the floor [m], ``None`` for no floor.
     :param clearance: smallest distance of bodies from each other and from the floor [m].
     """
@@ -63,9 +73,10 @@ class ExcitationTask:
     harmonics: int
     duration: float
     shapes: tuple[Shape, ...] = ()
-    ignored: frozenset[frozenset[str]] = frozenset()
+    ignored: frozenset[Pair] = frozenset()
     floor: float | None = None
     clearance: float = 0.0
+    touching: frozenset[Pair] = frozenset()
 
     @property
     def joints(self) -> int:
@@ -134,13 +145,15 @@ def task_of(
     harmonics: int,
     duration: float,
     collisions: bool = True,
+    limits: JointLimits | None = None,
 ) -> ExcitationTask:
     """Create a task from a robot's file.
 
     :param collisions: whether to avoid the floor and self-collisions.
+    :param limits: default: those of the file and the URDF.
     :raises ConfigError: for missing limits or bodies.
     """
-    limits = limits_of(config, section, arm)
+    limits = limits_of(config, section, arm) if limits is None else limits
     noise = limits.effort if section.noise is None else np.array(section.noise)
     if not collisions:
         return ExcitationTask(arm, limits, noise, harmonics, duration)
@@ -148,16 +161,22 @@ def task_of(
     unknown = sorted({link for pair in section.ignore for link in pair} - links)
     if unknown:
         raise ConfigError(f"{config.path}: excitation: ignore: no link {unknown[0]!r} in {arm.path}")
+    shapes, ignored = (
+        shapes_of(arm, section.capsules),
+        frozenset(frozenset(pair) for pair in section.ignore),
+    )
+    touching = always_touching(arm, shapes, ignored, limits.anywhere(CONFIGURATIONS).T)
     return ExcitationTask(
         arm,
         limits,
         noise,
         harmonics,
         duration,
-        shapes=shapes_of(arm, section.capsules),
-        ignored=frozenset(frozenset(pair) for pair in section.ignore),
+        shapes=shapes,
+        ignored=ignored | touching,
         floor=section.floor,
         clearance=section.clearance,
+        touching=touching,
     )
 
 

@@ -53,7 +53,7 @@ def check_freed(
         for parameter in task.actuator.parameters(task.law)
         if parameter.name in names
     }
-    found = []
+    comparisons = []
     for kp in gains:
         split = split_runs(logs, validation_kp=kp)
         free = replace(task, split=split, settings=settings)
@@ -61,12 +61,12 @@ def check_freed(
         errors = [_left_out_error(part, stop) for part in (fixed, free)]
         figure = LeftOutGain(kp, *errors)
         on_figure(figure)
-        found.append(figure)
-    worse = [figure for figure in found if figure.free >= figure.fixed]
+        comparisons.append(figure)
+    worse = [figure for figure in comparisons if figure.free >= figure.fixed]
     if worse:
         figures = "; ".join(
             f"gain {figure.kp:g}: {1e3 * figure.fixed:.1f} mrad fixed, {1e3 * figure.free:.1f} mrad free"
-            for figure in found
+            for figure in comparisons
         )
         values = ", ".join(f"{name} = {value:g}" for name, value in datasheet.items())
         raise ConfigError(
@@ -74,7 +74,7 @@ def check_freed(
             f"{'gain ' if len(worse) == 1 else 'gains '}{', '.join(f'{figure.kp:g}' for figure in worse)} ({figures}). "
             f"The free value makes up for something else; leave it at the datasheet's ({values})"
         )
-    return found
+    return comparisons
 
 
 def _left_out_error(task: FitTask, stop: Callable[[], bool]) -> float:

@@ -379,15 +379,17 @@ def _roles(
 
 
 def _parameters(file: ParameterFile) -> Iterator[AssessedParameter]:
-    ours, told = file.actuator.parameters(file.law), file.provenance
+    parameters, provenance = file.actuator.parameters(file.law), file.provenance
     estimates = file.estimates
-    for name in sorted(file.values, key=lambda name: ours.names.index(name) if name in ours else -1):
-        one = estimates[name]
-        unit = one.unit or (ours[name].unit if name in ours else "")
-        bounds = None if told is None else told.bounds.get(name)
-        standing = "not stated" if told is None else STANDINGS[one.status]
-        reason = "was not identified" if one.status == "fixed" else one.reason
-        yield AssessedParameter(name, unit, one.value, one.interval, bounds, standing, reason)
+    for name in sorted(
+        file.values, key=lambda name: parameters.names.index(name) if name in parameters else -1
+    ):
+        estimate = estimates[name]
+        unit = estimate.unit or (parameters[name].unit if name in parameters else "")
+        bounds = None if provenance is None else provenance.bounds.get(name)
+        standing = "not stated" if provenance is None else STANDINGS[estimate.status]
+        reason = "was not identified" if estimate.status == "fixed" else estimate.reason
+        yield AssessedParameter(name, unit, estimate.value, estimate.interval, bounds, standing, reason)
 
 
 def _with_rivals(one: Assessed, files: Sequence[Assessed]) -> Assessed:

@@ -96,13 +96,13 @@ def levenberg_marquardt(
         equations = problem.normal_equations(points)
         steps = _damped_steps(equations, points, scale[:, None] * dampings)
         candidates = np.clip(points[:, None, :] + steps, 0.0, 1.0)
-        found = evaluate(problem, incumbent, candidates.reshape(-1, problem.dimension), counts=counts)
-        found = found.reshape(len(points), len(dampings))
-        best = np.argmin(found, axis=1)
-        gain = 1.0 - found[rows, best] / losses
+        trial_losses = evaluate(problem, incumbent, candidates.reshape(-1, problem.dimension), counts=counts)
+        trial_losses = trial_losses.reshape(len(points), len(dampings))
+        best = np.argmin(trial_losses, axis=1)
+        gain = 1.0 - trial_losses[rows, best] / losses
         better = gain > 0.0
         points[better] = candidates[rows, best][better]
-        losses[better] = found[rows, best][better]
+        losses[better] = trial_losses[rows, best][better]
         # Centre the dampings on the last successful one; increase them where none was successful.
         scale = np.clip(np.where(better, scale * dampings[best], scale * 1e3), 1e-6, 1e6)
         if np.max(gain) < tolerance:

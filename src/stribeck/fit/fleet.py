@@ -80,14 +80,16 @@ class Fit:
 def inputs_digest(options: Mapping[str, Any], law: str, recordings: str) -> str:
     """Digest of everything that determines a fit: recordings, options, law and software version.
 
-    Files named in options (``signals``, ``actuator``) enter by content, not by path.
+    Files named in options (``signals``, ``actuator``, ``bench``) enter by content, not by path.
 
     :param recordings: see :func:`stribeck.io.recordings.files_digest`.
     """
     named = {
         key: hashlib.sha256(Path(value).read_bytes()).hexdigest()
         for key, value in options.items()
-        if key in ("signals", "actuator") and str(value).endswith((".yaml", ".yml"))
+        if key in ("signals", "actuator", "bench")
+        and str(value).endswith((".yaml", ".yml"))
+        and "=" not in str(value)
     }
     content = json.dumps(
         [stribeck.__version__, law, {**options, **named}, recordings], sort_keys=True, default=str
@@ -100,29 +102,29 @@ def up_to_date(path: Path, digest: str, actuator: Actuator | None) -> ParameterF
     if not path.is_file():
         return None
     try:
-        found = read_parameter_file(path, actuator)
+        file = read_parameter_file(path, actuator)
     except ParameterFileError:  # damaged or of another format: the fit replaces it
         return None
-    made_of = None if found.provenance is None else found.provenance.data.get(INPUTS)
-    return found if made_of == digest else None
+    made_of = None if file.provenance is None else file.provenance.data.get(INPUTS)
+    return file if made_of == digest else None
 
 
 def fit_of(servo: str, law: str, params: str, file: ParameterFile) -> Fit:
     """Summary line of a parameter file written by a fleet fit."""
-    known = file.provenance
-    assert known is not None  # noqa: S101 - files of a fleet have one
+    provenance = file.provenance
+    assert provenance is not None  # noqa: S101 - files of a fleet have one
     return Fit(
         servo=servo,
         law=law,
         params=params,
         actuator=file.actuator.name,
-        train=known.loss["train_mae"],
-        validation=known.loss["validation_mae"],
-        free=len(known.bounds),
-        runs=known.data["runs"],
-        evaluations=known.search["evaluations"],
-        outcome=known.search["outcome"],
-        left_out=tuple(known.data.get(LEFT_OUT, ())),
+        train=provenance.loss["train_mae"],
+        validation=provenance.loss["validation_mae"],
+        free=len(provenance.bounds),
+        runs=provenance.data["runs"],
+        evaluations=provenance.search["evaluations"],
+        outcome=provenance.search["outcome"],
+        left_out=tuple(provenance.data.get(LEFT_OUT, ())),
     )
 
 
@@ -154,8 +156,13 @@ def summary_json(fits: Sequence[Fit], complete: bool) -> str:
     :param complete: whether every fit was attempted without interruption.
     """
     servos = by_servo(fits)
-    best = {servo: found.law if (found := best_of(own)) else None for servo, own in servos.items()}
-    left_out = {servo: reasons for servo, own in servos.items() if (reasons := left_out_of(own))}
+    best = {
+        servo: best_fit.law if (best_fit := best_of(servo_fits)) else None
+        for servo, servo_fits in servos.items()
+    }
+    left_out = {
+        servo: reasons for servo, servo_fits in servos.items() if (reasons := left_out_of(servo_fits))
+    }
     lines = [{key: value for key, value in asdict(fit).items() if key != LEFT_OUT} for fit in fits]
     content = {
         "schema": SCHEMA,

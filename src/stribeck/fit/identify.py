@@ -341,11 +341,11 @@ def _search_alone(
         _search_and_polish(task.settings.method, problem, incumbent, rng)
         return
     parameters = task.parameters
-    known = studies.best_of(opened.study, parameters)
+    stored_best = studies.best_of(opened.study, parameters)
     try:
-        if known is not None:
+        if stored_best is not None:
             rng = np.random.default_rng(seed + len(opened.study.get_trials(deepcopy=False)))
-            polish(problem, incumbent, known[0][0])
+            polish(problem, incumbent, stored_best[0][0])
         incumbent.on_progress = _keeping_best(opened, parameters, incumbent.on_progress)
         _search_and_polish(task.settings.method, problem, incumbent, rng)
     finally:
@@ -362,11 +362,11 @@ def _search_and_polish(
 
     Confidence intervals are valid at the minimum only, and a search may stop beside it along a flat direction.
     """
-    whole = incumbent.budget
-    incumbent.budget -= min(POLISHING * problem.dimension, whole // 8)
+    full_budget = incumbent.budget
+    incumbent.budget -= min(POLISHING * problem.dimension, full_budget // 8)
     with suppress(BudgetSpentError):
         SEARCHES[method](problem, incumbent, rng)
-    incumbent.budget = whole
+    incumbent.budget = full_budget
     if incumbent.unit is not None:
         polish(problem, incumbent, incumbent.unit)
 

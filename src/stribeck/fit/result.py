@@ -73,7 +73,7 @@ class Errors:
 
     @property
     def mean(self) -> float:
-        """Mean over runs [rad]."""
+        """Mean of the runs' errors [rad]."""
         return float(np.mean(list(self.by_run.values())))
 
 

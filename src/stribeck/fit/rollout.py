@@ -117,12 +117,12 @@ class Rollout:
         count as evaluations.
         """
         points = np.asarray(unit, dtype=np.float64)
-        found = [
+        batch_losses = [
             np.asarray(self._call(self._losses, batch, self._inputs), dtype=np.float64)
             for batch in _batches(points, self.lanes)
         ]
         self.meter.evaluations += len(points)
-        losses = np.concatenate(found)[: len(points)]
+        losses = np.concatenate(batch_losses)[: len(points)]
         return np.where(np.isfinite(losses), losses, np.inf)
 
     def normal_equations(self, unit: npt.ArrayLike, measured: npt.ArrayLike | None = None) -> NormalEquations:
@@ -134,7 +134,7 @@ class Rollout:
             many recordings of the same commands.
         """
         points = np.asarray(unit, dtype=np.float64)
-        found = [
+        batch_results = [
             self._call(self._normal_equations, batch, inputs)
             for batch, inputs in self._with_measured(points, measured, TANGENT_LANES)
         ]
@@ -143,7 +143,7 @@ class Rollout:
             np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[
                 ..., : len(points)
             ]
-            for parts in zip(*found, strict=True)
+            for parts in zip(*batch_results, strict=True)
         )
         return NormalEquations(loss, gradient.T, np.moveaxis(hessian, 2, 0))
 
@@ -156,7 +156,7 @@ class Rollout:
         """
         points = np.asarray(unit, dtype=np.float64)
         steps = self.batch.block_steps(block_length)
-        found = [
+        batch_results = [
             self._call(self._scores, batch, inputs, steps)
             for batch, inputs in self._with_measured(points, measured, min(TANGENT_LANES, len(points)))
         ]
@@ -165,7 +165,7 @@ class Rollout:
             np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)[
                 ..., : len(points)
             ]
-            for parts in zip(*found, strict=True)
+            for parts in zip(*batch_results, strict=True)
         )
         # The scan returns (B, n, R, S) and (B, n, n, R, S).
         return Scores(np.transpose(gradient, (3, 0, 2, 1)), np.transpose(curvature, (4, 0, 3, 1, 2)))
@@ -381,12 +381,12 @@ def _scan_in_stretches(
     length = len(inputs["index"])
     whole = length // steps * steps
     stretches = jax.tree.map(lambda leaf: leaf[:whole].reshape(-1, steps, *leaf.shape[1:]), inputs)
-    carry, found = jax.lax.scan(body, carry, stretches)
+    carry, outputs = jax.lax.scan(body, carry, stretches)
     if whole < length:
         carry, last = body(carry, jax.tree.map(lambda leaf: leaf[whole:], inputs))
         if last is not None:
-            found = jax.tree.map(lambda all_, one: jnp.concatenate([all_, one[None]]), found, last)
-    return carry, found
+            outputs = jax.tree.map(lambda all_, one: jnp.concatenate([all_, one[None]]), outputs, last)
+    return carry, outputs
 
 
 def _batches(points: npt.NDArray[Any], size: int) -> Iterator[npt.NDArray[Any]]:

@@ -232,10 +232,10 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
         return
     try:
         with path.open(encoding="utf-8") as file:
-            known = "op_code" in json.loads(file.readline())
+            is_journal = "op_code" in json.loads(file.readline())
     except (OSError, ValueError, TypeError):
-        known = False
-    if not known:
+        is_journal = False
+    if not is_journal:
         raise StudyError(f"study: {path} is not a journal of Optuna's; name another file")
 
 
@@ -285,8 +285,8 @@ def _study_in(storage: BaseStorage, place: str, name: str, *, resume: bool, join
             f"study {place!r} has {name!r} already: go on with --resume, or name another database"
         )
     if name not in existing and resume:
-        known = ", ".join(sorted(existing)) or "none"
-        raise StudyError(f"study {place!r} has no {name!r} to resume; it has: {known}")
+        existing_names = ", ".join(sorted(existing)) or "none"
+        raise StudyError(f"study {place!r} has no {name!r} to resume; it has: {existing_names}")
     return optuna.create_study(storage=storage, study_name=name, load_if_exists=resume or join)
 
 
@@ -296,9 +296,9 @@ def _check_signature(study: optuna.Study, place: str, signature: Mapping[str, An
         study.set_user_attr(TRIALS, trials)
         study.set_user_attr(SIGNATURE, dict(signature))
     signed = study.user_attrs[SIGNATURE]  # two workers may have created it at once
-    wanted = json.loads(json.dumps(signature))
-    if signed != wanted:
-        differing = sorted(key for key in {*signed, *wanted} if signed.get(key) != wanted.get(key))
+    expected = json.loads(json.dumps(signature))
+    if signed != expected:
+        differing = sorted(key for key in {*signed, *expected} if signed.get(key) != expected.get(key))
         raise StudyError(
             f"study {place!r}: {study.study_name!r} was made with another {', '.join(differing)}; name another database"
         )

@@ -98,7 +98,8 @@ def task_for(
     recorded = common_value(logs, "actuator")
     if recorded != actuator.name:
         raise ConfigError(
-            f"the recordings are of {recorded!r}, not of {actuator.name!r}: say --actuator {recorded}"
+            f"the recordings are of {recorded!r}, not of {actuator.name!r}: the servo's name must be the same in both "
+            "(--actuator, name: in its YAML file, actuator= of --bench)"
         )
     parameters = actuator.parameters(law)
     fixed, freed = dict(fixed or {}), tuple(freed)

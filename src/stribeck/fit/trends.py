@@ -32,8 +32,8 @@ def trends(batch: Batch, residual: FloatArray) -> dict[str, Trend]:
         if log.temperature is not None:
             temperature[:, r] = log.temperature.at(log.start + batch.time)
     measured = {"velocity": batch.velocity, "position": batch.position, "temperature": temperature}
-    found = {name: trend(values, residual) for name, values in measured.items()}
-    return {name: curve for name, curve in found.items() if len(curve.centre) > 0}
+    curves = {name: trend(values, residual) for name, values in measured.items()}
+    return {name: curve for name, curve in curves.items() if len(curve.centre) > 0}
 
 
 def trend(values: FloatArray, residual: FloatArray) -> Trend:

@@ -58,9 +58,13 @@ class Uncertainty:
     @property
     def step_share(self) -> float:
         """Largest error due to the time step as a share of the half-width of the parameter's interval."""
-        halves = {name: 0.5 * (upper - lower) for name, (lower, upper) in self.intervals.items()}
-        shares = [abs(e) / halves[n] for n, e in self.step_errors.items() if halves.get(n, 0.0) > 0.0]
-        return max(shares, default=0.0)
+        shares = [0.0]
+        for name, (lower, upper) in self.intervals.items():
+            value = self.estimates[name].value
+            half = max(value - lower, upper - value)  # intervals of magnitudes end at 0
+            if name in self.step_errors and half > 0.0:
+                shares.append(abs(self.step_errors[name]) / half)
+        return max(shares)
 
     @property
     def intervals(self) -> dict[str, Interval]:

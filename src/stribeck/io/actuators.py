@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict as fields_of
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -67,6 +69,8 @@ class ActuatorFile(Schema):
     pwm_register: PwmRegister | None = None
 
     def __post_init__(self) -> None:
+        if not self.name or self.name.endswith((".yaml", ".yml")):
+            raise ValueError(f"name: expected a name such as xm430, found {self.name!r}")
         for key in ("bounds", "datasheet_bounds"):
             for name, (lower, upper) in getattr(self, key).items():
                 if not lower < upper:
@@ -97,16 +101,47 @@ def load_actuator(name: str) -> Actuator:
 def read_actuator(path: Path) -> Actuator:
     """Read one servo family from a YAML file.
 
-    :raises ConfigError: for an invalid file.
+    :raises ConfigError: for an invalid file, or one that gives another servo the name of an included one.
     """
-    content = read_yaml(path, ActuatorFile)
-    control = _control(dict(content.control), f"{path}: control")
+    actuator = actuator_of(read_yaml(path, ActuatorFile), f"{path}")
+    if actuator.name in actuator_names():
+        included = included_file("actuators", "actuator", actuator.name)
+        if path.resolve() != included.resolve() and actuator != load_actuator(actuator.name):
+            raise ConfigError(
+                f"{path}: name: {actuator.name!r} is the included {load_actuator(actuator.name).title}, which differs "
+                "from this file: give your servo another name"
+            )
+    return actuator
+
+
+def actuator_of(content: ActuatorFile, where: str) -> Actuator:
+    """The servo that the content of a file describes.
+
+    :param where: file and key, put before error messages.
+    :raises ConfigError: for a control law, bounds or effects that do not exist.
+    """
+    control = _control(dict(content.control), f"{where}: control")
     optional = {*control.motor_parameters, "q_offset", *FRICTION_PARAMETERS}
-    check_keys(content.bounds, (*control.required_parameters, "q_offset"), optional, f"{path}: bounds")
+    check_keys(content.bounds, (*control.required_parameters, "q_offset"), optional, f"{where}: bounds")
     effect_of = {parameter: effect for effect, parameter in EFFECT_PARAMETERS.items()}
-    check_keys(content.effects, (), effect_of, f"{path}: effects")
+    check_keys(content.effects, (), effect_of, f"{where}: effects")
     effects = {effect_of[name]: values for name, values in content.effects.items()}
     return Actuator(**{**asdict(content), "control": control, "effects": effects})
+
+
+def description_of(actuator: Actuator) -> dict[str, Any]:
+    """The content of a file that describes the servo, without its published parameters and without active effects."""
+    content = fields_of(as_described(actuator))
+    content["control"] = {"kind": actuator.control.kind} | {
+        key: value for key, value in content["control"].items() if value is not None
+    }
+    content["effects"] = {EFFECT_PARAMETERS[name]: values for name, values in actuator.effects.items()}
+    return {key: content[key] for key in ActuatorFile.__struct_fields__ if content[key]}
+
+
+def as_described(actuator: Actuator) -> Actuator:
+    """The servo as parameter files describe it: without published parameters and active effects."""
+    return replace(actuator, published={}, active_effects=frozenset())
 
 
 def _control(section: dict[str, Any], where: str) -> Control:

@@ -26,10 +26,11 @@ from typing import Any
 import numpy as np
 from rosbags.typesys.store import Typestore
 
-import stribeck
-from stribeck.core.log import MINIMUM_DURATION, Log, Series, Setup
+from stribeck.core.log import MINIMUM_DURATION, Log, Series
 from stribeck.errors import RecordingError, TooShortError
 from stribeck.io import strict
+from stribeck.io.bag_signals import Stamps, chosen_sources, decode, message_samples
+from stribeck.io.bench import BenchDescription, Benches
 from stribeck.io.messages import (
     BENCH,
     DYNAMIC_JOINT_STATES,
@@ -41,9 +42,10 @@ from stribeck.io.messages import (
     text,
 )
 from stribeck.io.recovery import CutOffError, Note
-from stribeck.io.schema import Schema, convert
-from stribeck.io.signals import REQUIRED_SIGNALS, SignalTable, Source, load_signals
-from stribeck.io.storage import Storage, read_messages, write_messages
+from stribeck.io.schema import convert
+from stribeck.io.signals import REQUIRED_SIGNALS, SignalSource, SignalTable, load_signals
+from stribeck.io.storage import BagContent, Storage, read_messages, write_messages
+from stribeck.io.tracks import Track, log_of_tracks
 
 TELEMETRY = {
     "pwm": "pwm",
@@ -53,81 +55,11 @@ TELEMETRY = {
 }
 """Signals of a log that are recorded as telemetry, and their ros2_control interface names."""
 
-HELD_SIGNALS = ("goal", "torque_enable", "pwm")
-
-TRAILING_BYTES = (0, 4, 8, 12, 16)
-"""ROS may append unused alignment bytes of empty sequences to a message."""
+FIRST_MESSAGES = 100
+"""Messages in which all joints of a topic occur."""
 
 EVERY_JOINT = "*"
 """Used instead of a joint's name: runs of all joints are read as runs of one servo."""
-
-SETUP_KEYS = ("mass", "length", "arm_mass", "supply_voltage", "kp", "ki", "kd")
-
-
-class BenchMessage(Schema):
-    """The JSON of a ``/bench`` message that begins a run.
-
-    :param run_id: name of the run.
-    :param joint: name of the joint.
-    :param actuator: servo family.
-    :param trajectory: name of the trajectory.
-    :param mass: at the end of the rod [kg].
-    :param length: of the rod [m].
-    :param arm_mass: mass of the rod [kg].
-    :param supply_voltage: nominal supply [V].
-    :param kp, ki, kd: firmware gain.
-    :param software: program that recorded the run.
-    """
-
-    run_id: str
-    joint: str
-    actuator: str
-    mass: float
-    length: float
-    arm_mass: float
-    supply_voltage: float
-    kp: float
-    trajectory: str
-    ki: float = 0.0
-    kd: float = 0.0
-    software: str = ""
-
-
-@dataclass(frozen=True)
-class BenchDescription:
-    """Description of a run in its ``/bench`` message."""
-
-    run_id: str
-    joint: str
-    actuator: str
-    trajectory: str
-    setup: Setup
-
-    def to_json(self) -> str:
-        """The text of the ``/bench`` message."""
-        return json.dumps(
-            {
-                "run_id": self.run_id,
-                "joint": self.joint,
-                "actuator": self.actuator,
-                "trajectory": self.trajectory,
-                **{key: getattr(self.setup, key) for key in SETUP_KEYS},
-                "software": f"stribeck {stribeck.__version__}",
-            }
-        )
-
-    @classmethod
-    def from_mapping(cls, data: Mapping[str, Any], what: str) -> BenchDescription:
-        """A description from the content of a ``/bench`` message.
-
-        :raises RecordingError: for missing, unknown or impossible values.
-        """
-        bench = convert(dict(data), BenchMessage, what, RecordingError)
-        try:
-            setup = Setup(**{key: getattr(bench, key) for key in SETUP_KEYS})
-        except RecordingError as error:
-            raise RecordingError(f"{what}: {error}") from None
-        return cls(bench.run_id, bench.joint, bench.actuator, bench.trajectory, setup)
 
 
 @dataclass
@@ -135,12 +67,29 @@ class _Run:
     """Samples of one run while a bag is read: times and values by signal.
 
     :param ended: whether its end event or the next run ended it, rather than the end of the bag.
+    :param seen: the joints that have samples in the bag, by signal.
     """
 
     bench: BenchDescription
     ended: bool = False
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    seen: Mapping[str, Iterable[str]] = field(default_factory=dict)
+
+    def convert(
+        self, path: Path, sources: Mapping[str, SignalSource], seen: Mapping[str, Iterable[str]]
+    ) -> None:
+        """Convert readings to SI units, and add constants."""
+        self.seen = seen
+        for signal, source in sources.items():
+            if source.constant is not None and self.times["position"]:
+                self.times[signal], self.values[signal] = [self.times["position"][0]], [source.constant]
+            elif self.times[signal]:
+                try:
+                    source.check_width(1)
+                except ValueError as error:
+                    raise RecordingError(f"{path}: {signal}: {error}") from None
+                self.values[signal] = source.in_si(self.values[signal], 0).tolist()
 
     @property
     def seconds(self) -> float:
@@ -149,12 +98,16 @@ class _Run:
         return max(times) - min(times) if times else -1.0
 
 
-def write_bag(path: Path, logs: Sequence[Log], *, joint: str = "joint", storage: Storage = "mcap") -> None:
-    """Write runs of one joint, one after the other, as a new bag.
+def write_bag(
+    path: Path, logs: Sequence[Log], *, joint: str | None = None, storage: Storage = "mcap"
+) -> None:
+    """Write runs, one after the other, as a new bag.
 
     Header stamps are the times of the logs, rounded to 1 ns. The log times of each run follow those of the previous one.
 
-    :raises RecordingError: for logs whose velocity was not sampled together with the position.
+    Velocities and efforts that were not sampled together with the position are interpolated.
+
+    :param joint: name of the joint in the bag, by default that of each run.
     :raises OutputError: if the bag exists or cannot be written.
     """
     topics = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
@@ -166,7 +119,8 @@ def read_bag(
     *,
     signals: SignalTable | None = None,
     joint: str | None = None,
-    bench: BenchDescription | None = None,
+    bench: BenchDescription | Benches | None = None,
+    place: Path | None = None,
     note: Note | None = None,
 ) -> list[Log]:
     """Read the runs of a bag.
@@ -177,29 +131,59 @@ def read_bag(
 
     :param signals: sources of the signals in the bag; by default those of the bag format above.
     :param joint: the joint to read, or :data:`EVERY_JOINT`; needed if the bag has runs of several.
-    :param bench: describes a bag without ``/bench``, which is then read as one run of the ``joint`` in it.
+    :param bench: describes a bag without ``/bench``, which is then read as one run of the ``joint`` in it; without a
+        joint, of the only one in the bag.
+    :param place: path of the bag that the patterns of ``bench`` match, if it is another.
     :param note: receives lines about cut-off bags and left-out runs.
     :raises RecordingError: for a bag that is damaged, has no runs, or has invalid runs.
     :raises CutOffError: for a bag that was cut off before its first run.
     :raises TooShortError: for a bag without a run of at least a second.
     """
     signals = signals or load_signals()
-    messages, typestore, cut_off = read_messages(path, note)
-    present = {message.topic.name for message in messages}
-    if bench is None and BENCH.name not in present:
-        raise RecordingError(
-            f"{path} has no {BENCH.name} topic, so its loads and gains are not known: describe it with --bench "
-            "mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME,joint=NAME"
-        )
-    if bench is not None and BENCH.name in present:
-        raise RecordingError(f"{path} describes its runs itself on {BENCH.name}: leave --bench out")
+    bag = read_messages(path, note)
+    present, cut_off = {message.topic.name for message in bag.messages}, bag.cut_off
+    bench = _description(path, place or path, bench, joint, BENCH.name in present)
     try:
-        chosen = _chosen(path, signals, present)
+        chosen = chosen_sources(path, signals, present)
     except RecordingError as error:
         raise (
             CutOffError(f"{path} was cut off before its first run: {error}") if cut_off else error
         ) from None
-    runs = _collect(path, messages, typestore, chosen, bench)
+    if bench is not None and not bench.joint:
+        bench = replace(bench, joint=_only_joint(path, bag, chosen["position"]))
+    runs = _collect(path, bag, chosen, bench)
+    return _logs_of(path, _of_joint(path, runs, joint), cut_off, note)
+
+
+def _description(
+    path: Path,
+    place: Path,
+    bench: BenchDescription | Benches | None,
+    joint: str | None,
+    self_described: bool,
+) -> BenchDescription | None:
+    """The description of a bag that has none itself; :class:`RecordingError` if it has none or two."""
+    if not self_described and bench is None:
+        raise RecordingError(
+            f"{path} has no {BENCH.name} topic, so its loads and gains are not known: describe it with --bench "
+            "mass=KG,length=M,arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME, or a bench file"
+        )
+    if isinstance(bench, Benches):
+        named = bench.patterns(place)
+        if self_described and named:
+            raise RecordingError(
+                f"{path} describes its runs itself on {BENCH.name}: leave {named[0]!r} out of {bench.what}"
+            )
+        if self_described and bench.content.runs:
+            return None
+        bench = bench.describe(place, joint)
+    if self_described and bench is not None:
+        raise RecordingError(f"{path} describes its runs itself on {BENCH.name}: leave --bench out")
+    return bench
+
+
+def _of_joint(path: Path, runs: list[_Run], joint: str | None) -> list[_Run]:
+    """The runs of a joint, or of the only one; :class:`RecordingError` if there are none, or of several joints."""
     joints = sorted({run.bench.joint for run in runs})
     if joint is None and len(joints) > 1:
         raise RecordingError(
@@ -217,13 +201,13 @@ def read_bag(
     if joint == EVERY_JOINT and len(joints) > 1:
         for run in runs:
             run.bench = replace(run.bench, run_id=f"{run.bench.run_id} {run.bench.joint}")
-    return _logs_of(path, runs, cut_off, note)
+    return runs
 
 
-def _log_messages(logs: Sequence[Log], joint: str) -> Iterator[RawMessage]:
+def _log_messages(logs: Sequence[Log], joint: str | None) -> Iterator[RawMessage]:
     offset = 0
     for log in logs:
-        messages = sorted(_run_messages(log, joint), key=lambda message: message.log_time)
+        messages = sorted(_run_messages(log, joint or log.joint), key=lambda message: message.log_time)
         shift = max(0, offset - messages[0].log_time)
         for message in messages:
             yield message._replace(log_time=message.log_time + shift)
@@ -231,21 +215,18 @@ def _log_messages(logs: Sequence[Log], joint: str) -> Iterator[RawMessage]:
 
 
 def _run_messages(log: Log, joint: str) -> Iterator[RawMessage]:
-    if not np.array_equal(log.position.time, log.velocity.time):
-        raise RecordingError(f"run {log.name!r}: velocity was not sampled together with the position")
     series = [log.position, log.goal, *(getattr(log, name) for name in TELEMETRY)]
     first = min(_nanoseconds(found.time[0]) for found in series if found is not None)
     last = max(_nanoseconds(found.time[-1]) for found in series if found is not None)
     bench = BenchDescription(log.name, joint, log.actuator, log.trajectory, log.setup)
 
     yield RawMessage(BENCH, first, text(bench.to_json()))
-    for time, position, velocity in zip(
-        log.position.time, log.position.value, log.velocity.value, strict=True
-    ):
+    times = log.position.time
+    unknown = np.full(len(times), math.nan)
+    efforts = unknown if log.effort is None else log.effort.at(times)
+    for time, *values in zip(times, log.position.value, log.velocity.at(times), efforts, strict=True):
         stamp = _nanoseconds(time)
-        # The servo does not measure effort.
-        state = joint_state(stamp, [joint], [position], [velocity], [math.nan])
-        yield RawMessage(JOINT_STATES, stamp, state)
+        yield RawMessage(JOINT_STATES, stamp, joint_state(stamp, [joint], *([value] for value in values)))
     for time, goal in zip(log.goal.time, log.goal.value, strict=True):
         stamp = _nanoseconds(time)
         yield RawMessage(JOINT_COMMANDS, stamp, joint_state(stamp, [joint], [goal]))
@@ -258,9 +239,9 @@ def _telemetry(log: Log) -> Iterator[tuple[int, dict[str, float]]]:
     """Stamps and interface values; values with the same time share a message."""
     merged: dict[int, dict[str, float]] = defaultdict(dict)
     for signal, interface in TELEMETRY.items():
-        found: Series | None = getattr(log, signal)
-        if found is not None:
-            for time, value in zip(found.time, found.value, strict=True):
+        series: Series | None = getattr(log, signal)
+        if series is not None:
+            for time, value in zip(series.time, series.value, strict=True):
                 merged[_nanoseconds(time)][interface] = float(value)
     yield from sorted(merged.items())
 
@@ -269,33 +250,10 @@ def _nanoseconds(time: float) -> int:
     return round(time * 1e9)
 
 
-def _chosen(path: Path, signals: SignalTable, present: Iterable[str]) -> dict[str, Source]:
-    """The first available source of each signal; :class:`RecordingError` if a required signal has none."""
-    present = sorted(present)
-    chosen = {}
-    for signal, sources in signals.items():
-        for source in sources:
-            if source.constant is not None or source.topic in present:
-                chosen[signal] = source
-                break
-        else:
-            if signal in REQUIRED_SIGNALS:
-                wanted = " or ".join(source.topic for source in sources)
-                raise RecordingError(
-                    f"{path} has no topic {wanted} for {signal}; it has: {', '.join(present) or 'none'}. "
-                    "Name the right ones with --signals FILE"
-                )
-    return chosen
-
-
 def _collect(
-    path: Path,
-    messages: Sequence[RawMessage],
-    typestore: Typestore,
-    sources: Mapping[str, Source],
-    bench: BenchDescription | None,
+    path: Path, bag: BagContent, sources: Mapping[str, SignalSource], bench: BenchDescription | None
 ) -> list[_Run]:
-    by_topic: dict[str, list[tuple[str, Source]]] = defaultdict(list)
+    by_topic: dict[str, list[tuple[str, SignalSource]]] = defaultdict(list)
     for signal, source in sources.items():
         if source.constant is None:
             by_topic[source.topic].append((signal, source))
@@ -303,42 +261,47 @@ def _collect(
     finished: list[_Run] = []
     if bench is not None:
         active[bench.joint] = _Run(bench)
+    stamps = Stamps(bag)
+    seen: dict[str, dict[str, None]] = defaultdict(dict)
     # With equal log times a run begins before its first sample and ends after its last.
-    for message in sorted(messages, key=lambda m: (m.log_time, _rank(m, typestore))):
+    for message in sorted(bag.messages, key=lambda m: (m.log_time, _rank(m))):
         if message.topic.name == BENCH.name and bench is None:
-            _bench_event(path, message, typestore, active, finished)
+            _bench_event(path, message, bag.typestore, active, finished)
         elif message.topic.name in by_topic and active:
-            decoded = decode(path, message, typestore)
+            decoded = decode(path, message, bag.typestore)
             for signal, source in by_topic[message.topic.name]:
-                time, samples = _samples(path, message, source, decoded, signal)
+                time, samples = message_samples(path, message, source, decoded, signal, stamps)
                 for joint, value in samples:
+                    seen[signal][joint] = None
                     if joint in active:
                         active[joint].times[signal].append(time)
                         active[joint].values[signal].append(value)
     for run in finished:
         run.ended = True
     for run in (*finished, *active.values()):
-        for signal, source in sources.items():
-            if source.constant is not None and run.times["position"]:
-                run.times[signal], run.values[signal] = [run.times["position"][0]], [source.constant]
+        run.convert(path, sources, seen)
     return [*finished, *active.values()]
 
 
-def _samples(
-    path: Path, message: RawMessage, source: Source, decoded: Any, signal: str
-) -> tuple[float, list[tuple[str, float]]]:
-    """Time and samples of one signal in a message; :class:`RecordingError` if its fields are missing."""
-    try:
-        time = message.log_time * 1e-9 if source.order else _stamp(decoded)
-        return time, list(source.samples(decoded))
-    except (AttributeError, TypeError, ValueError) as error:
-        raise RecordingError(
-            f"{path}: messages on {message.topic.name} ({message.topic.type}) do not hold {signal} where the table of "
-            f"signals says: {error}"
-        ) from None
+def _only_joint(path: Path, bag: BagContent, source: SignalSource) -> str:
+    """The joint with positions in a bag, judged by the first messages; several publishers may take turns."""
+    messages = [message for message in bag.messages if message.topic.name == source.topic][:FIRST_MESSAGES]
+    stamps, names = Stamps(bag), dict[str, None]()
+    for message in messages:
+        decoded = decode(path, message, bag.typestore)
+        names |= dict.fromkeys(
+            str(joint) for joint, _ in message_samples(path, message, source, decoded, "position", stamps)[1]
+        )
+    if len(names) == 1:
+        return next(iter(names))
+    raise RecordingError(
+        f"{path} has positions of several joints ({', '.join(names)}): choose one with --joint"
+        if names
+        else f"{path} has no position of any joint on {source.topic}"
+    )
 
 
-def _rank(message: RawMessage, typestore: Typestore) -> int:
+def _rank(message: RawMessage) -> int:
     if message.topic.name != BENCH.name:
         return 1
     return 2 if b'"event"' in message.data else 0
@@ -361,29 +324,6 @@ def _bench_event(
             return  # the latched message, repeated for a recorder that joined late
         finished.append(active.pop(bench.joint))
     active[bench.joint] = _Run(bench)
-
-
-def decode(path: Path, message: RawMessage, typestore: Typestore) -> Any:
-    """Deserialise a message of the bag ``path``.
-
-    :raises RecordingError: for an unknown type or damaged bytes.
-    """
-    if message.topic.type not in typestore.types:
-        raise RecordingError(
-            f"{path}: messages on {message.topic.name} have type {message.topic.type}, which the bag does not define"
-        )
-    reason: Exception | None = None
-    for surplus in TRAILING_BYTES:
-        try:
-            return typestore.deserialize_cdr(message.data[: len(message.data) - surplus], message.topic.type)
-        except Exception as error:  # the generated decoders raise arbitrary errors for damaged bytes
-            reason = error
-    raise RecordingError(f"{path}: a message on {message.topic.name} cannot be decoded") from reason
-
-
-def _stamp(message: Any) -> float:
-    stamp = message.header.stamp
-    return float(stamp.sec + stamp.nanosec * 1e-9)
 
 
 def _logs_of(path: Path, runs: Sequence[_Run], cut_off: bool, note: Note | None) -> list[Log]:
@@ -415,26 +355,17 @@ def _log(path: Path, run: _Run) -> Log:
     missing = [signal for signal in REQUIRED_SIGNALS if not run.times[signal]]
     if missing:
         kind = TooShortError if 0.0 <= run.seconds < MINIMUM_DURATION else RecordingError
-        raise kind(f"{what} has no {', '.join(missing)} of joint {run.bench.joint!r}")
-    try:
-        found = {
-            signal: Series(np.array(times), np.array(run.values[signal]), held=signal in HELD_SIGNALS)
-            for signal, times in run.times.items()
-            if times and not (signal not in REQUIRED_SIGNALS and np.all(np.isnan(run.values[signal])))
-        }
-        position = found["position"]
-        if len(position.time) < 2:
-            raise TooShortError("a single sample is no run")
-        if "velocity" not in found:
-            slope = np.gradient(position.value, position.time)
-            found["velocity"] = Series(position.time, slope, held=False)
-        return Log(
-            name=run.bench.run_id,
-            actuator=run.bench.actuator,
-            trajectory=run.bench.trajectory,
-            setup=run.bench.setup,
-            **found,
+        found = "; ".join(
+            f"{signal} is there of {', '.join(map(str, run.seen[signal]))}"
+            for signal in missing
+            if run.seen.get(signal)
         )
-    except RecordingError as error:
-        where = path if f"{error}".startswith("run ") else what
-        raise type(error)(f"{where}: {error}") from None
+        raise kind(
+            f"{what} has no {', '.join(missing)} of joint {run.bench.joint!r}{found and f' ({found})'}"
+        )
+    tracks = {
+        signal: Track(np.array(times), np.array(run.values[signal]))
+        for signal, times in run.times.items()
+        if times
+    }
+    return log_of_tracks(tracks, run.bench, path)

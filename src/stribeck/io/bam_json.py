@@ -23,6 +23,7 @@ from stribeck.core.actuator import Actuator, PwmRegister
 from stribeck.core.log import Log, Series, Setup
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.actuators import load_actuator
+from stribeck.io.run_units import check_units
 from stribeck.io.schema import Schema, read_json
 
 FloatArray = npt.NDArray[np.float64]
@@ -90,8 +91,8 @@ class BamRecording(Schema):
 
 SIGNALS = ("timestamp", "position", "goal_position", "torque_enable", "speed", "load", "input_volts", "temp")
 
-LARGEST_POSITION = 4 * np.pi
-"""Positions beyond two turns of the pendulum [rad] are taken to be in degrees."""
+NAMES = {"time": "timestamp", "goal": "goal_position", "velocity": "speed", "supply_voltage": "input_volts"}
+"""Names of our signals in the format, where they differ."""
 
 
 def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | None = None) -> Log:
@@ -111,10 +112,9 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
         raise RecordingError(f"{path}: motor: {error}") from None
     columns = _columns(recording.entries, path)
     time = columns["timestamp"]
-    _check_units(columns, path)
     setup = _setup(recording, servo, arm_mass, path)
     try:
-        return Log(
+        log = Log(
             name=path.stem,
             actuator=servo.name,
             trajectory=recording.trajectory,
@@ -129,6 +129,8 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
         )
     except RecordingError as error:
         raise RecordingError(f"{path}: {error}") from None
+    check_units(log, str(path), names=NAMES, advice="convert it")
+    return log
 
 
 def _columns(entries: Sequence[BamEntry], path: Path) -> dict[str, FloatArray]:
@@ -207,41 +209,3 @@ def _pwm(columns: Mapping[str, FloatArray], register: PwmRegister | None) -> Ser
             f"load reaches {np.max(np.abs(signed)):g}, beyond full duty ({register.full_scale})"
         )
     return Series(columns["timestamp"], signed / register.full_scale, held=True)
-
-
-def _check_units(columns: Mapping[str, FloatArray], path: Path) -> None:
-    """Refuse values that are only plausible in other units than the format's."""
-    for key in ("position", "goal_position"):
-        largest = float(np.max(np.abs(columns[key])))
-        if largest > LARGEST_POSITION:
-            raise RecordingError(
-                f"{path}: {key} reaches {largest:.1f} rad; is it in degrees? Radians are expected"
-            )
-    interval = float(np.median(np.diff(columns["timestamp"]))) if len(columns["timestamp"]) > 1 else 0.0
-    if interval > 0.2:
-        raise RecordingError(
-            f"{path}: samples are {interval:g} s apart; are timestamps in milliseconds? Seconds are expected"
-        )
-    if "input_volts" in columns and float(np.median(columns["input_volts"])) > 60.0:
-        raise RecordingError(
-            f"{path}: input_volts is around {float(np.median(columns['input_volts'])):g} V; is it in tenths of a volt?"
-        )
-    ratio = _velocity_ratio(columns)
-    if ratio is not None and not 0.4 < ratio < 2.5:
-        raise RecordingError(
-            f"{path}: speed is {ratio:.3g} times the slope of position; is it in rev/min or raw counts? "
-            "rad/s is expected"
-        )
-
-
-def _velocity_ratio(columns: Mapping[str, FloatArray]) -> float | None:
-    """Measured velocity divided by the slope of the position, by least squares; None without clear motion."""
-    time = columns["timestamp"]
-    if "speed" not in columns or len(time) < 20 or np.any(np.diff(time) <= 0.0):
-        return None
-    stride = 5
-    slope = (columns["position"][stride:] - columns["position"][:-stride]) / (time[stride:] - time[:-stride])
-    measured = columns["speed"][stride // 2 : stride // 2 + len(slope)]
-    if np.sqrt(np.mean(slope**2)) < 0.3:
-        return None
-    return float(np.sum(slope * measured) / np.sum(slope**2))

@@ -113,6 +113,19 @@ def replace_keeping(new: Path, path: Path) -> Path | None:
     return kept
 
 
+def write_keeping(path: Path, text: str) -> Path | None:
+    """Write a text file; an existing one with other content is kept as by :func:`replace_keeping`.
+
+    :returns: new path of the old file, ``None`` if there was none.
+    :raises OutputError: if one of them cannot be written.
+    """
+    if path.is_file() and path.read_bytes() == text.encode():
+        return None
+    new = path.with_name(f".{path.name}.new")
+    write_atomically(new, text)
+    return replace_keeping(new, path)
+
+
 def _kept(path: Path) -> Path:
     """Link or copy a file to a name with the first free number."""
     names = (path.with_name(f"{path.stem}_{number:03d}{path.suffix}") for number in itertools.count(1))

@@ -166,7 +166,9 @@ def _laws(value: Texts | None, where: str) -> tuple[str, ...]:
 
 def _resolved(key: str, value: Any, path: Path) -> Any:
     """Resolve options that name files relative to the YAML file."""
-    names_file = key == "signals" or (key == "actuator" and str(value).endswith((".yaml", ".yml")))
+    names_file = key == "signals" or (
+        key in ("actuator", "bench") and str(value).endswith((".yaml", ".yml")) and "=" not in str(value)
+    )
     return str(_beside(path, value)) if names_file and isinstance(value, str) else value
 
 

@@ -27,58 +27,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta
+from msgspec.structs import replace
 
 from stribeck.errors import ConfigError
+from stribeck.io.messages import JOINT_STATES
 from stribeck.io.robot_config import RobotConfig
 from stribeck.io.schema import Count, NotNegative, Positive, convert
-from stribeck.io.tables import UNITS as UNITS  # re-exported for scaling the signals
+from stribeck.io.signals import Index, SignalSource, SignalTable
 
-Index = Annotated[int, Meta(ge=0)]
 Rows = tuple[Index, Count]
-
-
-@dataclass(frozen=True)
-class SignalSource:
-    """Where a recording holds a signal.
-
-    :param file: name of its file, if the signals of a run are in several files.
-    :param column: column of a text file.
-    :param columns: first column of a text file, and one beyond the last.
-    :param variable: name of the variable in a MAT file.
-    :param scale: factor: one number, one for each joint, or the name of a variable of the MAT file.
-    :param unit: unit of the signal after scaling; ``rad`` stands for every SI unit.
-    """
-
-    file: str | None = None
-    column: Index | None = None
-    columns: Rows | None = None
-    variable: str | None = None
-    scale: float | tuple[float, ...] | str = 1.0
-    unit: Literal["rad", "m", "deg", "mm"] = "rad"
-
-    def __post_init__(self) -> None:
-        if self.column is not None:
-            object.__setattr__(self, "columns", (self.column, self.column + 1))
 
 
 @dataclass(frozen=True)
 class RecordingFormat:
     """How recordings of a machine are read.
 
-    :param format: ``csv`` (text, with or without a header), ``mat`` or ``bag``.
-    :param time: [s]; only without ``rate``.
+    A source of a bag that names no topic is the field of that name in ``/joint_states``.
+
+    :param format: ``csv`` (text, with or without a header), ``mat``, ``npz`` or ``bag``.
+    :param time: of files [s]; only without ``rate``.
     :param position: joint or motor positions.
     :param velocity: joint or motor velocities, if they were measured.
-    :param effort: torques or forces of joints or motors.
+    :param effort: torques or forces of joints or motors; currents with their drive gains as ``scale``.
     :param rate: sampling rate of files without time [Hz].
     :param gears: matrix G, motor positions = G · joint positions; joint torques are :math:`G^T` · motor torques.
     :param offset: added to joint positions after the gears [rad].
     """
 
-    format: Literal["csv", "mat", "bag"]
+    format: Literal["csv", "mat", "npz", "bag"]
     time: SignalSource | None = None
     position: SignalSource | None = None
     velocity: SignalSource | None = None
@@ -96,6 +74,9 @@ class RecordingFormat:
     def __post_init__(self) -> None:
         if self.gears is not None and {len(row) for row in self.gears} != {len(self.gears)}:
             raise ValueError("gears: expected a square matrix as a list of rows")
+        for name, source in self.signals.items():
+            source.checked(name)
+            self._check_place(name, source)
         if self.format == "bag":
             return
         missing = [name for name in ("position", "effort") if name not in self.signals]
@@ -103,11 +84,27 @@ class RecordingFormat:
             raise ValueError(f"{', '.join(missing)} missing")
         if (self.time is None) == (self.rate is None):
             raise ValueError("give either time or rate")
-        for name, source in self.signals.items():
-            if self.format == "csv" and source.columns is None:
-                raise ValueError(f"{name}: give column, or columns: [first, one beyond the last]")
-            if self.format == "mat" and source.variable is None:
-                raise ValueError(f"{name}: give the name of its variable")
+
+    def _check_place(self, name: str, source: SignalSource) -> None:
+        if self.format == "bag":
+            if source.place not in ("bag", "none") or name == "time":
+                raise ValueError(
+                    f"{name}: a bag has topics, and stamps as times; see topic, names, values, interface"
+                )
+        elif self.format == "csv" and source.column is None and not source.columns:
+            raise ValueError(f"{name}: give column, or columns: [first, one beyond the last]")
+        elif self.format in ("mat", "npz") and source.variable is None:
+            raise ValueError(f"{name}: give the name of its variable")
+
+    def table(self) -> SignalTable:
+        """Sources of the signals of a bag: those of ``/joint_states`` where none is named."""
+        found = {}
+        for name in ("position", "velocity", "effort"):
+            source = self.signals.get(name, SignalSource())
+            if source.place == "none":
+                source = replace(source, topic=JOINT_STATES.name, names="name", values=name)
+            found[name] = (source,)
+        return found
 
 
 @dataclass(frozen=True)
@@ -131,6 +128,7 @@ class Protocol:
     :param moving: rows above this speed of a joint count as moving [rad/s or m/s].
     :param rows: first row and one beyond the last, by the name of the run.
     :param resample: rate to which samples with jitter are interpolated [Hz].
+    :param velocity: whether measured velocities are used, where there are any, or positions are differentiated.
     :param position_filter: filter of positions, or of measured velocities.
     :param effort_filter: filter of efforts.
     :param every: only every n-th row is used.
@@ -143,6 +141,7 @@ class Protocol:
     moving: Positive
     rows: dict[str, Rows] = field(default_factory=dict)
     resample: Positive | None = None
+    velocity: Literal["measured", "differentiated"] = "measured"
     position_filter: FilterSettings | None = None
     effort_filter: FilterSettings | None = None
     every: Count = 1

@@ -70,8 +70,8 @@ class LearnedFile(Schema):
 
 def digest_of(path: Path, quantile: float = 0.5) -> str:
     """Digest of a parameter file and of the quantile at which it is read."""
-    found = hashlib.sha256(strict.read_bytes(path, ConfigError)).hexdigest()
-    return f"sha256:{found}" + ("" if quantile == 0.5 else f" at quantile {quantile!r}")
+    digest = hashlib.sha256(strict.read_bytes(path, ConfigError)).hexdigest()
+    return f"sha256:{digest}" + ("" if quantile == 0.5 else f" at quantile {quantile!r}")
 
 
 def write_learned(path: Path, joints: Sequence[Identified], learned: Sequence[Learned]) -> None:

@@ -189,8 +189,8 @@ def custom_value(bag: Path, key: str) -> str | None:
     if not metadata.is_file():
         return None
     text = metadata.read_text(encoding="utf-8", errors="replace")
-    found = re.search(rf"{key}:[ \t]*['\"]?x([0-9a-f]+)", text)
-    return None if found is None else found.group(1)
+    match = re.search(rf"{key}:[ \t]*['\"]?x([0-9a-f]+)", text)
+    return None if match is None else match.group(1)
 
 
 class _Bytes:
@@ -211,27 +211,27 @@ class _Bytes:
         """Do nothing, because nothing is buffered."""
 
     def take(self) -> bytes:
-        found = bytes(self.data)
-        self._taken += len(found)
+        taken = bytes(self.data)
+        self._taken += len(taken)
         self.data.clear()
-        return found
+        return taken
 
 
 def _definition(kind: str, given: Mapping[str, str]) -> Definition:
-    known = contract_types()
-    if kind not in given and kind not in known.types:
+    contract = contract_types()
+    if kind not in given and kind not in contract.types:
         raise ConfigError(
             f"nobody defines the message type {kind}: give the text of its definition, or leave its topic out"
         )
     try:
-        store = known if kind not in given else _store_of(get_types_from_msg(given[kind], kind))
+        store = contract if kind not in given else _store_of(get_types_from_msg(given[kind], kind))
         return Definition(store.generate_msgdef(kind, ros_version=2)[0], store.hash_rihs01(kind))
     except Exception as error:  # the parser raises arbitrary errors for invalid definitions
         raise ConfigError(f"the definition of the message type {kind} cannot be read: {error}") from error
 
 
 def _store_of(definitions: Typesdict) -> Typestore:
-    """The given types, which may differ from ours of the same name, and our types for their fields."""
+    """Type store of the given definitions, which override ours of the same name, with our types for the fields that they refer to."""
     store = get_typestore(Stores.EMPTY)
     store.register({**contract_types().fielddefs, **definitions})
     return store

@@ -59,9 +59,9 @@ class Digest:
 
     def add(self, topic: str, log_time: int, data: bytes | memoryview) -> None:
         """Add a message."""
-        found = hashlib.blake2b(f"{topic} {log_time} ".encode(), digest_size=16)
-        found.update(data)
-        self._total += int.from_bytes(found.digest())
+        digest = hashlib.blake2b(f"{topic} {log_time} ".encode(), digest_size=16)
+        digest.update(data)
+        self._total += int.from_bytes(digest.digest())
 
     def __str__(self) -> str:
         return f"{self._total % (1 << 128):032x}"

@@ -19,7 +19,14 @@ from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import FrictionLaw, law_named
 from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.estimates.estimate import Estimate, Side, Status, at_bound, estimates_to_json, fixed
-from stribeck.io.actuators import load_actuator
+from stribeck.io.actuators import (
+    ActuatorFile,
+    actuator_names,
+    actuator_of,
+    as_described,
+    description_of,
+    load_actuator,
+)
 from stribeck.io.files import write_atomically
 from stribeck.io.schema import Positive, Schema, check_keys, convert, read_json
 
@@ -121,9 +128,12 @@ class ProvenanceBlock(Provenance):
     """The block ``stribeck`` as stored in files.
 
     :param schema: version of the block.
+    :param actuator: the servo as its file described it at the time of the fit, without published parameters; the oldest
+        files do not have it.
     """
 
     schema: Literal[1]
+    actuator: ActuatorFile | None = None
     temperature: Temperature | None
     correlation: CorrelationEntry | None = None
     minima: tuple[MinimumEntry, ...] | None = None
@@ -229,7 +239,8 @@ def cautious_values(content: ParameterFile, quantile: float) -> dict[str, float]
     share = normal.inv_cdf(quantile) / (2.0 * normal.inv_cdf(0.5 * (1.0 + content.provenance.confidence)))
     for name, (lower, upper) in content.provenance.intervals.items():
         if name in values and "friction" in name and values[name] > 0.0:
-            values[name] = max(values[name] + share * (upper - lower), 0.0)
+            width = max(upper - lower, 2.0 * (upper - values[name]))  # intervals of magnitudes end at 0
+            values[name] = max(values[name] + share * width, 0.0)
     for pair in DIFFERENCES:
         _shrink_alike(values, content.values, pair)
     _keep_dissipative(values, content.values)
@@ -285,7 +296,7 @@ def write_parameter_file(path: Path, content: ParameterFile) -> None:
         }
         if content.provenance.estimates is not None:
             block["estimates"] = estimates_to_json(content.provenance.estimates)
-        flat[BLOCK] = {"schema": SCHEMA, **block}
+        flat[BLOCK] = {"schema": SCHEMA, "actuator": description_of(content.actuator), **block}
     write_atomically(path, json.dumps(flat, indent=1, allow_nan=False) + "\n")
 
 
@@ -295,7 +306,7 @@ def read_parameter_file(path: Path, actuator: Actuator | None = None) -> Paramet
     Values may lie outside the search bounds. Friction keys ``*_negative`` and ``torque_offset`` switch
     the law's terms on; ``q_offset`` may be missing and is then zero.
 
-    :param actuator: the servo, if the file names one that is not installed.
+    :param actuator: the servo, if the file neither describes it nor names an installed one.
     :raises ParameterFileError: for a file that is damaged, has missing or unknown keys, or values
         that are not finite, negative where they must not be, or otherwise impossible.
     """
@@ -305,8 +316,7 @@ def read_parameter_file(path: Path, actuator: Actuator | None = None) -> Paramet
     provenance = None if head.stribeck is None else _provenance(head.stribeck, f"{where}: {BLOCK}")
     try:
         law = law_named(head.model)
-        if actuator is None or actuator.name != head.actuator:
-            actuator = load_actuator(head.actuator)
+        actuator = _actuator(head, actuator)
         if provenance is not None:
             actuator = actuator.with_effects(provenance.effects)
     except ConfigError as problem:
@@ -317,6 +327,24 @@ def read_parameter_file(path: Path, actuator: Actuator | None = None) -> Paramet
     )
     _check_values(values, actuator, law, where)
     return ParameterFile(actuator, law, {"q_offset": 0.0, **values}, provenance)
+
+
+def _actuator(head: FileHead, given: Actuator | None) -> Actuator:
+    """The servo of a file: as the file describes it, otherwise as given or installed under its name."""
+    others = [given] if given is not None and given.name == head.actuator else []
+    if head.stribeck is None or head.stribeck.actuator is None:
+        return others[0] if others else load_actuator(head.actuator)
+    own = actuator_of(head.stribeck.actuator, f"{BLOCK}: actuator")
+    if own.name != head.actuator:
+        raise ConfigError(f"actuator: {head.actuator!r}, but the block {BLOCK} describes {own.name!r}")
+    if others and others[0].control != own.control:
+        raise ConfigError(
+            f"identified with another control law of {own.name!r} than the given file describes: leave --actuator out, "
+            "or fit again"
+        )
+    if own.name in actuator_names():
+        others.append(load_actuator(own.name))
+    return next((other for other in others if as_described(other) == own), own)
 
 
 def _check_values(values: Mapping[str, float], actuator: Actuator, law: FrictionLaw, where: str) -> None:

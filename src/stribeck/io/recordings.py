@@ -1,17 +1,20 @@
-"""Bench recordings in folders: bags, and files in the BAM JSON format."""
+"""Bench recordings in folders: bags, files in the BAM JSON format, and tables."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from stribeck.core.log import Log, Series
 from stribeck.errors import RecordingError, TooShortError
-from stribeck.io.bag import SETUP_KEYS, BenchDescription, read_bag
+from stribeck.io.bag import read_bag
 from stribeck.io.bam_json import read_bam_json
+from stribeck.io.bench import SETUP_KEYS, BenchDescription, Benches, recording_name
 from stribeck.io.recovery import (
     BeingRecordedError,
     CutOffError,
@@ -21,8 +24,11 @@ from stribeck.io.recovery import (
     original_digest,
     unfinished_file,
 )
+from stribeck.io.run_units import check_units
 from stribeck.io.signals import SignalTable
 from stribeck.io.storage import is_bag
+from stribeck.io.table_signals import files_of, read_table_run
+from stribeck.io.tables import READERS, Table, read_table
 
 LARGEST_RESULT = 1 << 20
 """JSON files larger than this are taken to be recordings [bytes]."""
@@ -33,38 +39,79 @@ def read_recordings(
     *,
     signals: SignalTable | None = None,
     joint: str | None = None,
-    bench: BenchDescription | None = None,
+    bench: BenchDescription | Benches | None = None,
     arm_mass: float | None = None,
     actuator: str | None = None,
     note: Note | None = None,
     damaged: Callable[[RecordingError], None] | None = None,
 ) -> list[Log]:
-    """Read every run in ``folder`` and its subfolders: bags, and recordings in the BAM JSON format.
+    """Read every run in ``folder`` and its subfolders: bags, recordings in the BAM JSON format, and tables.
 
-    ``folder`` may also be one bag or one file. Runs are in the order of their paths. Of a cut-off bag and its
+    ``folder`` may also be one recording. Runs are in the order of their paths. Of a cut-off bag and its
     recovered copy only one is read. Bags of a folder that are still being recorded, were cut off before their
-    first run, or hold only runs that were stopped at once, are left out with a note.
+    first run, or hold only runs that were stopped at once, are left out with a note. Runs of one name get the name of
+    their recording in front.
 
-    :param signals, joint, bench: for bags, see :func:`stribeck.io.bag.read_bag`.
+    :param signals, joint: see :func:`stribeck.io.bag.read_bag`; tables are read if ``signals`` has columns.
+    :param bench: describes the recordings that do not describe themselves.
     :param arm_mass: rod mass for JSON recordings without one [kg].
     :param actuator: path of the YAML file of the servo of JSON recordings, if it is not installed.
     :param note: receives one line for each unfinished bag.
     :param damaged: receives the error of each unreadable recording, which is then left out; without it the
         first error is raised.
-    :raises RecordingError: for an empty or missing folder, a damaged recording, or two runs with the same name.
+    :raises RecordingError: for an empty or missing folder, a damaged recording, values in other units than SI, or a
+        recording that is there twice.
+    """
+    runs = recorded_runs(
+        folder,
+        signals=signals,
+        joint=joint,
+        bench=bench,
+        arm_mass=arm_mass,
+        actuator=actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None,
+        note=note,
+        damaged=damaged,
+    )
+    logs = _distinct([(path, log) for path, found in runs for log in found], folder)
+    check_names(logs, f"{folder}")
+    return logs
+
+
+def recorded_runs(
+    folder: Path,
+    *,
+    signals: SignalTable | None = None,
+    joint: str | None = None,
+    bench: BenchDescription | Benches | None = None,
+    arm_mass: float | None = None,
+    actuator: str | None = None,
+    note: Note | None = None,
+    damaged: Callable[[RecordingError], None] | None = None,
+) -> list[tuple[Path, list[Log]]]:
+    """The recordings below ``folder`` with their runs, see :func:`read_recordings`.
+
+    :param actuator: name or YAML file of the servo of JSON recordings, where they name another.
     """
     if not folder.exists():
         raise RecordingError(f"{folder}: no such file or folder")
     note = note or (lambda _: None)
-    own = actuator if actuator is not None and actuator.endswith((".yaml", ".yml")) else None
-    logs: list[Log] = []
+    runs: list[tuple[Path, list[Log]]] = []
     left_out = ""
-    for path in _without_doubles(_recordings_below(folder)):
+    columns = any(one.place == "table" for found in (signals or {}).values() for one in found)
+    below = _recordings_below(folder, tables=columns, files=_files(signals))
+    for path in _without_doubles(below):
         try:
-            if path.suffix != ".json":
-                logs += read_bag(path, signals=signals, joint=joint, bench=bench, note=note)
-            elif path == folder or not _is_parameter_file(path):
-                logs.append(read_bam_json(path, actuator=own, arm_mass=arm_mass))
+            if path.suffix == ".json":
+                if path == folder or not _is_parameter_file(path):
+                    runs.append((path, [read_bam_json(path, actuator=actuator, arm_mass=arm_mass)]))
+                continue
+            logs = _described(path, folder, signals, joint, bench, note)
+            declared = {
+                name for name, found in (signals or {}).items() if any(one.unit is not None for one in found)
+            }
+            for log in logs:
+                check_units(log, f"{path}: run {log.name!r}", declared=declared)
+            runs.append((path, logs))
         except RecordingError as error:
             left_out = f"{error}"
             unfinished = isinstance(error, (BeingRecordedError, CutOffError, TooShortError))
@@ -74,14 +121,64 @@ def read_recordings(
                 damaged(error)
             else:
                 raise
-    if not logs and left_out:
+    if not runs and left_out:
         raise RecordingError(f"{folder} holds no recordings that can be used: {left_out}")
-    if not logs:
+    if not runs:
         raise RecordingError(
-            f"{folder} holds no recordings: expected bags (folders with metadata.yaml, .mcap, .db3) or "
-            "recordings in the BAM JSON format (.json)"
+            f"{folder} holds no recordings: expected bags (folders with metadata.yaml, .mcap, .db3), recordings in "
+            "the BAM JSON format (.json), or, with a table of signals that names columns, .csv, .txt, .mat or .npz"
         )
-    check_names(logs, f"{folder}")
+    return runs
+
+
+def _described(
+    path: Path,
+    folder: Path,
+    signals: SignalTable | None,
+    joint: str | None,
+    bench: BenchDescription | Benches | None,
+    note: Note,
+) -> list[Log]:
+    """The runs of a bag, or the run of a table, with the description of its bench."""
+    place = path.relative_to(folder) if path != folder else Path(path.name)
+    if is_bag(path):
+        return read_bag(path, signals=signals, joint=joint, bench=bench, place=place, note=note)
+    if signals is None:
+        raise RecordingError(
+            f"{path} is a table: name its columns in a table of signals, --signals FILE, and its load and gains with "
+            "--bench"
+        )
+    if bench is None:
+        raise RecordingError(
+            f"{path}: the load and the gains of a table are not known: describe them with --bench mass=KG,length=M,"
+            "arm_mass=KG,kp=GAIN,supply_voltage=V,actuator=NAME, or a bench file"
+        )
+    told = bench.describe(place, joint) if isinstance(bench, Benches) else bench
+    tables: dict[str | None, Table] = (
+        {None: read_table(path)}
+        if path.is_file()
+        else {name: read_table(path / name) for name in sorted(_files(signals))}
+    )
+    return [read_table_run(path, tables, signals, told)]
+
+
+def _files(signals: SignalTable | None) -> set[str]:
+    return files_of(source for sources in (signals or {}).values() for source in sources)
+
+
+def _distinct(runs: Sequence[tuple[Path, Log]], folder: Path) -> list[Log]:
+    """The runs; of different ones with one name, each gets the name of its recording, or its path, in front."""
+    counts = Counter(log.name for _, log in runs)
+    by_name = Counter((recording_name(path), log.name) for path, log in runs)
+    copies = Counter((log.name, digest_of(log)) for _, log in runs if counts[log.name] > 1)
+    logs = []
+    for path, log in runs:
+        name = recording_name(path)
+        if counts[log.name] > 1 and copies[log.name, digest_of(log)] == 1:
+            if by_name[name, log.name] > 1 and path != folder:
+                name = str(path.relative_to(folder).with_name(name))
+            log = replace(log, name=name if name.split("/")[-1] == log.name else f"{name} {log.name}")
+        logs.append(log)
     return logs
 
 
@@ -95,18 +192,25 @@ def check_names(logs: Sequence[Log], where: str) -> None:
         )
 
 
-def _recordings_below(path: Path) -> list[Path]:
+def _recordings_below(path: Path, *, tables: bool = False, files: Collection[str] = ()) -> list[Path]:
+    """Recordings in the order of their paths, with tables if wanted; a folder that holds all ``files`` is one."""
     if path.is_file() or is_bag(path):
         return [path]
-    found: list[Path] = []
+    if files and all((path / name).is_file() for name in files):
+        return [path]
+    recordings: list[Path] = []
     for entry in sorted(path.iterdir()):
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            found += _recordings_below(entry)
-        elif entry.suffix == ".json" or is_bag(entry):
-            found.append(entry)
-    return found
+            recordings += _recordings_below(entry, tables=tables, files=files)
+        elif (
+            entry.suffix == ".json"
+            or is_bag(entry)
+            or (tables and not files and entry.suffix.lower() in READERS)
+        ):
+            recordings.append(entry)
+    return recordings
 
 
 class BagFolder(NamedTuple):
@@ -149,8 +253,8 @@ def _is_parameter_file(path: Path) -> bool:
         content = json.loads(path.read_bytes())
     except ValueError:
         return False
-    known = isinstance(content, dict) and "entries" not in content
-    return known and ("model" in content or "fits" in content or "results" in content)
+    may_be_result = isinstance(content, dict) and "entries" not in content
+    return may_be_result and ("model" in content or "fits" in content or "results" in content)
 
 
 def files_digest(folders: Sequence[Path]) -> str:
@@ -160,7 +264,8 @@ def files_digest(folders: Sequence[Path]) -> str:
     """
     digest = hashlib.sha256()
     for folder in folders:
-        paths = [p for p in _recordings_below(folder) if p.suffix != ".json" or not _is_parameter_file(p)]
+        below = _recordings_below(folder, tables=True)
+        paths = [p for p in below if p.suffix != ".json" or not _is_parameter_file(p)]
         unfinished = {original_digest(path) for path in paths if unfinished_file(path) is not None}
         for path in paths:
             if (

@@ -151,10 +151,10 @@ def recover(file: Path, note: Note) -> Path | Salvage:
 
 def salvaged(content: bytes) -> Salvage:
     """Read all complete records of an MCAP file that was cut off or damaged."""
-    found = Salvage()
+    salvage = Salvage()
     schemas: dict[int, str] = {}
     if not content.startswith(MAGIC):
-        return found
+        return salvage
     chunked = False
     for opcode, payload in _records(memoryview(content)[len(MAGIC) :]):
         if opcode in (Opcode.DATA_END, Opcode.FOOTER):
@@ -165,10 +165,10 @@ def salvaged(content: bytes) -> Salvage:
             records = _chunk_records(payload) if opcode == Opcode.CHUNK else [(opcode, payload)]
             if opcode == Opcode.CHUNK or not chunked:
                 for inner, data in records:
-                    _take_record(found, schemas, inner, data)
+                    _take_record(salvage, schemas, inner, data)
         except Exception:  # decompressors and parsers raise arbitrary errors for damaged bytes
-            found.damaged += 1
-    return found
+            salvage.damaged += 1
+    return salvage
 
 
 def _records(data: memoryview) -> Iterator[tuple[int, memoryview]]:
@@ -222,11 +222,11 @@ def _copy_of(folder: Path, digest: str) -> Path | None:
 
 def _finished_copy(folder: Path, digest: str, salvage: Salvage) -> Path:
     """Write the copy under a temporary name and rename it, so that it is never seen incomplete."""
-    known = contract_types()
-    own = {
+    contract = contract_types()
+    custom_definitions = {
         name: text
         for name, text in salvage.definitions.items()
-        if name not in known.types or text != known.generate_msgdef(name, ros_version=2)[0]
+        if name not in contract.types or text != contract.generate_msgdef(name, ros_version=2)[0]
     }
     copy = _free_name(folder, digest)
     if copy.exists():
@@ -234,7 +234,10 @@ def _finished_copy(folder: Path, digest: str, salvage: Salvage) -> Path:
     beside = Path(tempfile.mkdtemp(prefix=f".{copy.name}.", dir=folder.parent))
     try:
         bag = McapBag(
-            copy.name, salvage.topics.values(), definitions=own, custom={ORIGINAL_KEY: f"x{digest}"}
+            copy.name,
+            salvage.topics.values(),
+            definitions=custom_definitions,
+            custom={ORIGINAL_KEY: f"x{digest}"},
         )
         for message in salvage.messages:
             bag.add(message.topic.name, message.data, message.log_time)

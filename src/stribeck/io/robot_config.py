@@ -32,6 +32,9 @@ from stribeck.io.schema import Positive, Schema, convert, read_yaml
 
 SECTIONS = ("identification", "excitation", "calibration")
 
+TODO = "TODO"
+"""Stands for a value that only the user knows; reading a file with one is an error."""
+
 PerJoint = float | tuple[float, ...]
 """One number for all joints, or one for each joint."""
 
@@ -84,7 +87,7 @@ class MachineFile:
 
     def __post_init__(self) -> None:
         if len(set(self.joints)) < len(self.joints):
-            raise ValueError(f"joints: a name stands twice in {list(self.joints)}")
+            raise ValueError(f"joints: a name occurs twice in {list(self.joints)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +164,8 @@ def example_robots(name: str) -> list[Path]:
         *(Path(folder) for folder in os.environ.get("AMENT_PREFIX_PATH", "").split(":")),
     ]
     roots = (prefix / "share" / "example-robot-data" / "robots" for prefix in prefixes)
-    found = (path for root in roots if root.is_dir() for path in sorted(root.glob(f"**/{name}")))
-    return list(dict.fromkeys(found))
+    paths = (path for root in roots if root.is_dir() for path in sorted(root.glob(f"**/{name}")))
+    return list(dict.fromkeys(paths))
 
 
 def robot_names() -> list[str]:
@@ -177,8 +180,24 @@ def read_robot(name: str) -> RobotConfig:
     """
     path = included_file("robots", "robot", name)
     content = read_yaml(path, MachineFile)
+    open_key = _open_key({name: getattr(content, name) for name in SECTIONS})
+    if open_key is not None:
+        raise ConfigError(
+            f"{path}: {open_key} is still {TODO}: put in its value; the comment above it says which"
+        )
     keys = {field.name: getattr(content, field.name) for field in fields(content)}
     return RobotConfig(path=path, **{**keys, "title": content.title or content.name})
+
+
+def _open_key(content: Any) -> str | None:
+    """The first key whose value has to be filled in, ``None`` if there is none."""
+    if not isinstance(content, Mapping):
+        return "" if content == TODO else None
+    for key, value in content.items():
+        inner = _open_key(value)
+        if inner is not None:
+            return f"{key}: {inner}" if inner else key
+    return None
 
 
 def per_joint(value: PerJoint | None, joints: int, where: str) -> tuple[float, ...] | None:

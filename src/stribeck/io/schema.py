@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, cast, dataclass_transform
@@ -43,7 +43,7 @@ NotNegative = Annotated[float, Meta(ge=0.0)]
 """A number that is zero or above."""
 
 Count = Annotated[int, Meta(ge=1)]
-"""An integer that is one or above."""
+"""A positive integer."""
 
 Name = Annotated[str, Meta(min_length=1)]
 """Text that is not empty."""
@@ -307,14 +307,14 @@ def _with_only(data: Any, steps: list[str | int], key: str) -> Any:
 
 def _translated(message: str, value: Any, info: inspect.Type) -> str:
     """An error message of ``msgspec`` in the wording of this project."""
-    if found := re.fullmatch(
+    if match := re.fullmatch(
         r"Expected `array` of (?:at least |at most )?length (?:(>=|<=) )?(\d+)(?:, got \d+)?", message
     ):
-        bound = {">=": "at least ", "<=": "at most "}.get(found[1], "")
-        return f"expected {bound}{found[2]} values, found {len(value)}"
-    if found := re.fullmatch(r"Expected `(?:float|int)` (>=?|<=?) (\S+)", message):
-        relation = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}[found[1]]
-        return f"must be {relation} {float(found[2]):g}, found {_shown(value)}"
+        bound = {">=": "at least ", "<=": "at most "}.get(match[1], "")
+        return f"expected {bound}{match[2]} values, found {len(value)}"
+    if match := re.fullmatch(r"Expected `(?:float|int)` (>=?|<=?) (\S+)", message):
+        relation = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}[match[1]]
+        return f"must be {relation} {float(match[2]):g}, found {_shown(value)}"
     if message == "Expected `str` of length >= 1":
         return "must not be empty"
     if message.startswith(("Expected `", "Invalid enum value")):
@@ -383,29 +383,32 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-def keys_of(kind: type[Any]) -> list[Key]:
-    """All keys of a declared class and of its nested classes, for documentation."""
-    return _keys(_type_info(cast(Hashable, kind)), "")
+def keys_of(kind: type[Any], separate: Collection[type[Any]] = ()) -> list[Key]:
+    """All keys of a declared class and of its nested classes, for documentation.
+
+    :param separate: nested classes whose keys are left out, because they are listed elsewhere.
+    """
+    return _keys(_type_info(cast(Hashable, kind)), "", separate)
 
 
-def _keys(info: inspect.Type, above: str) -> list[Key]:
-    found: list[Key] = []
+def _keys(info: inspect.Type, above: str, separate: Collection[type[Any]]) -> list[Key]:
+    keys: list[Key] = []
     for part in _alternatives(info):
-        if isinstance(part, Declared):
+        if isinstance(part, Declared) and not (above and part.cls in separate):
             prefix = f"{above}." if above else ""
             texts = _documented(part.cls)
             if tag := getattr(part, "tag_field", None):
-                found.append(Key(f"{prefix}{tag}", str(getattr(part, "tag", "")), "", ""))
+                keys.append(Key(f"{prefix}{tag}", str(getattr(part, "tag", "")), "", ""))
             for field in part.fields:
                 name = f"{prefix}{field.encode_name}"
                 text = _description(field.type) or texts.get(field.name, "")
-                found.append(Key(name, type_words(field.type), _default(field), text))
-                found += _keys(field.type, name)
+                keys.append(Key(name, type_words(field.type), _default(field), text))
+                keys += _keys(field.type, name, separate)
         elif isinstance(part, inspect.DictType):
-            found += _keys(part.value_type, f"{above}.<name>")
+            keys += _keys(part.value_type, f"{above}.<name>", separate)
         elif isinstance(part, inspect.ListType | inspect.VarTupleType):
-            found += _keys(part.item_type, f"{above}[]")
-    return found
+            keys += _keys(part.item_type, f"{above}[]", separate)
+    return keys
 
 
 def _documented(kind: type[Any]) -> dict[str, str]:

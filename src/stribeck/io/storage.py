@@ -19,6 +19,8 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StorageP
 from rosbags.typesys.store import Typestore
 
 from stribeck.errors import OutputError, RecordingError
+from stribeck.io.compression import STORAGES as STORAGE_SUFFIXES
+from stribeck.io.compression import is_packed, storage_files, unpacked
 from stribeck.io.mcap_bag import DIGEST_KEY, JAZZY_BAG_VERSION, custom_value
 from stribeck.io.messages import Digest, RawMessage, Topic, contract_types, types_with
 from stribeck.io.recovery import BeingRecordedError, CutOffError, Note, is_recovered, recover, unfinished_file
@@ -28,9 +30,9 @@ STORAGES: tuple[Storage, ...] = get_args(Storage)
 
 
 def is_bag(path: Path) -> bool:
-    """Whether ``path`` is a bag: a folder with metadata.yaml, an unfinished bag, or a single storage file."""
-    known = path.suffix in (".mcap", ".db3") or (path / "metadata.yaml").is_file()
-    return known or unfinished_file(path) is not None
+    """Whether ``path`` is a bag: a folder with metadata.yaml, an unfinished bag, or a storage file, also compressed."""
+    is_storage_file = path.suffix in STORAGE_SUFFIXES or is_packed(path)
+    return is_storage_file or (path / "metadata.yaml").is_file() or unfinished_file(path) is not None
 
 
 class BagContent(NamedTuple):
@@ -58,14 +60,15 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
     try:
         unfinished = unfinished_file(path)
         if unfinished is not None:
-            found = recover(unfinished, note or (lambda _: None))
-            if not isinstance(found, Path):
-                messages = sorted(found.messages, key=lambda message: message.log_time)
-                return BagContent(messages, types_with(found.definitions), cut_off=True)
-            path = found
+            recovered = recover(unfinished, note or (lambda _: None))
+            if not isinstance(recovered, Path):
+                messages = sorted(recovered.messages, key=lambda message: message.log_time)
+                return BagContent(messages, types_with(recovered.definitions), cut_off=True)
+            path = recovered
         if path.is_dir() and not (path / "metadata.yaml").exists():
             raise _NoBagError(_why_no_bag(path))
-        read = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_with_rosbags
+        usual = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_with_rosbags
+        read = _read_packed if _is_packed(path) else usual
         definitions: dict[str, str] = {}
         messages = list(read(path, definitions))
         _check_digest(path, messages)
@@ -141,12 +144,23 @@ def _line(error: BaseException) -> str:
 def _storage_file(path: Path) -> Path:
     """The only storage file of a bag folder, which reads faster than the folder; else the folder."""
     files = sorted(path.glob("*.mcap"))
-    if len(files) != 1 or not (path / "metadata.yaml").is_file():
-        return path
+    return files[0] if len(files) == 1 and (path / "metadata.yaml").is_file() else path
+
+
+def _is_packed(path: Path) -> bool:
+    """Whether files or messages of a bag are compressed; that of chunks inside an MCAP file does not count."""
+    if not path.is_dir():
+        return True  # without metadata the messages have to tell
     metadata = (path / "metadata.yaml").read_text(encoding="utf-8", errors="replace")
-    compression = re.search(r"compression_mode:[ \t]*['\"]?(\w*)", metadata)
-    plain = compression is None or compression.group(1).lower() in ("", "none")
-    return files[0] if plain else path
+    mode = re.search(r"compression_mode:[ \t]*['\"]?(\w*)", metadata)
+    return mode is not None and mode.group(1).lower() not in ("", "none", "storage")
+
+
+def _read_packed(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
+    with storage_files(path) as files:
+        for file in files:
+            for message in _read_with_rosbags(file, definitions):
+                yield message._replace(data=unpacked(message.data))
 
 
 def _read_with_rosbags(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:

@@ -55,7 +55,7 @@ def parse_json(text: str, source: Path, error: type[StribeckError]) -> Any:
         unique_keys: dict[str, Any] = {}
         for key, value in pairs:
             if key in unique_keys:
-                raise error(f"{source}: key {key!r} stands twice")
+                raise error(f"{source}: key {key!r} occurs twice")
             unique_keys[key] = value
         return unique_keys
 
@@ -79,7 +79,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:
-                raise yaml.MarkedYAMLError(problem=f"key {key!r} stands twice", problem_mark=node.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"key {key!r} occurs twice", problem_mark=node.start_mark)
         return super().construct_mapping(node, deep)
 
 

@@ -19,19 +19,13 @@ import numpy.typing as npt
 
 from stribeck.errors import MissingDependencyError, RecordingError
 from stribeck.io import strict
-from stribeck.io.bag import decode
+from stribeck.io.bag_signals import decode
 from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES, Topic
 from stribeck.io.storage import is_bag, read_messages
 
 FloatArray = npt.NDArray[np.float64]
 
 TEXT_SUFFIXES = (".csv", ".txt")
-
-UNITS = {
-    "rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3, "rad/s": 1.0, "deg/s": np.pi / 180.0, "m/s": 1.0,
-    "mm/s": 1e-3, "V": 1.0, "mV": 1e-3, "s": 1.0, "ms": 1e-3,
-}  # fmt: skip
-"""Factors from the units of recordings to SI."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -162,12 +162,12 @@ def _robot(root: ElementTree.Element, source: str) -> Urdf:
     order = _ordered(ends, list(bodies), source)
     index = {ends[name][1]: k for k, name in enumerate(order)}
     kinds = {name: _kind(joints[name], f"{source}: joint {name}") for name in order}
-    found = []
+    tree_joints = []
     for name in order:
         what, kind = f"{source}: joint {name}", kinds[name]
         parent, child = ends[name]
         axis = np.zeros(3) if kind == "fixed" else _axis(joints[name], what)
-        found.append(
+        tree_joints.append(
             TreeJoint(
                 name,
                 "revolute" if kind == "continuous" else kind,
@@ -185,19 +185,19 @@ def _robot(root: ElementTree.Element, source: str) -> Urdf:
         for name in order
         if kinds[name] in MOVABLE and (mimic := joints[name].find("mimic")) is not None
     }
-    return Urdf(source, KinematicTree(tuple(found), frames), kinds, mimics, tuple(doubts))
+    return Urdf(source, KinematicTree(tuple(tree_joints), frames), kinds, mimics, tuple(doubts))
 
 
 def _named(root: ElementTree.Element, tag: str, source: str) -> dict[str, ElementTree.Element]:
-    found: dict[str, ElementTree.Element] = {}
+    elements: dict[str, ElementTree.Element] = {}
     for element in root.findall(tag):
         name = element.get("name", "")
         if not name:
             raise ConfigError(f"{source}: a <{tag}> has no name: give it one")
-        if name in found:
-            raise ConfigError(f"{source}: {tag} {name} stands twice: give each its own name")
-        found[name] = element
-    return found
+        if name in elements:
+            raise ConfigError(f"{source}: {tag} {name} occurs twice: give each its own name")
+        elements[name] = element
+    return elements
 
 
 def _kind(joint: ElementTree.Element, what: str) -> str:
@@ -217,8 +217,8 @@ def _ends(joint: ElementTree.Element, what: str, links: Mapping[str, Any]) -> tu
         element = joint.find(role)
         link = "" if element is None else element.get("link", "")
         if link not in links:
-            found = f"unknown {role} link {link!r}" if link else f"no {role} link"
-            raise ConfigError(f"{what}: {found}; expected one of the {len(links)} links of the file")
+            problem = f"unknown {role} link {link!r}" if link else f"no {role} link"
+            raise ConfigError(f"{what}: {problem}; expected one of the {len(links)} links of the file")
         ends.append(link)
     return ends[0], ends[1]
 

@@ -20,8 +20,12 @@ import numpy.typing as npt
 
 from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
+from stribeck.kinematics.alignment import align
+from stribeck.kinematics.chain import SerialChain
+from stribeck.kinematics.config import CalibrationConfig
+from stribeck.kinematics.data import MeasuredPoses
 from stribeck.kinematics.identifiability import find_dependent
-from stribeck.kinematics.model import EXTRA, KinematicModel
+from stribeck.kinematics.model import EXTRA, GEOMETRY, KinematicModel, candidate_terms
 
 NOISE = 3e-4
 """Standard deviation s of a measured coordinate [m], typical of the residuals of a calibrated industrial arm."""
@@ -31,6 +35,9 @@ PRIOR_LENGTH, PRIOR_ANGLE = 5e-3, 1e-2
 
 PRIOR_EXTRA = 1e-3
 """Prior standard deviation of the groups beyond the geometry [rad, 1]."""
+
+DESIGN = (*GEOMETRY, "gain", "compliance")
+"""Groups of parameters that the selected poses should determine."""
 
 EXCHANGE_ROUNDS = 10
 SMALLEST_GAIN = 1e-6
@@ -50,6 +57,32 @@ class PoseChoice:
     log_determinant: float
     random_log_determinant: float
     exchanges: int
+
+
+def design_model(
+    config: CalibrationConfig, chain: SerialChain, base: Array, points: Array, markers: Sequence[str]
+) -> tuple[KinematicModel, Array]:
+    """The model whose parameters the selected poses should determine, and its parameters.
+
+    :param base: pose of the robot's base (4, 4).
+    :param points: marker positions behind the flange (markers, 3) [m].
+    """
+    terms = candidate_terms(chain, config.gravity)
+    model = KinematicModel(chain, base, terms, tuple(markers), config.gravity).keep(DESIGN)
+    return model, np.concatenate([np.zeros(len(model.terms)), points.ravel()])
+
+
+def d_optimal_rows(
+    config: CalibrationConfig, chain: SerialChain, measured: MeasuredPoses, number: int, seed: int
+) -> list[int]:
+    """Rows of the most informative measured poses, in ascending order.
+
+    The measurements are only used for an initial guess of base and markers.
+    """
+    base, points = align(chain, measured.data)
+    model, values = design_model(config, chain, base, points, measured.markers)
+    scaled = information_rows(model, values, measured.data.positions)
+    return sorted(choose_poses(scaled, number, seed=seed).chosen)
 
 
 def information_rows(model: KinematicModel, values: Array, positions: Array) -> Array:

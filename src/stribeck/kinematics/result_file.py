@@ -157,5 +157,5 @@ def read_calibration_file(path: Path) -> CalibratedArm:
         if names:
             raise ParameterFileError(f"{path}: parameters: {problem} {', '.join(names)}")
     values = [parameters[name].value for name in model.names]
-    sigma = [np.nan if (known := parameters[name].sigma) is None else known for name in model.names]
+    sigma = [np.nan if (deviation := parameters[name].sigma) is None else deviation for name in model.names]
     return CalibratedArm(content.robot, model, np.array(values), np.array(sigma))

@@ -40,7 +40,7 @@ TUKEY = 4.685
 """Multiple of the scale from which a pose has zero weight; 95 % efficient for normal residuals."""
 
 ROUNDS = 30
-"""Maximum number of updates of the scale."""
+"""Maximum number of updates of the scale; then it is kept, as scale and weights may alternate between two solutions."""
 
 STEPS = 200
 """Maximum number of steps at one scale."""
@@ -135,12 +135,14 @@ def fit_points(
     for _ in range(ROUNDS):
         before, scale = scale, pose_weights(residuals_at(point)[0])[1]
         if abs(scale - before) <= SETTLED * scale:
-            weights = pose_weights(residuals_at(point)[0], scale)[0]
-            return RobustEstimate(values, weights, scale, steps, status)
+            break
         point, _, status, taken = minimise(
             equations, point, -infinite, infinite, np.ones(len(free)), STEPS, damping=1e-12, least_gain=1e-12
         )
         steps += taken
+    if status in (SolverStatus.CONVERGED, SolverStatus.KINK):
+        weights = pose_weights(residuals_at(point)[0], scale)[0]
+        return RobustEstimate(values, weights, scale, steps, status)
     raise RecordingError(
         f"the calibration did not converge in {steps} steps: is the nominal geometry that of this arm, with the "
         "joints in this order and these senses of rotation?"

@@ -169,14 +169,16 @@ def export_onto(model: Path, servo: Servo, joints: Sequence[str]) -> tuple[str, 
     plain.check_timestep(timestep)
     for name in joints:
         joint = joint_named(compiled, name, servo)
-        own = actuators_of(compiled, joint)
-        if len(own) > 1:
+        joint_actuators = actuators_of(compiled, joint)
+        if len(joint_actuators) > 1:
             raise ConfigError(
-                f"{model}: joint {name!r} has {len(own)} actuators; leave one, which becomes the servo"
+                f"{model}: joint {name!r} has {len(joint_actuators)} actuators; leave one, which becomes the servo"
             )
         _apply_joint(spec.joint(name), plain, timestep)
-        actuator = spec.actuators[own[0]] if own else spec.add_actuator(name=f"{name}_servo")
-        _apply_actuator(actuator, plain, name, is_new=not own)
+        actuator = (
+            spec.actuators[joint_actuators[0]] if joint_actuators else spec.add_actuator(name=f"{name}_servo")
+        )
+        _apply_actuator(actuator, plain, name, is_new=not joint_actuators)
     spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
     try:
         spec.compile()

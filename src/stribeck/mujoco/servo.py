@@ -49,14 +49,10 @@ class Servo:
 
     def _check_terms(self) -> None:
         actuator, control = self.parameters.actuator, self.parameters.actuator.control
-        for name in ("ki", "kd"):
-            supported = isinstance(control, VoltageControl) and (
-                control.integral_gain if name == "ki" else control.derivative_gain
+        for name in actuator.lacks_gains(self.gains):
+            raise ConfigError(
+                f"{actuator.name}: its control law has no {name}, found {getattr(self, name):g}; use 0"
             )
-            if getattr(self, name) and supported in (None, False):
-                raise ConfigError(
-                    f"{actuator.name}: its control law has no {name}, found {getattr(self, name):g}; use 0"
-                )
         bridged = isinstance(control, VoltageControl) and control.bridge == "brake"
         driven = bridged or (isinstance(control, CurrentControl) and "R" in self.parameters.values)
         if self.supply_resistance and not driven:

@@ -153,10 +153,10 @@ def _upper(rows: int, columns: int) -> Array:
 
 
 def _solved(triangle: Array, right: Array) -> Array:
-    found, problem = dtrtrs(triangle, right)
+    solution, problem = dtrtrs(triangle, right)
     if problem:
         raise np.linalg.LinAlgError("an unexplained impulse has no weight")
-    return np.asarray(found)
+    return np.asarray(solution)
 
 
 def response(chain: StateChain, found: EliminatedChain) -> tuple[Array, Array]:

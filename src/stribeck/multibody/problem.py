@@ -167,7 +167,7 @@ class EstimationProblem:
         return self.mechanism.regularization.length
 
     def inertia(self, chi: Array) -> Array:
-        """Inertia of each joint in the zero pose with all others free (nj,) [kg m², kg]; 0 for fixed joints."""
+        """Inertia of each joint in the zero pose while the other joints move freely (nj,) [kg m², kg]; 0 for fixed joints."""
         physical = self.mechanism.symbolic(self.all_values(chi).tolist())
         q = np.concatenate([[*com, 1.0, 0.0, 0.0, 0.0] for com in physical.com])[None]
         held, moving = (
@@ -196,12 +196,12 @@ class EstimationProblem:
         return values
 
     def kick_deviation(self, ratio: float) -> Array:
-        r""":math:`\omega` of the movable joints [rad/s, m/s]."""
+        r"""Standard deviation :math:`\omega` of the unexplained velocity change per step of the movable joints [rad/s, m/s]."""
         unit = np.where(self.dynamics.layout.rotates[self.movable], 1.0, self.length)
         return np.asarray(unit * (self.noise / ratio) * np.sqrt(self.step))
 
     def kicks(self, point: Point) -> Array:
-        r""":math:`\eta` of the movable joints (N, e)."""
+        r"""Unexplained velocity changes :math:`\eta` (impulse over inertia) of the movable joints (N, e)."""
         return np.asarray(point.impulse[:, self.movable] / self.inertia(point.chi)[self.movable])
 
     def first_ratio(self, samples: GridSamples) -> float:
@@ -252,13 +252,13 @@ class EstimationProblem:
         balance = self.functions.balance_jacobian(q, v, reached, chi, reaction, samples.voltage)
         pushed = np.concatenate([motion.transpose(0, 2, 1), np.zeros((count, m, len(self.movable)))], axis=1)
         heavier = pushed @ (self.kicks(point)[..., None] * self._inertia_slope(point.chi))
-        known = [
+        right_side = [
             -balance[..., :d],
             pushed * self.inertia(point.chi)[self.movable],
             heavier - balance[..., d + half : d + half + p],
         ]
         unknown = np.concatenate([balance[..., d : d + half], balance[..., d + half + p :]], axis=2)
-        w = np.linalg.solve(unknown, np.concatenate(known, axis=2))[:, :half]
+        w = np.linalg.solve(unknown, np.concatenate(right_side, axis=2))[:, :half]
         carry = self.functions.carry_jacobian(q, v, reached)
         place = carry[..., d:] @ w
         place[..., :d] += carry[..., :d]

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from stribeck.errors import RecordingError, TooShortError
-from stribeck.io.tables import UNITS, Table, find_tables, read_table
+from stribeck.io.tables import Table, find_tables, read_table
+from stribeck.io.units import UNITS
 from stribeck.multibody.mechanism import Array, Mechanism, Sensor
 from stribeck.multibody.model_file import Column, DataFormat, MechanismModel
 from stribeck.multibody.problem import GridRun, GridSamples
@@ -101,15 +102,15 @@ def _checked(
         raise RecordingError(f"{name}: no row has a value of {', '.join(s.name for s in mechanism.sensors)}")
     if not np.isfinite(time[measured]).all():
         raise RecordingError(f"{name}: rows without time")
-    known = np.isfinite(voltage).all(axis=1)
-    if not known.any():
+    has_voltage = np.isfinite(voltage).all(axis=1)
+    if not has_voltage.any():
         raise RecordingError(f"{name}: the command has no value at all")
-    early = int(np.sum(measured & ~known))
+    early = int(np.sum(measured & ~has_voltage))
     if early:
         note(
             f"{name}: {early} samples before the first command are left out: the motor's voltage is not known"
         )
-    keep, before = measured & known, measured & (np.cumsum(known) == 0)
+    keep, before = measured & has_voltage, measured & (np.cumsum(has_voltage) == 0)
     lead_time, lead = time[before], signals[before]
     time, signals, voltage = time[keep], signals[keep], voltage[keep]
     if len(time) < FEWEST_STEPS:
@@ -207,8 +208,8 @@ def on_grid(recording: MechanismRecording, mechanism: Mechanism, step: float) ->
     voltage = _mean_voltage(recording, steps, step)
     rates = np.array([_start_rate(recording, mechanism, k) for k in range(len(mechanism.sensors))])
     if recording.release is not None:
-        known = np.isfinite(recording.release)
-        path[0, known] = recording.release[known]
+        has_release = np.isfinite(recording.release)
+        path[0, has_release] = recording.release[has_release]
         rates = np.zeros_like(rates)
     samples = GridSamples(voltage, value, where, count, linked)
     return GridRun(recording.name, samples, path, rates, recording.release is not None)
@@ -243,8 +244,8 @@ def _start_rate(recording: MechanismRecording, mechanism: Mechanism, k: int) -> 
             first = recording.signals[np.isfinite(recording.signals[:, j]), j][0]
             return float(first * other.sign * sensor.sign)
     before = _slope(*recording.lead, k, at=-1) if recording.lead is not None else None
-    found = before if before is not None else _slope(recording.time, recording.signals, k, at=0)
-    return 0.0 if found is None else found
+    rate = before if before is not None else _slope(recording.time, recording.signals, k, at=0)
+    return 0.0 if rate is None else rate
 
 
 def _slope(time: Array, signals: Array, k: int, at: int) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import platform
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -29,7 +30,7 @@ from rclpy.signals import SignalHandlerOptions
 from stribeck.errors import ConfigError, NodeStateError, StribeckError
 from stribeck.nodes.declaration import NodeParameters, Spec
 from stribeck.nodes.hot_loop import HotLoop
-from stribeck.nodes.parameters import ALL_NAMES
+from stribeck.nodes.parameters import ALL_NAMES, StartParameters
 from stribeck.nodes.qos import quiet_events
 from stribeck.nodes.sections import check_sections, parameter_files
 from stribeck.nodes.transport import avoid_shared_memory
@@ -52,8 +53,6 @@ ROS_PARAMETERS = ("use_sim_time", "qos_overrides", "start_type_description_servi
 OVERRIDABLE = (QoSPolicyKind.HISTORY, QoSPolicyKind.DEPTH, QoSPolicyKind.RELIABILITY)
 """QoS policies of subscriptions that ``qos_overrides`` may change."""
 
-AUTOSTART = Spec("autostart", bool, False, "configure and activate at start", -math.inf, math.inf, (), False)
-
 P = TypeVar("P", bound=NodeParameters)
 
 
@@ -68,6 +67,9 @@ class ServiceNode(LifecycleNode, Generic[P]):
 
     parameter_class: type[P] = NodeParameters  # type: ignore[assignment]
 
+    hardware = platform.node()
+    """What diagnostics are about (``hardware_id``): this computer, or the devices that a subclass names."""
+
     exit_code: int | None = None
     """Set by a node whose work is done; the process then exits with this code."""
 
@@ -79,7 +81,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
         self._usual_name = name
         self._parameter_files = parameter_files([*sys.argv, *(kwargs.get("cli_args") or ())])
         self._specs: dict[str, Spec] = {}
-        self.declare((*self.parameter_class.specs(), AUTOSTART))
+        self.declare((*self.parameter_class.specs(), *StartParameters.specs()))
         self.add_on_set_parameters_callback(self._on_set_parameters)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._active = False
@@ -87,7 +89,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
         self.owns_process = False
         """Whether it may tune the garbage collector and thread policies of the process."""
         self.steady_timer(DIAGNOSTICS_PERIOD, self.publish_diagnostics)
-        if self.get_parameter(AUTOSTART.name).value:
+        if self.get_parameter("autostart").value:
             self._autostart = self.steady_timer(0.0, self._start)
 
     def steady_timer(self, period: float, callback: Callable[[], None]) -> Any:
@@ -122,8 +124,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
         :raises ConfigError: for an invalid value.
         """
         return {
-            name: spec.check(_plain(self.get_parameter(name).value, spec))
-            for name, spec in self._specs.items()
+            name: spec.check(spec.plain(self.get_parameter(name).value)) for name, spec in self._specs.items()
         }
 
     def parameters(self) -> P:
@@ -163,7 +164,7 @@ class ServiceNode(LifecycleNode, Generic[P]):
                 spec = self._specs.get(parameter.name)
                 if spec is None:
                     continue
-                changes[spec.name] = spec.check(_plain(parameter.value, spec))
+                changes[spec.name] = spec.check(spec.plain(parameter.value))
                 if self._configured and not spec.live:
                     raise ConfigError(f"{spec.name} can change only while the node is not configured")
             if self._configured:
@@ -254,8 +255,10 @@ class ServiceNode(LifecycleNode, Generic[P]):
 
     def _start(self) -> None:
         self._autostart.cancel()
-        if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
-            self.trigger_activate()
+        steps = (self.trigger_configure, self.trigger_activate)
+        failed = any(step() != TransitionCallbackReturn.SUCCESS for step in steps)
+        if failed and self.get_parameter("exit_on_failure").value:
+            self.exit_code = 1
 
     def _configure(self, parameters: P) -> None:
         raise NotImplementedError
@@ -285,14 +288,16 @@ class ServiceNode(LifecycleNode, Generic[P]):
             level, message, figures = "ok", "not active", {}
         array = DiagnosticArray()
         array.header.stamp = self.get_clock().now().to_msg()
-        status = DiagnosticStatus(
-            level=LEVELS[level], name=self.get_fully_qualified_name().lstrip("/"), message=message
-        )
-        status.values = [
+        name = self.get_fully_qualified_name().lstrip("/")
+        values = [
             KeyValue(key=key, value=f"{value:.6g}" if isinstance(value, float) else str(value))
             for key, value in figures.items()
         ]
-        array.status = [status]
+        array.status = [
+            DiagnosticStatus(
+                level=LEVELS[level], name=name, message=message, hardware_id=self.hardware, values=values
+            )
+        ]
         self._diagnostics.publish(array)
 
     def say(self, level: Level, text: str) -> None:
@@ -400,11 +405,6 @@ def _descriptor(spec: Spec) -> ParameterDescriptor:
         elif spec.type is int:
             descriptor.integer_range = [IntegerRange(from_value=int(spec.lower), to_value=int(spec.upper))]
     return descriptor
-
-
-def _plain(value: Any, spec: Spec) -> Any:
-    """A parameter's value as plain Python types; an empty list in a YAML file arrives as ``None``."""
-    return list(value or ()) if spec.is_list and not isinstance(value, (bool, int, float, str)) else value
 
 
 def run(make: Callable[[], ServiceNode[Any]], argv: list[str] | None = None) -> int:

@@ -110,7 +110,7 @@ class Commander:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """End the session; the joints are left as its last directive demands."""
+        """End the session and leave the joints in the state that its last directive requires."""
 
     def check(self) -> str:
         """Reason to stop the session at once; empty if there is none."""
@@ -155,7 +155,7 @@ class GainSetter:
         )
 
     def set(self, gain: float) -> None:
-        """Request a gain."""
+        """Request a firmware gain for all joints."""
         value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE_ARRAY, double_array_value=[gain])
         request = SetParameters.Request(parameters=[ParameterMessage(name=self.parameter, value=value)])
         self._client.call_async(request).add_done_callback(lambda future: self._answered(gain, future))

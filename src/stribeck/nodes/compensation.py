@@ -19,6 +19,7 @@ from std_msgs.msg import Float64MultiArray, Int64
 from std_srvs.srv import SetBool, Trigger
 
 from stribeck.core.compensator import Compensator
+from stribeck.core.incoming import SimulatedTime
 from stribeck.errors import NodeStateError, StribeckError
 from stribeck.io.cdr import JointStateReader, Stamp
 from stribeck.nodes.base import ServiceNode, run
@@ -81,6 +82,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         check_lease(parameters)
         self._settings = parameters
         self._joints = compensated_joints(parameters)
+        self.hardware = ", ".join(parameters.joints)
         learning = learning_of(parameters, self._joints)
         compensator = compensator_of(parameters, self._joints, learning.dynamics)
         self._goals = GoalReader(parameters.goal_type, compensator) if parameters.goal_topic else None
@@ -93,6 +95,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         if parameters.state_file:
             self._recall(Path(parameters.state_file).expanduser(), compensator)
         self._simulated, self._newest = self.get_clock().ros_time_is_active, None
+        self._passing = SimulatedTime()
         self._enabling = EnableState(
             compensator,
             guarded=parameters.guarded,
@@ -170,7 +173,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self._enabling.check_pause(arrival)
             state, foreign = self._state_reader.read(data), compensator.merger.foreign
             stamp = self._newest = state.stamp.seconds
-            now = self._now() if self._simulated else None
+            now = self._now(arrival, stamp)
             if self._goals is not None:
                 self._goals.source.before_state(arrival, stamp, state.names, state.numbers[0], now)
             compensator.on_state(arrival, stamp, state.names, *state.numbers, now)
@@ -183,17 +186,19 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self._enabling.moved = True
             self._publish_torque(state.stamp)
 
-    def _now(self) -> float | None:
-        """The time on /clock [s], or the stamp of the last state until /clock is received."""
+    def _now(self, steady: float, stamp: float = -math.inf) -> float | None:
+        """Simulated time [s], or the stamp of the last state until /clock is received; ``None`` if time is real."""
+        if not self._simulated:
+            return None
         now = self.get_clock().now().nanoseconds
-        return 1e-9 * now if now else self._newest
+        return self._passing.at(steady, 1e-9 * now, stamp) if now else self._newest
 
     def _on_goal(self, data: bytes) -> None:
         with self._lock:
             if self._goals is None:
                 return
-            now = self._now() if self._simulated else None
-            problem = self._goals.take(data, time.monotonic(), now)
+            arrival = time.monotonic()
+            problem = self._goals.take(data, arrival, self._now(arrival))
         if problem is not None:
             self.get_logger().warning(problem, throttle_duration_sec=10.0)
 
@@ -203,8 +208,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
                 return
             arrival = time.monotonic()
             self._enabling.check_pause(arrival)
-            now = self._now() if self._simulated else None
-            stamp = self._commands.take(self._compensator, data, arrival, now)
+            stamp = self._commands.take(self._compensator, data, arrival, self._now(arrival))
             if not self._on_each_state:
                 self._send(arrival, stamp)
 
@@ -241,7 +245,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
             self._simulated = self.get_clock().ros_time_is_active
             self._enabling.sign(now)
             self._publish_sign()
-            if self._compensator.expire(now):
+            ticking = self._simulated and self.get_clock().now().nanoseconds > 0
+            if self._compensator.expire(now, self._now(now) if ticking else None):
                 self._send_zero()
                 self._publish_torque(self._command_output.now())
             if self._enabling.muted:

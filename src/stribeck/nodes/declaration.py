@@ -69,6 +69,10 @@ class Spec:
         """Whether it takes a list."""
         return self.type not in (bool, int, float, str)
 
+    def plain(self, value: Any) -> Any:
+        """A value of rclpy as plain Python types; an empty list in a YAML file arrives as ``None``."""
+        return list(value or ()) if self.is_list and not isinstance(value, (bool, int, float, str)) else value
+
     def check(self, value: Any, where: str | None = None) -> Value:
         """Convert ``value`` to the parameter's type.
 
@@ -77,7 +81,9 @@ class Spec:
         where = where or self.name
         checked: Any = schema.convert(value, self.type, where, ConfigError)
         if self.choices and checked not in self.choices:
-            raise ConfigError(f"{where} must be one of {', '.join(self.choices)}, found {checked!r}")
+            raise ConfigError(
+                f"{where} must be one of {', '.join(filter(None, self.choices))}, found {checked!r}"
+            )
         if math.isfinite(self.upper - self.lower):
             size, what = (len(checked), f"{where}: length") if self.is_list else (checked, where)
             if not self.lower <= size <= self.upper:
@@ -121,7 +127,7 @@ class NodeParameters(ParameterGroup):
 
     @classmethod
     def all_specs(cls, joints: Any = ()) -> tuple[Spec, ...]:
-        """Its parameters and those of its joints."""
+        """Parameters of the node and of its joints."""
         groups = joints if isinstance(joints, (list, tuple)) and cls.joint_class is not None else ()
         return cls.specs() + tuple(spec for joint in groups for spec in cls.joint_class.specs(f"{joint}."))  # type: ignore[union-attr]
 
@@ -140,7 +146,7 @@ class NodeParameters(ParameterGroup):
 
     @classmethod
     def complete(cls, values: Mapping[str, Any], where: str) -> Self:
-        """Create from some values, which are checked; the others keep their defaults.
+        """Create from the given values, which are checked, and defaults for the others.
 
         :raises ConfigError: for unknown names or invalid values; the message begins with ``where``.
         """

@@ -25,8 +25,8 @@ def kind_of(message_type: str, where: str) -> str:
 
     :raises ConfigError: for an unsupported type.
     """
-    for kind, found in GOAL_TYPES.items():
-        if found == message_type:
+    for kind, type_name in GOAL_TYPES.items():
+        if type_name == message_type:
             return kind
     raise ConfigError(f"{where} has type {message_type}; valid for goals: {', '.join(GOAL_TYPES.values())}")
 

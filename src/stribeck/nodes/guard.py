@@ -47,6 +47,7 @@ class GuardNode(ServiceNode[GuardParameters]):
         check_lease(parameters)
         joints = compensated_joints(parameters)
         passthrough = passthrough_of(parameters, joints)
+        self.hardware = ", ".join(parameters.joints)
         self._zeros = parameters.output_mode in ("friction_only", "current")
         self._commands = CommandReader(parameters.command_type)
         self._command_output = CommandOutput(self, parameters, passthrough)

@@ -85,27 +85,33 @@ class HotLoop:
                 while not self._stopping and self._context.ok():
                     if self._lazy():
                         time.sleep(max(0.0, self._due - time.monotonic()))
-                        for subscription in self._subscriptions:
-                            self._serve(subscription)
+                        self._serve(len(self._subscriptions))
                         self._tick_when_due()
                         continue
                     waiting.clear_entities()
                     places = [waiting.add_subscription(handle) for handle in handles]
                     waiting.add_guard_condition(self._guard)
                     waiting.wait(max(0, round(1e9 * (self._due - time.monotonic()))))
-                    ready = [waiting.is_ready("subscription", place) for place in places]
-                    for subscription, is_ready in zip(self._subscriptions, ready, strict=True):
-                        if is_ready and not self._stopping:
-                            self._serve(subscription)
+                    ready = [place for place in places if waiting.is_ready("subscription", place)]
+                    self._serve(max(ready, default=-1) + 1)
                     self._tick_when_due()
 
-    def _serve(self, subscription: Any) -> None:
-        while not self._stopping:
+    def _serve(self, count: int) -> None:
+        """Serve the first subscriptions until nothing is left; after each message, begin with the first again.
+
+        Otherwise many messages of one would hold up those of higher priority that arrive meanwhile. To look in vain costs
+        2 µs.
+        """
+        place = 0
+        while place < count and not self._stopping:
+            subscription = self._subscriptions[place]
             taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
             if taken is None:
-                return
+                place += 1
+                continue
             self._guarded(subscription.callback, taken[0])
             self._tick_when_due()
+            place = 0
 
     def _tick_when_due(self) -> None:
         if time.monotonic() >= self._due and not self._stopping:

@@ -17,7 +17,6 @@ from std_srvs.srv import Trigger
 
 from stribeck.errors import ConfigError, NodeStateError, OutputError, StribeckError
 from stribeck.io import strict
-from stribeck.io.actuators import load_actuator
 from stribeck.io.files import check_writable, replace_keeping
 from stribeck.io.parameter_file import read_parameter_file
 from stribeck.io.recordings import BagFolder, bags_below
@@ -184,7 +183,7 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
     def _finish(self, result: Path) -> None:
         try:
-            self._check(result)
+            read_parameter_file(result)
             kept = replace_keeping(result, self._output)
             self._publish_result()
         except StribeckError as error:
@@ -206,12 +205,8 @@ class IdentificationNode(ServiceNode[IdentificationParameters]):
 
     # -- what goes out
 
-    def _check(self, path: Path) -> None:
-        name = self._settings.actuator
-        read_parameter_file(path, load_actuator(name) if name.endswith((".yaml", ".yml")) else None)
-
     def _publish_result(self) -> None:
-        self._check(self._output)
+        read_parameter_file(self._output)
         self._content.publish(String(data=strict.read_text(self._output, OutputError)))
         self._path.publish(String(data=str(self._output)))
         self._result = f"parameters in {self._output}"

@@ -13,6 +13,14 @@ from stribeck.nodes.goals import GOAL_TYPES
 
 
 @dataclass(frozen=True)
+class StartParameters(ParameterGroup):
+    """Parameters of every node for its start."""
+
+    autostart: bool = parameter(False, "configure and activate at start")
+    exit_on_failure: bool = parameter(False, "end the process with exit code 1 if autostart fails")
+
+
+@dataclass(frozen=True)
 class TuningParameters(ParameterGroup):
     """Rest and reversal thresholds in joint coordinates, for all joints; per-joint values take precedence."""
 
@@ -29,7 +37,10 @@ class TuningParameters(ParameterGroup):
         0.0, "velocity above which the direction is that of the motion [rad/s]; 0: automatic", 0.0, 100.0
     )
     away: float = parameter(
-        0.0, "share of the torque while a joint moves away from a resting goal; 0: automatic (0.3)", 0.0, 1.0
+        0.0,
+        "fraction of the torque that remains while a joint moves away from a goal at rest; 0: automatic (0.3)",
+        0.0,
+        1.0,
     )
 
 
@@ -45,15 +56,18 @@ class CompensatedJointParameters(TuningParameters):
     offset: float = parameter(0.0, "position of the joint where the servo is at 0 [rad]", -1e3, 1e3)
     max_torque: float = parameter(
         0.0,
-        "limit of the friction torque [N m, at the servo]; 0: half the datasheet's stall torque",
+        "limit of the friction torque on the servo side [N m]; 0: half the datasheet's stall torque",
         0.0,
         1e4,
     )
     p_gain: float = parameter(
-        0.0, "goal_offset: firmware gain, in firmware units; 0: from telemetry", 0.0, 1e6
+        0.0, "for output_mode goal_offset: firmware gain, in firmware units; 0: from telemetry", 0.0, 1e6
     )
     supply_voltage: float = parameter(
-        0.0, "goal_offset: supply [V]; 0: from telemetry, until then nominal", 0.0, 1e3
+        0.0,
+        "for output_mode goal_offset: supply voltage [V]; 0: from telemetry, until then nominal",
+        0.0,
+        1e3,
     )
     inertia: float = parameter(
         0.0,
@@ -67,7 +81,7 @@ class CompensatedJointParameters(TuningParameters):
     load_length: float = parameter(0.0, "length of that rod, from the shaft to the mass [m]", 0.0, 100.0)
     rod_mass: float = parameter(0.0, "mass of that rod, which is uniform [kg]", 0.0, 1e4)
     presliding: float = parameter(
-        0.0, "motion after a reversal in which the friction changes direction [rad]; 0: automatic", 0.0, 1.0
+        0.0, "displacement after a reversal within which friction changes sign [rad]; 0: automatic", 0.0, 1.0
     )
 
 
@@ -97,7 +111,7 @@ class InterfaceParameters(NodeParameters):
     )
     effort_meaning: str = parameter(
         "",
-        "what effort in /joint_states is: motor (torque of the motor), link (torque at the link), none. No default: "
+        "meaning of effort in /joint_states: motor (torque of the motor), link (torque at the link), none. No default: "
         "load-dependent laws need to know",
         choices=("", *EFFORT_MEANINGS),
     )
@@ -106,7 +120,7 @@ class InterfaceParameters(NodeParameters):
         0.04, "a node suspended for this long stops compensating [s]; shorter than lease", 0.02, 10.0
     )
     lease: float = parameter(
-        0.05, "the guard takes over from a node that gives no sign of life for this long [s]", 0.03, 10.0
+        0.05, "the guard takes over from a node that sends no heartbeat for this long [s]", 0.03, 10.0
     )
     slew_limit: float = parameter(
         0.0, "largest change of the friction torque [N m/s]; 0: 50 times max_torque per second", 0.0, 1e6
@@ -122,45 +136,45 @@ class GuardParameters(InterfaceParameters):
 class CompensationParameters(InterfaceParameters, TuningParameters):
     """Parameters of the compensation node."""
 
-    gain: float = parameter(0.8, "share of the friction that is cancelled", 0.0, 2.0, live=True)
+    gain: float = parameter(0.8, "fraction of the friction that is cancelled", 0.0, 2.0, live=True)
     friction_quantile: float = parameter(
         0.5,
         "quantile of the parameter files' intervals to use; 0.5: their values, lower: cautious",
         0.001,
         0.5,
     )
-    state_timeout: float = parameter(0.04, "states older than this: zero torque [s]", 0.005, 10.0)
-    ramp_time: float = parameter(0.5, "from zero to full torque after a start or a doubt [s]", 0.0, 60.0)
+    state_timeout: float = parameter(0.04, "age of states above which the torque is zero [s]", 0.005, 10.0)
+    ramp_time: float = parameter(
+        0.5, "time from zero to full torque after a start or a rejected state [s]", 0.0, 60.0
+    )
     other_joints: str = parameter(
         "refuse", "states with unlisted joints: zero torque, or ignored", choices=("refuse", "ignore")
     )
     control: Control = parameter(
         "tracking",
-        "purpose of goals: tracking (cancels residual friction too), impedance (may yield)",
+        "purpose of goals: tracking (cancels residual friction too), impedance (stays compliant)",
         choices=CONTROLS,
     )
     urdf: str = parameter(
         "", "URDF of the robot, to learn friction; other joints are locked at 0; empty: see inertia"
     )
     gravity: list[float] = parameter(
-        [], "acceleration of gravity in the frame of the root link [m/s^2]; empty: upright", 0, 3
+        [], "acceleration of gravity in the frame of the root link [m/s^2]; empty: -z", 0, 3
     )
     adapt: bool = parameter(True, "learn the present friction; needs urdf, or inertia or load of the joints")
     sure: float = parameter(
         0.25,
-        "certain share of the identified friction; without goals no more is cancelled at first",
+        "guaranteed fraction of the identified friction; without goals only this is cancelled at first",
         0.0,
         1.0,
     )
     learned_gain: float = parameter(
-        1.0, "the gain approaches this as friction is learnt, up to 1.25 times gain", 0.0, 1.0
+        1.0, "gain approached as friction is learnt, at most 1.25 times gain", 0.0, 1.0
     )
     loop_delay: float = parameter(
-        0.0, "from a measurement to the torque that follows [s]; 0: two periods of the states", 0.0, 1.0
+        0.0, "delay from a measurement to the resulting torque [s]; 0: two periods of the states", 0.0, 1.0
     )
-    state_lag: float = parameter(
-        0.1, "states that arrive this much later than others are not used [s]", 0.0, 10.0
-    )
+    state_lag: float = parameter(0.1, "extra delay above which states are not used [s]", 0.0, 10.0)
     state_file: str = parameter(
         "", "file that keeps what was learnt between runs (JSON); empty: it is not kept"
     )
@@ -180,9 +194,14 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
         False, "a guard runs beside this node: it passes commands on while this node is not enabled"
     )
     automatic_returns: int = parameter(
-        0, "how often the node resumes by itself after the guard took over, until it is enabled", 0, 1000
+        0,
+        "how often the node resumes on its own after the guard has taken over; enabling it resets the count",
+        0,
+        1000,
     )
-    latency_samples: int = parameter(2000, "cycles that the figures in diagnostics cover", 100, 1000000)
+    latency_samples: int = parameter(
+        2000, "number of cycles in the latency statistics of the diagnostics", 100, 1000000
+    )
     enabled: bool = parameter(True, "compensate as soon as the node is active; else wait for ~/enable")
 
 
@@ -204,9 +223,11 @@ class IdentificationParameters(NodeParameters):
     output: str = parameter("", "parameter file to write; the previous one is kept beside it, with a number")
     model: str = parameter("m6", "friction law", choices=tuple(LAWS), live=True)
     actuator: str = parameter("", "servo by name, or a YAML file; empty: the recordings'", live=True)
-    joint: str = parameter("", "the joint to identify, of bags with several", live=True)
+    joint: str = parameter("", "joint to identify in bags with several joints", live=True)
     fit_options: list[str] = parameter([], "further options of `stribeck fit`, one word each", live=True)
-    python: str = parameter("", "interpreter that `stribeck[fit]` is installed for; empty: this node's")
+    python: str = parameter(
+        "", "Python interpreter in which `stribeck[fit]` is installed; empty: this node's"
+    )
     exit_when_done: bool = parameter(False, "end the process after one fit, with exit code 1 if that failed")
 
 
@@ -222,7 +243,7 @@ class ServoParameters(NodeParameters):
     p_gain: list[float] = parameter(
         [], "firmware gain, one for all joints or one for each; empty: the file's", 0, 254, live=True
     )
-    enabled: bool = parameter(True, "obey goals as soon as the node is active; else wait for ~/enable")
+    enabled: bool = parameter(True, "execute goals as soon as the node is active; else wait for ~/enable")
 
 
 COMMANDERS = ("servo", "forward", "trajectory", "trajectory_action")
@@ -257,9 +278,9 @@ class ExcitationParameters(NodeParameters):
     )
     rate: float = parameter(0.0, "goals per second [Hz]; 0: the file's", 0.0, 2000.0)
     patience: float = parameter(
-        10.0, "how long the start waits for the commander and for states [s]", 0.1, 600.0
+        10.0, "time that the start waits for the commander and for states [s]", 0.1, 600.0
     )
-    allow_overvoltage: bool = parameter(False, "record although the supply is above the servos' rating")
+    allow_overvoltage: bool = parameter(False, "allow recording above the servos' rated supply")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from stribeck.core.compensator import Compensator
 from stribeck.errors import ConfigError, RecordingError
-from stribeck.io.bag import decode
+from stribeck.io.bag_signals import decode
 from stribeck.io.cdr import header_stamp
 from stribeck.io.messages import (
     DYNAMIC_JOINT_STATES,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,9 @@ from stribeck.io import strict
 from stribeck.io.schema import check_keys, mapping
 
 PARAMETERS = "ros__parameters"
+
+SIMILARITY = 0.8
+"""Above this ratio of common letters, the name of a section counts as a misspelt name of the node."""
 
 
 class NodeSection(NamedTuple):
@@ -97,7 +101,7 @@ def check_sections(paths: Iterable[Path], node: str, usual_name: str) -> None:
 
     :param node: its fully qualified name.
     :param usual_name: its name unless it is remapped.
-    :raises ConfigError: if no section of a file matches, or sections with that name do not.
+    :raises ConfigError: if no section of a file matches, sections with that name do not, or a file has only a similar name.
     """
     name = node.rpartition("/")[2]
     for path in paths:
@@ -105,12 +109,23 @@ def check_sections(paths: Iterable[Path], node: str, usual_name: str) -> None:
             sections = read_sections(path)
         except StribeckError:
             continue  # ROS has read it, and reports what it cannot read
-        meant = [section for section in sections if section.name in (name, usual_name)] or sections
+        meant = [section for section in sections if section.name in (name, usual_name)] or (
+            _misspelt(sections, {name, usual_name}) or sections
+        )
         if sections and not any(section.matches(node) for section in meant):
             raise ConfigError(
                 f"{path}: no section for this node, {node}; found {_patterns(meant)}, which ROS ignores; "
                 f"write '/**/{name}:' (in any namespace) or '{node}:'"
             )
+
+
+def _misspelt(sections: Iterable[NodeSection], names: set[str]) -> list[NodeSection]:
+    """Sections whose names resemble those of a node; ROS ignores them, and ``/**`` in the same file would hide that."""
+    return [
+        section
+        for section in sections
+        if "*" not in section.name and get_close_matches(section.name, names, cutoff=SIMILARITY)
+    ]
 
 
 def _patterns(sections: Iterable[NodeSection]) -> str:

@@ -52,6 +52,7 @@ class ServoNode(ServiceNode[ServoParameters]):
 
     def _configure(self, parameters: ServoParameters) -> None:
         config = servo_config(parameters)
+        self.hardware = config.port
         self._driver = driver = Driver(config)
         report = driver.connect()
         for warning in (*report.warnings, *([driver.stays_energised] if driver.stays_energised else ())):

@@ -71,10 +71,11 @@ def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | 
     absolute = _beside(base, path)
     quantile = getattr(parameters, "friction_quantile", 0.5)
     file = read_parameter_file(absolute)
-    limit = joint.max_torque or 0.5 * file.actuator.datasheet.get("stall_torque", 0.0)
+    limit = joint.max_torque or 0.5 * (file.actuator.datasheet_torque or 0.0)
     if not limit > 0.0:
         raise ConfigError(
-            f"the datasheet of {file.actuator.name} gives no stall torque: set {name}.max_torque"
+            f"joint {name!r}: how much torque it may get is not known, {file.actuator.title} has no datasheet: set "
+            f"{name}.max_torque [N m], for a robot to its effort limit (stribeck compensate: --max-torque)"
         )
     try:
         joint_map = JointMap(joint.sign, joint.ratio, joint.offset)
@@ -175,11 +176,11 @@ def _of_loads(parameters: CompensationParameters, joints: list[CompensatedJoint]
     load = Pendulum(of_each("load_mass"), of_each("load_length"), of_each("rod_mass"))
     for joint, mass, length in zip(joints, load.mass + load.arm_mass, load.length, strict=True):
         if (mass > 0.0) != (length > 0.0):
-            found, missing = (
+            present, missing = (
                 ("a mass", "load_length") if mass > 0.0 else ("load_length", "load_mass or rod_mass")
             )
             raise ConfigError(
-                f"{joint.model.name}: the load has {found} but no {missing}: give both, or neither"
+                f"{joint.model.name}: the load has {present} but no {missing}: give both, or neither"
             )
     given = (of_each("inertia") > 0.0) | ((load.length > 0.0) & ((load.mass > 0.0) | (load.arm_mass > 0.0)))
     if not given.any():

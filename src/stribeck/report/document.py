@@ -135,7 +135,7 @@ def _sections(
 
 
 def _verdict(assessment: Assessment, judgement: Judgement, looks: Mapping[str, int]) -> list[Element]:
-    said = [
+    items = [
         element("li", element("b", MARKS[tone], class_="mark"), element("span", text), class_=tone)
         for tone, text in verdict(assessment, judgement)
     ]
@@ -148,7 +148,7 @@ def _verdict(assessment: Assessment, judgement: Judgement, looks: Mapping[str, i
         "verdict",
     ]
     rows = [_row(one, judgement, looks[one.label]) for one in assessment.files]
-    return [element("ul", *said, class_="verdict"), table(header, rows, class_="numbers")]
+    return [element("ul", *items, class_="verdict"), table(header, rows, class_="numbers")]
 
 
 def _row(one: Assessed, judgement: Judgement, look: int) -> list[Child]:

@@ -84,8 +84,8 @@ def _row(panel: Panel, k: int, one: Assessed, group: str, errors: Mapping[str, f
         )
         row.append(element("line", x1=median, x2=median, y1=middle - 9, y2=middle + 9, class_="median"))
     for (name, error), x in zip(errors.items(), panel.across(values).tolist(), strict=True):
-        told = element("title", f"{name}: {1e3 * error:.2f} mrad")
-        row.append(element("circle", told, cx=x, cy=middle, r=3.2))
+        tooltip = element("title", f"{name}: {1e3 * error:.2f} mrad")
+        row.append(element("circle", tooltip, cx=x, cy=middle, r=3.2))
     return row
 
 

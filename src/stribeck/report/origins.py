@@ -64,10 +64,10 @@ def _simulation(found: Stepping | None) -> str:
 
 
 def _spread(one: Assessed, name: str, unit: str) -> str:
-    found = getattr(one.file.provenance, name) if one.file.provenance else None
-    if not found:
+    statistics = getattr(one.file.provenance, name) if one.file.provenance else None
+    if not statistics:
         return "not in this file"
-    return ", ".join(f"{key} {value:.3g} {unit}" for key, value in found.items())
+    return ", ".join(f"{key} {value:.3g} {unit}" for key, value in statistics.items())
 
 
 def recording_table(assessment: Assessment) -> Element:

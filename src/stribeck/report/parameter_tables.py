@@ -136,26 +136,26 @@ def _minima(one: Assessed) -> list[Element]:
 def _correlation(one: Assessed) -> list[Element]:
     heading = element("h4", "Correlation")
     provenance = one.file.provenance
-    found = provenance.correlation if provenance else None
-    if not found:
+    correlation = provenance.correlation if provenance else None
+    if not correlation:
         # A file with convergence data also has correlations, if they could be computed.
         complete = provenance is not None and provenance.convergence is not None
         return [heading, element("p", "These data tell no two parameters apart." if complete else NOT_THERE)]
-    names, matrix = found["names"], found["matrix"]
+    names, matrix = correlation["names"], correlation["matrix"]
     close = [
         f"{names[i]} and {names[j]} ({plain(round(matrix[i][j], 3))})"
         for i, j in combinations(range(len(names)), 2)
         if abs(matrix[i][j]) >= CLOSE
     ]
-    said = (
+    text = (
         "Hardly told apart, only a combination of them is known: " + "; ".join(close) + "."
         if close
         else f"No two parameters are correlated by {CLOSE:g} or more."
     )
     left_out = [known.name for known in one.known if known.name not in names and known.standing != "fixed"]
     if left_out:
-        said += f" Held at a bound or without rank, and so not here: {', '.join(left_out)}."
-    return [heading, element("p", said), _matrix(names, matrix)]
+        text += f" Held at a bound or without rank, and so not here: {', '.join(left_out)}."
+    return [heading, element("p", text), _matrix(names, matrix)]
 
 
 def _matrix(names: Sequence[str], matrix: Sequence[Sequence[float]]) -> Element:
@@ -217,19 +217,19 @@ def convergence(assessment: Assessment, looks: Mapping[str, int]) -> list[Elemen
         "how it ended",
         "independent for intervals",
     ]
-    told = [
+    courses = [
         (one, one.file.provenance.convergence)
         for one in assessment.files
         if one.file.provenance is not None and one.file.provenance.convergence
     ]
-    missing = [title(one) for one in assessment.files if one not in [other for other, _ in told]]
+    missing = [title(one) for one in assessment.files if one not in [other for other, _ in courses]]
     made = [table(header, rows)]
     if missing:
         made.insert(
             0, element("p", f"Course of the search not in the file of {', '.join(missing)}.", class_="note")
         )
-    if told:
-        made.insert(0, element("div", _course(told, looks), class_="figures"))
+    if courses:
+        made.insert(0, element("div", _course(courses, looks), class_="figures"))
     return made
 
 

@@ -46,10 +46,10 @@ class Axis:
 
     def fraction(self, values: npt.ArrayLike) -> FloatArray:
         """Map values to positions between the ends, 0 to 1."""
-        found = np.asarray(values, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
         if self.log:
-            return np.log(found / self.low) / math.log(self.high / self.low)
-        return (found - self.low) / (self.high - self.low)
+            return np.log(array / self.low) / math.log(self.high / self.low)
+        return (array - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[float]:
         """Values of the ticks: round numbers within the range."""
@@ -66,9 +66,9 @@ class Axis:
 
 def spanning(label: str, *values: npt.ArrayLike, margin: float = 0.04, zero: bool = False) -> Axis:
     """Create an axis over all finite values, with a margin; with ``zero`` it starts at zero."""
-    found = np.concatenate([np.ravel(np.asarray(array, dtype=np.float64)) for array in values])
-    found = found[np.isfinite(found)]
-    low, high = (float(np.min(found)), float(np.max(found))) if found.size else (0.0, 1.0)
+    samples = np.concatenate([np.ravel(np.asarray(array, dtype=np.float64)) for array in values])
+    samples = samples[np.isfinite(samples)]
+    low, high = (float(np.min(samples)), float(np.max(samples))) if samples.size else (0.0, 1.0)
     low = min(low, 0.0) if zero else low
     room = margin * (high - low) if high > low else 0.5 * abs(high) or 1.0
     return Axis(low if zero and low == 0.0 else low - room, high + room, label)

@@ -226,11 +226,11 @@ def _reproduced(assessment: Assessment) -> Iterator[Statement]:
         errors = one.errors("fitted")
         if not isinstance(stated, float) or not errors or one.same_data is not True:
             continue
-        found = sum(errors.values()) / len(errors)
-        if abs(found - stated) > NOTICEABLE * stated:
+        computed = sum(errors.values()) / len(errors)
+        if abs(computed - stated) > NOTICEABLE * stated:
             yield Statement(
                 "doubt",
-                f"{title(one)}: its file states {mrad(stated)} on the fitted runs, here they give {mrad(found)}: simulated with "
+                f"{title(one)}: its file states {mrad(stated)} on the fitted runs, here they give {mrad(computed)}: simulated with "
                 "another time step, another version, or changed by hand?",
             )
 

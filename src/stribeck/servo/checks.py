@@ -74,7 +74,7 @@ def check_servos(servos: Sequence[ServoSpec], baud_rate: int) -> None:
         raise ConfigError("a bus needs at least one servo")
     identity, count = Counter(servo.identity for servo in servos).most_common(1)[0]
     if count > 1:
-        raise ConfigError(f"servo ID {identity} stands twice; every servo on a bus needs its own")
+        raise ConfigError(f"servo ID {identity} occurs twice; every servo on a bus needs its own")
     if len({servo.model.protocol for servo in servos}) > 1:
         protocols = ", ".join(f"{servo}: {servo.model.protocol}" for servo in servos)
         raise ConfigError(

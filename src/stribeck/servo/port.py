@@ -54,7 +54,7 @@ class Line(Protocol):
         """Return bytes as soon as any arrive, or none after ``wait`` [s]."""
 
     def discard(self) -> None:
-        """Discard received bytes that were not read."""
+        """Discard received bytes that have not been read."""
 
     def close(self) -> None:
         """Close the line."""
@@ -144,7 +144,7 @@ class Port(PortHandler):  # type: ignore[misc]
 
     @is_using.setter
     def is_using(self, value: bool) -> None:
-        """Ignored."""
+        """Accept and ignore the value; the lock is never taken."""
 
     def openPort(self) -> bool:
         """Open the port.
@@ -172,7 +172,7 @@ class Port(PortHandler):  # type: ignore[misc]
         self._line, self.is_open = None, False
 
     def clearPort(self) -> None:
-        """Discard received bytes that were not read."""
+        """Discard received bytes that have not been read."""
         self._buffer.clear()
         try:
             self._opened.discard()

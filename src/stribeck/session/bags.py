@@ -15,7 +15,7 @@ import numpy as np
 from stribeck.core.bench import Pendulum
 from stribeck.core.log import Setup
 from stribeck.io.actuators import load_actuator
-from stribeck.io.bag import BenchDescription
+from stribeck.io.bench import BenchDescription
 from stribeck.io.messages import BENCH, JOINT_COMMANDS, RawMessage, joint_state, text
 from stribeck.io.run_writer import RunWriter
 from stribeck.session.directive import Aborted, Directive, RunEnded, RunStarted

@@ -204,7 +204,7 @@ def check_plays(plays: Sequence[Play], joints: Sequence[SessionJoint], *, releas
     names = [joint.name for joint in joints]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ConfigError(f"joint {twice[0]!r} stands twice; name each joint once")
+        raise ConfigError(f"joint {twice[0]!r} occurs twice; name each joint once")
     for joint in joints:
         _check_rest(joint, releases_torque)
     for trajectory in {id(play.trajectory): play.trajectory for play in plays}.values():

@@ -14,7 +14,7 @@ consistent. Levenberg-Marquardt with exact first derivatives solves the problem.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -76,6 +76,7 @@ class FullFit:
     :param inertials: standard inertial parameters (n, 10).
     :param laws: friction law of each element.
     :param parameters: rotor inertia and the law's parameters of each element.
+    :param bounds: search ranges of the parameters of each element (k, 2).
     :param inertial_sigma, sigma: standard deviations of the inertials (n, 10), and of each element's parameters.
     :param noise: standard deviation of the residuals of each joint (n,).
     :param rest: velocity below which a joint has no direction of motion [rad/s].
@@ -87,6 +88,7 @@ class FullFit:
     inertials: Array
     laws: tuple[FrictionLaw, ...]
     parameters: tuple[Array, ...]
+    bounds: tuple[Array, ...]
     inertial_sigma: Array
     sigma: tuple[Array, ...]
     noise: Array
@@ -297,12 +299,14 @@ def fit_full(
     rest: float,
     noise: Array,
     terms: Mapping[str, Array],
+    tell: Callable[[str], None] = lambda stage: None,
 ) -> FullFit:
     """Fit the full model.
 
     :param motions: the runs, processed with the delay of the choice.
     :param noise: first guess of the standard deviation of each joint's residuals (n,).
     :param terms: first guess of friction, from :meth:`~stribeck.dynamics.friction.selection.FrictionSelection.solution`.
+    :param tell: called with the present stage.
     """
     problem = FullProblem(machine, motions, choice, rest, noise)
     lower, upper = problem.bounds()
@@ -310,10 +314,12 @@ def fit_full(
     units = np.concatenate(
         [np.ones(problem.start.size), np.maximum(np.abs(point[problem.start.size :]), _typical(problem))]
     )
-    for _ in range(ROUNDS):
+    for number in range(1, ROUNDS + 1):
+        tell(f"full: round {number} of {ROUNDS}")
         end = minimise(problem.equations, point, lower, upper, units, iterations=60)
         point = end.point
         problem.noise = _noise(problem, point)
+    tell("full: uncertainty")
     point, size = _with_budgets(problem, point), problem.start.size
     sigma = standard_deviations(problem.covariance(point))
     return FullFit(
@@ -322,6 +328,7 @@ def fit_full(
         inertials=problem.bodies.at(point[:size])[0],
         laws=problem.laws,
         parameters=tuple(point[section] for section in problem.sections),
+        bounds=tuple(np.stack([lower[section], upper[section]], axis=1) for section in problem.sections),
         inertial_sigma=sigma[:size].reshape(-1, 10),
         sigma=tuple(sigma[section] for section in problem.sections),
         noise=problem.noise,

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Literal
 
 import stribeck
 from stribeck.core.actuator import MOTOR_UNITS, Actuator
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.recordings import ArmRecording
-from stribeck.estimates.estimate import CONFIDENCE, Estimate, estimate_of, fixed
+from stribeck.estimates.estimate import CONFIDENCE, Estimate, at_bound, estimate_of, fixed
 from stribeck.estimates.quantiles import normal_quantile
 from stribeck.io.parameter_file import ParameterFile, Provenance
 
 ACTUATORS = {"rotary": "torque_joint", "linear": "force_axis"}
-"""Actuator name in the parameter files, by the units of the machine."""
+"""Actuator name in the parameter files, by the units of the joint."""
 
 FIXED = {"ratio": 1.0, "q_offset": 0.0}
 """Parameters of the actuator that are not identified."""
 
 
 def joint_files(
-    fit: FullFit, actuator: Actuator, runs: Sequence[ArmRecording], errors: Mapping[str, Any]
+    fit: FullFit, actuators: Sequence[Actuator], runs: Sequence[ArmRecording], errors: Mapping[str, Any]
 ) -> dict[str, ParameterFile]:
     """A parameter file for each joint, by joint name.
 
-    :param actuator: one of :data:`ACTUATORS`.
+    :param actuators: one of :data:`ACTUATORS` for each joint: prismatic joints have N and kg, others N m and kg m².
     :param runs: the fitted recordings, for the provenance.
     :param errors: scores by set.
     """
@@ -38,25 +38,30 @@ def joint_files(
             values={**FIXED, **fit.values(joint)},
             provenance=_provenance(fit, joint, actuator, runs, errors),
         )
-        for k, joint in enumerate(fit.machine.joints)
+        for k, (joint, actuator) in enumerate(zip(fit.machine.joints, actuators, strict=True))
     }
 
 
 def joint_estimates(fit: FullFit, element: str, actuator: Actuator) -> dict[str, Estimate]:
     """The parameters of a joint with units, intervals and statuses."""
     values, k = fit.values(element), fit.machine.elements.index(element)
-    estimates = {name: fixed(value, _unit(name, actuator)) for name, value in FIXED.items()}
-    for (name, value), half in zip(values.items(), normal_quantile() * fit.sigma[k], strict=True):
-        interval = (float(value - half), float(value + half))
-        estimates[name] = estimate_of(value, _unit(name, actuator), interval)
+    estimates = {name: fixed(value, parameter_unit(name, actuator.units)) for name, value in FIXED.items()}
+    halves = (normal_quantile() * fit.sigma[k]).tolist()
+    for (name, value), half, bounds in zip(values.items(), halves, fit.bounds[k].tolist(), strict=True):
+        unit, ends = parameter_unit(name, actuator.units), (bounds[0], bounds[1])
+        if value in ends:
+            estimates[name] = at_bound(value, unit, "lower" if value == ends[0] else "upper", ends)
+        else:
+            estimates[name] = estimate_of(value, unit, (value - half, value + half), bounds=ends)
     return estimates
 
 
-def _unit(name: str, actuator: Actuator) -> str:
+def parameter_unit(name: str, units: Literal["rotary", "linear"]) -> str:
+    """Unit of a parameter of a rotary or linear joint."""
     if name in FRICTION_PARAMETERS:
         parameter = FRICTION_PARAMETERS[name]
-        return parameter.rotary_unit if actuator.units == "rotary" else parameter.linear_unit
-    return MOTOR_UNITS[name][actuator.units]
+        return parameter.rotary_unit if units == "rotary" else parameter.linear_unit
+    return MOTOR_UNITS[name][units]
 
 
 def _provenance(
@@ -72,7 +77,7 @@ def _provenance(
         intervals={name: one.interval for name, one in estimates.items() if one.interval is not None},
         confidence=CONFIDENCE,
         not_determined={name: one.reason for name, one in estimates.items() if one.reason},
-        at_bounds={},
+        at_bounds={name: one.side for name, one in estimates.items() if one.side is not None},
         statements=_statements(fit, joint),
         loss={
             "name": "relative error of torque",

@@ -16,7 +16,7 @@ from scipy import linalg, sparse
 
 from stribeck.core.arrays import Array, Indices
 from stribeck.core.friction import LAWS, FrictionLaw
-from stribeck.dynamics.motion import ProcessedMotion
+from stribeck.dynamics.motion import ProcessedMotion, time_blocks
 from stribeck.dynamics.regressor import Machine
 from stribeck.dynamics.signals import convolution, direction, presliding
 from stribeck.estimates.correlation import correlation_time
@@ -37,6 +37,9 @@ PRIORS = (0.03, 0.1, 0.3, 1.0, 3.0)
 
 DELAY_STEP = 0.05
 """Step between candidate delays, in periods of the torques' cut-off frequency."""
+
+DELAYED = 0.01
+"""Smallest relative decrease of the error for a delay: friction that is not modelled yet looks like a small one."""
 
 RIDGE = 1e-3
 """Prior precision of friction terms relative to the noise: just enough against exact collinearity."""
@@ -153,29 +156,34 @@ class FrictionSelection:
             self._prepared[delay] = [prepare(self._machine, motion) for motion in self._motions(delay)]
         return self._prepared[delay]
 
-    def choose(self) -> tuple[ModelChoice, dict[str, float]]:
-        """The selected model, and the error after each step relative to the error before it."""
+    def choose(self, tell: Callable[[str], None] = lambda step: None) -> tuple[ModelChoice, dict[str, float]]:
+        """The selected model, and the error after each step relative to the error before it.
+
+        :param tell: called with the name of each step.
+        """
         choice = ModelChoice(LAWS["m1"].with_terms(offset=True))
         choice = replace(choice, correlated=self._correlation(choice))
         best = start = self.error(choice)
         steps: dict[str, float] = {}
         for name, candidates in (
             ("prior", self._priors),
-            ("asymmetric", lambda c: [replace(c, law=c.law.with_terms(asymmetric=True))]),
+            ("asymmetric", _asymmetric),
             ("delay", self._delays),
-            ("presliding", lambda c: [replace(c, presliding=length) for length in PRESLIDING]),
-            (
-                "stribeck",
-                lambda c: [replace(c, law=_like("m2", c.law), stribeck=share) for share in STRIBECK],
-            ),
+            ("presliding", _presliding),
+            ("stribeck", _stribeck),
             ("load", lambda c: [replace(c, law=_like("m4" if c.law.stribeck else "m3", c.law))]),
+            ("stribeck again", _stribeck),  # a large effect of the load hides smaller ones before it is there
             ("delay again", self._delays),
+            ("asymmetric again", _asymmetric),
+            ("presliding again", _presliding),
             ("prior again", self._priors),
         ):
+            tell(name)
             errors = {other: self.error(other) for other in candidates(choice)}
             candidate = min(errors, key=lambda other: errors[other], default=choice)
             before = best
-            if errors and errors[candidate] < best * (1.0 - WORTHWHILE):
+            dropped = choice.delay != 0.0 and candidate.delay == 0.0
+            if errors and (dropped or errors[candidate] < best * (1.0 - WORTHWHILE)):
                 choice, best = candidate, errors[candidate]
             steps[name] = best / before
             self._prepared = {d: p for d, p in self._prepared.items() if d == choice.delay}
@@ -183,16 +191,20 @@ class FrictionSelection:
         return choice, {**steps, "all": best / start}
 
     def error(self, choice: ModelChoice) -> float:
-        """Root mean square of the residuals divided by the noise, on held-out blocks of time."""
+        """Root mean square of the residuals divided by the noise, on held-out blocks of time.
+
+        A block is held out of all runs at once, since runs may repeat each other.
+        """
         grams = self._grams(choice)
         centre, precision = self._prior(choice, len(grams[0][1]))
         whole, pull = sum_of(part[0] for part in grams), sum_of(part[1] for part in grams)
         squares: float = 0.0
         rows = 0
-        for gram, slope, square, count in grams:
+        for fold in (grams[k::BLOCKS] for k in range(BLOCKS)):
+            gram, slope = sum_of(part[0] for part in fold), sum_of(part[1] for part in fold)
             values = centre + _solved(whole - gram, pull - slope - (whole - gram) @ centre, precision)
-            squares += float(square - 2.0 * values @ slope + values @ gram @ values)
-            rows += count
+            squares += sum(part[2] for part in fold) + float(values @ gram @ values - 2.0 * values @ slope)
+            rows += sum(part[3] for part in fold)
         return float(np.sqrt(max(squares, 0.0) / max(rows, 1)))
 
     def solution(self, choice: ModelChoice) -> tuple[Array, dict[str, Array]]:
@@ -214,10 +226,11 @@ class FrictionSelection:
         return [] if self._machine.arm is None else [replace(choice, prior=prior) for prior in PRIORS]
 
     def _delays(self, choice: ModelChoice) -> list[ModelChoice]:
+        """The choice with the best delay; with none, if that is hardly worse."""
         if self._protocol.effort_filter is None:
             return []
         step = DELAY_STEP / self._protocol.effort_filter.cutoff
-        errors = {0: self.error(choice)}
+        errors = {0: self.error(replace(choice, delay=0.0))}
         stride, centre = 4, 0
         while stride:
             for k in (centre - stride, centre + stride):
@@ -227,7 +240,8 @@ class FrictionSelection:
             if best == centre or abs(best) >= 40:
                 stride //= 2
             centre = best
-        return [replace(choice, delay=centre * step)]
+        clear = errors[centre] < errors[0] * (1.0 - DELAYED)
+        return [replace(choice, delay=centre * step if clear else 0.0)]
 
     # -- linear algebra
 
@@ -277,7 +291,7 @@ class FrictionSelection:
                 for j, part in enumerate(block):
                     acting = np.flatnonzero(machine.weights[:, j])
                     columns = friction[part.rows][:, :, acting] * machine.weights[acting, j]
-                    columns = columns.reshape(len(part.rows), -1) / self._noise[j]
+                    columns = columns.reshape(len(part.rows), terms * len(acting)) / self._noise[j]
                     places = places_of[:, acting].ravel()
                     cross = part.columns.T @ columns
                     gram[np.ix_(part.links, part.links)] += part.gram
@@ -300,7 +314,7 @@ class FrictionSelection:
                     for block in blocks
                 ]
                 for run in self.prepared(delay)
-                for blocks in [np.array_split(np.arange(len(run.filtered)), BLOCKS)]
+                for blocks in [time_blocks(run.motion, BLOCKS)]
             ]
         return self._blocks[delay]
 
@@ -331,6 +345,22 @@ class FrictionSelection:
             residual = run.motion.torque - run.filtered @ inertials - rows
             times += [correlation_time([column]) for column in residual.T]
         return float(np.median(times))
+
+
+def _asymmetric(choice: ModelChoice) -> list[ModelChoice]:
+    law = choice.law
+    return [] if law.asymmetric else [replace(choice, law=law.with_terms(asymmetric=True))]
+
+
+def _presliding(choice: ModelChoice) -> list[ModelChoice]:
+    return [] if choice.presliding is not None else [replace(choice, presliding=n) for n in PRESLIDING]
+
+
+def _stribeck(choice: ModelChoice) -> list[ModelChoice]:
+    if choice.law.stribeck:
+        return []
+    law = _like("m2" if choice.law.load == "none" else "m4", choice.law)
+    return [replace(choice, law=law, stribeck=share) for share in STRIBECK]
 
 
 def _like(name: str, law: FrictionLaw) -> FrictionLaw:

@@ -1,0 +1,82 @@
+"""Choice of the joints that recordings can identify: those that the URDF moves, and that move with a known effort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stribeck.core.arrays import Array
+from stribeck.errors import RecordingError
+from stribeck.io.tables import Table
+from stribeck.io.urdf import Urdf
+
+STILL = {"revolute": 0.01, "continuous": 0.01, "prismatic": 0.002}
+"""A joint that travels less in all recordings stands still [rad or m]."""
+
+
+@dataclass(frozen=True)
+class JointChoice:
+    """The joints to identify, in the order of the URDF.
+
+    :param notes: one line for each joint that is left out.
+    """
+
+    joints: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def choose_joints(urdf: Urdf, tables: Sequence[Table]) -> JointChoice:
+    """Choose the joints to identify.
+
+    :raises RecordingError: if none is left.
+    """
+    recorded = list(dict.fromkeys(name for table in tables for name in joints_in(table)))
+    chosen: list[str] = []
+    notes = [
+        f"{name} is left out: it {'is fixed' if name in urdf.kinds else 'does not exist'} in the URDF"
+        for name in recorded
+        if name not in urdf.movable
+    ]
+    for name in urdf.movable:
+        reason = _reason_against(name, urdf, tables, recorded)
+        if reason is None:
+            chosen.append(name)
+        else:
+            notes.append(f"{name} is left out: {reason}")
+    if not chosen:
+        raise RecordingError(
+            f"no joint of {urdf.source} ({', '.join(urdf.movable) or 'all fixed'}) can be identified from "
+            f"{', '.join(dict.fromkeys(str(table.path) for table in tables))}, with joints "
+            f"{', '.join(recorded) or 'without names'}: {'; '.join(notes)}"
+        )
+    return JointChoice(tuple(chosen), tuple(notes))
+
+
+def joints_in(table: Table) -> list[str]:
+    """Names of the joints whose positions a table of joint states has."""
+    return [name.removesuffix("/position") for name in table.names if name.endswith("/position")]
+
+
+def _reason_against(name: str, urdf: Urdf, tables: Sequence[Table], recorded: Sequence[str]) -> str | None:
+    if name in urdf.mimics:
+        return f"it follows {urdf.mimics[name]} (mimic)"
+    if name not in recorded:
+        return "no recording has it; it counts as locked at zero"
+    position, effort = (_values(name, quantity, tables) for quantity in ("position", "effort"))
+    if len(position) == 0:
+        return "its position is never a number"
+    travel = float(np.ptp(position))
+    if travel < STILL[urdf.kinds[name]]:
+        return f"it stands still at {np.median(position):.4g}, and counts as locked at zero"
+    if len(effort) == 0 or not np.any(effort):
+        return "it has no effort; it counts as locked at zero"
+    return None
+
+
+def _values(name: str, quantity: str, tables: Sequence[Table]) -> Array:
+    """All finite values of a quantity of a joint."""
+    found = [table.arrays[key] for table in tables if (key := f"{name}/{quantity}") in table.arrays]
+    values = np.concatenate(found) if found else np.zeros(0)
+    return np.asarray(values[np.isfinite(values)])

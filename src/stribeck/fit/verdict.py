@@ -1,0 +1,76 @@
+"""Verdict on the identification of a servo."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stribeck.core.bench import STANDARD_GRAVITY
+from stribeck.core.friction import FRICTION_PARAMETERS
+from stribeck.core.log import Log
+from stribeck.estimates.solver_status import SolverStatus
+from stribeck.estimates.verdict import Reason, Verdict, error_reason, interval_reason
+from stribeck.fit.judgement import FAILS
+from stribeck.fit.result import Errors, FitResult
+
+STRONGER = 5.0
+"""Torque of gravity, in multiples of the servo's stall torque, from which the load cannot be what was moved."""
+
+
+def judge_result(result: FitResult) -> Verdict:
+    """The verdict on a fit."""
+    reasons = []
+    train = _relative(result.train, result.split.train)
+    reasons += error_reason(train, "position, fitted runs")
+    if result.validation is not None:
+        validation = _relative(result.validation, result.split.validation)
+        reasons += error_reason(validation, "position, runs held out")
+        if validation > FAILS * train:
+            text = f"the error on runs held out is {validation / train:.2g} times that on fitted ones: the law does not carry over"
+            reasons.append(Reason("does_not_carry_over", "doubtful", text))
+    reasons += _loads(result)
+    if result.uncertainty is None:
+        reasons.append(Reason("unfinished", "doubtful", "the fit was not finished"))
+    else:
+        reasons += _estimates(result, train)
+    if result.status is SolverStatus.DIVERGED:
+        reasons.append(Reason("solver", "unusable", f"the search {result.status.words}"))
+    return Verdict(tuple(reasons))
+
+
+def _relative(errors: Errors, runs: tuple[Log, ...]) -> float:
+    """Mean absolute error relative to the mean absolute deviation of the positions from their means."""
+    spreads = [float(np.mean(np.abs(run.position.value - np.mean(run.position.value)))) for run in runs]
+    return errors.mean / max(float(np.mean(spreads)), 1e-12)
+
+
+def _loads(result: FitResult) -> list[Reason]:
+    """Loads that the servo could not have moved."""
+    stall = result.actuator.datasheet_torque
+    runs = [*result.split.train, *result.split.validation]
+    heaviest = max(runs, key=lambda run: run.setup.load)
+    torque = STANDARD_GRAVITY * heaviest.setup.load
+    if not stall or torque <= STRONGER * stall:
+        return []
+    setup = heaviest.setup
+    text = (
+        f"{heaviest.name}: gravity on {setup.mass:g} kg at {setup.length:g} m exceeds the stall torque of {stall:g} N m "
+        f"{torque / stall:.3g} times: masses in grams, or lengths in mm?"
+    )
+    return [Reason("grams", "unusable", text)]
+
+
+def _estimates(result: FitResult, error: float) -> list[Reason]:
+    """Parameters at search bounds, except friction terms that are absent, and intervals without a width."""
+    reasons = []
+    bounded = {name: one for name, one in result.estimates.items() if one.side is not None}
+    bounds = {
+        name: f"{name} at its {one.side} bound {one.value:.3g} {one.unit}"
+        for name, one in bounded.items()
+        if one.side == "upper" or name not in FRICTION_PARAMETERS
+    }
+    if bounds:
+        text = f"{', '.join(bounds.values())}: the search wanted to go on"
+        reasons.append(Reason("at_bound", "doubtful", text))
+    known = [one for one in result.estimates.values() if one.interval is not None]
+    widths = [0.5 * (one.interval[1] - one.interval[0]) for one in known if one.interval is not None]
+    return reasons + interval_reason([one.value for one in known], widths, error)

@@ -1,0 +1,132 @@
+"""Noticing recordings in other units than SI, by magnitudes and by signals that contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from stribeck.core.log import Log
+from stribeck.errors import RecordingError
+
+LARGEST_POSITION = 4 * np.pi
+"""Positions beyond two turns of a pendulum [rad] are taken to be in degrees or counts."""
+
+LARGEST_SPEED = 60.0
+"""Speeds above this [rad/s], 570 rev/min of a servo's joint, are taken to be of positions in degrees."""
+
+LONGEST_INTERVAL = 0.2
+"""Samples further apart than this [s] are taken to have times in milliseconds."""
+
+LARGEST_VOLTAGE = 60.0
+LARGEST_RATIO = 20.0
+"""Largest ratio of two positions that move together: less than that of degrees to radians."""
+
+STRIDE = 5
+"""Samples over which slopes are taken."""
+
+ADVICE = "give its unit in a table of signals, --signals FILE"
+
+
+def check_units(
+    log: Log,
+    what: str,
+    *,
+    names: Mapping[str, str] | None = None,
+    declared: Collection[str] = (),
+    advice: str = ADVICE,
+) -> None:
+    """Refuse values that are only plausible in other units than SI.
+
+    Magnitudes of signals whose unit was declared are not doubted; contradictions between signals always are.
+
+    :param what: the run, for messages.
+    :param names: names of the signals in the recording, where they differ from ours.
+    :param declared: signals whose unit was given.
+    :param advice: what to do about a wrong unit.
+    :raises RecordingError: for these values.
+    """
+    name = {"time": "time", **dict.fromkeys(vars(log), ""), **(names or {})}
+    name = {signal: text or signal for signal, text in name.items()}
+    for signal in ("position", "goal"):
+        largest = float(np.max(np.abs(getattr(log, signal).value)))
+        if largest > LARGEST_POSITION and signal not in declared:
+            raise RecordingError(
+                f"{what}: {name[signal]} reaches {largest:.1f} rad; is it in degrees or counts? Radians are expected: "
+                f"{advice}"
+            )
+    interval = float(np.median(np.diff(log.position.time)))
+    if interval > LONGEST_INTERVAL:
+        raise RecordingError(
+            f"{what}: samples are {interval:g} s apart; is {name['time']} in milliseconds? Seconds are expected"
+        )
+    if log.supply_voltage is not None:
+        volts = float(np.median(log.supply_voltage.value))
+        if volts > LARGEST_VOLTAGE:
+            raise RecordingError(
+                f"{what}: {name['supply_voltage']} is around {volts:g} V; is it in tenths of a volt? Volts are "
+                "expected"
+            )
+    if log.pwm is not None and (largest := float(np.max(np.abs(log.pwm.value)))) > 1.001:
+        raise RecordingError(
+            f"{what}: {name['pwm']} reaches {largest:g}; is it in percent or counts? A duty in [-1, 1] is expected: "
+            f"{advice}"
+        )
+    _check_motion(log, what, name, declared, advice)
+
+
+def _check_motion(
+    log: Log, what: str, name: Mapping[str, str], declared: Collection[str], advice: str
+) -> None:
+    """Compare the slope of the position with measured velocities, and the position with its goal."""
+    slope = _slope(log)
+    if slope is None:
+        return
+    ratio = _velocity_ratio(log, slope)
+    if ratio == 0.0:
+        raise RecordingError(
+            f"{what}: {name['velocity']} is 0 throughout, but {name['position']} moves: leave velocity out of the table "
+            "of signals, --signals FILE; it is then the slope of the position"
+        )
+    if ratio is not None and not 0.4 < ratio < 2.5:
+        raise RecordingError(
+            f"{what}: {name['velocity']} is {ratio:.3g} times the slope of {name['position']}; is one of them in "
+            f"degrees, rev/min or raw counts, or of the other sign? rad and rad/s are expected: {advice}"
+        )
+    speed = float(np.quantile(np.abs(slope), 0.99))
+    if speed > LARGEST_SPEED and "position" not in declared:
+        raise RecordingError(
+            f"{what}: {name['position']} moves at {speed:.3g} rad/s; is it in degrees? Radians are expected: {advice}"
+        )
+    time, on = log.position.time, log.torque_enable.at(log.position.time) > 0.5
+    goal, position = log.goal.at(time)[on], log.position.value[on]
+    if len(goal) < 20 or min(np.std(goal), np.std(position)) < 1e-9:
+        return
+    share = float(np.cov(goal, position)[0, 1] / np.var(goal, ddof=1))
+    together = float(np.corrcoef(goal, position)[0, 1])
+    if together > 0.9 and not 1.0 / LARGEST_RATIO < share < LARGEST_RATIO:
+        raise RecordingError(
+            f"{what}: {name['position']} moves {share:.3g} times as far as {name['goal']}; is one of them in degrees "
+            f"or counts? Radians are expected: {advice}"
+        )
+    if together < -0.9 and share < -0.5:
+        raise RecordingError(
+            f"{what}: {name['position']} moves against {name['goal']}: one of them has the other sign: give one sign: "
+            "-1 in a table of signals, --signals FILE"
+        )
+
+
+def _slope(log: Log) -> np.ndarray | None:
+    """Slope of the position over :data:`STRIDE` samples; ``None`` with too few of them."""
+    time, value = log.position.time, log.position.value
+    if len(time) < 20:
+        return None
+    return np.asarray((value[STRIDE:] - value[:-STRIDE]) / (time[STRIDE:] - time[:-STRIDE]))
+
+
+def _velocity_ratio(log: Log, slope: np.ndarray) -> float | None:
+    """Measured velocity divided by the slope of the position, by least squares; ``None`` without clear motion."""
+    measured = log.velocity.at(log.position.time)[STRIDE // 2 : STRIDE // 2 + len(slope)]
+    if np.sqrt(np.mean(slope**2)) < 0.3:
+        return None
+    return float(np.sum(slope * measured) / np.sum(slope**2))
