@@ -10,8 +10,7 @@ from stribeck.cli.setup_robot import SetupRobotOptions
 from stribeck.dynamics.survey.machine import Survey, survey
 from stribeck.io.commented_yaml import Commented, commented_yaml
 from stribeck.io.files import write_keeping
-from stribeck.io.messages import JOINT_STATES
-from stribeck.io.tables import find_tables, read_joint_states
+from stribeck.io.tables import find_tables
 
 
 def run_setup_robot(options: SetupRobotOptions) -> int:
@@ -26,9 +25,9 @@ def run_setup_robot(options: SetupRobotOptions) -> int:
 def set_up(urdf: Path, data: Sequence[Path], output: Path) -> Survey:
     """Write a machine's file, and tell its place; an older file with other content is kept under another name."""
     check_outputs([output], [urdf, *(path for path in data if path.is_file())])
-    tables = [read_joint_states(path, (JOINT_STATES,)) for path in find_tables(data, (".mcap",))]
-    found = survey(urdf, tables)
-    recordings = ", ".join(str(table.path) for table in tables)
+    bags = find_tables(data, (".mcap",))
+    found = survey(urdf, bags)
+    recordings = ", ".join(map(str, bags))
     head = (
         f"Written by `stribeck setup-robot` from {urdf} and {recordings}. Comments say what values were found from; "
         "docs/files.md lists all keys."

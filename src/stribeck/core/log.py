@@ -76,8 +76,10 @@ class Series:
         wanted = np.asarray(times, dtype=np.float64)
         if not self.held if interpolate is None else interpolate:
             return np.interp(wanted, self.time, self.value)
-        # The tolerance lets a grid point that is rounded to just before a sample use that sample.
-        index = np.searchsorted(self.time, wanted + 1e-9, side="right") - 1
+        # The tolerance lets a grid point that is rounded to just before a sample use that sample; seconds since 1970 are
+        # rounded to 0.2 µs.
+        tolerance = max(1e-9, 4.0 * float(np.spacing(np.max(np.abs(self.time)))))
+        index = np.searchsorted(self.time, wanted + tolerance, side="right") - 1
         return self.value[np.maximum(index, 0)]
 
     def mean(self, times: npt.ArrayLike, dt: float) -> FloatArray:

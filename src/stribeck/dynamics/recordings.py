@@ -115,9 +115,22 @@ def _from_tables(
 
 
 def _from_bag(path: Path, form: RecordingFormat, joints: Sequence[str]) -> ArmRecording:
-    """Read the signals of a bag by their stamps, at the times of the position of the joint with the fewest samples."""
-    bag = read_messages(path)
-    found = read_bag_signals(path, bag, form.table(), joints)
+    """Read the signals of a bag by their stamps."""
+    return run_of_tracks(path, read_bag_signals(path, read_messages(path), form.table(), joints), joints)
+
+
+def run_of_tracks(
+    path: Path, tracks_of: Mapping[str, Mapping[str, Track]], joints: Sequence[str]
+) -> ArmRecording:
+    """A run of signals that have times of their own, at those of the position of the joint with the fewest samples.
+
+    :param tracks_of: tracks by signal and joint, see :func:`~stribeck.io.bag_signals.read_bag_signals`.
+    :raises RecordingError: for joints without effort, and signals that were never recorded at the same time.
+    """
+    found = {
+        signal: {joint: track for joint, track in by_joint.items() if joint in joints}
+        for signal, by_joint in tracks_of.items()
+    }
     lacking = {
         signal: [joint for joint in joints if _is_empty(found.get(signal, {}).get(joint))]
         for signal in ("effort", "velocity")
@@ -168,7 +181,7 @@ def _at(time: Array, track: Track) -> Array:
 
 def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
     r"""Motor to joint coordinates: :math:`q = G^{-1} q_m + o`, :math:`\tau = G^T \tau_m` (power is conserved)."""
-    position, velocity, effort = run.position, _completed(run), run.effort
+    position, velocity, effort = run.position, completed(run).velocity, run.effort
     if form.gears is not None:
         gears = np.array(form.gears)
         if gears.shape[0] != len(run.joints):
@@ -183,13 +196,19 @@ def _in_joints(run: ArmRecording, form: RecordingFormat) -> ArmRecording:
     return replace(run, position=position, velocity=velocity, effort=effort)
 
 
-def _completed(run: ArmRecording) -> Array | None:
-    """The measured velocity, with the derivative of the position where it is NaN; ``None`` if most of it is."""
-    if run.velocity is None or not (unknown := np.isnan(run.velocity)).any():
-        return run.velocity
+def completed(run: ArmRecording) -> ArmRecording:
+    """The run with derivatives of positions where the measured velocity is NaN; without velocity, if most of it is.
+
+    Zeros of all joints come from a driver that measures no velocity.
+    """
+    if run.velocity is None or not np.any(run.velocity):
+        return replace(run, velocity=None)
+    unknown = np.isnan(run.velocity)
+    if not unknown.any():
+        return run
     if unknown.mean(axis=0).max() > 0.5 or not np.all(np.diff(run.time) > 0.0):
-        return None
-    return np.where(unknown, np.gradient(run.position, run.time, axis=0), run.velocity)
+        return replace(run, velocity=None)
+    return replace(run, velocity=np.where(unknown, np.gradient(run.position, run.time, axis=0), run.velocity))
 
 
 def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
@@ -221,24 +240,16 @@ def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
 
 
 def _check_velocity(run: ArmRecording, moving: Array) -> None:
-    """Refuse velocities that are not the derivatives of the positions; a wrong unit shows as a wrong slope.
-
-    Displacements over :data:`WINDOW` are compared with integrals of the velocity, so that noise matters little.
-    """
+    """Refuse velocities that are not the derivatives of the positions; a wrong unit shows as a wrong slope."""
     if run.velocity is None:
         return
     if not np.isfinite(run.velocity).all():
         raise RecordingError(
             f"{run.name}: velocity is not finite in some rows; leave it out to differentiate positions"
         )
-    steps = np.diff(run.time)[:, None]
-    travelled = np.cumsum(0.5 * steps * (run.velocity[1:] + run.velocity[:-1]), axis=0)
-    width = max(1, min(round(WINDOW / float(np.median(steps))), len(travelled) // 2))
-    moved = run.position[1 + width :] - run.position[1:-width]
-    integral = travelled[width:] - travelled[:-width]
-    power = np.sum(moved * moved, axis=0)
+    slopes, power = velocity_slopes(run)
     clear = moving & (power > 0.01 * power.max(initial=0.0))
-    slopes = np.sum(moved * integral, axis=0)[clear] / power[clear]
+    slopes = slopes[clear]
     wrong = np.flatnonzero(np.abs(slopes - 1.0) > 0.3)
     if len(wrong):
         joint = run.joints[int(np.flatnonzero(clear)[wrong[0]])]
@@ -246,3 +257,20 @@ def _check_velocity(run: ArmRecording, moving: Array) -> None:
             f"{run.name}: the velocity of {joint} is {slopes[wrong[0]]:.3g} times the derivative of its position: "
             "other units (degrees?), another side of the gears, or other columns"
         )
+
+
+def velocity_slopes(run: ArmRecording) -> tuple[Array, Array]:
+    """Measured velocities relative to the derivatives of the positions, (n,), and the power of the motion, (n,).
+
+    Displacements over :data:`WINDOW` are compared with integrals of the velocity, so that noise matters little.
+    """
+    velocity = np.zeros_like(run.position) if run.velocity is None else run.velocity
+    steps = np.diff(run.time)[:, None]
+    travelled = np.cumsum(0.5 * steps * (velocity[1:] + velocity[:-1]), axis=0)
+    width = max(1, min(round(WINDOW / float(np.median(steps))), len(travelled) // 2))
+    spans = run.time[1 + width :] - run.time[1:-width]
+    whole = spans < 1.5 * np.median(spans)  # nothing is known of the motion in a gap
+    moved = (run.position[1 + width :] - run.position[1:-width])[whole]
+    integral = (travelled[width:] - travelled[:-width])[whole]
+    power = np.sum(moved * moved, axis=0)
+    return np.sum(moved * integral, axis=0) / np.where(power > 0.0, power, np.inf), power

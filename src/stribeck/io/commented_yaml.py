@@ -55,4 +55,5 @@ def commented_yaml(head: str, entries: Iterable[Commented]) -> str:
 
 
 def _comment(text: str, indent: str) -> list[str]:
-    return [f"{indent}# {line}" for line in textwrap.wrap(text, WIDTH - len(indent) - 2)]
+    lines = textwrap.wrap(text, WIDTH - len(indent) - 2, break_long_words=False, break_on_hyphens=False)
+    return [f"{indent}# {line}" for line in lines]

@@ -22,6 +22,7 @@ from scipy import linalg
 from stribeck.core.arrays import Array
 from stribeck.dynamics.model import ArmModel
 from stribeck.dynamics.motion import ProcessedMotion, States
+from stribeck.io.robot_config import TODO
 
 ROWS = 1500
 """At most so many rows of each recording are used."""
@@ -35,10 +36,20 @@ CLEAR = 5.0
 FACTOR = 2.0
 """Efforts whose scale is within this factor of one are torques; links and friction explain the difference."""
 
+ODD = 4.0
+"""Beyond this factor the links of one joint are questioned."""
+
 BETTER = 0.7
 """Another sign of a position must leave less than this share of the squared error."""
 
 MILLI = 1e3
+
+UNITS: dict[str, dict[str, object]] = {
+    "torque": {},
+    "millitorque": {"unit": "mN m"},
+    "other": {"scale": TODO},
+}
+"""Keys of the source of an effort, by its kind."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +115,43 @@ def survey_effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> EffortSu
             scale[j] = abs(fit.values[0])
             sizes[j] = abs(gravity)
     kind = _kind(scale, sizes)
+    if kind == "torque":
+        notes += [
+            f"{joint}: its effort is {value:.3g} times the torque of the URDF's links: a tool or a load that the URDF "
+            "lacks, or links that are wrong?"
+            for joint, value in zip(arm.joints, scale, strict=True)
+            if value > ODD or value < 1.0 / ODD
+        ]
     explained = np.array([1.0 - fit.square / fit.total if fit.total > 0.0 else np.nan for fit in fits])
     return EffortSurvey(kind, scale, signs, effort_signs, explained, tuple(notes))
+
+
+def effort_source(arm: ArmModel, effort: EffortSurvey) -> tuple[dict[str, object], str]:
+    """Keys of the source of the efforts, and what they were found from."""
+    signs = effort.effort_signs
+    source: dict[str, object] = dict(UNITS[effort.kind])
+    if effort.kind == "torque":
+        source["unit"] = "N" if arm.linear.all() else "N m"
+    clear = np.isfinite(effort.scale)
+    ratio = ", ".join(
+        f"{joint} {value:.3g}"
+        for joint, value in zip(arm.joints, effort.scale, strict=True)
+        if np.isfinite(value)
+    )
+    reason = f"relative to the torques of the URDF's links, apart from friction: {ratio or 'not clear for any joint'}"
+    if effort.kind == "other":
+        gains = ", ".join(
+            f"{1.0 / value:.3g}" if known else "?" for value, known in zip(effort.scale, clear, strict=True)
+        )
+        reason += (
+            f"; these are no N m: currents, or torques of motors. Put in the drive gains, in N m of each joint per unit of "
+            f"effort, as a list: [{gains}] would make the URDF's links right"
+        )
+    if (signs < 0.0).any():
+        source["sign"] = [int(sign) for sign in signs]
+        against = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
+        reason += f"; the sign of {', '.join(against)} is against the URDF's gravity, or against friction"
+    return source, reason
 
 
 def _kind(scale: Array, sizes: Array) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stribeck.core.arrays import Array
+from stribeck.dynamics.survey.reading import JointTracks
 from stribeck.errors import RecordingError
-from stribeck.io.tables import Table
 from stribeck.io.urdf import Urdf
 
 STILL = {"revolute": 0.01, "continuous": 0.01, "prismatic": 0.002}
@@ -27,12 +27,12 @@ class JointChoice:
     notes: tuple[str, ...]
 
 
-def choose_joints(urdf: Urdf, tables: Sequence[Table]) -> JointChoice:
+def choose_joints(urdf: Urdf, bags: Sequence[JointTracks]) -> JointChoice:
     """Choose the joints to identify.
 
     :raises RecordingError: if none is left.
     """
-    recorded = list(dict.fromkeys(name for table in tables for name in joints_in(table)))
+    recorded = list(dict.fromkeys(name for bag in bags for name in bag.names))
     chosen: list[str] = []
     notes = [
         f"{name} is left out: it {'is fixed' if name in urdf.kinds else 'does not exist'} in the URDF"
@@ -40,7 +40,7 @@ def choose_joints(urdf: Urdf, tables: Sequence[Table]) -> JointChoice:
         if name not in urdf.movable
     ]
     for name in urdf.movable:
-        reason = _reason_against(name, urdf, tables, recorded)
+        reason = _reason_against(name, urdf, bags, recorded)
         if reason is None:
             chosen.append(name)
         else:
@@ -48,23 +48,20 @@ def choose_joints(urdf: Urdf, tables: Sequence[Table]) -> JointChoice:
     if not chosen:
         raise RecordingError(
             f"no joint of {urdf.source} ({', '.join(urdf.movable) or 'all fixed'}) can be identified from "
-            f"{', '.join(dict.fromkeys(str(table.path) for table in tables))}, with joints "
+            f"{', '.join(dict.fromkeys(str(bag.path) for bag in bags))}, with joints "
             f"{', '.join(recorded) or 'without names'}: {'; '.join(notes)}"
         )
     return JointChoice(tuple(chosen), tuple(notes))
 
 
-def joints_in(table: Table) -> list[str]:
-    """Names of the joints whose positions a table of joint states has."""
-    return [name.removesuffix("/position") for name in table.names if name.endswith("/position")]
-
-
-def _reason_against(name: str, urdf: Urdf, tables: Sequence[Table], recorded: Sequence[str]) -> str | None:
+def _reason_against(
+    name: str, urdf: Urdf, bags: Sequence[JointTracks], recorded: Sequence[str]
+) -> str | None:
     if name in urdf.mimics:
         return f"it follows {urdf.mimics[name]} (mimic)"
     if name not in recorded:
         return "no recording has it; it counts as locked at zero"
-    position, effort = (_values(name, quantity, tables) for quantity in ("position", "effort"))
+    position, effort = (_values(name, quantity, bags) for quantity in ("position", "effort"))
     if len(position) == 0:
         return "its position is never a number"
     travel = float(np.ptp(position))
@@ -75,8 +72,6 @@ def _reason_against(name: str, urdf: Urdf, tables: Sequence[Table], recorded: Se
     return None
 
 
-def _values(name: str, quantity: str, tables: Sequence[Table]) -> Array:
-    """All finite values of a quantity of a joint."""
-    found = [table.arrays[key] for table in tables if (key := f"{name}/{quantity}") in table.arrays]
-    values = np.concatenate(found) if found else np.zeros(0)
-    return np.asarray(values[np.isfinite(values)])
+def _values(name: str, signal: str, bags: Sequence[JointTracks]) -> Array:
+    """All known values of a signal of a joint."""
+    return np.concatenate([bag.values(signal, name) for bag in bags])

@@ -13,14 +13,16 @@ import numpy as np
 from stribeck.core.arrays import Array
 from stribeck.dynamics.model import ArmModel, load_arm
 from stribeck.dynamics.motion import ProcessedMotion, motion_of, segments
-from stribeck.dynamics.recordings import ArmRecording
-from stribeck.dynamics.survey.effort import EffortSurvey, survey_effort
+from stribeck.dynamics.recordings import ArmRecording, completed, run_of_tracks
+from stribeck.dynamics.survey.effort import EffortSurvey, effort_source, survey_effort
 from stribeck.dynamics.survey.joints import JointChoice, choose_joints
+from stribeck.dynamics.survey.reading import JointTracks, read_joint_tracks
 from stribeck.dynamics.survey.spectra import HIGHER, NOISE_SHARE, SHARE, Bandwidth, bandwidth_of
+from stribeck.dynamics.survey.units import POSITIONS, VELOCITIES, UnitSurvey, source_of, survey_units
 from stribeck.errors import RecordingError
 from stribeck.io.identification_config import FilterSettings, Protocol
+from stribeck.io.messages import JOINT_STATES
 from stribeck.io.robot_config import TODO
-from stribeck.io.tables import Table
 from stribeck.io.urdf import read_urdf
 
 ORDER = 4
@@ -72,19 +74,30 @@ class Survey:
     @property
     def open_keys(self) -> tuple[str, ...]:
         """Keys whose value has to be filled in by hand."""
-        return tuple(found.key for found in self.findings if found.value == TODO)
+        keys = [(found.key, found.value) for found in self.findings]
+        inner = [
+            (f"{key}.{name}", part)
+            for key, value in keys
+            if isinstance(value, dict)
+            for name, part in value.items()
+        ]
+        return tuple(key for key, value in [*keys, *inner] if value == TODO)
 
 
-def survey(urdf: Path, tables: Sequence[Table]) -> Survey:
+def survey(urdf: Path, recordings: Sequence[Path]) -> Survey:
     """Find the values of a machine's file.
 
-    :param tables: joint states of the recordings, see :func:`~stribeck.io.tables.read_joint_states`.
+    :param recordings: bags.
     :raises RecordingError: if no joint of the URDF moves in the recordings, or none of them has effort.
     """
-    choice = choose_joints(read_urdf(urdf), tables)
+    robot = read_urdf(urdf)
+    bags = [read_joint_tracks(path, robot.movable) for path in recordings]
+    choice = choose_joints(robot, bags)
     arm = load_arm(urdf, choice.joints)
-    whole = [_recording(table, choice.joints) for table in tables]
-    runs = [part for run in whole for part in segments(run)]
+    whole = [run_of_tracks(bag.path, bag.tracks, choice.joints) for bag in bags]
+    read = [completed(part) for run in whole for part in segments(run)]
+    units = survey_units(read, arm)
+    runs = [units.in_si(run) for run in read]
     rate, jitter = _rate(runs)
     width, quieter = _bandwidth(runs, rate)
     if quieter:
@@ -96,30 +109,11 @@ def survey(urdf: Path, tables: Sequence[Table]) -> Survey:
     effort = survey_effort(arm, motions)
     findings = (
         *_head(urdf, choice, arm),
-        *_signals(effort, arm, whole),
+        *_signals(bags, whole, units, effort, arm),
         *_processing(protocol, width, len(runs) - len(whole), quieter),
         *_limits(arm, motions),
     )
     return Survey(choice.joints, findings, (*choice.notes, *effort.notes))
-
-
-def _recording(table: Table, joints: Sequence[str]) -> ArmRecording:
-    """The rows of a table in which all joints have a position and an effort."""
-    rows = len(table.array("time"))
-    position, velocity, effort = (
-        np.stack([table.arrays.get(f"{joint}/{name}", np.full(rows, np.nan)) for joint in joints], axis=1)
-        for name in ("position", "velocity", "effort")
-    )
-    time = table.array("time")
-    whole = np.isfinite(position).all(axis=1) & np.isfinite(effort).all(axis=1)
-    whole[1:] &= np.diff(np.maximum.accumulate(time)) > 0.0
-    if not whole.any():
-        raise RecordingError(
-            f"{table.path}: no message has position and effort of {', '.join(joints)}: torque is needed to identify an arm"
-        )
-    velocity = velocity[whole]
-    measured = velocity if np.isfinite(velocity).all() and np.any(velocity, axis=0).all() else None
-    return ArmRecording(table.path.name, tuple(joints), time[whole], position[whole], measured, effort[whole])
 
 
 def _rate(runs: Sequence[ArmRecording]) -> tuple[float, bool]:
@@ -192,19 +186,39 @@ def _head(urdf: Path, choice: JointChoice, arm: ArmModel) -> list[Finding]:
     ]
 
 
-def _signals(effort: EffortSurvey, arm: ArmModel, runs: Sequence[ArmRecording]) -> list[Finding]:
+def _signals(
+    bags: Sequence[JointTracks],
+    runs: Sequence[ArmRecording],
+    units: UnitSurvey,
+    effort: EffortSurvey,
+    arm: ArmModel,
+) -> list[Finding]:
+    key, linear, signs = "identification.recording", arm.linear, effort.position_signs
     seconds = ", ".join(f"{run.name} {run.time[-1] - run.time[0]:.1f} s" for run in runs)
-    findings = [Finding("identification.recording.format", "bag", f"joint states of {seconds}")]
-    scale = ", ".join(
-        f"{joint} {value:.3g}"
-        for joint, value in zip(arm.joints, effort.scale, strict=True)
-        if np.isfinite(value)
-    )
-    compared = (
-        f"effort divided by the torque of the URDF, friction set apart: {scale or 'not clear for any joint'}"
-    )
-    findings[0] = Finding(findings[0].key, "bag", f"{findings[0].reason}; {compared}")
-    return findings
+    topics = sorted({bag.topic for bag in bags})
+    if len(topics) > 1:
+        raise RecordingError(
+            f"joint states are in several topics, {', '.join(topics)}: set them up one by one"
+        )
+    place = {} if topics[0] == JOINT_STATES.name else {"topic": topics[0], "names": "name"}
+
+    def source(signal: str, conversion: dict[str, object]) -> dict[str, object]:
+        return {**place, **({"values": signal} if place else {}), **conversion}
+
+    turned = [joint for joint, sign in zip(arm.joints, signs, strict=True) if sign < 0.0]
+    reason = units.position_reason
+    if turned:
+        reason += f"; {', '.join(turned)} turn against the URDF, by the torques of its links"
+    position = source_of(units.position, linear, POSITIONS, signs)
+    findings = [
+        Finding(f"{key}.format", "bag", f"joint states on {topics[0]}: {seconds}"),
+        Finding(f"{key}.position", source("position", position), reason),
+    ]
+    if units.velocity is not None:
+        velocity = source_of(units.velocity, linear, VELOCITIES, signs)
+        findings.append(Finding(f"{key}.velocity", source("velocity", velocity), units.velocity_reason))
+    conversion, reason = effort_source(arm, effort)
+    return [*findings, Finding(f"{key}.effort", source("effort", conversion), reason)]
 
 
 def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -> list[Finding]:
