@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers import REPOSITORY
 from process_children import leave_orphan, report_blocked, stubborn
 from stribeck.processes import ChildProcess, exit_reason, interrupts_blocked, stop_workers
 
@@ -143,3 +144,44 @@ def test_a_worker_ends_with_its_parent() -> None:
     parent.join(60.0)
     assert pid.value
     until(lambda: not is_alive(pid.value))
+
+
+SUPERVISED = """
+import os, signal, sys, time
+from stribeck.processes import supervised
+
+def work():
+    {handling}
+    print(os.getpid(), flush=True)
+    {waiting}
+
+sys.exit(supervised(work, 0.2))
+"""
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    ("handling", "waiting", "number", "code"),
+    [
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])", "time.sleep(1000)", signal.SIGINT, 130),
+        ("signal.signal(signal.SIGINT, lambda *_: os.abort())", "time.sleep(1000)", signal.SIGINT, 130),
+        ("signal.signal(signal.SIGINT, lambda *_: sys.exit(7))", "time.sleep(1000)", signal.SIGINT, 7),
+        ("pass", "time.sleep(1000)", signal.SIGTERM, -signal.SIGTERM),
+        ("pass", "return 3", None, 3),
+    ],
+    ids=["deaf", "crashes", "ends by itself", "terminated", "done"],
+)
+def test_a_supervised_process_ends_soon_after_an_interrupt(handling, waiting, number, code):
+    """Even one that never handles it; otherwise its own exit code counts. Its output closes: nothing is left behind."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SUPERVISED.format(handling=handling, waiting=waiting)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        child = int(process.stdout.readline())
+        assert child != process.pid
+        if number is not None:
+            process.send_signal(number)
+        process.communicate(timeout=60.0)
+    assert process.returncode == code

@@ -41,7 +41,7 @@ def record(
     *,
     dt: float = 0.005,
     substeps: int = 1,
-    integrator: Integrator = "semi-implicit",
+    integrator: Integrator = "exponential",
     disturbance: FloatArray | None = None,
 ) -> list[Log]:
     """Simulate trajectories on a bench, and record them as a servo would.

@@ -6,17 +6,27 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import multiprocessing as mp
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
+INTERRUPT_DEADLINE = 1.7
+"""Time from Ctrl-C until a supervised process is killed [s]."""
+
+PR_SET_PDEATHSIG = 1
 
 
 class ChildProcess:
@@ -180,3 +190,74 @@ def interrupts_deferred() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
         if pending:
             signal.raise_signal(signal.SIGINT)
+
+
+def supervised(work: Callable[[], int], deadline: float = INTERRUPT_DEADLINE) -> int:
+    """Do work in a child process, which is killed if it has not ended soon after Ctrl-C.
+
+    Compiled code may keep a process from handling Ctrl-C for many seconds, or crash when Python exits meanwhile; this
+    process always can. Signals reach the whole process group of the child, which ends with this process. To be called
+    before any thread is started; without ``sigtimedwait`` (macOS) the work is done in this process.
+
+    :param work: returns an exit code; in the child process this function returns it.
+    :param deadline: from Ctrl-C until the child is killed [s].
+    :returns: exit code of the child, 130 if it was killed or crashed after Ctrl-C.
+    """
+    if not hasattr(signal, "sigtimedwait"):
+        return work()
+    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP, signal.SIGCHLD}
+    signals = {
+        number for number in signals if signal.getsignal(number) is not signal.SIG_IGN
+    }  # as nohup does
+    sys.stdout.flush()
+    sys.stderr.flush()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if (code := work()) == INTERRUPTED:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)  # libraries whose threads still compute may crash or hang when Python ends
+        return code
+    with contextlib.suppress(OSError):
+        os.setpgid(child, child)
+    code = _awaited(child, signals, deadline)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if code < 0:  # end like the child
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(parent, -code)
+    return code
+
+
+def _awaited(child: int, signals: set[signal.Signals], deadline: float) -> int:
+    """Pass signals on to a child until it ends; returns its exit code, or the negative number of the signal that ended it."""
+    kill_at: float | None = None
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            code = os.waitstatus_to_exitcode(status)
+            return INTERRUPTED if code < 0 and kill_at is not None else code
+        left = 60.0 if kill_at is None else kill_at - time.monotonic()
+        received = signal.sigtimedwait(signals, left) if left > 0.0 else None
+        with contextlib.suppress(ProcessLookupError):
+            if kill_at is not None and time.monotonic() >= kill_at:
+                sys.stderr.write("\nstribeck: interrupted\n")
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return INTERRUPTED
+            if received is None or received.si_signo == signal.SIGCHLD:
+                continue
+            if received.si_signo == signal.SIGINT and kill_at is None:
+                kill_at = time.monotonic() + deadline
+            if received.si_signo == signal.SIGTSTP:
+                os.killpg(child, signal.SIGSTOP)
+                os.kill(os.getpid(), signal.SIGSTOP)
+                os.killpg(child, signal.SIGCONT)
+            else:
+                os.killpg(child, received.si_signo)

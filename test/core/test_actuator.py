@@ -16,8 +16,8 @@ from stribeck.core.actuator import (
     Supply,
     TorqueControl,
     VoltageControl,
+    control_output,
     current_torque,
-    duty_cycle,
     initial_control_state,
     motor_torque,
     voltage_torque,
@@ -35,6 +35,11 @@ ON = ServoCommand(goal=0.0, torque_enable=1.0, supply_voltage=10.0)
 def servo(control) -> Actuator:
     """A servo with a control law and nothing else of interest."""
     return Actuator("servo", "A servo", "rotary", control, Supply(10.0, 5.0, 12.0), 0.001, {})
+
+
+def duty_cycle(control, *arguments):
+    """Duty and next state of a voltage law."""
+    return control_output(servo(control), MOTOR, *arguments)
 
 
 def torque_of(control, goal, position, velocity, *, p=MOTOR, kp=10.0, enable=1.0, ki=0.0, kd=0.0):

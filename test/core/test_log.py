@@ -225,3 +225,12 @@ def test_resampling_leaves_the_log_as_it_was():
     samples.position[:] = 0.0
     assert np.array_equal(log.position.value, before)
     assert samples.log is log
+
+
+@pytest.mark.parametrize("start", [0.0, 1.7e9])
+def test_commands_hold_from_their_sample_also_with_seconds_since_1970(start):
+    """Stamps of the day are rounded to 0.2 µs, which must not delay a command by a step of the grid."""
+    times = start + 0.04 * np.arange(50)
+    goal = Series(times, np.arange(50.0), held=True)
+    grid = times[0] + 0.005 * np.arange(8 * 49 + 1)
+    assert np.array_equal(goal.at(grid), np.repeat(np.arange(50.0), 8)[: len(grid)])

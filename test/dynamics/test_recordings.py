@@ -359,6 +359,14 @@ def test_a_recording_at_rest_is_called_that(tmp_path, run):
         read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
 
 
+def test_a_gap_is_no_wrong_unit_of_the_velocity(tmp_path, run):
+    """Nothing is known of the motion in a gap, so the velocity is not compared with the positions around it."""
+    later = np.where(np.arange(len(run.time)) < len(run.time) // 2, 0.0, 3.0)
+    path = write_csv(tmp_path / "run.csv", table(replace(run, time=run.time + later)))
+    (found,) = read_recordings([path], form_of(tmp_path, COLUMNS), JOINTS, "rotary")
+    assert len(found.time) == len(run.time)
+
+
 def test_a_joint_at_rest_beside_one_that_moves_has_no_wrong_velocity(tmp_path, run):
     """Its noise is not compared with its velocity."""
     rng = np.random.default_rng(0)

@@ -83,4 +83,4 @@ def test_finer_steps_between_samples_are_those_of_the_simulation():
         np.testing.assert_allclose(log.position.value, motion.position[::4, run], atol=1e-12)
     coarse = recorded(Encoder(resolution=0.0))
     apart = np.abs(coarse[0].position.value - logs[0].position.value)
-    assert 1e-4 < apart.max() < 0.1
+    assert 1e-6 < apart.max() < 0.01

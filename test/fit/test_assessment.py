@@ -86,7 +86,7 @@ def test_two_fits_of_a_law_that_are_as_good_take_back_each_others_certainty(logs
 
 def test_values_that_leave_all_bounds_are_refused_in_one_line(logs):
     """A motor constant in other units."""
-    file = file_of("m3", None, kt=1e6, R=1e-6)
+    file = file_of("m3", None, kt=1e200, R=1e-200)
     refusal(lambda: assessed({"wild": file}, logs[:1]), "wild.json", "SI units")
 
 

@@ -86,7 +86,7 @@ def test_a_parameter_file_says_all_that_the_result_knows(logs, servo, tmp_path):
     lists = {name: list(pair) for name, pair in block.intervals.items()}
     assert summary["intervals"] == lists, "keys that scripts use stay"
     train = [log for log in logs if log.setup.kp != 32]
-    again = errors_of(train, file.actuator, file.law, file.values)
+    again = errors_of(train, file.actuator, file.law, file.values, result.settings)
     assert again.mean == pytest.approx(result.train.mean, rel=1e-12)
 
 

@@ -262,8 +262,8 @@ def test_a_firmware_holds_its_output_between_its_cycles():
 
 def test_the_supply_sags_as_that_of_an_emulated_servo():
     """Resistance of the supply: the motion of the emulator's joint, which is another than without."""
-    setup, dt = Setup(0.2, 0.1, 0.0, 5.0, 800.0), 0.005
-    goal = np.sin(np.linspace(0.0, 3.0, 600) ** 2)
+    setup, dt = Setup(0.2, 0.1, 0.0, 5.0, 800.0), 0.001
+    goal = np.sin(np.linspace(0.0, 3.0, 3000) ** 2)
     joint = EmulatedJoint(M1, Pendulum(setup.mass, setup.length, 0.0), 3.0, dt)
     expected, motions = [], {}
     for value in goal:
@@ -278,7 +278,8 @@ def test_the_supply_sags_as_that_of_an_emulated_servo():
             motions[resistance].append(data.qpos[0])
             controller.update(data, [value])
             mujoco.mj_step(model, data)
-    np.testing.assert_allclose(motions[3.0], expected, atol=1e-4)
+    # MuJoCo's Euler step is of first order, the emulator's of second.
+    np.testing.assert_allclose(motions[3.0], expected, atol=4e-3)
     assert np.max(np.abs(np.subtract(motions[0.0], expected))) > 0.01
 
 

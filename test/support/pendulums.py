@@ -76,7 +76,7 @@ def parameters_of(name: str, law: str | FrictionLaw, values: dict[str, float] | 
 
 
 def bench_of(parameters: ParameterFile, dt: float, plays=None) -> Bench:
-    """Our own simulation of the runs of a servo."""
+    """Our own simulation of the runs of a servo, with the step that MuJoCo takes."""
     plays = SETUPS[parameters.actuator.name] if plays is None else plays
     rng = np.random.default_rng(0)
     logs = record(
@@ -87,6 +87,7 @@ def bench_of(parameters: ParameterFile, dt: float, plays=None) -> Bench:
         Encoder(0.0),
         rng,
         dt=dt,
+        integrator="semi-implicit",
     )
     columns = [
         np.stack([getattr(log, name).value for log in logs], axis=1)

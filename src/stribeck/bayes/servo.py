@@ -116,7 +116,10 @@ class ServoPosterior:
     def positions(self, values: Mapping[str, Any]) -> Array:
         """Simulated positions (T, R) [rad]; values of fixed parameters and σ are ignored."""
         p = {p.name: values[p.name] if p.free else p.value for p in self.rollout.parameters}
-        return simulate(self.rollout.batch, self.rollout.actuator, self.rollout.law, p).position
+        rollout = self.rollout
+        return simulate(
+            rollout.batch, rollout.actuator, rollout.law, p, integrator=rollout.integrator
+        ).position
 
 
 def independent_samples(rollout: Rollout) -> Array:

@@ -56,7 +56,7 @@ def parameter_file(drawn: ServoDraws, split: Split, settings: FitSettings) -> Pa
     )
 
     def errors(logs: tuple[Log, ...]) -> Errors:
-        return errors_of(logs, rollout.actuator, rollout.law, parameters.values(), settings.dt)
+        return errors_of(logs, rollout.actuator, rollout.law, parameters.values(), settings)
 
     result = FitResult(
         actuator=rollout.actuator,

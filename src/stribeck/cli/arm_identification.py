@@ -32,7 +32,7 @@ from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
 from stribeck.dynamics.verdict import judge_fits
 from stribeck.errors import ConfigError
-from stribeck.estimates.verdict import Verdict
+from stribeck.estimates.verdict import Reason, Verdict
 from stribeck.io.actuators import load_actuator
 from stribeck.io.files import write_atomically
 from stribeck.io.identification_config import IdentificationConfig, identification_config
@@ -79,7 +79,10 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     if len(fits) < len(chosen):
         warn(f"interrupted: these are the results of {', '.join(fits)}")
     seconds = time.perf_counter() - started
-    verdict = judge_fits(fits, work.motions()["train"], config.neighbourhood)
+    if len(fits) < len(chosen):
+        verdict = Verdict((Reason("unfinished", "doubtful", f"interrupted after {', '.join(fits)}"),))
+    else:
+        verdict = judge_fits(fits, work.motions()["train"], config.neighbourhood)
     written = _write(options, robot, work, fits, runs, verdict)
     summary = _summary(robot, work, fits) | {"wall_seconds": seconds} | verdict.to_json()
     write_json(options.json, summary)

@@ -23,7 +23,9 @@ from stribeck.errors import ConfigError
 from stribeck.io.bag_signals import decode
 from stribeck.io.files import write_atomically
 from stribeck.io.messages import JOINT_STATES
-from stribeck.io.storage import BagContent, read_messages
+from stribeck.io.signals import load_signals
+from stribeck.io.standard_messages import as_standard_messages
+from stribeck.io.storage import BagContent, is_bag, read_messages
 from stribeck.nodes.parameters import CompensationParameters
 from stribeck.nodes.replay import Replay, replay
 from stribeck.nodes.setup import CompensatedJoint, compensated_joints, compensator_of, learning_of
@@ -39,6 +41,9 @@ class CompensateOptions:
     """Options: a recorded motion, the joints, and the settings of the compensation."""
 
     states: Path = option("bag with /joint_states of the motion", metavar="BAG")
+    signals: Path | None = option(
+        "table of signals, if --states is a bag with other topics or units, or a table", None, "YAML"
+    )
     goals: str | None = option(
         "goals that the controller followed, where its commands do not hold them: JointState, Float64MultiArray, "
         "JointTrajectory or JointTrajectoryControllerState",
@@ -81,7 +86,7 @@ def run(options: CompensateOptions) -> int:
         raise ConfigError(
             "say what the joints are: either --params with their parameter files, or --config with a node's YAML"
         )
-    bag = read_messages(options.states, warn)
+    bag = _bag(options)
     parameters = _parameters(options, bag)
     base = None if options.config is None else options.config.parent
     joints = compensated_joints(parameters, base)
@@ -99,6 +104,20 @@ def run(options: CompensateOptions) -> int:
         print(options.output)
     write_json(options.json, summary, allow_nan=False)
     return 0
+
+
+def _bag(options: CompensateOptions) -> BagContent:
+    """The messages of the recording, or of our own topics made of its signals."""
+    if options.signals is None:
+        if not is_bag(options.states) and options.states.is_file():
+            raise ConfigError(
+                f"{options.states} is no bag: name its columns in a table of signals, --signals FILE"
+            )
+        return read_messages(options.states, warn)
+    joints = options.joint
+    if options.config is not None and not is_bag(options.states):
+        joints = tuple(CompensationParameters.read(options.config, options.node).flat()["joints"])
+    return as_standard_messages(options.states, load_signals(options.signals), joints, warn)
 
 
 def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationParameters:

@@ -38,7 +38,7 @@ from stribeck.core.bench import Pendulum
 from stribeck.core.compensation import JointModel
 from stribeck.emulator.emulator import EmulatedBus
 from stribeck.errors import OutputError, StribeckError
-from stribeck.fit.assessment import Recordings
+from stribeck.fit.assessment import Recordings, stepping_of
 from stribeck.io.bag import EVERY_JOINT
 from stribeck.io.files import check_writable
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
@@ -141,7 +141,7 @@ def run_demo(options: DemoOptions) -> int:
         unseen = [bag for bag in bags if bag.name.startswith(UNSEEN)]
         fitted = fit(output, options.seed)
         held_out = Recordings(read_recordings(unseen[0].parent, joint=EVERY_JOINT))
-        mae = evaluation(output / "m6.json", fitted, held_out, None, None)["mae"]
+        mae = evaluation(output / "m6.json", fitted, held_out, stepping_of(fitted))["mae"]
         cases, rest, drawings = compensate(output, fitted)
     finally:
         rclpy.try_shutdown()

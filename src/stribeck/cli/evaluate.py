@@ -19,7 +19,7 @@ from stribeck.cli.inputs import (
 )
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.cli.table import print_table
-from stribeck.fit.assessment import Recordings, simulated, stepping_of
+from stribeck.fit.assessment import Recordings, Stepping, simulated, stepping_of
 from stribeck.io.parameter_file import ParameterFile
 
 SCHEMA = 1
@@ -47,19 +47,19 @@ def evaluate_files(
     check_actuators(logs, files)
     warn_of_supply(logs, files[0][1].actuator)
     recordings = Recordings(logs)
-    results = [evaluation(path, file, recordings, options.dt, options.reset_period) for path, file in files]
+    results = [
+        evaluation(
+            path, file, recordings, stepping_of(file, options.dt, options.reset_period, options.integrator)
+        )
+        for path, file in files
+    ]
     print_errors([path for path, _ in files], results)
     write_json(options.json, {"schema": SCHEMA, "results": results})
 
 
-def evaluation(
-    path: Path, file: ParameterFile, recordings: Recordings, dt: float | None, reset_period: float | None
-) -> dict[str, Any]:
-    """Errors of one parameter file for each run [rad].
-
-    :param dt, reset_period: default: values used for the fit.
-    """
-    batch, position = simulated(path, file, recordings, stepping_of(file, dt, reset_period))
+def evaluation(path: Path, file: ParameterFile, recordings: Recordings, stepping: Stepping) -> dict[str, Any]:
+    """Errors of one parameter file for each run [rad]."""
+    batch, position = simulated(path, file, recordings, stepping)
     errors = batch.mean_absolute_errors(position).tolist()
     return {
         "params": str(path),

@@ -23,7 +23,7 @@ TERMS = ("asymmetric", "offset")
 
 FLEET_OPTIONS = (
     "actuator", "joint", "signals", "bench", "arm_mass", "terms", "effects", "set", "free", "validation_kp",
-    "validation_fraction", "method", "trials", "seed", "float64", "dt", "reset_period",
+    "validation_fraction", "method", "trials", "seed", "float64", "dt", "reset_period", "integrator",
 )  # fmt: skip
 """Options that affect the result, which a fleet file may therefore set."""
 
@@ -34,7 +34,9 @@ _law, _search, _output = group("what to fit"), group("search"), group("output")
 class FitOptions(SimulationOptions, RecordingOptions):
     """Options: what to fit, how to search, and output files."""
 
-    dt: TimeStep = group("simulation")("time step (default: 0.005)", 0.005, "S")
+    dt: TimeStep | None = group("simulation")(
+        "time step (default: 0.005, or less if its error is not small beside the intervals)", None, "S"
+    )
     actuator: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
     model: Annotated[str, str.lower] = _law("friction law (default: m6)", "m6", choices=(*LAWS, "all"))
     terms: Annotated[tuple[str, ...], choices_of(TERMS)] = _law(

@@ -144,9 +144,11 @@ def _settings(options: FitOptions) -> FitSettings:
         resume=resume,
         join=options.join,
         batch=options.batch,
-        dt=options.dt,
+        dt=options.dt or FitSettings.dt,
+        refine=options.dt is None and options.integrator in (None, "exponential"),
         reset_period=options.reset_period,
         dtype="float64" if options.float64 else "float32",
+        integrator=options.integrator or FitSettings.integrator,
     )
 
 
@@ -240,14 +242,21 @@ def print_result(result: FitResult) -> None:
         f"{result.compile_seconds:.1f} s of compilation; search {result.outcome}, solver {result.status.words}\n"
     )
     uncertainty = result.uncertainty
+    errors = {} if uncertainty is None else uncertainty.step_errors
     rows = []
     for name, one in result.estimates.items():
         interval = "" if one.interval is None else interval_words(one.value, one.interval)
         note = {"determined": "", "at bound": f"at its {one.side} bound"}.get(one.status, one.status)
         if one.status != "fixed" and uncertainty is None:
             note = ""
-        rows.append([name, one.unit, f"{one.value:.5g}", interval, note])
-    print_table(["parameter", "unit", "value", "95 %", ""], rows, left=2)
+        step = f"{errors[name]:+.1g}" if name in errors else ""
+        rows.append([name, one.unit, f"{one.value:.5g}", interval, step, note])
+    print_table(["parameter", "unit", "value", "95 %", "step error", ""], rows, left=2)
+    settings = result.settings
+    print(f"\ntime step {1e3 * settings.dt:g} ms, {settings.integrator}", end="")
+    print(
+        "" if uncertainty is None else f"; its error is at most {uncertainty.step_share:.2g} of a half-width"
+    )
     if uncertainty is not None:
         print("\nWhat these data cannot tell:" if uncertainty.statements else "")
         for statement in uncertainty.statements:

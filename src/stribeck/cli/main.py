@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from stribeck.cli.parser import parse
 from stribeck.cli.stop import exit_after_interrupt
 from stribeck.errors import MissingDependencyError, StribeckError
+from stribeck.processes import supervised
 
 STARTED = time.perf_counter()
 """Program start, from which wall times are measured."""
@@ -47,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     :returns: exit code: 0 success, 1 reported error, 2 wrong usage (from argparse) or, with ``--strict``, a result that
         should not be used, 130 interrupted.
     """
+    if argv is None and any(word in COMPUTING for word in sys.argv[1:2]):
+        return supervised(lambda: main(sys.argv[1:]))
     verb, _, run = parse(sys.argv[1:] if argv is None else argv)
     return exit_code(lambda: _run(verb, run))
 

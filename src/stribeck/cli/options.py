@@ -23,6 +23,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from stribeck.core.step import Integrator
 from stribeck.errors import ConfigError
 
 Options = TypeVar("Options")
@@ -307,6 +308,10 @@ class SimulationOptions:
     dt: TimeStep | None = _simulation("time step (default: 0.005, or the parameter file's)", None, "S")
     reset_period: Positive | None = _simulation(
         "reset simulations to the measured state with this period", None, "S"
+    )
+    integrator: Integrator | None = _simulation(
+        "time stepping (default: exponential, or the parameter file's; the others for published figures)",
+        None,
     )
 
 

@@ -14,9 +14,8 @@ from stribeck.cli.options import (
     group,
     option,
 )
-from stribeck.core.log import batch_of
-from stribeck.core.step import simulate
 from stribeck.errors import ConfigError
+from stribeck.fit.assessment import Recordings, simulated, stepping_of
 from stribeck.io.files import check_writable
 
 
@@ -41,13 +40,13 @@ def run(options: PlotOptions) -> int:
     files = parameter_files_of(options)
     logs = recordings_of(options, options.actuator)
     check_actuators(logs, files)
-    batch = batch_of([log.resample(options.dt) for log in logs])
+    recordings = Recordings(logs)
+    batch = recordings.batch(options.dt, options.integrator or "exponential")
     motions, errors = {}, {}
     for path, file in files if options.sim else ():
         label = display_name(path, options.params)
-        motions[label] = simulate(
-            batch, file.actuator, file.law, file.values, reset_period=options.reset_period
-        ).position
+        stepping = stepping_of(file, options.dt, options.reset_period, options.integrator)
+        _, motions[label] = simulated(path, file, recordings, stepping)
         errors[label] = batch.mean_absolute_errors(motions[label])
     drawings = []
     for r, log in enumerate(logs):

@@ -49,7 +49,7 @@ def run(options: ReportOptions) -> int:
         named
     ):
         raise ConfigError("--params names a file twice; name each once")
-    assessment = assess(named, logs, options.dt, options.reset_period)
+    assessment = assess(named, logs, options.dt, options.reset_period, options.integrator)
     content = render(assessment, judge(assessment), versions())
     write_atomically(output, content)
     print(f"{output} ({len(content) / 1e6:.1f} MB)")

@@ -350,16 +350,59 @@ def control_output(
 
     The firmware holds its output until its next cycle.
     """
+    state = next_control_state(actuator, gains, state, goal, position, dt)
+    return firmware_output(actuator, p, gains, state, goal, position, velocity), state
+
+
+def next_control_state(
+    actuator: Actuator, gains: Gains, state: ControlState, goal: Any, position: Any, dt: float
+) -> ControlState:
+    """The firmware's state a time ``dt`` [s] later: its goal ramp and the integral of the position error.
+
+    The integral is clipped where it alone would saturate the duty.
+    """
     control = actuator.control
-    if isinstance(control, VoltageControl):
-        return duty_cycle(control, gains, state, goal, position, velocity, dt)
+    if not isinstance(control, VoltageControl):
+        return state
+    xp = array_namespace(position, goal)
+    ramped, integral = state
+    if control.goal_speed is not None:
+        reach = control.goal_speed * dt
+        goal = ramped = xp.clip(goal, ramped - reach, ramped + reach)
+    if control.integral_gain is not None:
+        limit = control.duty_max / xp.maximum(control.integral_gain * gains.ki, 1e-12)
+        integral = xp.clip(integral + (goal - position) * dt, -limit, limit)
+    return ControlState(ramped, integral)
+
+
+def firmware_output(
+    actuator: Actuator, p: Values, gains: Gains, state: ControlState, goal: Any, position: Any, velocity: Any
+) -> Any:
+    """Output of the firmware in a given state (a duty [1], a current [A] or a torque [N m])."""
+    control = actuator.control
     xp = array_namespace(position, velocity, goal, *p.values())
+    if isinstance(control, VoltageControl):
+        return duty_of(control, gains, state, goal, position, velocity)
     error = goal - position
     if isinstance(control, CurrentControl):
-        return control.gain * gains.kp * error - control.damping * xp.sqrt(gains.kp) * velocity, state
+        return control.gain * gains.kp * error - control.damping * xp.sqrt(gains.kp) * velocity
     damping = control.damping + (control.derivative_gain or 0.0) * gains.kd
     torque = p["ratio"] * control.gain * gains.kp * error - damping * velocity
-    return xp.clip(torque, -control.torque_max, control.torque_max), state
+    return xp.clip(torque, -control.torque_max, control.torque_max)
+
+
+def duty_of(
+    control: VoltageControl, gains: Gains, state: ControlState, goal: Any, position: Any, velocity: Any
+) -> Any:
+    """Duty of the bridge in [-1, 1] in a given state of the firmware (see :class:`VoltageControl`)."""
+    goal = goal if control.goal_speed is None else state.goal
+    duty = control.gain * gains.kp * (goal - position)
+    if control.integral_gain is not None:
+        duty = duty + control.integral_gain * gains.ki * state.integral
+    if control.derivative_gain is not None:
+        duty = duty - control.derivative_gain * gains.kd * velocity
+    xp = array_namespace(duty)
+    return xp.clip(duty, -control.duty_max, control.duty_max)
 
 
 def output_torque(actuator: Actuator, p: Values, output: Any, command: ServoCommand, velocity: Any) -> Any:
@@ -370,36 +413,6 @@ def output_torque(actuator: Actuator, p: Values, output: Any, command: ServoComm
     if isinstance(control, CurrentControl):
         return current_torque(control, p, output, command, velocity)
     return command.torque_enable * output
-
-
-def duty_cycle(
-    control: VoltageControl,
-    gains: Gains,
-    state: ControlState,
-    goal: Any,
-    position: Any,
-    velocity: Any,
-    dt: float,
-) -> tuple[Any, ControlState]:
-    r"""Duty of the bridge in [-1, 1] and the firmware's next state (see :class:`VoltageControl`).
-
-    The integral is clipped where it alone would saturate the duty.
-    """
-    xp = array_namespace(position, velocity, goal)
-    ramped, integral = state
-    if control.goal_speed is not None:
-        reach = control.goal_speed * dt
-        goal = ramped = xp.clip(goal, ramped - reach, ramped + reach)
-    error = goal - position
-    duty = control.gain * gains.kp * error
-    if control.integral_gain is not None:
-        integral_gain = control.integral_gain * gains.ki
-        limit = control.duty_max / xp.maximum(integral_gain, 1e-12)
-        integral = xp.clip(integral + error * dt, -limit, limit)
-        duty = duty + integral_gain * integral
-    if control.derivative_gain is not None:
-        duty = duty - control.derivative_gain * gains.kd * velocity
-    return xp.clip(duty, -control.duty_max, control.duty_max), ControlState(ramped, integral)
 
 
 def voltage_torque(

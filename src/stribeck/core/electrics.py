@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.core.actuator import ControlState, Gains, VoltageControl, duty_cycle
+from stribeck.core.actuator import ControlState, Gains, VoltageControl, duty_of
 from stribeck.core.friction import Values
 from stribeck.core.log import Log
 from stribeck.core.namespace import array_namespace
@@ -77,9 +77,8 @@ def duty_ratio(log: Log, control: VoltageControl) -> float | None:
         return None
     gains = Gains(setup.kp, 0.0, 0.0)
     goal, position = log.goal.at(reported.time), log.position.at(reported.time)
-    duty, _ = duty_cycle(
-        control.with_used_terms(gains), gains, ControlState(0.0, 0.0), goal, position, 0.0, 0.0
-    )
+    control = control.with_used_terms(gains)
+    duty = duty_of(control, gains, ControlState(0.0, 0.0), goal, position, 0.0)
     lowest, highest = COMPARED_DUTY
     used = (log.torque_enable.at(reported.time) > 0.0) & (np.abs(duty) > lowest)
     used &= (np.abs(duty) < highest * control.duty_max) & (np.abs(reported.value) < highest)

@@ -126,6 +126,9 @@ LAWS: dict[str, FrictionLaw] = {
 SMALLEST_RATIO = 1e-30
 """Velocities below this share of the Stribeck velocity count as rest."""
 
+SMALLEST_RATIO_OF_SLOPE = 1e-9
+"""The same for the slope of the weight, whose derivatives contain the square of the ratio in float32."""
+
 
 def law_named(name: str) -> FrictionLaw:
     """The law called ``name``, in upper or lower case.
@@ -153,8 +156,18 @@ def stribeck_weight(velocity: Any, dtheta_stribeck: Any, alpha: Any) -> Any:
     return xp.exp(-xp.exp(alpha * xp.log(ratio)))
 
 
+def stribeck_slope(velocity: Any, dtheta_stribeck: Any, alpha: Any, weight: Any) -> Any:
+    r"""Derivative of the Stribeck weight with respect to speed :math:`-\frac{\alpha}{v_s} r^{\alpha-1} s` [s/rad].
+
+    :param weight: :math:`s` of :func:`stribeck_weight` at this velocity; :math:`r = |\dot\theta| / v_s`.
+    """
+    xp = array_namespace(velocity, dtheta_stribeck, alpha)
+    ratio = xp.maximum(xp.abs(velocity) / dtheta_stribeck, SMALLEST_RATIO_OF_SLOPE)
+    return -alpha * weight * xp.exp(alpha * xp.log(ratio)) / (ratio * dtheta_stribeck)
+
+
 def friction_budget(
-    law: FrictionLaw, p: Values, motor_torque: Any, external_torque: Any, velocity: Any
+    law: FrictionLaw, p: Values, motor_torque: Any, external_torque: Any, velocity: Any, weight: Any = None
 ) -> tuple[Any, Any]:
     r"""Friction budget :math:`(\tau_f^{m+}, \tau_f^{m-})` against positive and negative motion [N m].
 
@@ -176,6 +189,7 @@ def friction_budget(
     :param motor_torque: motor torque at the output shaft :math:`\tau_m` [N m].
     :param external_torque: external torque :math:`\tau_e` [N m].
     :param velocity: joint velocity :math:`\dot\theta` [rad/s].
+    :param weight: Stribeck weight to use instead of that at ``velocity``, where it is known already.
 
     Source: paper, eqs. (3), (6)-(10).
     """
@@ -198,7 +212,9 @@ def friction_budget(
     if law.quadratic:
         fading = fading + quadratic_friction(p, motor_torque, external_torque)
     if law.stribeck:
-        load = load + stribeck_weight(velocity, p["dtheta_stribeck"], p["alpha"]) * fading
+        if weight is None:
+            weight = stribeck_weight(velocity, p["dtheta_stribeck"], p["alpha"])
+        load = load + weight * fading
     positive = p["friction_viscous"] * speed + p["friction_base"] + load
     if not law.asymmetric:
         return positive, positive

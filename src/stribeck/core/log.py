@@ -76,9 +76,24 @@ class Series:
         wanted = np.asarray(times, dtype=np.float64)
         if not self.held if interpolate is None else interpolate:
             return np.interp(wanted, self.time, self.value)
-        # The tolerance lets a grid point that is rounded to just before a sample use that sample.
-        index = np.searchsorted(self.time, wanted + 1e-9, side="right") - 1
+        # The tolerance lets a grid point that is rounded to just before a sample use that sample; seconds since 1970 are
+        # rounded to 0.2 µs.
+        tolerance = max(1e-9, 4.0 * float(np.spacing(np.max(np.abs(self.time)))))
+        index = np.searchsorted(self.time, wanted + tolerance, side="right") - 1
         return self.value[np.maximum(index, 0)]
+
+    def mean(self, times: npt.ArrayLike, dt: float) -> FloatArray:
+        """Means of the held signal over ``[t, t + dt]`` [s]; exactly the sample where it does not change."""
+        begin = np.asarray(times, dtype=np.float64)
+        end = begin + dt
+        area = np.concatenate([[0.0], np.cumsum(self.value[:-1] * np.diff(self.time))])
+
+        def integral(at: FloatArray) -> FloatArray:
+            index = np.maximum(np.searchsorted(self.time, at, side="right") - 1, 0)
+            return np.asarray(area[index] + self.value[index] * (at - self.time[index]))
+
+        constant = self.at(begin) == self.at(end - 2e-9)
+        return np.where(constant, self.at(begin), (integral(end) - integral(begin)) / dt)
 
 
 @dataclass(frozen=True)
@@ -168,7 +183,12 @@ class Log:
         return float(self.position.time[-1]) - self.start
 
     def resample(
-        self, dt: float, *, interpolate_commands: bool = False, start: float | None = None
+        self,
+        dt: float,
+        *,
+        interpolate_commands: bool = False,
+        mean_commands: bool = False,
+        start: float | None = None,
     ) -> Samples:
         """The run on a grid of ``dt`` [s]: commands and flags held, measurements interpolated.
 
@@ -177,6 +197,8 @@ class Log:
 
         :param interpolate_commands: interpolate the goal as well, and round the flags, as the paper's
             program does; for comparisons only.
+        :param mean_commands: commands and flags as their means over each step instead of their values at its
+            beginning, so that a command between two grid points is not late.
         :param start: begin at this time instead [s].
         """
         begin = self.start if start is None else start
@@ -188,7 +210,9 @@ class Log:
         time = begin + dt * np.arange(count, dtype=np.float64)
         nominal = np.full(count, self.setup.supply_voltage)
         goal = self.goal.at(time, interpolate=interpolate_commands or None)
-        enable = self.torque_enable.at(time, interpolate=interpolate_commands or None)
+        enable = np.round(self.torque_enable.at(time, interpolate=interpolate_commands or None))
+        if mean_commands:
+            goal, enable = self.goal.mean(time, dt), self.torque_enable.mean(time, dt)
         return Samples(
             log=self,
             dt=dt,
@@ -196,7 +220,7 @@ class Log:
             position=self.position.at(time),
             velocity=self.velocity.at(time),
             goal=goal,
-            torque_enable=(enable > 0.5).astype(np.float64),
+            torque_enable=enable,
             supply_voltage=nominal if self.supply_voltage is None else self.supply_voltage.at(time),
             valid=_outside_gaps(self.position.time, time),
         )

@@ -147,7 +147,7 @@ class Identification:
         train = self.motions()["train"]
         if kind == "asymmetric":
             return fit_linear(self.machine, train, self.config.protocol, friction="asymmetric")
-        return fit_linear(self.machine, train, self.config.protocol, kind)
+        return fit_linear(self.machine, train, self.config.protocol, kind, base=self.base)
 
     @cached_property
     def _weighted(self) -> LinearFit:

@@ -124,12 +124,14 @@ def fit_linear(
     protocol: Protocol,
     weighting: Weighting = "ordinary",
     friction: Friction = "symmetric",
+    base: BaseParameters | None = None,
 ) -> LinearFit:
     """Least squares on base parameters.
 
+    :param base: those of :func:`structural_base`, if they are already known.
     :raises RecordingError: for motion that does not excite all base parameters, with the names of those not excited.
     """
-    base = structural_base(machine, protocol.rest, friction)
+    base = base or structural_base(machine, protocol.rest, friction)
     columns = [
         base.reduce(design(machine, motion.states, protocol.rest, friction).columns) for motion in motions
     ]

@@ -268,7 +268,9 @@ def velocity_slopes(run: ArmRecording) -> tuple[Array, Array]:
     steps = np.diff(run.time)[:, None]
     travelled = np.cumsum(0.5 * steps * (velocity[1:] + velocity[:-1]), axis=0)
     width = max(1, min(round(WINDOW / float(np.median(steps))), len(travelled) // 2))
-    moved = run.position[1 + width :] - run.position[1:-width]
-    integral = travelled[width:] - travelled[:-width]
+    spans = run.time[1 + width :] - run.time[1:-width]
+    whole = spans < 1.5 * np.median(spans)  # nothing is known of the motion in a gap
+    moved = (run.position[1 + width :] - run.position[1:-width])[whole]
+    integral = (travelled[width:] - travelled[:-width])[whole]
     power = np.sum(moved * moved, axis=0)
     return np.sum(moved * integral, axis=0) / np.where(power > 0.0, power, np.inf), power

@@ -1,7 +1,7 @@
 """The physics of an emulated servo: motor, friction and load.
 
-All formulas are from ``core``: a step uses its motor torque for the firmware command, its friction budget and its
-integration step, with an external torque added to that of the load.
+All formulas are from ``core``: a step uses its motor torque for the firmware command and its velocity step, with an
+external torque added to that of the load.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from stribeck.core.actuator import (
     Gains,
     ServoCommand,
     VoltageControl,
-    duty_cycle,
+    firmware_output,
+    next_control_state,
     voltage_torque,
 )
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
-from stribeck.core.friction import friction_budget, law_named
-from stribeck.core.step import Plant, PlantState, Torques, advance
+from stribeck.core.friction import law_named
+from stribeck.core.step import Plant, PlantState, velocity_step
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.parameter_file import ParameterFile
@@ -121,36 +122,46 @@ class EmulatedJoint:
         """
         if firmware is not self._firmware:
             self._adopt(firmware)
-        state, p = self.state, self._p
-        position, velocity, control = state
+        state, p, dt = self.state, self._p, self.dt
         voltage = sagging_supply(
             open_voltage, self.supply_resistance, supply_current(self.duty, self.current)
         )
         driven = firmware.drive != "off" and voltage > 0.0
-        duty = 0.0
-        if driven:
-            duty, control = self._duty(firmware, state, voltage)
+        follows = driven and firmware.drive == "position"
         command = ServoCommand(firmware.goal, 1.0 if driven else 0.0, voltage)
-        motor = voltage_torque(self._law_of_control, p, duty, command, velocity)
-        external = gravity_torque(self.pendulum, position, p["q_offset"]) + push
-        budget = friction_budget(self.law, p, motor, external, velocity)
-        self.state = advance(self._plant, p, state, Torques(motor, external, budget), control, self.dt)
-        self.voltage, self.motor_torque = voltage, motor
-        self.current = motor_current(p, motor)
-        # Duty at the motor, after the current limit.
-        self.duty = duty_for_current(p, self.current, voltage, velocity) if driven else 0.0
+        middle = state.position + 0.5 * dt * state.velocity
+        halfway = self._next_control(state.control, firmware, middle) if follows else state.control
 
-    def _duty(self, firmware: Firmware, state: PlantState, voltage: float) -> tuple[float, ControlState]:
-        position, velocity, control = state
+        def motor(velocity: float) -> float:
+            duty = self._duty(firmware, halfway, middle, velocity, voltage) if driven else 0.0
+            return float(voltage_torque(self._law_of_control, p, duty, command, velocity))
+
+        external = gravity_torque(self.pendulum, middle, p["q_offset"]) + push
+        velocity, distance = velocity_step(self._plant, p, state.velocity, motor, external, dt)
+        control = self._next_control(halfway, firmware, middle) if follows else halfway
+        self.state = PlantState(state.position + distance, velocity, control)
+        self.voltage, self.motor_torque = voltage, motor(state.velocity)
+        self.current = motor_current(p, self.motor_torque)
+        # Duty at the motor, after the current limit.
+        self.duty = duty_for_current(p, self.current, voltage, state.velocity) if driven else 0.0
+
+    def _next_control(self, control: ControlState, firmware: Firmware, position: float) -> ControlState:
+        """The firmware's state half a step later; without a limit of speed its goal is at once the commanded one."""
+        control = next_control_state(
+            self._plant.actuator, firmware.gains, control, firmware.goal, position, 0.5 * self.dt
+        )
+        return control if firmware.goal_speed is not None else ControlState(firmware.goal, control.integral)
+
+    def _duty(
+        self, firmware: Firmware, control: ControlState, position: float, velocity: float, voltage: float
+    ) -> float:
         limit = firmware.duty_limit
         if firmware.drive == "position":
-            duty, control = duty_cycle(
-                self._law_of_control, firmware.gains, control, firmware.goal, position, velocity, self.dt
+            duty = firmware_output(
+                self._plant.actuator, self._p, firmware.gains, control, firmware.goal, position, velocity
             )
-            if firmware.goal_speed is None:
-                control = ControlState(firmware.goal, control.integral)
         elif firmware.drive == "current":
             duty = duty_for_current(self._p, firmware.goal, voltage, velocity)
         else:
             duty = firmware.goal
-        return max(-limit, min(limit, duty)), control
+        return float(max(-limit, min(limit, duty)))

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from stribeck.core.bench import Pendulum, gravity_amplitude, gravity_torque
 from stribeck.core.diagram import SPEEDS, DiagramCurve, diagram_curve
 from stribeck.core.friction import friction_budget
-from stribeck.core.log import Batch, Log, batch_of
-from stribeck.core.step import simulate
+from stribeck.core.log import Batch, Log
+from stribeck.core.step import INTEGRATORS, Integrator, batch_for, simulate
 from stribeck.errors import ParameterFileError
 from stribeck.estimates.estimate import Status, disagreements
 from stribeck.fit.objective import EQUALLY_GOOD
@@ -76,10 +76,12 @@ class Stepping(NamedTuple):
 
     :param dt: time step [s].
     :param reset_period: interval at which the state is reset to the measurement [s]; ``None`` for no resets.
+    :param integrator: see :mod:`stribeck.core.step`.
     """
 
-    dt: float
-    reset_period: float | None
+    dt: float = DEFAULT_STEP
+    reset_period: float | None = None
+    integrator: Integrator = "exponential"
 
 
 @dataclass(frozen=True)
@@ -198,13 +200,13 @@ class Recordings:
 
     def __init__(self, logs: Sequence[Log]) -> None:
         self.logs = tuple(logs)
-        self._batches: dict[float, Batch] = {}
+        self._batches: dict[tuple[float, Integrator], Batch] = {}
 
-    def batch(self, dt: float) -> Batch:
-        """The runs resampled with time step ``dt`` [s]."""
-        if dt not in self._batches:
-            self._batches[dt] = batch_of([log.resample(dt) for log in self.logs])
-        return self._batches[dt]
+    def batch(self, dt: float, integrator: Integrator) -> Batch:
+        """The runs resampled with time step ``dt`` [s] for an integrator."""
+        if (dt, integrator) not in self._batches:
+            self._batches[dt, integrator] = batch_for(self.logs, dt, integrator)
+        return self._batches[dt, integrator]
 
     @cached_property
     def digests(self) -> dict[str, str]:
@@ -215,13 +217,28 @@ class Recordings:
 def stated_stepping(file: ParameterFile) -> Stepping | None:
     """Simulation settings that a parameter file states for its fit."""
     stated = file.provenance.simulation if file.provenance is not None else {}
-    return Stepping(float(stated["dt"]), stated.get("reset_period")) if stated.get("dt") else None
+    if not stated.get("dt"):
+        return None
+    integrator = stated.get("integrator", "semi-implicit")
+    if integrator not in INTEGRATORS:
+        raise ParameterFileError(
+            f"the parameter file was fitted with the integrator {integrator!r}; valid: {', '.join(INTEGRATORS)}"
+        )
+    return Stepping(float(stated["dt"]), stated.get("reset_period"), integrator)
 
 
-def stepping_of(file: ParameterFile, dt: float | None = None, reset_period: float | None = None) -> Stepping:
-    """Simulation settings for assessment: the arguments where given, else those of the fit."""
-    stated = stated_stepping(file) or Stepping(DEFAULT_STEP, None)
-    return Stepping(dt or stated.dt, reset_period or stated.reset_period)
+def stepping_of(
+    file: ParameterFile,
+    dt: float | None = None,
+    reset_period: float | None = None,
+    integrator: Integrator | None = None,
+) -> Stepping:
+    """Simulation settings for assessment: the arguments where given, else those of the fit.
+
+    :raises ParameterFileError: if the file states an unknown integrator.
+    """
+    stated = stated_stepping(file) or Stepping()
+    return Stepping(dt or stated.dt, reset_period or stated.reset_period, integrator or stated.integrator)
 
 
 def simulated(
@@ -231,13 +248,14 @@ def simulated(
 
     :raises ParameterFileError: if a simulation diverges.
     """
-    batch = recordings.batch(stepping.dt)
+    batch = recordings.batch(stepping.dt, stepping.integrator)
     with np.errstate(all="ignore"):
         motion = simulate(
             batch,
             file.actuator,
             file.law,
             file.values,
+            integrator=stepping.integrator,
             reset_period=stepping.reset_period,
         )
         errors = batch.mean_absolute_errors(motion.position)
@@ -253,17 +271,19 @@ def assess(
     logs: Sequence[Log],
     dt: float | None = None,
     reset_period: float | None = None,
+    integrator: Integrator | None = None,
 ) -> Assessment:
     """Assess parameter files, each with its label, on recordings.
 
-    :param dt, reset_period: see :func:`stepping_of`.
+    :param dt, reset_period, integrator: see :func:`stepping_of`.
     :raises ParameterFileError: if a simulation diverges.
     """
     recordings = Recordings(logs)
     runs = tuple(_runs(recordings, dt or DEFAULT_STEP))
     coverage = _coverage(runs)
     assessed = [
-        _assessed(label, path, file, recordings, coverage, dt, reset_period) for label, path, file in files
+        _assessed(label, path, file, recordings, coverage, stepping_of(file, dt, reset_period, integrator))
+        for label, path, file in files
     ]
     return Assessment(runs, tuple(_with_rivals(one, assessed) for one in assessed), coverage)
 
@@ -302,10 +322,8 @@ def _assessed(
     file: ParameterFile,
     recordings: Recordings,
     coverage: Coverage,
-    dt: float | None,
-    reset_period: float | None,
+    stepping: Stepping,
 ) -> Assessed:
-    stepping = stepping_of(file, dt, reset_period)
     batch, position = simulated(path, file, recordings, stepping)
     errors = batch.mean_absolute_errors(position)
     residual = np.where(batch.weight > 0.0, position - batch.position, np.nan)

@@ -14,9 +14,9 @@ from scipy.stats import qmc
 
 from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FrictionLaw, Values
-from stribeck.core.log import Log, batch_of
+from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
-from stribeck.core.step import simulate
+from stribeck.core.step import batch_for, simulate
 from stribeck.errors import StribeckError
 from stribeck.fit import study as studies
 from stribeck.fit.descent import polish
@@ -24,12 +24,12 @@ from stribeck.fit.incumbent import BudgetSpentError, Incumbent, SearchProblem, e
 from stribeck.fit.minima import equally_good, with_minima
 from stribeck.fit.objective import equivalent_error, smooth_absolute
 from stribeck.fit.prior import WithPrior, prior_for
-from stribeck.fit.result import Errors, FitResult, Outcome
+from stribeck.fit.result import Errors, FitResult, FitSettings, Outcome
 from stribeck.fit.rollout import Rollout
 from stribeck.fit.sampling import OptunaSampler, Sampler, SharedCMA, sample, sampler_for
 from stribeck.fit.search import SEARCHES
 from stribeck.fit.task import FitTask
-from stribeck.fit.uncertainty import estimate_uncertainty
+from stribeck.fit.uncertainty import Uncertainty, estimate_uncertainty
 from stribeck.fit.workers import search_in_processes
 
 FloatArray = npt.NDArray[np.float64]
@@ -39,6 +39,15 @@ FLOAT32_TOLERANCE = 1e-3
 
 UNEXPLAINED_STEPS = 1.5
 """Errors up to this many encoder steps are noise; a search that reaches them ends."""
+
+STEP_SHARE = 0.25
+"""Largest error due to the time step, as a share of the half-width of a parameter's interval ..."""
+
+FINEST_STEP = 0.000625
+"""... unless the step is this short already [s]."""
+
+BUDGET_OF_FINER_STEP = 10_000
+"""Evaluations allowed with each shorter step."""
 
 POLISHING = 50
 """Evaluations per free parameter reserved for the final polishing."""
@@ -80,13 +89,18 @@ def identify(
     outcome: Outcome = "converged" if incumbent.converged else "budget spent"
     if interrupted:
         outcome = "interrupted"
-    unit, residual = _checked(rollout, incumbent)
     # If the search ran in workers, this process has compiled nothing yet.
     before = rollout.meter.compile_seconds
-    minima = equally_good(task.parameters, unit, incumbent)
+    unit, residual = _checked(rollout, incumbent.best_points)
     uncertainty = None
     if not interrupted:
-        uncertainty = with_minima(estimate_uncertainty(rollout, unit, residual), task.parameters, minima)
+        uncertainty = estimate_uncertainty(rollout, unit, residual)
+        if task.settings.refine:
+            task, unit, uncertainty, seconds = _with_finer_step(task, unit, uncertainty, incumbent)
+            compile_seconds += seconds
+    minima = equally_good(task.parameters, unit, incumbent)
+    if uncertainty is not None:
+        uncertainty = with_minima(uncertainty, task.parameters, minima)
     result = _result(task, unit, outcome, evaluations)
     return replace(
         result,
@@ -98,6 +112,36 @@ def identify(
         search_seconds=search_seconds,
         wall_seconds=time.perf_counter() - started,
     )
+
+
+def _with_finer_step(
+    task: FitTask, unit: FloatArray, uncertainty: Uncertainty, incumbent: Incumbent
+) -> tuple[FitTask, FloatArray, Uncertainty, float]:
+    """Reduce the time step and polish the point until the step's error is below :data:`STEP_SHARE`.
+
+    :returns: the task with its last step, the point, its uncertainty, and the time spent compiling [s].
+    """
+    compiled = 0.0
+    while uncertainty.step_share > STEP_SHARE and task.settings.dt > FINEST_STEP:
+        halvings = np.ceil(0.5 * np.log2(uncertainty.step_share / STEP_SHARE))  # of second order
+        dt = max(task.settings.dt * 0.5 ** int(np.clip(halvings, 1, 3)), FINEST_STEP)
+        task = replace(task, settings=replace(task.settings, dt=dt))
+        rollout = task.rollout()
+        meter = rollout.meter
+        finer = Incumbent(BUDGET_OF_FINER_STEP, partial(getattr, meter, "evaluations"))
+        with suppress(BudgetSpentError):
+            polish(_problem(task, rollout), finer, unit)
+        unit, residual = _checked(rollout, finer.best_points)
+        uncertainty = estimate_uncertainty(rollout, unit, residual)
+        incumbent.status, incumbent.loss = finer.status, finer.loss
+        compiled += meter.compile_seconds
+    return task, unit, uncertainty, compiled
+
+
+def _problem(task: FitTask, rollout: Rollout) -> SearchProblem:
+    """The simulations, with prior knowledge where there is any."""
+    prior = prior_for(task.actuator, task.parameters, len(task.split.train))
+    return rollout if prior is None else WithPrior(rollout, prior)
 
 
 def _stopping(
@@ -124,12 +168,13 @@ def errors_of(
     actuator: Actuator,
     law: FrictionLaw,
     values: Values,
-    dt: float = 0.005,
-    reset_period: float | None = None,
+    settings: FitSettings,
 ) -> Errors:
     """Mean absolute errors of a law on recorded runs, in float64."""
-    batch = batch_of([log.resample(dt) for log in logs])
-    motion = simulate(batch, actuator, law, values, reset_period=reset_period)
+    batch = batch_for(logs, settings.dt, settings.integrator)
+    motion = simulate(
+        batch, actuator, law, values, integrator=settings.integrator, reset_period=settings.reset_period
+    )
     errors = batch.mean_absolute_errors(motion.position)
     return Errors({log.name: float(error) for log, error in zip(logs, errors, strict=True)})
 
@@ -139,9 +184,7 @@ def _result(task: FitTask, unit: FloatArray, outcome: Outcome, evaluations: int)
     settings = task.settings
 
     def errors(logs: Sequence[Log]) -> Errors:
-        return errors_of(
-            logs, task.actuator, task.law, parameters.values(), settings.dt, settings.reset_period
-        )
+        return errors_of(logs, task.actuator, task.law, parameters.values(), settings)
 
     return FitResult(
         actuator=task.actuator,
@@ -160,13 +203,12 @@ def _result(task: FitTask, unit: FloatArray, outcome: Outcome, evaluations: int)
     )
 
 
-def _checked(rollout: Rollout, incumbent: Incumbent) -> tuple[FloatArray, FloatArray]:
-    """The best point whose loss float64 confirms, and its residuals (T, R) [rad].
+def _checked(rollout: Rollout, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The best of points (S, n), the best first, whose loss float64 confirms, and its residuals (T, R) [rad].
 
     Between sticking and slipping, rounding decides the motion of some points, so their loss in float32 is meaningless.
     """
     batch = rollout.batch
-    points = incumbent.best_points
     checked = []
     for point, loss in zip(points, rollout.losses(points), strict=True):
         values = rollout.parameters.with_vector(rollout.parameters.from_unit(point)).values()
@@ -227,8 +269,7 @@ def search(
     """
     floor = float(smooth_absolute(np.float64(UNEXPLAINED_STEPS * task.actuator.resolution)))
     incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor)
-    prior = prior_for(task.actuator, task.parameters, len(task.split.train))
-    problem: SearchProblem = rollout if prior is None else WithPrior(rollout, prior)
+    problem = _problem(task, rollout)
     opened = None
     if task.samples or task.settings.study is not None:
         opened = open_for(task, join=join)

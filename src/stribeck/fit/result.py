@@ -15,6 +15,7 @@ from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
+from stribeck.core.step import Integrator
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, estimates_to_json, fixed
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.fit.objective import SMOOTHING, Split
@@ -43,8 +44,10 @@ class FitSettings:
     :param join: join the study if it exists, else create it.
     :param batch: trials that a worker evaluates and adds to a study at a time.
     :param dt: time step [s].
+    :param refine: reduce the time step after the search until its error is small beside the intervals.
     :param reset_period: interval at which simulations are reset to the measurement [s].
     :param dtype: floating-point type of the compiled simulations.
+    :param integrator: see :mod:`stribeck.core.step`.
     """
 
     method: str = "hybrid"
@@ -58,6 +61,8 @@ class FitSettings:
     dt: float = 0.005
     reset_period: float | None = None
     dtype: Literal["float32", "float64"] = "float32"
+    refine: bool = True
+    integrator: Integrator = "exponential"
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,9 @@ class FitResult:
             "estimates": estimates_to_json(self.estimates),
             "intervals": {name: list(pair) for name, pair in uncertainty.intervals.items()},
             "confidence": CONFIDENCE,
+            "dt": self.settings.dt,
+            "integrator": self.settings.integrator,
+            "step_errors": dict(uncertainty.step_errors),
             "not_determined": uncertainty.not_determined,
             "at_bounds": sorted(uncertainty.at_bounds),
             "statements": list(uncertainty.statements),
@@ -179,7 +187,7 @@ class FitResult:
             },
             simulation={
                 "dt": self.settings.dt,
-                "integrator": "semi-implicit",
+                "integrator": self.settings.integrator,
                 "reset_period": self.settings.reset_period,
                 "dtype": self.settings.dtype,
             },

@@ -93,7 +93,7 @@ class Rollout:
     parameters: ParameterSet
     reset_period: float | None = None
     dtype: Literal["float32", "float64"] = "float32"
-    integrator: Integrator = "semi-implicit"
+    integrator: Integrator = "exponential"
     lanes: int = LANES
     meter: Meter = field(default_factory=Meter)
     # Compiled programs contain this rollout's loads, gains, law and fixed values, so dataclasses.replace clears them.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import FrictionLaw
-from stribeck.core.log import Batch, Log, batch_of, common_value
+from stribeck.core.log import Batch, Log, common_value
 from stribeck.core.parameters import ParameterSet
+from stribeck.core.step import batch_for
 from stribeck.errors import ConfigError
 from stribeck.fit.objective import Split
 from stribeck.fit.result import FitSettings
@@ -30,7 +31,7 @@ class FitTask:
 
     def batch(self, logs: Sequence[Log]) -> Batch:
         """Runs resampled on the time grid of the simulation."""
-        return batch_of([log.resample(self.settings.dt) for log in logs])
+        return batch_for(logs, self.settings.dt, self.settings.integrator)
 
     def rollout(self) -> Rollout:
         """Compiled simulations of the runs to fit."""
@@ -42,6 +43,7 @@ class FitTask:
             self.parameters,
             reset_period=settings.reset_period,
             dtype=settings.dtype,
+            integrator=settings.integrator,
             lanes=min(settings.batch, LANES) if self.samples else LANES,
         )
 
@@ -68,6 +70,7 @@ class FitTask:
             "effects": sorted(self.actuator.active_effects),
             "reset_period": self.settings.reset_period,
             "dt": self.settings.dt,
+            "integrator": self.settings.integrator,
             "method": self.settings.method,
             "seed": self.settings.seed,
             "batch": self.settings.batch,

@@ -29,7 +29,7 @@ from rosbags.typesys.store import Typestore
 from stribeck.core.log import MINIMUM_DURATION, Log, Series
 from stribeck.errors import RecordingError, TooShortError
 from stribeck.io import strict
-from stribeck.io.bag_signals import Stamps, chosen_sources, decode, message_samples
+from stribeck.io.bag_signals import Stamps, chosen_sources, decode, joints_of, message_samples
 from stribeck.io.bench import BenchDescription, Benches
 from stribeck.io.messages import (
     BENCH,
@@ -54,9 +54,6 @@ TELEMETRY = {
     "torque_enable": "torque_enable",
 }
 """Signals of a log that are recorded as telemetry, and their ros2_control interface names."""
-
-FIRST_MESSAGES = 100
-"""Messages in which all joints of a topic occur."""
 
 EVERY_JOINT = "*"
 """Used instead of a joint's name: runs of all joints are read as runs of one servo."""
@@ -150,7 +147,12 @@ def read_bag(
             CutOffError(f"{path} was cut off before its first run: {error}") if cut_off else error
         ) from None
     if bench is not None and not bench.joint:
-        bench = replace(bench, joint=_only_joint(path, bag, chosen["position"]))
+        present_joints = joints_of(path, bag, chosen["position"])
+        if len(present_joints) > 1:
+            raise RecordingError(
+                f"{path} has positions of several joints ({', '.join(present_joints)}): choose one with --joint"
+            )
+        bench = replace(bench, joint=present_joints[0])
     runs = _collect(path, bag, chosen, bench)
     return _logs_of(path, _of_joint(path, runs, joint), cut_off, note)
 
@@ -281,24 +283,6 @@ def _collect(
     for run in (*finished, *active.values()):
         run.convert(path, sources, seen)
     return [*finished, *active.values()]
-
-
-def _only_joint(path: Path, bag: BagContent, source: SignalSource) -> str:
-    """The joint with positions in a bag, judged by the first messages; several publishers may take turns."""
-    messages = [message for message in bag.messages if message.topic.name == source.topic][:FIRST_MESSAGES]
-    stamps, names = Stamps(bag), dict[str, None]()
-    for message in messages:
-        decoded = decode(path, message, bag.typestore)
-        names |= dict.fromkeys(
-            str(joint) for joint, _ in message_samples(path, message, source, decoded, "position", stamps)[1]
-        )
-    if len(names) == 1:
-        return next(iter(names))
-    raise RecordingError(
-        f"{path} has positions of several joints ({', '.join(names)}): choose one with --joint"
-        if names
-        else f"{path} has no position of any joint on {source.topic}"
-    )
 
 
 def _rank(message: RawMessage) -> int:

@@ -20,6 +20,9 @@ from stribeck.io.tracks import Track, merged
 TRAILING_BYTES = (0, 4, 8, 12, 16)
 """ROS may append unused alignment bytes of empty sequences to a message."""
 
+FIRST_MESSAGES = 100
+"""Messages in which all joints of a topic occur."""
+
 OTHER_CLOCK = 1.0
 """Log times further than this from the stamps [s] are of another clock, and are shifted by the difference."""
 
@@ -114,6 +117,22 @@ def message_samples(
             f"{path}: messages on {message.topic.name} ({message.topic.type}) do not hold {signal} where the table of "
             f"signals says: {error}"
         ) from None
+
+
+def joints_of(path: Path, bag: BagContent, source: SignalSource) -> list[str]:
+    """The joints with a signal in a bag, judged by the first messages; several publishers may take turns.
+
+    :raises RecordingError: if there is none.
+    """
+    messages = [message for message in bag.messages if message.topic.name == source.topic][:FIRST_MESSAGES]
+    stamps, names = Stamps(bag), dict[str, None]()
+    for message in messages:
+        decoded = decode(path, message, bag.typestore)
+        samples = message_samples(path, message, source, decoded, "position", stamps)[1]
+        names |= dict.fromkeys(str(joint) for joint, _ in samples)
+    if not names:
+        raise RecordingError(f"{path} has no position of any joint on {source.topic}")
+    return list(names)
 
 
 def read_bag_signals(

@@ -73,37 +73,51 @@ def files_of(sources: Iterable[SignalSource]) -> set[str]:
 def read_table_run(
     path: Path, tables: Mapping[str | None, Table], signals: SignalTable, bench: BenchDescription
 ) -> Log:
-    """A run of a servo from a file, or from several.
+    """A run of a servo from a file, or from several, see :func:`read_table_tracks`.
+
+    :raises RecordingError: for missing columns, and signals that make no valid run.
+    """
+    return log_of_tracks(read_table_tracks(path, tables, signals, bench.joint, REQUIRED_SIGNALS), bench, path)
+
+
+def read_table_tracks(
+    path: Path,
+    tables: Mapping[str | None, Table],
+    signals: SignalTable,
+    joint: str,
+    required: Sequence[str],
+) -> dict[str, Track]:
+    """Samples of the signals of a joint from a file, or from several, in SI units.
 
     Rows without a value of a signal are none of its samples, so commands may have other rates than states.
 
     :param path: the file or folder, for messages.
     :param tables: by the names of the files in the sources; ``None`` is the only file.
-    :raises RecordingError: for missing columns, and signals that make no valid run.
+    :raises RecordingError: for missing columns of signals that are required.
     """
     chosen = {
         signal: source
         for signal, sources in signals.items()
-        if signal != "time" and (source := _chosen(path, signal, sources, tables, bench.joint)) is not None
+        if signal != "time"
+        and (source := _chosen(path, signal, sources, tables, joint, signal in required)) is not None
     }
     tracks = {}
     for signal, source in chosen.items():
         if source.constant is None:
             table = tables[source.file]
-            value = table_signal(table, signal, source, (bench.joint,))[:, 0]
+            value = table_signal(table, signal, source, (joint,))[:, 0]
             times = [one for one in signals.get("time", ()) if one.file in (None, source.file)]
             tracks[signal] = Track(_times(table, times, len(value)), value).known()
-    if empty := [signal for signal in REQUIRED_SIGNALS if signal in tracks and not len(tracks[signal].time)]:
+    if empty := [signal for signal in required if signal in tracks and not len(tracks[signal].time)]:
         raise RecordingError(f"{path}: {', '.join(empty)} without a single value")
     if "position" not in tracks:
         raise RecordingError(f"{path}: the position cannot be a constant")
     start = tracks["position"].time[:1]
-    tracks |= {
+    return tracks | {
         signal: Track(start, np.array([source.constant]))
         for signal, source in chosen.items()
         if source.constant is not None
     }
-    return log_of_tracks(tracks, bench, path)
 
 
 def _chosen(
@@ -112,13 +126,14 @@ def _chosen(
     sources: Sequence[SignalSource],
     tables: Mapping[str | None, Table],
     joint: str,
+    required: bool,
 ) -> SignalSource | None:
     """The first source of a signal that is there; ``None`` for an optional signal that is not."""
     here = [one for one in sources if one.place in ("table", "constant")]
     for source in here:
         if source.constant is not None or (source.file in tables and has(tables[source.file], source, joint)):
             return source
-    if signal not in REQUIRED_SIGNALS:
+    if not required:
         return None
     if not here:
         raise RecordingError(f"{path} is no bag, but the table of signals gives no column for {signal}")

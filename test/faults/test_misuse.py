@@ -1,0 +1,215 @@
+"""Commands that cannot work: the documented exit code, and one line on stderr that names the cause."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from helpers import REPOSITORY
+from moving_arms import saved_arm
+from stribeck.cli.main import main
+
+BAG = REPOSITORY / "bags" / "xl330_simulated" / "m0.1_l0.1"
+FIT = ["fit", "--actuator", "xl330", "--model", "m1", "--logdir", "BAG", "--trials", "10"]
+ARM = ["identify-arm", "--quiet", "--config", "robot.yaml", "--data"]
+EVALUATE = ["evaluate", "--logdir", "BAG", "--params"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with an arm, and files that are empty, damaged, of another kind or in other units."""
+    place = tmp_path_factory.mktemp("misuse")
+    saved_arm(place)
+    (place / "empty").mkdir()
+    for name, text in {
+        "empty.csv": "", "text.csv": "hello\nworld\n", "head.csv": "t,q\n", "broken.yaml": "{a: [}", "list.json": "[]",
+        "sdf.urdf": "<sdf/>", "twice.yaml": "name: a\nname: b\n", "number.yaml": "3", "nan.json": '{"schema": NaN}',
+        "newer.json": '{"schema": 99}',
+    }.items():  # fmt: skip
+        (place / name).write_text(text)
+    (place / "bytes.json").write_bytes(bytes(range(256)))
+    urdf = (place / "arm.urdf").read_text()
+    (place / "cut.urdf").write_text(urdf[:300])
+    grams = re.sub(r'mass value="([0-9.]+)"', lambda found: f'mass value="{1e3 * float(found[1])}"', urdf)
+    (place / "grams.urdf").write_text(grams)
+    (place / "alien.urdf").write_text(urdf.replace("shoulder", "hip"))
+    table = np.loadtxt(place / "train.csv", delimiter=",")
+    for name, change in TABLES.items():
+        changed = table.copy()
+        np.savetxt(
+            place / f"{name}.csv", out if (out := change(changed)) is not None else changed, delimiter=","
+        )
+    return place
+
+
+def swapped(table):
+    table[50:60, 0] = table[50:60, 0][::-1]
+
+
+def at_rest(table):
+    table[:, 1:] = table[0, 1:]
+
+
+def scaled(columns, factor):
+    def change(table):
+        table[:, columns] *= factor
+
+    return change
+
+
+def put(row, column, value):
+    def change(table):
+        table[row, column] = value
+
+    return change
+
+
+TABLES = {
+    "nan": put(100, 2, np.nan),
+    "infinite": put(100, 8, np.inf),
+    "degrees": scaled(slice(1, 4), 57.3),
+    "degrees_and_rates": scaled(slice(1, 7), 57.3),
+    "milliseconds": scaled(0, 1000.0),
+    "huge": scaled(slice(7, 10), 1e6),
+    "backwards": swapped,
+    "rest": at_rest,
+    "short": lambda table: table[:5],
+    "narrow": lambda table: table[:, :1],
+    "without_effort": lambda table: table[:, :-1],
+    "repeated": lambda table: np.repeat(table, 2, axis=0),
+}
+"""Ways to spoil the table of a run: time, three positions, velocities and efforts."""
+
+CASES = [
+    # files that are missing, empty, or of another kind
+    (["fit", "--actuator", "xl330", "--logdir", "nowhere"], "nowhere: no such file or folder"),
+    (["fit", "--actuator", "xl330", "--logdir", "empty"], "empty holds no recordings: expected bags"),
+    (["fit", "--actuator", "xl330", "--logdir", "text.csv"], "text.csv is a table: name its columns"),
+    ([*FIT, "--output", "empty"], "empty is a folder; name a file"),
+    ([*EVALUATE, "list.json"], "list.json: expected named values, found a list"),
+    ([*EVALUATE, "bytes.json"], "bytes.json is not a text file"),
+    ([*EVALUATE, "empty.csv"], "empty.csv is not valid JSON (damaged or cut off?)"),
+    ([*EVALUATE, "nan.json"], "nan.json"),
+    ([*EVALUATE, "newer.json"], "newer.json"),
+    ([*EVALUATE, "nowhere.json"], "nowhere.json: no such file"),
+    (["plot", "--logdir", "BAG", "--params", "list.json", "--sim", "--output", "p"], "found a list"),
+    (
+        ["report", "--params", "list.json", "--logdir", "BAG", "--output", "empty"],
+        "an HTML file; name it *.html",
+    ),
+    (["compensate", "--params", "list.json", "--states", "BAG"], "found a list"),
+    (["import", "text.csv", "--output", "bags"], "text.csv is a table: name its columns"),
+    (["import", "list.json", "--output", "bags"], "found a list"),
+    (["import", "bytes.json", "--output", "bags"], "bytes.json is not a text file"),
+    (["import", "nowhere.json", "--output", "bags"], "nowhere.json: no such file or folder"),
+    (["fit-all", "broken.yaml"], "broken.yaml is not valid YAML"),
+    (["fit-all", "twice.yaml"], "key 'name' occurs twice"),
+    (["fit-all", "number.yaml"], "number.yaml: expected named values"),
+    (["fit-all", "nowhere.yaml"], "nowhere.yaml: no such file"),
+    (["record", "--config", "broken.yaml"], "broken.yaml is not valid YAML"),
+    (["posterior", "--actuator", "xl330", "--logdir", "empty"], "empty holds no recordings"),
+    (["calibrate", "--config", "irb120", "--data", "empty"], "no file measured_joints.txt"),
+    (["estimate", "--model", "nothing", "--data", "text.csv"], "nothing"),
+    (["estimate", "--model", "furuta_lund", "--data", "text.csv"], "text.csv"),
+    # names that do not exist
+    (["fit", "--actuator", "xl331", "--logdir", "BAG"], "unknown actuator 'xl331'; valid: ax12, "),
+    (["fit", "--actuator", "broken.yaml", "--logdir", "BAG"], "broken.yaml is not valid YAML"),
+    (["fit", "--actuator", "mx106", "--model", "m1", "--logdir", "BAG"], "are of 'xl330', not of 'mx106'"),
+    ([*FIT, "--set", "friction_bse=1"], "unknown parameter 'friction_bse'; valid: kt, R, armature"),
+    ([*FIT, "--set", "kt=abc"], "--set kt: expected a number, found 'abc'"),
+    ([*FIT, "--validation-kp", "77"], "no run has gain 77 to validate on; the gains are 200, 400, 800"),
+    (["excite", "--config", "pandaa", "--output", "x.yaml"], "unknown robot 'pandaa'; valid: emps"),
+    (["excite", "--output", "x.yaml"], "no robot: give --urdf FILE, or --config"),
+    (["identify-arm", "--config", "train.csv", "--data", "train.csv"], "unknown robot 'train.csv'"),
+    # robots
+    (["excite", "--urdf", "cut.urdf", "--output", "x.yaml"], "cut.urdf is not a URDF: unclosed token"),
+    (["excite", "--urdf", "sdf.urdf", "--output", "x.yaml"], "its root is <sdf>, expected <robot>"),
+    (["excite", "--urdf", "train.csv", "--output", "x.yaml"], "train.csv is not a URDF"),
+    (["setup-robot", "--urdf", "cut.urdf", "--data", "BAG", "--output", "m.yaml"], "cut.urdf is not a URDF"),
+    (
+        ["setup-robot", "--urdf", "arm.urdf", "--data", "empty", "--output", "m.yaml"],
+        "no recordings in empty",
+    ),
+    (["setup-robot", "--urdf", "arm.urdf", "--data", "BAG", "--output", "m.yaml"], "(base, shoulder, elbow)"),
+    (["identify-arm", "--urdf", "arm.urdf", "--data", "BAG"], "with joints joint"),
+    ([*ARM, "train.csv", "--urdf", "alien.urdf"], "shoulder"),
+    ([*ARM, "train.csv", "--urdf", "grams.urdf"], "masses of the URDF in grams?"),
+    (["identify-arm", "--config", "broken.yaml", "--data", "train.csv"], "broken.yaml is not valid YAML"),
+    # recordings of an arm
+    ([*ARM, "nan.csv"], "position is missing or not finite in row 100"),
+    ([*ARM, "infinite.csv"], "effort is missing or not finite in row 100"),
+    ([*ARM, "degrees.csv"], "degrees (set unit: deg)"),
+    ([*ARM, "degrees_and_rates.csv"], "degrees (set unit: deg)"),
+    ([*ARM, "milliseconds.csv"], "times the derivative of its position"),
+    ([*ARM, "huge.csv"], "arm.urdf allows 60: N mm, or a current"),
+    ([*ARM, "backwards.csv"], "time does not increase from row 50 to 51"),
+    ([*ARM, "repeated.csv"], "time does not increase from row 0 to 1"),
+    ([*ARM, "rest.csv"], "no joint moves"),
+    ([*ARM, "short.csv"], "too few"),
+    ([*ARM, "narrow.csv"], "narrow.csv has 1 columns, expected columns 1 to 3"),
+    ([*ARM, "without_effort.csv"], "has 9 columns, expected columns 7 to 9"),
+    ([*ARM, "text.csv"], "text.csv has no column of numbers"),
+    ([*ARM, "empty.csv"], "empty.csv is empty"),
+    ([*ARM, "head.csv"], "head.csv has no rows of data"),
+    ([*ARM, "empty"], "no recordings in empty"),
+    ([*ARM, "nowhere"], "nowhere: no such file"),
+]
+
+WRONG_USAGE = [
+    (["fit", "--actuator", "xl330", "--model", "m7", "--logdir", "BAG"], "invalid choice: 'm7'"),
+    ([*FIT[:-1], "0"], "--trials: must be at least 1, found 0"),
+    ([*FIT[:-1], "-5"], "--trials: must be at least 1, found -5"),
+    ([*FIT[:-1], "many"], "--trials"),
+    ([*FIT, "--effects", "magic"], "unknown magic; valid: current-limit, supply, delay"),
+    ([*FIT, "--no-such-option"], "unrecognized arguments: --no-such-option"),
+    (
+        ["diagram", "--params", "a.json", "--max-torque", "-1", "--output", "d.png"],
+        "must be positive, found -1",
+    ),
+    (["compensate", "--params", "a.json", "--states", "BAG", "--max-torque", "nan"], "found nan"),
+    (
+        ["excite", "--urdf", "arm.urdf", "--output", "x.yaml", "--seconds", "nan"],
+        "must be positive, found nan",
+    ),
+    (["emulate", "--servo", "xl999", "--link", "port"], "invalid choice: 'xl999'"),
+    (["identify"], "invalid choice: 'identify'"),
+    ([], "the following arguments are required: VERB"),
+]
+
+
+def words_of(words):
+    return [str(BAG) if word == "BAG" else word for word in words]
+
+
+@pytest.mark.parametrize(("words", "message"), CASES, ids=[" ".join(words) for words, _ in CASES])
+def test_an_error_is_one_line_that_names_its_cause(words, message, place, monkeypatch, capsys):
+    """Exit code 1, no traceback, and no file appears or changes."""
+    monkeypatch.chdir(place)
+    before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+    assert main(words_of(words)) == 1
+    lines = capsys.readouterr().err.strip().splitlines()
+    errors = [line for line in lines if not line.startswith("stribeck: warning:")]
+    assert len(errors) == 1, lines
+    assert message in errors[0]
+    assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG_USAGE, ids=[" ".join(words) for words, _ in WRONG_USAGE])
+def test_wrong_usage_is_told_with_the_usage(words, message, place, monkeypatch, capsys):
+    """Exit code 2, as of all command lines."""
+    monkeypatch.chdir(place)
+    with pytest.raises(SystemExit, match="2"):
+        main(words_of(words))
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_names_with_blanks_and_other_letters(place, tmp_path, monkeypatch, capsys):
+    """Folders and files may be called anything that a file system allows."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(BAG, tmp_path / "Gelenk – größer & 2" / "erste fahrt")
+    result = tmp_path / "é è" / "m1.json"
+    words = ["--logdir", "Gelenk – größer & 2", "--trials", "200", "--quiet", "--output", str(result)]
+    assert main(["fit", "--actuator", "xl330", "--model", "m1", *words]) == 0
+    assert main(["evaluate", "--params", str(result), "--logdir", "Gelenk – größer & 2"]) == 0
+    assert "mean of all runs" in capsys.readouterr().out
