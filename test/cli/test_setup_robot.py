@@ -2,18 +2,25 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import yaml
 
-from moving_arms import JOINTS, arm, recording, urdf
+from helpers import DATA
+from moving_arms import JOINTS, RATE, arm, recording, urdf
 from stribeck.cli.main import main
+from stribeck.dynamics.inertia import consistency
+from stribeck.dynamics.model import load_arm
 from stribeck.dynamics.recordings import read_recordings
+from stribeck.dynamics.signals import ZeroPhase
 from stribeck.io.identification_config import identification_config
 from stribeck.io.messages import JOINT_STATES, RawMessage, Topic, joint_state
-from stribeck.io.robot_config import read_robot
+from stribeck.io.robot_config import example_robots, read_robot
 from stribeck.io.storage import write_messages
+
+UR10 = DATA / "ur10_bag"
 
 
 def write_bag(path, run, *, extra=(), factors=(1.0, 1.0, 1.0), topic=JOINT_STATES):
@@ -195,3 +202,54 @@ def test_a_driver_without_velocities_reports_zeros(run, tmp_path):
     robot = read_robot(str(tmp_path / "m.yaml"))
     (read,) = read_recordings([tmp_path / "bag"], identification_config(robot).recording, JOINTS, "rotary")
     assert read.velocity is None
+
+
+def test_torques_that_were_filtered_before(run, tmp_path):
+    """The cut-off is that of the driver's filter, so that predicted friction is smoothed as the measured one was."""
+    urdf(tmp_path)
+    effort = ZeroPhase(4, 3.0)(run.effort, RATE)
+    write_bag(tmp_path / "bag", replace(run, effort=effort))
+    assert set_up(tmp_path, "--data", str(tmp_path / "bag")) == 0
+    robot = read_robot(str(tmp_path / "m.yaml"))
+    assert 2.5 < robot.section("identification")["protocol"]["effort_filter"]["cutoff"] < 5.0
+    assert "torques were filtered before" in (tmp_path / "m.yaml").read_text().replace("\n    # ", " ")
+
+
+def test_the_last_third_is_held_out(run, tmp_path, capsys):
+    """Without a machine's file and without recordings for validation; --hold-out 0 fits everything."""
+    urdf(tmp_path)
+    write_bag(tmp_path / "bag", run)
+    words = [
+        "identify-arm",
+        "--urdf",
+        str(tmp_path / "arm.urdf"),
+        "--data",
+        str(tmp_path / "bag"),
+        "--fits",
+        "ols",
+    ]
+    words += ["--quiet", "--output", str(tmp_path / "out"), "--json", str(tmp_path / "f.json")]
+    assert main(words) == 0
+    (scores,) = json.loads((tmp_path / "f.json").read_text())["fits"].values()
+    assert scores["validation"]["moving"]["all"] < 0.2
+    assert main([*words, "--hold-out", "0"]) == 0
+    (scores,) = json.loads((tmp_path / "f.json").read_text())["fits"].values()
+    assert "validation" not in scores
+    with pytest.raises(SystemExit):
+        main([*words, "--hold-out", "1"])
+    assert "from 0 to below 1" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not UR10.is_dir(), reason="the recording of the UR10 is not here")
+def test_a_real_bag_and_a_stock_urdf(tmp_path, capsys):
+    """A UR10 of which nothing else is known: a model with a verdict, whose error on the last third is small."""
+    (path,) = example_robots("ur10_robot.urdf")
+    words = ["identify-arm", "--urdf", str(path), "--data", str(UR10), "--output", str(tmp_path), "--quiet"]
+    assert main([*words, "--json", str(tmp_path / "f.json")]) == 0
+    found = json.loads((tmp_path / "f.json").read_text())
+    errors = {name: fit["validation"]["moving"]["all"] for name, fit in found["fits"].items()}
+    assert errors["full"] < 0.035
+    assert errors["full"] < 0.5 * errors["ols"]
+    assert "verdict: " in capsys.readouterr().out
+    new = load_arm(tmp_path / "ur10_robot.urdf", found["joints"])
+    assert (consistency(new.inertials.reshape(-1, 10)) > 0.0).all()

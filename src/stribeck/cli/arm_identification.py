@@ -24,7 +24,7 @@ from stribeck.dynamics.identify import NEED_URDF, USUAL, Identification, Scored,
 from stribeck.dynamics.joint_limits import torque_limits, tunings
 from stribeck.dynamics.least_squares import LinearFit
 from stribeck.dynamics.model import load_arm
-from stribeck.dynamics.motion import segments
+from stribeck.dynamics.motion import held_out, segments
 from stribeck.dynamics.plausibility import check_positions, check_torques
 from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of, regressor_unit
@@ -41,6 +41,9 @@ from stribeck.io.robot_config import RobotConfig, read_robot
 
 SCHEMA = 1
 
+HELD_OUT = 1.0 / 3.0
+"""Last part of each recording that is not fitted, where neither a machine's file nor recordings for validation are given."""
+
 COMPENSATION = "compensation.yaml"
 """Name of the parameters of the compensation node in the output folder."""
 
@@ -54,6 +57,12 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     machine = _machine(options, robot, config)
     runs = _read(options.data, machine, robot, config)
     others = _read(options.validate, machine, robot, config) if options.validate else []
+    share = options.hold_out
+    if share is None:
+        share = 0.0 if options.config or options.validate else HELD_OUT
+    if share > 0.0:
+        parts = [held_out(run, config.protocol, share) for run in runs]
+        runs, others = [first for first, _ in parts], [*others, *(last for _, last in parts)]
     line = StageLine(options.quiet)
     work = Identification(machine, config, runs, others, line.tell)
     if machine.arm is not None:

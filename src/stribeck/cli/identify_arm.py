@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from stribeck.cli.options import choices_of, group, option
+from stribeck.cli.options import choices_of, fraction, group, option
 
 FITS = ("ols", "asymmetric", "weighted", "robust", "consistent", "log-cholesky", "full")
 
@@ -24,6 +24,11 @@ class IdentifyArmOptions:
     )
     data: tuple[Path, ...] = _data("files, folders that hold them, or bags", metavar="PATH")
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
+    hold_out: Annotated[float, fraction] | None = _data(
+        "last part of each run, predicted only (default: 0; 1/3 without --config and --validate)",
+        None,
+        "SHARE",
+    )
     urdf: Path | None = _data(
         "the arm (default: the one that the configuration names; needed without one)", None, "FILE"
     )

@@ -227,6 +227,15 @@ def row_range(text: str) -> tuple[int, int]:
     return rows
 
 
+def fraction(text: str) -> float:
+    """Parse a number from 0 to below 1, as a decimal or as a fraction: ``0.25``, ``1/4``."""
+    above, _, below = text.partition("/")
+    value = float(above) / float(below or 1)
+    if not 0.0 <= value < 1.0:
+        raise argparse.ArgumentTypeError(f"must be from 0 to below 1, found {text}")
+    return value
+
+
 def numbers(text: str) -> tuple[float, ...]:
     """Parse non-negative numbers separated by commas."""
     return tuple(zero_or_more(part) for part in text.split(","))

@@ -111,6 +111,15 @@ def segments(run: ArmRecording, protocol: Protocol | None = None) -> list[ArmRec
     ]
 
 
+def held_out(run: ArmRecording, protocol: Protocol, share: float) -> tuple[ArmRecording, ArmRecording]:
+    """The first part of a recording, and the last ``share`` of the rows that the protocol uses."""
+    whole = _rows(run, protocol)
+    cut = round((1.0 - share) * len(whole.time))
+    seconds = f"{whole.time[min(cut, len(whole.time) - 1)] - run.time[0]:.4g} s"
+    first, last = whole.between(0, cut), whole.between(cut, len(whole.time))
+    return replace(first, name=f"{run.name} to {seconds}"), replace(last, name=f"{run.name} from {seconds}")
+
+
 def time_blocks(motion: ProcessedMotion, blocks: int) -> list[Indices]:
     """Rows of a recording in blocks of time, for cross-validation.
 

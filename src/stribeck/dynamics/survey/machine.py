@@ -225,6 +225,11 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
     motion = f"{width.motion.min():.3g} to {width.motion.max():.3g} Hz"
     cutoff = protocol.position_filter.cutoff if protocol.position_filter else 0.0
     noise = float(width.velocity_noise(cutoff).max())
+    filtered = "the frequency above which torques were filtered before, of which there is no sign"
+    if np.isfinite(np.median(width.torque)):
+        filtered = (
+            f"{np.median(width.torque):.3g} Hz, above which torques were filtered before they were recorded"
+        )
     kind = "measured" if width.order == 1 else "differentiated"
     interval = f"{width.rate:.4g} samples a second" + (
         f", {gaps} gaps, where recordings are cut" if gaps else ""
@@ -235,9 +240,9 @@ def _processing(protocol: Protocol, width: Bandwidth, gaps: int, quieter: str) -
         Finding(
             f"{key}.position_filter",
             filtering,
-            f"the smaller of {HIGHER:g} times the motion's bandwidth ({100.0 * SHARE:g} % of the power of velocities is "
-            f"below {motion}), and of {width.clear.min():.3g} to {width.clear.max():.3g} Hz, where the noise of accelerations "
-            f"is {100.0 * NOISE_SHARE:g} % of them; the median over the joints",
+            f"the smallest of {HIGHER:g} times the motion's bandwidth ({100.0 * SHARE:g} % of the power of velocities is "
+            f"below {motion}), of {width.clear.min():.3g} to {width.clear.max():.3g} Hz, where the noise of accelerations "
+            f"is {100.0 * NOISE_SHARE:g} % of them, and of {filtered}; medians over the joints",
         ),
         Finding(
             f"{key}.effort_filter", filtering, "as of positions, so that both have the same phase and gain"

@@ -7,8 +7,8 @@ highest frequencies, which a machine's motion does not reach.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import integrate, signal
@@ -30,6 +30,9 @@ SHARE = 0.99
 HIGHER = 20.0
 """Largest cut-off, in multiples of the motion's bandwidth: friction that reverses has power far above it."""
 
+ROLLED_OFF = 0.03
+"""The torque was filtered where the density of its derivative falls below this share of that near the motion's bandwidth."""
+
 HIGHEST = 0.2
 """Largest cut-off, in multiples of the sampling rate."""
 
@@ -40,6 +43,7 @@ class Bandwidth:
 
     :param motion: frequency below which velocities have :data:`SHARE` of their power [Hz].
     :param clear: cut-off with which the noise of accelerations is :data:`NOISE_SHARE` of their root mean square [Hz].
+    :param torque: frequency above which torques were filtered before they were recorded [Hz], infinite if they were not.
     :param noise: density of the noise of velocities divided by :math:`(2\pi f)^{2k-2}` [(rad/s)²/Hz or (m/s)²/Hz].
     :param order: k, 1 for measured velocities and 2 for positions.
     :param rate: sampling rate [Hz].
@@ -47,6 +51,7 @@ class Bandwidth:
 
     motion: Array
     clear: Array
+    torque: Array
     noise: Array
     order: int
     rate: float
@@ -55,7 +60,7 @@ class Bandwidth:
     def cutoff(self) -> float:
         """Cut-off frequency of the filters [Hz], the median over the joints."""
         limit = np.minimum(np.minimum(self.clear, HIGHER * self.motion), HIGHEST * self.rate)
-        return float(np.median(limit))
+        return float(min(np.median(limit), np.median(self.torque)))
 
     def velocity_noise(self, cutoff: float) -> Array:
         r"""Standard deviation of velocities after a low-pass filter, (n,): :math:`\int_0^{f_c} n\,(2\pi f)^{2k-2} df`."""
@@ -81,20 +86,55 @@ def bandwidth_of(runs: Sequence[ArmRecording], rate: float) -> Bandwidth:
         raise TooShortError(
             f"the longest recording without a gap lasts {window / rate:.2g} s, expected 2 s or more"
         )
+    frequency, density = _density(
+        runs,
+        rate,
+        window,
+        lambda run: run.position if order == 2 or run.velocity is None else run.velocity,
+        order,
+    )
+    bandwidth = _bandwidth(frequency, density, order, rate)
+    _, torque = _density(runs, rate, window, lambda run: run.effort, 1)
+    return replace(bandwidth, torque=_rolled_off(frequency, torque, float(np.median(bandwidth.motion))))
+
+
+def _density(
+    runs: Sequence[ArmRecording],
+    rate: float,
+    window: int,
+    pick: Callable[[ArmRecording], Array],
+    order: int,
+) -> tuple[Array, Array]:
+    """Frequencies (F,) above zero, and densities (F, n) of the derivatives of a signal of the given order."""
     densities, weights = [], []
     for run in runs:
         grid = np.arange(run.time[0], run.time[-1], 1.0 / rate)
         if len(grid) < window:
             continue
-        first = run.position if order == 2 or run.velocity is None else run.velocity
-        rates = resample(run.time, first, grid)
+        rates = resample(run.time, pick(run), grid)
         for _ in range(order):
             rates = derivative(rates, 1.0 / rate)
         frequency, density = signal.welch(rates, rate, window="hann", nperseg=window, axis=0)
         densities.append(density)
         weights.append(len(grid))
-    density = np.average(densities, axis=0, weights=weights)
-    return _bandwidth(frequency[1:], density[1:], order, rate)
+    return frequency[1:], np.average(densities, axis=0, weights=weights)[1:]
+
+
+def _rolled_off(frequency: Array, density: Array, motion: float) -> Array:
+    """Frequencies (n,) above which the derivatives of torques, with densities (F, n), have next to no power.
+
+    Dry friction jumps at reversals: the density of its derivative is as high far above the bandwidth of the motion as near
+    it, unless a drive or a driver has filtered the torque. Densities are averaged over bands of that bandwidth.
+    """
+    width = max(motion, 2.0 * (frequency[1] - frequency[0]))
+    bands = np.arange(width, 0.5 * frequency[-1], width)  # beyond, differences of samples weaken derivatives
+    powers = np.array(
+        [density[(frequency >= low) & (frequency < low + width)].mean(axis=0) for low in bands[:-1]]
+    )
+    if len(powers) < 3:
+        return np.full(density.shape[1], np.inf)
+    fallen = powers < ROLLED_OFF * powers[0]
+    return np.where(fallen.any(axis=0), bands[np.argmax(fallen, axis=0)], np.inf)
 
 
 def _bandwidth(frequency: Array, density: Array, order: int, rate: float) -> Bandwidth:
@@ -111,4 +151,5 @@ def _bandwidth(frequency: Array, density: Array, order: int, rate: float) -> Ban
     mean_square = integrate.trapezoid(signal_only * within, frequency, axis=0)
     floor = noise * (2.0 * np.pi) ** (2 * order) / (2 * order + 1)
     clear = (NOISE_SHARE**2 * mean_square / np.maximum(floor, 1e-300)) ** (1.0 / (2 * order + 1))
-    return Bandwidth(motion, np.minimum(clear, 0.5 * rate), np.asarray(noise), order, rate)
+    unfiltered = np.full(density.shape[1], np.inf)
+    return Bandwidth(motion, np.minimum(clear, 0.5 * rate), unfiltered, np.asarray(noise), order, rate)
