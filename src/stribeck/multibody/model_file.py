@@ -45,7 +45,13 @@ Vector = Annotated[tuple[Number, Number, Number], Meta(description="x, y, z in t
 
 
 class ParameterSection(Schema):
-    """A parameter; free ones are estimated within their bounds."""
+    """A parameter; free ones are estimated within their bounds.
+
+    :param value: start of the search, or the value if it is not free.
+    :param unit: its unit, for tables.
+    :param lower, upper: bounds of the search.
+    :param free: whether it is estimated.
+    """
 
     value: float
     unit: str
@@ -66,7 +72,11 @@ class ParameterSection(Schema):
 
 
 class InertiaSection(Schema):
-    """Inertia about the centre of mass [kg m²]."""
+    """Inertia about the centre of mass [kg m²].
+
+    :param xx, yy, zz: moments of inertia.
+    :param xy, xz, yz: products of inertia, as in a URDF.
+    """
 
     xx: Number
     yy: Number
@@ -93,15 +103,22 @@ class RippleSection(Schema):
 
 
 class JointSection(Schema):
-    """A joint between two bodies, or between ``world`` and a body."""
+    """A joint between two bodies, or between ``world`` and a body.
+
+    :param kind: its freedom.
+    :param parent, child: the bodies that it connects.
+    :param axis: of rotation or translation, in the zero pose; needed unless it is fixed.
+    :param coulomb: dry friction [N m or N].
+    :param viscous: viscous friction [N m s/rad or N s/m].
+    """
 
     kind: JointKind
     parent: str
     child: str
     point: Vector
     axis: tuple[float, float, float] | None = None
-    coulomb: Annotated[Number, Meta(description="dry friction [N m or N]")] | None = None
-    viscous: Annotated[Number, Meta(description="viscous friction [N m s/rad or N s/m]")] | None = None
+    coulomb: Number | None = None
+    viscous: Number | None = None
     ripple: list[RippleSection] = msgspec.field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -118,7 +135,10 @@ class JointSection(Schema):
 
 
 class MotorSection(Schema):
-    """A DC motor driven by a voltage."""
+    """A DC motor driven by a voltage.
+
+    :param joint: the joint that it drives.
+    """
 
     joint: str
     kt: Annotated[Number, Meta(description="[N m/A], behind the gear")]
@@ -127,7 +147,12 @@ class MotorSection(Schema):
 
 
 class SensorSection(Schema):
-    """A sensor of a joint's coordinate or velocity."""
+    """A sensor of a joint's coordinate or velocity.
+
+    :param joint: the joint that it measures.
+    :param quantity: what it measures.
+    :param sign: -1 if it counts against the axis.
+    """
 
     joint: str
     quantity: Quantity = "position"
@@ -138,7 +163,10 @@ class SensorSection(Schema):
 
 
 class BaseSection(Schema):
-    """Tilt of the base [rad]."""
+    """Tilt of the base [rad].
+
+    :param tilt_x, tilt_y: angle about the horizontal axis.
+    """
 
     tilt_x: Number = 0.0
     tilt_y: Number = 0.0
@@ -171,7 +199,12 @@ class EstimationSettings:
 
 
 class MechanismFile(Schema):
-    """A model file."""
+    """A model file.
+
+    :param schema: version of the format.
+    :param name: of the mechanism, in results.
+    :param title: its full name, for figures.
+    """
 
     schema: Literal[1]
     name: str
