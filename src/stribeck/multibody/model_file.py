@@ -135,28 +135,20 @@ class JointSection(Schema):
 
 
 class MotorSection(Schema):
-    """A DC motor driven by a voltage.
+    """A DC motor driven by a voltage."""
 
-    :param joint: the joint that it drives.
-    """
-
-    joint: str
+    joint: Annotated[str, Meta(description="that it drives")]
     kt: Annotated[Number, Meta(description="[N m/A], behind the gear")]
     resistance: Annotated[Number, Meta(description="[ohm]")]
     voltage_offset: Annotated[Number, Meta(description="added to the command [V]")] = 0.0
 
 
 class SensorSection(Schema):
-    """A sensor of a joint's coordinate or velocity.
+    """A sensor of a joint's coordinate or velocity."""
 
-    :param joint: the joint that it measures.
-    :param quantity: what it measures.
-    :param sign: -1 if it counts against the axis.
-    """
-
-    joint: str
-    quantity: Quantity = "position"
-    sign: Literal[1, -1] = 1
+    joint: Annotated[str, Meta(description="that it measures")]
+    quantity: Annotated[Quantity, Meta(description="what it measures")] = "position"
+    sign: Annotated[Literal[1, -1], Meta(description="-1 if it counts against the axis")] = 1
     offset: Annotated[Number, Meta(description="unit of the signal")] = 0.0
     lag: Annotated[Number, Meta(description="[s]")] = 0.0
     deviation: Annotated[Positive, Meta(description="standard deviation of the noise")] = 1.0
@@ -199,16 +191,11 @@ class EstimationSettings:
 
 
 class MechanismFile(Schema):
-    """A model file.
+    """A model file."""
 
-    :param schema: version of the format.
-    :param name: of the mechanism, in results.
-    :param title: its full name, for figures.
-    """
-
-    schema: Literal[1]
-    name: str
-    title: str | None = None
+    schema: Annotated[Literal[1], Meta(description="version of the format")]
+    name: Annotated[str, Meta(description="of the mechanism, in results")]
+    title: Annotated[str | None, Meta(description="full name, for figures")] = None
     parameters: dict[str, ParameterSection] = msgspec.field(default_factory=dict)
     bodies: dict[str, BodySection] = msgspec.field(default_factory=dict)
     joints: dict[str, JointSection] = msgspec.field(default_factory=dict)
