@@ -32,7 +32,7 @@ SMALLEST = 0.05
 CANDIDATES = 512
 """Random trajectories whose offsets are checked at once."""
 
-DRAWS = 200
+DRAWS = 100
 """Maximum number of attempts to find a batch of collision-free offsets."""
 
 FEWEST = 16
