@@ -21,8 +21,8 @@ from stribeck.estimates.solver_status import SolverStatus
 from stribeck.estimates.verdict import Reason, Use, Verdict, error_reason, interval_reason
 from stribeck.io.identification_config import Neighbourhood, Protocol
 
-WORSE = 1.1
-"""Ratio of the errors of ``full`` and ``ols`` from which the full model counts as worse."""
+WORSE, MUCH_WORSE = 1.1, 1.5
+"""Ratios of the errors of ``full`` and ``ols`` from which the full model is doubtful, and of no use."""
 
 FAR = 10.0
 """Ratio of masses, or multiple of the neighbourhood of the centre of mass, from which a link has left its URDF."""
@@ -123,11 +123,13 @@ def _worse(name: str, scored: Scored, plain: Scored) -> list[Reason]:
     mine, other = (one.errors[runs]["moving"]["all"] for one in (scored, plain))
     if mine is None or other is None or mine <= WORSE * other:
         return []
+    much = mine > MUCH_WORSE * other
     text = (
-        f"{name} fits worse than ols ({100.0 * mine:.3g} against {100.0 * other:.3g} %, {runs} runs): only links that cannot "
-        "exist explain the torques; check signs, units and the URDF"
+        f"{name} fits worse than ols ({100.0 * mine:.3g} against {100.0 * other:.3g} %, {runs} runs): "
+        + ("only links that cannot exist explain the torques; " if much else "")
+        + "check signs, units and the URDF"
     )
-    return [Reason("worse_than_ols", "unusable", text)]
+    return [Reason("worse_than_ols", "unusable" if much else "doubtful", text)]
 
 
 def _far(given: ArmModel, found: ArmModel, near: Neighbourhood) -> list[Reason]:
