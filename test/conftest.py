@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 
@@ -10,6 +11,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
+
+from stribeck.cli.main import EXTRAS
 
 TRIES = 3
 
@@ -28,9 +31,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked ``real_time`` fail on a machine that stands still for 50 ms: they get two more tries."""
+    if not items or not items[0].config.pluginmanager.hasplugin("rerunfailures"):
+        return  # as with the packages of a ROS distribution alone
     for item in items:
         if item.get_closest_marker("real_time") is not None:
             item.add_marker(pytest.mark.flaky(reruns=TRIES - 1))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Modules that need an extra are skipped without it, as in `colcon test` with the packages of ROS alone."""
+    report = yield
+    missing = re.search(r"No module named '(\w+)", str(report.longrepr)) if report.failed else None
+    if missing is not None and (extra := EXTRAS.get(missing[1])):
+        reason = f"Skipped: {missing[1]} is not installed: pip install '.[{extra}]'"
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 0, reason)
+    return report
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -28,3 +28,10 @@ def test_the_page_has_a_table_for_every_declared_file(generator):
         len(found) for _, _, found in generator.FILES
     )
     assert "| `entries[].timestamp` | a number |  | [s] |" in page
+
+
+def test_every_key_has_a_meaning(generator):
+    """Each row ends with words, without markup of docstrings."""
+    rows = [line.split("|") for line in generator.page().splitlines() if line.startswith("| `")]
+    assert len(rows) > 300
+    assert [row[1] for row in rows if not row[-2].strip() or ":class:" in row[-2]] == []

@@ -190,7 +190,7 @@ def test_two_emulated_robots_from_one_launch_each(launch, environment, tmp_path)
     """Servo, compensation and guard twice, in two namespaces, with own ports, parameters and gains; both follow their
     goals."""
     content = yaml.safe_load((REPOSITORY / "examples" / "single_xl330" / "record.yaml").read_text())
-    content |= {"rate": 100, "command_timeout": 0.5, "silence_timeout": 0.5, "watchdog": 0.5}
+    content |= {"rate": 100, "command_timeout": 2.0, "silence_timeout": 2.0, "watchdog": 2.0}
     (tmp_path / "servo.yaml").write_text(yaml.safe_dump(content))
     bench = "mass=0.1,length=0.1,arm_mass=0.02"
     speeds = {"left": 0.5, "right": -0.5}
@@ -209,6 +209,8 @@ def test_two_emulated_robots_from_one_launch_each(launch, environment, tmp_path)
                 "adapt": False,
                 "gain": gain,
                 "state_timeout": 0.2,
+                "pause_limit": 1.0,  # of a machine that does other things beside
+                "lease": 1.5,
             }
             path = tmp_path / f"{name}.yaml"
             path.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))

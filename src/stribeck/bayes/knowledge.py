@@ -109,7 +109,12 @@ def total_mass(arm: ArmModel) -> float:
 
 
 class LinkRow(Schema):
-    """One link of a table, scaled as stated there: mean and standard deviation, or standard deviation alone."""
+    """One link of a table, scaled as stated there: mean and standard deviation, or standard deviation alone.
+
+    :param mass: mean and standard deviation [kg].
+    :param radius: of the distance of the centre of mass from the joint, mean and standard deviation [m].
+    :param diagonal, off: standard deviations of moments and products of inertia [kg m²].
+    """
 
     mass: tuple[Positive, Positive]
     radius: tuple[Positive, Positive]
@@ -121,6 +126,9 @@ class TableFile(Schema):
     """A table of links.
 
     :param robots: source of the numbers, for information.
+    :param source: where the numbers come from.
+    :param total_mass: of the robot, with its base [kg].
+    :param reach: of the robot [m].
     """
 
     source: str

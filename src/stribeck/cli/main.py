@@ -18,7 +18,16 @@ STARTED = time.perf_counter()
 
 DONE, FAILED, NOT_USABLE, INTERRUPTED = 0, 1, 2, 130
 
-COMPUTING = ("setup-robot", "identify-arm", "excite", "estimate", "posterior", "calibrate", "select-poses")
+COMPUTING = (
+    "setup-robot",
+    "identify-arm",
+    "identify-robot",
+    "excite",
+    "estimate",
+    "posterior",
+    "calibrate",
+    "select-poses",
+)
 """Verbs whose computations end at once with Ctrl-C."""
 
 EXTRAS = {
@@ -34,6 +43,8 @@ EXTRAS = {
     "casadi": "arm",
     "threadpoolctl": "arm",
     "mujoco": "mujoco",
+    "onnx": "export",
+    "pxr": "export",
     "distributed": "cluster",
     "rclpy": "ros",
     "blackjax": "bayes",

@@ -29,10 +29,18 @@ VERBS = {
     "diagram": ("diagram", "draw drive/backdrive diagrams"),
     "report": ("report", "write an HTML report that assesses parameter files on recordings"),
     "compensate": ("compensate", "compute the friction torque for a recorded motion"),
-    "export-mjcf": ("export_mjcf", "export a fit of law M1 as plain MJCF"),
+    "export": (
+        "export",
+        "export identified servos to simulators, firmware and tables, with the error it costs",
+    ),
+    "import-params": (
+        "import_params",
+        "read the parameters of a servo from BAM, MJCF, Isaac Lab or URDF files",
+    ),
     "excite": ("excite", "design the most informative trajectory of a robot arm within its limits"),
     "setup-robot": ("setup_robot", "write the file of a robot arm from its URDF and recordings"),
     "identify-arm": ("identify_arm", "identify inertial parameters and joint friction of a robot arm"),
+    "identify-robot": ("identify_robot", "identify the drives of a whole robot from goals and positions"),
     "calibrate": ("calibrate", "calibrate the geometry of an arm from measured poses"),
     "posterior": (
         "posterior",

@@ -50,6 +50,10 @@ Status = Literal["fixed", "determined", "loosely determined", "not determined", 
 class Estimate:
     """Estimate of one parameter. Holds plain JSON types only; ``io.schema`` reads it as declared here.
 
+    :param value: in its unit.
+    :param unit: SI unit, empty without one.
+    :param status: whether the data determine it.
+    :param confidence: level of the interval.
     :param interval: lower and upper end at the level ``confidence``; ``None`` without one.
     :param reason: why the status is not "determined", in words; empty for determined and fixed parameters.
     :param side: the bound at which an estimate "at bound" lies.

@@ -39,7 +39,11 @@ _SIGNED = ("q_offset", "torque_offset", "friction_stribeck")
 
 
 class Temperature(TypedDict):
-    """Temperatures of a servo over all recordings [°C]; the oldest files have no mean."""
+    """Temperatures of a servo over all recordings [°C]; the oldest files have no mean.
+
+    :param min, max: of all samples.
+    :param mean: over the recordings.
+    """
 
     min: float
     max: float
@@ -47,14 +51,22 @@ class Temperature(TypedDict):
 
 
 class CorrelationEntry(TypedDict):
-    """Names of n estimated parameters, and their correlation matrix (n, n)."""
+    """Names of n estimated parameters, and their correlation matrix (n, n).
+
+    :param names: of the rows and columns.
+    :param matrix: rows.
+    """
 
     names: tuple[str, ...]
     matrix: tuple[tuple[float, ...], ...]
 
 
 class MinimumEntry(TypedDict):
-    """A minimum of the search: its error [rad] and the values of the parameters."""
+    """A minimum of the search.
+
+    :param error: of the motion [rad].
+    :param values: of all free parameters.
+    """
 
     error: float
     values: dict[str, float]

@@ -401,7 +401,7 @@ def _keys(info: inspect.Type, above: str, separate: Collection[type[Any]]) -> li
                 keys.append(Key(f"{prefix}{tag}", str(getattr(part, "tag", "")), "", ""))
             for field in part.fields:
                 name = f"{prefix}{field.encode_name}"
-                text = _description(field.type) or texts.get(field.name, "")
+                text = _description(field.type) or texts.get(field.name) or _summary(field.type)
                 keys.append(Key(name, type_words(field.type), _default(field), text))
                 keys += _keys(field.type, name, separate)
         elif isinstance(part, inspect.DictType):
@@ -422,6 +422,16 @@ def _documented(kind: type[Any]) -> dict[str, str]:
     }
 
 
+def _summary(info: inspect.Type) -> str:
+    """The first line of the docstring of the declared class that a key holds, alone or in a table or list."""
+    for part in _alternatives(info):
+        if isinstance(part, Declared):
+            return (part.cls.__doc__ or "").partition("\n")[0].rstrip(".")
+        if isinstance(part, inspect.DictType | inspect.ListType | inspect.VarTupleType):
+            return _summary(part.value_type if isinstance(part, inspect.DictType) else part.item_type)
+    return ""
+
+
 def _description(info: inspect.Type) -> str:
     extra = info.extra_json_schema if isinstance(info, inspect.Metadata) else None
     return str((extra or {}).get("description", ""))
@@ -431,7 +441,7 @@ def _default(field: inspect.Field) -> str:
     if field.required:
         return ""
     value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-    if value is None or value is msgspec.UNSET:
+    if value in (None, msgspec.UNSET, msgspec.NODEFAULT):
         return "none"
     if not isinstance(value, str | bool | int | float | tuple | list | dict):
         return "see its keys"

@@ -60,7 +60,11 @@ class JointsFile(Schema):
 
 
 class PointsFile(Schema):
-    """A file of points x, y, z, one row per pose."""
+    """A file of points x, y, z, one row per pose.
+
+    :param file: name, or a pattern with * and ?.
+    :param unit: of its lengths.
+    """
 
     file: Name
     unit: LengthUnit
@@ -90,7 +94,13 @@ class MeasuredFiles(Schema):
 
 
 class NominalSection(Schema):
-    """The nominal geometry: a Denavit-Hartenberg table, or the URDF."""
+    """The nominal geometry: a Denavit-Hartenberg table, or the URDF.
+
+    :param urdf: whether the URDF of the robot gives the geometry.
+    :param lengths: unit of d and a.
+    :param angles: unit of theta and alpha.
+    :param convention: of the Denavit-Hartenberg parameters.
+    """
 
     urdf: bool = False
     dh: Annotated[
@@ -108,7 +118,10 @@ class NominalSection(Schema):
 
 
 class CalibrationConfig(Schema):
-    """How to calibrate an arm."""
+    """How to calibrate an arm.
+
+    :param fits: sets of free parameters, from the simplest.
+    """
 
     data: MeasuredFiles
     nominal: NominalSection

@@ -30,7 +30,15 @@ Pose = tuple[Row, Row, Row, Row]
 
 
 class NominalGeometry(Schema):
-    """The key ``nominal``: a :class:`~stribeck.kinematics.chain.SerialChain`, the base pose, the direction of gravity."""
+    """Nominal geometry: the chain of joints, the base pose, the direction of gravity.
+
+    :param joints: names, from the base.
+    :param prismatic: whether each is prismatic.
+    :param placements: pose of each joint in the frame before it [m].
+    :param flange: its pose in the frame of the last joint [m].
+    :param base: pose of the base in the measuring system [m].
+    :param gravity: its direction in the frame of the base.
+    """
 
     joints: tuple[str, ...]
     prismatic: tuple[bool, ...]
@@ -41,7 +49,13 @@ class NominalGeometry(Schema):
 
 
 class CalibratedParameter(Schema):
-    """One value of ``parameters``; sigma is its standard deviation, if it was estimated."""
+    """One value of ``parameters``; sigma is its standard deviation, if it was estimated.
+
+    :param value: the estimate.
+    :param unit: its unit.
+    :param group: parameters that are fitted together.
+    :param sigma: standard deviation, null if it was not estimated.
+    """
 
     value: float
     unit: str
@@ -50,7 +64,18 @@ class CalibratedParameter(Schema):
 
 
 class CalibrationFile(Schema):
-    """The whole file."""
+    """The whole file.
+
+    :param schema: version of the format.
+    :param kind: of the file.
+    :param robot: its name.
+    :param fit: set of free parameters.
+    :param markers: names of the measured points.
+    :param calibrated: origins of the calibrated joints, as in a URDF [m, rad].
+    :param noise: standard deviation of the measurement [m].
+    :param provenance: data and settings of the fit.
+    :param status: how the solver ended.
+    """
 
     schema: Literal[1]
     kind: Literal["kinematic calibration"]

@@ -45,7 +45,13 @@ Vector = Annotated[tuple[Number, Number, Number], Meta(description="x, y, z in t
 
 
 class ParameterSection(Schema):
-    """A parameter; free ones are estimated within their bounds."""
+    """A parameter; free ones are estimated within their bounds.
+
+    :param value: start of the search, or the value if it is not free.
+    :param unit: its unit, for tables.
+    :param lower, upper: bounds of the search.
+    :param free: whether it is estimated.
+    """
 
     value: float
     unit: str
@@ -66,7 +72,11 @@ class ParameterSection(Schema):
 
 
 class InertiaSection(Schema):
-    """Inertia about the centre of mass [kg m²]."""
+    """Inertia about the centre of mass [kg m²].
+
+    :param xx, yy, zz: moments of inertia.
+    :param xy, xz, yz: products of inertia, as in a URDF.
+    """
 
     xx: Number
     yy: Number
@@ -93,15 +103,22 @@ class RippleSection(Schema):
 
 
 class JointSection(Schema):
-    """A joint between two bodies, or between ``world`` and a body."""
+    """A joint between two bodies, or between ``world`` and a body.
+
+    :param kind: its freedom.
+    :param parent, child: the bodies that it connects.
+    :param axis: of rotation or translation, in the zero pose; needed unless it is fixed.
+    :param coulomb: dry friction [N m or N].
+    :param viscous: viscous friction [N m s/rad or N s/m].
+    """
 
     kind: JointKind
     parent: str
     child: str
     point: Vector
     axis: tuple[float, float, float] | None = None
-    coulomb: Annotated[Number, Meta(description="dry friction [N m or N]")] | None = None
-    viscous: Annotated[Number, Meta(description="viscous friction [N m s/rad or N s/m]")] | None = None
+    coulomb: Number | None = None
+    viscous: Number | None = None
     ripple: list[RippleSection] = msgspec.field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -120,7 +137,7 @@ class JointSection(Schema):
 class MotorSection(Schema):
     """A DC motor driven by a voltage."""
 
-    joint: str
+    joint: Annotated[str, Meta(description="that it drives")]
     kt: Annotated[Number, Meta(description="[N m/A], behind the gear")]
     resistance: Annotated[Number, Meta(description="[ohm]")]
     voltage_offset: Annotated[Number, Meta(description="added to the command [V]")] = 0.0
@@ -129,16 +146,19 @@ class MotorSection(Schema):
 class SensorSection(Schema):
     """A sensor of a joint's coordinate or velocity."""
 
-    joint: str
-    quantity: Quantity = "position"
-    sign: Literal[1, -1] = 1
+    joint: Annotated[str, Meta(description="that it measures")]
+    quantity: Annotated[Quantity, Meta(description="what it measures")] = "position"
+    sign: Annotated[Literal[1, -1], Meta(description="-1 if it counts against the axis")] = 1
     offset: Annotated[Number, Meta(description="unit of the signal")] = 0.0
     lag: Annotated[Number, Meta(description="[s]")] = 0.0
     deviation: Annotated[Positive, Meta(description="standard deviation of the noise")] = 1.0
 
 
 class BaseSection(Schema):
-    """Tilt of the base [rad]."""
+    """Tilt of the base [rad].
+
+    :param tilt_x, tilt_y: angle about the horizontal axis.
+    """
 
     tilt_x: Number = 0.0
     tilt_y: Number = 0.0
@@ -173,9 +193,9 @@ class EstimationSettings:
 class MechanismFile(Schema):
     """A model file."""
 
-    schema: Literal[1]
-    name: str
-    title: str | None = None
+    schema: Annotated[Literal[1], Meta(description="version of the format")]
+    name: Annotated[str, Meta(description="of the mechanism, in results")]
+    title: Annotated[str | None, Meta(description="full name, for figures")] = None
     parameters: dict[str, ParameterSection] = msgspec.field(default_factory=dict)
     bodies: dict[str, BodySection] = msgspec.field(default_factory=dict)
     joints: dict[str, JointSection] = msgspec.field(default_factory=dict)

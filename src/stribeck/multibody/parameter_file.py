@@ -18,7 +18,17 @@ from stribeck.io.schema import Schema, check_keys, read_json
 
 
 class ParameterEntry(Schema):
-    """One parameter; early files have ``identifiable`` instead of ``status``."""
+    """One parameter; early files have ``identifiable`` instead of ``status``.
+
+    :param value: the estimate.
+    :param unit: its unit.
+    :param interval: lower and upper end of its interval.
+    :param identifiable: of early files: whether the recordings determine it.
+    :param status: whether the recordings determine it.
+    :param confidence: probability with which the interval contains the value.
+    :param reason: why it has this status.
+    :param side: the bound of the search at which it lies.
+    """
 
     value: float
     unit: str
@@ -40,7 +50,13 @@ _STATUS: Mapping[bool | None, Status] = {None: "fixed", True: "determined", Fals
 
 
 class MechanismParameterFile(Schema):
-    """The content of a file."""
+    """The content of a file.
+
+    :param schema: version of the format.
+    :param kind: of the file.
+    :param model: name of the mechanism.
+    :param provenance: recordings and settings of the estimation.
+    """
 
     schema: Literal[1]
     kind: Literal["mechanism"]

@@ -132,7 +132,7 @@ class SessionKeys(Schema, kw_only=True):
 
 
 class RobotJoint(JointKeys, kw_only=True):
-    """A joint that another program drives; keys as in :class:`JointKeys`."""
+    """A joint that another program drives."""
 
     limits: LimitKeys
     bench: LoadKeys
