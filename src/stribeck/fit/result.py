@@ -209,16 +209,7 @@ class FitResult:
                 "runs": len(logs),
                 "digests": {log.name: digest_of(log) for log in (*logs, *self.split.validation)},
             },
-            search={
-                "method": self.settings.method,
-                "seed": self.settings.seed,
-                "trials": self.settings.trials,
-                "evaluations": self.evaluations,
-                "prior_strength": self.settings.prior_strength,
-                "outcome": self.outcome,
-                "status": self.status,
-                "clusters": uncertainty.clusters,
-            },
+            search=self._search() | {"clusters": uncertainty.clusters},
             versions=versions(),
             correlation=None if uncertainty.correlation is None else vars(uncertainty.correlation),
             minima=self.minima or None,
@@ -227,6 +218,19 @@ class FitResult:
             selection=self.selection,
         )
         return ParameterFile(self.actuator, self.law, self.parameters.values(), provenance)
+
+    def _search(self) -> dict[str, Any]:
+        """How the parameters were searched for."""
+        settings = self.settings
+        return {
+            "method": settings.method,
+            "seed": settings.seed,
+            "trials": settings.trials,
+            "evaluations": self.evaluations,
+            "prior_strength": settings.prior_strength,
+            "outcome": self.outcome,
+            "status": self.status,
+        }
 
 
 NO_UNCERTAINTY = Uncertainty({}, ("The fit was not finished: how sure the values are is not known.",), "none")
