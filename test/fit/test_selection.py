@@ -9,7 +9,7 @@ import pytest
 from recovery import MX106, truth_of, virtual_logs
 from stribeck.core import law_named
 from stribeck.core.step import simulate
-from stribeck.fit.conditions import MOST_LEVELS, Kind, kinds_of
+from stribeck.fit.conditions import MOST_LEVELS, ConditionKind, kinds_of
 from stribeck.fit.objective import split_runs
 from stribeck.fit.parallel import ParallelFits, Rows
 from stribeck.fit.result import FitSettings
@@ -50,7 +50,7 @@ def hand_made(errors, sizes):
     """Errors of candidates at three gains, the same however they were fitted; one run for each."""
     errors = np.asarray(errors, dtype=float)
     runs = errors.shape[1]
-    kinds = [Kind("gain", tuple((f"{k}", np.arange(runs) == k) for k in range(runs)), "higher gain")]
+    kinds = [ConditionKind("gain", tuple((f"{k}", np.arange(runs) == k) for k in range(runs)), "higher gain")]
     subsets = subsets_for(kinds, runs)
     by_run = np.repeat(errors[:, None, :], len(subsets.masks), axis=1)
     return LeftOutErrors(by_run, subsets, kinds, np.array(sizes))

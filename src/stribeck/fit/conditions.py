@@ -18,7 +18,7 @@ MOST_LEVELS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class ConditionKind:
     """A kind of condition that the recordings vary.
 
     :param name: ``gain``, ``load``, ``trajectory``, or ``run`` if these do not vary.
@@ -44,7 +44,7 @@ KINDS: tuple[tuple[str, str | None, Callable[[Log], Any], str], ...] = (
 """Name, name of a condition beyond the recorded ones, value of a run, and its name."""
 
 
-def kinds_of(logs: Sequence[Log]) -> list[Kind]:
+def kinds_of(logs: Sequence[Log]) -> list[ConditionKind]:
     """The kinds of conditions that the runs vary; single runs if they vary none, nothing for one run."""
     found = []
     for name, beyond, value_of, text in KINDS:
@@ -52,10 +52,10 @@ def kinds_of(logs: Sequence[Log]) -> list[Kind]:
         distinct = sorted(set(values))
         if len(distinct) > 1:
             levels = [(text.format(v), np.array([value == v for value in values])) for v in distinct]
-            found.append(Kind(name, _grouped(levels), beyond))
+            found.append(ConditionKind(name, _grouped(levels), beyond))
     if not found and len(logs) > 1:
         levels = [(log.name, np.arange(len(logs)) == k) for k, log in enumerate(logs)]
-        found.append(Kind("run", _grouped(levels)))
+        found.append(ConditionKind("run", _grouped(levels)))
     return found
 
 

@@ -24,7 +24,7 @@ from scipy.stats import t as student
 
 from stribeck.errors import ConfigError
 from stribeck.estimates.estimate import CONFIDENCE, Interval
-from stribeck.fit.conditions import Kind, Mask, kinds_of
+from stribeck.fit.conditions import ConditionKind, Mask, kinds_of
 from stribeck.fit.parallel import ParallelFits
 from stribeck.fit.task import FitTask
 
@@ -91,7 +91,7 @@ class Selection:
     chosen: int
     fitted: FloatArray
     left_out: Mapping[str, FloatArray]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ConditionKind, ...]
     expected: Mapping[str, Expected]
     seconds: float = 0.0
     evaluations: int = 0
@@ -172,7 +172,7 @@ class Subsets:
         return self._index.get(mask.tobytes())
 
 
-def subsets_for(kinds: Sequence[Kind], runs: int) -> Subsets:
+def subsets_for(kinds: Sequence[ConditionKind], runs: int) -> Subsets:
     """All runs, all without one condition, and without two of a kind that has few."""
     subsets = Subsets(runs)
     for kind in kinds:
@@ -196,7 +196,7 @@ class LeftOutErrors:
 
     by_run: FloatArray
     subsets: Subsets
-    kinds: Sequence[Kind]
+    kinds: Sequence[ConditionKind]
     sizes: npt.NDArray[np.int_]
 
     def on(self, fitted: Mask, runs: Mask) -> FloatArray:
