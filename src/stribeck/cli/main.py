@@ -68,6 +68,11 @@ def exit_code(command: Callable[[], int]) -> int:
     except BrokenPipeError:  # the reader of the output closed it, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except RuntimeError as error:
+        if "Symlink loop" not in str(error):  # so says pathlib before Python 3.13
+            raise
+        print(f"stribeck: {error}: a link that leads back to itself", file=sys.stderr)
+        return FAILED
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
         print(f"stribeck: {named}{error.strerror or error}", file=sys.stderr)

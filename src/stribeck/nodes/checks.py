@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from stribeck.io.run_units import LARGEST_POSITION
 from stribeck.nodes.transport import avoid_shared_memory
 
 Level = Literal["ok", "note", "warning", "error"]
@@ -28,9 +29,6 @@ CLOCK_TOLERANCE = 0.05
 
 LOWEST_RATE = 20.0
 """Rate of states below which a joint cannot be compensated [Hz]; a gap of ``state_timeout`` is 0.04 s."""
-
-LARGEST_POSITION = 4.0 * np.pi
-"""Position beyond which the unit is doubted, as in recordings [rad]."""
 
 GUARDED = "compensated_command"
 """Topic that the compensation node and its guard both publish, one at a time."""
