@@ -33,6 +33,8 @@ EXTRAS = {
     "casadi": "arm",
     "threadpoolctl": "arm",
     "mujoco": "mujoco",
+    "onnx": "export",
+    "pxr": "export",
     "distributed": "cluster",
     "rclpy": "ros",
     "blackjax": "bayes",

@@ -33,6 +33,10 @@ VERBS = {
         "export",
         "export identified servos to simulators, firmware and tables, with the error it costs",
     ),
+    "import-params": (
+        "import_params",
+        "read the parameters of a servo from BAM, MJCF, Isaac Lab or URDF files",
+    ),
     "excite": ("excite", "design the most informative trajectory of a robot arm within its limits"),
     "setup-robot": ("setup_robot", "write the file of a robot arm from its URDF and recordings"),
     "identify-arm": ("identify_arm", "identify inertial parameters and joint friction of a robot arm"),

@@ -58,6 +58,7 @@ def lost(source: ParameterFile, form: Format) -> tuple[str, ...]:
         text for name, text in LOSSES.items() if getattr(law, name) not in (getattr(other, name), "none")
     ]
     missing = sorted(source.actuator.active_effects - target_actuator(source, form).active_effects)
+    words += ["Coulomb friction"] if "friction_base" in form.absent else []
     return (*words, *(f"the effect {name}" for name in missing))
 
 
@@ -66,6 +67,7 @@ def plain(source: ParameterFile, form: Format) -> ParameterFile:
     law, actuator = target_law(source, form), target_actuator(source, form)
     kept = {*actuator.parameters(law).names, *actuator.control.motor_parameters, *BENCH}
     values = {name: value for name, value in source.values.items() if name in kept}
+    values |= dict.fromkeys(form.absent, 0.0)
     return ParameterFile(actuator, law, values)
 
 
