@@ -18,6 +18,7 @@ from stribeck.cli.options import group, one_or_assigned, option
 from stribeck.cli.table import print_table
 from stribeck.core.compensation import EFFORT_MEANINGS
 from stribeck.core.compensator import Compensator
+from stribeck.core.payload import payload_numbers
 from stribeck.core.settings import OUTPUT_MODES
 from stribeck.errors import ConfigError
 from stribeck.io.bag_signals import decode
@@ -76,6 +77,11 @@ class CompensateOptions:
         None,
         "T",
     )
+    payload: str | None = _law(
+        "carried beyond the URDF: mass [kg], or with its centre [m] in the frame of the last joint (with a URDF)",
+        None,
+        "M[,X,Y,Z]",
+    )
     output: Path | None = _output(
         "CSV of time stamps and friction torque of each joint [N m]", None, "TORQUE.csv"
     )
@@ -132,6 +138,7 @@ def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationPara
         "effort_meaning": options.effort_meaning,
         "output_mode": options.mode,
         "goal_topic": options.goals,
+        "payload": None if options.payload is None else payload_numbers(options.payload, "--payload"),
         "urdf": None if options.urdf is None else str(options.urdf.resolve()),
     }
     if options.goals == "":

@@ -17,7 +17,16 @@ STARTED = time.perf_counter()
 
 DONE, FAILED, NOT_USABLE, INTERRUPTED = 0, 1, 2, 130
 
-COMPUTING = ("setup-robot", "identify-arm", "excite", "estimate", "posterior", "calibrate", "select-poses")
+COMPUTING = (
+    "setup-robot",
+    "identify-arm",
+    "identify-robot",
+    "excite",
+    "estimate",
+    "posterior",
+    "calibrate",
+    "select-poses",
+)
 """Verbs whose computations end at once with Ctrl-C."""
 
 EXTRAS = {

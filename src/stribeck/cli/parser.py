@@ -40,6 +40,7 @@ VERBS = {
     "excite": ("excite", "design the most informative trajectory of a robot arm within its limits"),
     "setup-robot": ("setup_robot", "write the file of a robot arm from its URDF and recordings"),
     "identify-arm": ("identify_arm", "identify inertial parameters and joint friction of a robot arm"),
+    "identify-robot": ("identify_robot", "identify the drives of a whole robot from goals and positions"),
     "calibrate": ("calibrate", "calibrate the geometry of an arm from measured poses"),
     "posterior": (
         "posterior",
