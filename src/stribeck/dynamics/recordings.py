@@ -245,6 +245,10 @@ def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
     _check_velocity(run, travel >= least)
     if not np.any(np.abs(run.effort).max(axis=0) > 0.0):
         raise RecordingError(f"{run.name}: all torques are zero")
+    if not np.any(np.ptp(run.effort, axis=0) > 0.0):
+        raise RecordingError(
+            f"{run.name}: the torques are the same in all rows: other columns, or a driver without torques"
+        )
 
 
 def _check_velocity(run: ArmRecording, moving: Array) -> None:
