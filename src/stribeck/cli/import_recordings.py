@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stribeck.cli.inputs import benches_of, warn, warn_of_supply
-from stribeck.cli.options import option
+from stribeck.cli.options import NotNegative, option
 from stribeck.core.log import Log
 from stribeck.errors import ConfigError, OutputError
 from stribeck.io.actuators import load_actuator
@@ -36,7 +36,7 @@ class ImportOptions:
         None,
         "FILE",
     )
-    arm_mass: float | None = option("rod mass, for JSON recordings that give none", None, "KG")
+    arm_mass: NotNegative | None = option("rod mass, for JSON recordings that give none", None, "KG")
     actuator: str | None = option("the servo, where recordings name none, or JSON recordings another", None)
     joint: str | None = option("the joint to read, of bags with several; its name in the new bags", None)
     storage: Storage = option("storage of the bags (default: mcap)", "mcap")
