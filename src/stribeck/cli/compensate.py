@@ -37,6 +37,9 @@ _joints, _law = group("joints"), group("compensation (overrides --config)")
 _output = group("output")
 
 
+NODE = "compensation"
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompensateOptions:
     """Options: a recorded motion, the joints, and the settings of the compensation."""
@@ -59,7 +62,7 @@ class CompensateOptions:
     )
     node: str = _joints(
         "the node of --config, as /left/compensation where it has several (default: compensation)",
-        "compensation",
+        NODE,
         "NAME",
     )
     gain: float | None = _law("share of the friction that is cancelled (default: 0.8)", None)
@@ -92,6 +95,8 @@ def run(options: CompensateOptions) -> int:
         raise ConfigError(
             "say what the joints are: either --params with their parameter files, or --config with a node's YAML"
         )
+    if options.config is None and options.node != NODE:
+        raise ConfigError("--node names the section of a node's YAML: add --config FILE, or leave it out")
     bag = _bag(options)
     parameters = _parameters(options, bag)
     base = None if options.config is None else options.config.parent
@@ -151,7 +156,7 @@ def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationPara
         }
         values = {"joints": list(names), "other_joints": "ignore", **files}
     overridden |= _limits(options, names)
-    return CompensationParameters.complete({**values, **overridden}, "options")
+    return CompensationParameters.complete({**values, **overridden}, str(options.config or "command line"))
 
 
 def _limits(options: CompensateOptions, names: Sequence[str]) -> dict[str, float]:

@@ -47,6 +47,7 @@ VERBS = {
         "sample the posterior of an arm or a servo from prior knowledge and few measurements",
     ),
     "estimate": ("estimate", "estimate the parameters of a mechanism from its recorded motion"),
+    "doctor": ("doctor", "check computer, installation and ROS graph, and say what mends each fault"),
     "demo": ("demo", "record, identify and compensate emulated servos through ROS 2 nodes"),
 }
 """Module and help text of each verb."""
