@@ -31,7 +31,7 @@ from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of, regressor_unit
 from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
-from stribeck.dynamics.verdict import judge_fits
+from stribeck.dynamics.verdict import judge_filters, judge_fits
 from stribeck.errors import ConfigError
 from stribeck.estimates.verdict import Reason, Verdict
 from stribeck.io.actuators import load_actuator
@@ -85,6 +85,7 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
         verdict = Verdict((Reason("unfinished", "doubtful", f"interrupted after {', '.join(fits)}"),))
     else:
         verdict = judge_fits(fits, work.motions()["train"], config.neighbourhood)
+        verdict = Verdict((*verdict.reasons, *judge_filters(runs, config.protocol)))
     written, verdict = _write(options, robot, work, fits, runs, verdict, carried)
     summary = _summary(robot, work, fits) | {"wall_seconds": seconds} | verdict.to_json()
     if carried is not None:

@@ -84,7 +84,7 @@ def bandwidth_of(runs: Sequence[ArmRecording], rate: float) -> Bandwidth:
     window = int(min(SECONDS, max(run.time[-1] - run.time[0] for run in runs)) * rate)
     if window < 2.0 * rate:
         raise TooShortError(
-            f"the longest recording without a gap lasts {window / rate:.2g} s, expected 2 s or more"
+            f"the longest recording without a gap lasts {window / rate:.4g} s, expected 2 s or more"
         )
     frequency, density = _density(
         runs,
