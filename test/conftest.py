@@ -3,6 +3,7 @@
 import faulthandler
 import os
 import re
+import signal
 import tempfile
 from collections.abc import Iterator
 
@@ -21,6 +22,8 @@ FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Programs that JAX has compiled serve later tests, and the processes that tests start. It asks on import."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a shell that started this in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     config.stash[FOLDER] = folder = tempfile.TemporaryDirectory(prefix="jax-")
