@@ -29,7 +29,10 @@ VERBS = {
     "diagram": ("diagram", "draw drive/backdrive diagrams"),
     "report": ("report", "write an HTML report that assesses parameter files on recordings"),
     "compensate": ("compensate", "compute the friction torque for a recorded motion"),
-    "export-mjcf": ("export_mjcf", "export a fit of law M1 as plain MJCF"),
+    "export": (
+        "export",
+        "export identified servos to simulators, firmware and tables, with the error it costs",
+    ),
     "excite": ("excite", "design the most informative trajectory of a robot arm within its limits"),
     "setup-robot": ("setup_robot", "write the file of a robot arm from its URDF and recordings"),
     "identify-arm": ("identify_arm", "identify inertial parameters and joint friction of a robot arm"),

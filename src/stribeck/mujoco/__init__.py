@@ -1,6 +1,6 @@
-"""Identified servos in MuJoCo: joint controllers for MuJoCo and MJX, and export as MJCF.
+"""Identified servos in MuJoCo: joint controllers for MuJoCo and MJX.
 
-No other package imports MuJoCo. :mod:`stribeck.mujoco.batch`, which needs JAX, is not imported here.
+Only this package and :mod:`stribeck.exports` import MuJoCo. :mod:`stribeck.mujoco.batch`, which needs JAX, is not imported here.
 """
 
 from stribeck.errors import MissingDependencyError
@@ -12,8 +12,7 @@ except ModuleNotFoundError as error:
         f"stribeck.mujoco needs {error.name}: pip install 'stribeck[mujoco]'"
     ) from None
 
+from stribeck.io.servo import Servo
 from stribeck.mujoco.controller import Controller
-from stribeck.mujoco.export import PlainJoint, export_onto, exported, snippet
-from stribeck.mujoco.servo import Servo
 
-__all__ = ["Controller", "PlainJoint", "Servo", "export_onto", "exported", "snippet"]
+__all__ = ["Controller", "Servo"]

@@ -24,9 +24,9 @@ import mujoco
 import numpy as np
 
 from stribeck.errors import MissingDependencyError
+from stribeck.io.servo import Servo
 from stribeck.mujoco.drive import Drive, ServoMemory
 from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
-from stribeck.mujoco.servo import Servo
 
 try:
     # On import it prints that an optional backend is missing, which is not used here.

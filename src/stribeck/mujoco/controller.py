@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.errors import ConfigError
+from stribeck.io.servo import Servo
 from stribeck.mujoco.drive import Drive, ServoMemory
 from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
-from stribeck.mujoco.servo import Servo
 
 Numbers = Sequence[float] | npt.NDArray[np.float64]
 

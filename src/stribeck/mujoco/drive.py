@@ -30,7 +30,7 @@ from stribeck.core.friction import friction_budget
 from stribeck.core.namespace import array_namespace
 from stribeck.core.step import delayed
 from stribeck.errors import ConfigError
-from stribeck.mujoco.servo import Servo
+from stribeck.io.servo import Servo
 
 LOWEST_VOLTAGE = 1e-3
 """Lower limit of a sagging supply [V], so that the duty is defined."""

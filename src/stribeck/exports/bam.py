@@ -1,0 +1,44 @@
+"""Export to the flat JSON of the BAM program: motor, armature and all six laws; read back by ``import-params``.
+
+The program knows no terms beyond its laws, no effects, and only the servos of :data:`SERVOS`.
+"""
+
+from __future__ import annotations
+
+import json
+
+from stribeck.errors import ConfigError
+from stribeck.exports.task import ExportTask, Written
+
+SERVOS = (
+    "mx64",
+    "mx106",
+    "xl320",
+    "xl330",
+    "erob80_100",
+    "erob80_50",
+    "sts3215",
+    "unitree_go1",
+)
+"""Servos whose control law the program knows."""
+
+
+def write(task: ExportTask) -> Written:
+    """The parameters of one servo.
+
+    :raises ConfigError: for several joints, which the format has no names for.
+    """
+    if len(task.joints) != 1:
+        names = ", ".join(joint for joint, _ in task.joints)
+        raise ConfigError(
+            f"a BAM file holds one servo, found {len(task.joints)} ({names}): write one file for each"
+        )
+    file = task.joints[0].servo.parameters
+    values = {name: float(value) for name, value in file.values.items()}
+    content = {**values, "model": file.law.name, "actuator": file.actuator.name}
+    notes = ["the program's own step of 5 ms costs some mrad more; give it a shorter one"]
+    if file.actuator.name not in SERVOS:
+        notes.append(
+            f"the program does not know the servo {file.actuator.name!r} (it knows {', '.join(SERVOS)}): add its control law there"
+        )
+    return Written({task.output: json.dumps(content, indent=1, allow_nan=False) + "\n"}, tuple(notes))

@@ -1,0 +1,132 @@
+"""What an export costs: the motion of what was written beside the source law and beside the measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.log import Batch
+from stribeck.core.step import simulate
+from stribeck.errors import ConfigError
+from stribeck.exports.registry import Format
+from stribeck.fit.assessment import FARTHEST, Stepping
+from stribeck.io.servo import Servo
+
+SCHEMA = 1
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean absolute differences of position [rad]: mean over the runs, and the worst run."""
+
+    mean: float
+    worst: float
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The error of one exported joint.
+
+    :param engine: what simulated the exported file.
+    :param runs: names of the runs.
+    :param source: exported against source law.
+    :param measured: exported against measurement; ``None`` for bench trajectories.
+    :param source_measured: source law against measurement.
+    :param lost: effects that the format has no place for.
+    """
+
+    joint: str
+    engine: str
+    runs: tuple[str, ...]
+    source: Difference
+    measured: Difference | None
+    source_measured: Difference | None
+    lost: tuple[str, ...]
+
+    def line(self) -> str:
+        """The error in one line."""
+        text = f"{self.joint}: {1e3 * self.source.mean:.2f} mrad from the source law (worst run {1e3 * self.source.worst:.2f})"
+        if self.measured is not None and self.source_measured is not None:
+            text += (
+                f", {1e3 * self.measured.mean:.2f} mrad from the measurement (worst run {1e3 * self.measured.worst:.2f}; "
+                f"the source law itself {1e3 * self.source_measured.mean:.2f})"
+            )
+        return f"{text}; lost: {', '.join(self.lost) or 'nothing'} [{self.engine}, {len(self.runs)} runs]"
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of the file beside the export, in rad."""
+        return {
+            "joint": self.joint,
+            "engine": self.engine,
+            "runs": list(self.runs),
+            "from_source": vars(self.source),
+            "from_measurement": None if self.measured is None else vars(self.measured),
+            "source_from_measurement": None if self.source_measured is None else vars(self.source_measured),
+            "lost": list(self.lost),
+        }
+
+
+def difference(position: FloatArray, reference: FloatArray, weight: FloatArray) -> Difference:
+    """Mean absolute difference of each run (T, R), as mean and worst."""
+    errors = np.sum(weight * np.abs(position - reference), axis=0) * weight.shape[1]
+    if not np.all(errors < FARTHEST):
+        raise ConfigError("a simulation of the exported servo leaves all bounds; try a shorter --timestep")
+    return Difference(float(np.mean(errors)), float(np.max(errors)))
+
+
+def loss_of(
+    joint: str,
+    held: Servo,
+    form: Format,
+    runs: tuple[Batch, Batch],
+    stepping: Stepping,
+    lost: Sequence[str],
+    *,
+    recorded: bool,
+) -> Loss:
+    """The error of one joint.
+
+    :param held: the servo with the law and values that were exported.
+    :param runs: see :func:`stribeck.exports.runs.batch_of_source`.
+    :param recorded: whether the runs were measured.
+    """
+    measured, source = runs
+    module = form.module_of()
+    engine = (
+        module.engine()
+        if hasattr(module, "engine")
+        else "the law that the file holds, in Stribeck's simulation"
+    )
+    position = getattr(module, "simulated", documented)(held, measured, stepping)
+    against = difference(position, measured.position, measured.weight) if recorded else None
+    own = difference(source.position, measured.position, measured.weight) if recorded else None
+    names = tuple(log.name for log in measured.logs)
+    return Loss(
+        joint,
+        engine,
+        names,
+        difference(position, source.position, measured.weight),
+        against,
+        own,
+        tuple(lost),
+    )
+
+
+def documented(held: Servo, runs: Batch, stepping: Stepping) -> FloatArray:
+    """Positions (T, R) [rad] of the law that the file holds, simulated here."""
+    file = held.parameters
+    motion = simulate(
+        runs,
+        file.actuator,
+        file.law,
+        file.values,
+        integrator=stepping.integrator,
+        reset_period=stepping.reset_period,
+    )
+    return motion.position

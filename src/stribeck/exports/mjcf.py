@@ -1,0 +1,448 @@
+r"""Export as MJCF: joint attributes, an actuator and the required options, for law M1.
+
+Coulomb friction becomes MuJoCo's ``frictionloss``, viscous friction its ``damping``. A servo with a voltage bridge becomes
+a ``<dcmotor>`` where the installed MuJoCo has it (4.0 and newer): resistance, motor constant, controller, voltage and
+current limits, goal ramp and delay are those of :class:`stribeck.core.actuator.VoltageControl`, and the joint is free of
+back-EMF while its actuator group is disabled. Every other servo becomes an affine actuator with a force range, and its
+back-EMF part of ``damping``:
+
+.. math::
+
+    \tau_m = clip(k(\theta_d - \theta) - c\,\dot\theta, \pm\tau_{max}) - c_e\,\dot\theta
+
+The coefficients are differences of the piecewise linear control law of :mod:`stribeck.core.actuator`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.actuator import (
+    CurrentControl,
+    ServoCommand,
+    VoltageControl,
+    initial_control_state,
+    motor_torque,
+)
+from stribeck.core.log import Batch
+from stribeck.errors import ConfigError, OutputError
+from stribeck.exports.mjcf_runs import JOINT, parts_of, runs_of, servo_of_run
+from stribeck.exports.task import ExportTask, JointServo, Written
+from stribeck.fit.assessment import Stepping
+from stribeck.io.servo import Servo
+from stribeck.mujoco.joints import actuators_of, check_options, friction_solver, joint_named
+
+FloatArray = npt.NDArray[np.float64]
+
+SMALL = 1e-6
+"""Position error [rad] and speed [rad/s] within which a control law is linear."""
+
+LARGE = 1e6
+"""Position error [rad] that saturates every servo."""
+
+TIMESTEP = 0.002
+"""MuJoCo's default time step [s]."""
+
+DC_MOTOR = hasattr(mujoco.MjsActuator, "set_to_dcmotor")
+"""Whether the installed MuJoCo has ``<dcmotor>`` and delays of actuators."""
+
+
+class DcMotor(NamedTuple):
+    r"""A voltage servo as ``<dcmotor>``.
+
+    :param motorconst: :math:`k_t` [N m/A].
+    :param resistance: R [ohm].
+    :param controller: gains of position [N m/rad], its integral [N m/(rad s)] and velocity [N m s/rad], largest slope of the
+        goal [rad/s], largest integral [rad s], largest voltage [V]; 0 for none. The gain of velocity contains
+        :math:`k_t^2/R`, with which MuJoCo's controller does not compensate the back-EMF.
+    :param current: limit of the current [A], 0 for none.
+    """
+
+    motorconst: float
+    resistance: float
+    controller: tuple[float, ...]
+    current: float
+
+
+@dataclass(frozen=True)
+class PlainJoint:
+    r"""A servo as attributes of plain MJCF.
+
+    :param armature: apparent inertia of the rotor [kg m²].
+    :param frictionloss: Coulomb friction [N m].
+    :param damping: viscous friction and back-EMF, :math:`K_v + c_e` [N m s/rad].
+    :param stiffness: torque per position error k [N m/rad].
+    :param feedback: velocity feedback c within the force range [N m s/rad].
+    :param force: maximum torque at rest :math:`\tau_{max}` [N m].
+    :param notes: description of differences between the servo and plain MJCF.
+    :param motor: the servo as ``<dcmotor>`` in place of stiffness, feedback and force; ``damping`` is then viscous alone.
+    :param delay: of commands [s].
+    """
+
+    armature: float
+    frictionloss: float
+    damping: float
+    stiffness: float
+    feedback: float
+    force: float
+    notes: tuple[str, ...]
+    motor: DcMotor | None = None
+    delay: float = 0.0
+
+    def check_timestep(self, timestep: float) -> None:
+        """Check that explicit damping is stable with this time step, even without load.
+
+        :raises ConfigError: if it is not.
+        """
+        damping = self.damping + self.feedback
+        if self.motor is not None:
+            damping += self.motor.motorconst**2 / self.motor.resistance
+        longest = self.armature / damping if damping else timestep
+        if timestep > longest:
+            raise ConfigError(
+                f"a time step of {timestep:g} s is too long for this servo: its damping stops the bare shaft in "
+                f"{longest:.3g} s; use a shorter one"
+            )
+
+
+def write(task: ExportTask) -> Written:
+    """A file to include, or the model with the servos at their joints.
+
+    :raises ConfigError: for servos that MJCF cannot express, unsuitable joints, or a time step together with a model.
+    """
+    if task.model is None:
+        text = snippet(task.joints, task.timestep or TIMESTEP)
+        notes = [note for _, servo in task.joints for note in exported(servo).notes]
+    else:
+        if task.timestep is not None:
+            raise ConfigError(f"--timestep is of a file to include; {task.model} has its own")
+        if task.output.resolve() in {part.resolve() for part in parts_of(task.model)}:
+            raise OutputError(f"{task.output} is an input of this command; name another file")
+        text, found = export_onto(task.model, task.joints)
+        notes = [*found]
+        if task.output.resolve().parent != task.model.resolve().parent:
+            notes.append("relative paths of files in the model are resolved from the new model's folder")
+    return Written({task.output: text}, tuple(dict.fromkeys(notes)))
+
+
+def engine() -> str:
+    """The engine in which exports are judged."""
+    return f"MuJoCo {mujoco.__version__}"
+
+
+def simulated(servo: Servo, runs: Batch, stepping: Stepping) -> FloatArray:
+    """Positions (T, R) [rad] of the exported file on the bench, in MuJoCo with steps of at most 2 ms."""
+    substeps = math.ceil(runs.dt / TIMESTEP - 1e-9)
+    texts = []
+    for r in range(len(runs.logs)):
+        own = JointServo(JOINT, servo_of_run(servo, runs, r))
+        texts.append((snippet([own], runs.dt / substeps), class_of(own)))
+    return runs_of(servo, runs, texts, substeps, np.stack([runs.position[0], runs.velocity[0]]))
+
+
+def exported(servo: Servo, *, dc_motor: bool = DC_MOTOR) -> PlainJoint:
+    """A servo as attributes of plain MJCF.
+
+    :param dc_motor: whether a voltage servo may become a ``<dcmotor>``.
+    :raises ConfigError: for laws, terms and effects that plain MJCF cannot express.
+    """
+    control, p = servo.parameters.actuator.control, servo.parameters.values
+    motor = isinstance(control, VoltageControl) and control.bridge == "brake" and dc_motor
+    _check_expressible(servo, dc_motor=motor)
+    stiffness = _torque(servo, SMALL, 0.0) / SMALL
+    force = _torque(servo, LARGE, 0.0)
+    outside = (force - _torque(servo, LARGE, SMALL)) / SMALL
+    inside = -_torque(servo, 0.0, SMALL) / SMALL - outside
+    plain = PlainJoint(
+        armature=p["armature"],
+        frictionloss=p["friction_base"],
+        damping=p["friction_viscous"] + _clean(outside, force),
+        stiffness=stiffness,
+        feedback=_clean(inside, force),
+        force=force,
+        notes=_notes(servo),
+    )
+    if not (motor and isinstance(control, VoltageControl)):
+        return plain
+    note = "disabling its actuator group switches a motor off, without back-EMF; ctrl is the goal position"
+    return replace(
+        plain,
+        damping=p["friction_viscous"],
+        feedback=0.0,
+        motor=_dc_motor(servo, control),
+        delay=p.get("command_delay", 0.0),
+        notes=(note,),
+    )
+
+
+def _dc_motor(servo: Servo, control: VoltageControl) -> DcMotor:
+    p, (kp, ki, kd) = servo.parameters.values, servo.gains
+    kt, resistance = p["kt"], p["R"]
+    torque = kt / resistance * servo.voltage  # of full duty
+    integral = (control.integral_gain or 0.0) * ki
+    controller = (
+        torque * control.gain * kp,
+        torque * integral,
+        kt * kt / resistance + torque * (control.derivative_gain or 0.0) * kd,
+        control.goal_speed or 0.0,
+        control.duty_max / integral if integral else 0.0,
+        control.duty_max * servo.voltage,
+    )
+    return DcMotor(kt, resistance, controller, p.get("current_limit", 0.0))
+
+
+def snippet(servos: Sequence[JointServo], timestep: float = TIMESTEP) -> str:
+    """An MJCF file to include: options, and a default class and an actuator for each joint.
+
+    :param servos: joints of the model that will include it, and their servos.
+    :param timestep: the model's time step [s].
+    :raises ConfigError: as for :func:`exported`.
+    """
+    root = ElementTree.Element("mujoco")
+    option = ElementTree.SubElement(root, "option", timestep=_text(timestep))
+    ElementTree.SubElement(option, "flag", eulerdamp="disable")
+    defaults, actuators = ElementTree.SubElement(root, "default"), ElementTree.Element("actuator")
+    for place, (joint, servo) in enumerate(servos):
+        plain, parameters = exported(servo), servo.parameters
+        plain.check_timestep(timestep)
+        name = class_of(JointServo(joint, servo))
+        title = f"{parameters.actuator.title}, law {parameters.law.name.upper()}, K_p {servo.kp:g}, {servo.voltage:g} V"
+        for k, text in enumerate((f'{title}: give joint {joint} class="{name}"', *plain.notes)):
+            root.insert(2 * place + k, ElementTree.Comment(f" {text.replace('--', '- -')} "))
+        outer = ElementTree.SubElement(defaults, "default", {"class": name})
+        ElementTree.SubElement(outer, "joint", _joint_attributes(plain, timestep))
+        ElementTree.SubElement(outer, "general", _actuator_attributes(plain, timestep))
+        given = {"name": f"{joint}_servo", "class": name, "joint": joint}
+        if plain.motor is None:
+            ElementTree.SubElement(actuators, "general", given)
+        else:
+            ElementTree.SubElement(actuators, "dcmotor", given | _motor_attributes(plain.motor))
+    root.append(actuators)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def class_of(joint: JointServo) -> str:
+    """Default class of a joint; its name makes it unique, as a model may include several such files."""
+    file = joint.servo.parameters
+    return f"{file.actuator.name}_{file.law.name}_{joint.joint}"
+
+
+def export_onto(model: Path, servos: Sequence[JointServo]) -> tuple[str, tuple[str, ...]]:
+    """Insert servos at joints of an MJCF model; returns the model as text, and notes.
+
+    An existing actuator of a joint keeps its name and position and is turned into the servo; otherwise one is added.
+    Includes are resolved; paths of meshes and other files are unchanged.
+
+    :raises ConfigError: as for :func:`exported`; for a model that cannot be read, or a joint that is missing or has several
+        actuators.
+    """
+    try:
+        spec = mujoco.MjSpec.from_file(str(model))
+        compiled = spec.compile()
+    except (ValueError, mujoco.FatalError) as error:
+        raise ConfigError(f"{model}: {error}") from None
+    check_options(compiled)
+    timestep, notes = float(compiled.opt.timestep), list[str]()
+    for name, servo in servos:
+        plain = exported(servo)
+        plain.check_timestep(timestep)
+        notes += plain.notes
+        joint = joint_named(compiled, name, servo)
+        joint_actuators = actuators_of(compiled, joint)
+        if len(joint_actuators) > 1:
+            raise ConfigError(
+                f"{model}: joint {name!r} has {len(joint_actuators)} actuators; leave one, which becomes the servo"
+            )
+        _apply_joint(spec.joint(name), plain, timestep)
+        actuator = (
+            spec.actuators[joint_actuators[0]] if joint_actuators else spec.add_actuator(name=f"{name}_servo")
+        )
+        _apply_actuator(actuator, plain, name, timestep, is_new=not joint_actuators)
+    spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
+    try:
+        spec.compile()
+        text: str = spec.to_xml()
+    except (ValueError, mujoco.FatalError) as error:
+        raise ConfigError(f"{model} with the servo: {error}") from None
+    return text, (*notes, *_integrator_notes(compiled))
+
+
+def _integrator_notes(model: mujoco.MjModel) -> tuple[str, ...]:
+    if model.opt.integrator == mujoco.mjtIntegrator.mjINT_EULER:
+        return ()
+    return (
+        "the model's integrator is not Euler: damping and friction differ within a step from the simulation used for "
+        'the fit; compare with integrator="Euler"',
+    )
+
+
+def _apply_joint(joint: mujoco.MjsJoint, plain: PlainJoint, timestep: float) -> None:
+    solref, solimp = friction_solver(timestep)
+    joint.armature, joint.frictionloss = plain.armature, plain.frictionloss
+    joint.damping = _like(joint.damping, plain.damping)
+    joint.solref_friction, joint.solimp_friction = solref, solimp
+    joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE  # the servo has its own range
+
+
+def _apply_actuator(
+    actuator: mujoco.MjsActuator, plain: PlainJoint, joint: str, timestep: float, *, is_new: bool
+) -> None:
+    actuator.trntype, actuator.target = mujoco.mjtTrn.mjTRN_JOINT, joint
+    positioned = actuator.biastype == mujoco.mjtBias.mjBIAS_AFFINE and (
+        actuator.gainprm[0] == -actuator.biasprm[1]
+    )
+    if is_new or not positioned:  # the range comes from the model's defaults, or is not a position
+        actuator.ctrllimited, actuator.inheritrange = mujoco.mjtLimited.mjLIMITED_FALSE, 0.0
+    actuator.gear = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    actuator.dyntype = mujoco.mjtDyn.mjDYN_NONE
+    actuator.actlimited, actuator.actrange = mujoco.mjtLimited.mjLIMITED_FALSE, [0.0, 0.0]
+    actuator.gaintype, actuator.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
+    gain, bias = [0.0] * len(actuator.gainprm), [0.0] * len(actuator.biasprm)
+    gain[0], bias[1], bias[2] = plain.stiffness, -plain.stiffness, -plain.feedback
+    actuator.gainprm, actuator.biasprm = gain, bias
+    actuator.forcelimited, actuator.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, [-plain.force, plain.force]
+    for name in ("damping", "armature", "delay", "nsample", "ctrlspec"):  # in newer versions
+        if hasattr(actuator, name):
+            setattr(actuator, name, _like(getattr(actuator, name), 0))
+    if plain.delay:
+        actuator.delay, actuator.nsample = plain.delay, _samples(plain, timestep)
+    if plain.motor is not None:
+        motor = plain.motor
+        actuator.set_to_dcmotor(
+            [motor.motorconst, motor.motorconst],
+            motor.resistance,
+            saturation=[0.0, motor.current, 0.0],
+            controller=list(motor.controller),
+            ctrlspec=1,  # the goal position
+        )
+        if not motor.current:
+            actuator.forcelimited, actuator.forcerange = mujoco.mjtLimited.mjLIMITED_FALSE, [0.0, 0.0]
+
+
+def _joint_attributes(plain: PlainJoint, timestep: float) -> dict[str, str]:
+    solref, solimp = friction_solver(timestep)
+    return {
+        "armature": _text(plain.armature),
+        "frictionloss": _text(plain.frictionloss),
+        "damping": _text(plain.damping),
+        "solreffriction": _text(*solref),
+        "solimpfriction": _text(*solimp),
+        "actuatorfrclimited": "false",
+    }
+
+
+def _actuator_attributes(plain: PlainJoint, timestep: float) -> dict[str, str]:
+    common = {"gear": "1", "ctrllimited": "false", "actlimited": "false"}
+    if DC_MOTOR:  # delays are as new
+        common |= {"delay": _text(plain.delay), "nsample": f"{_samples(plain, timestep)}"}
+    if plain.motor is not None:
+        return common | {"forcelimited": "true" if plain.motor.current else "false"}
+    return common | {  # all attributes, as the class inherits the model's defaults for other actuators
+        "dyntype": "none",
+        "gaintype": "fixed",
+        "gainprm": _text(plain.stiffness),
+        "biastype": "affine",
+        "biasprm": _text(0.0, -plain.stiffness, -plain.feedback),
+        "forcelimited": "true",
+        "forcerange": _text(-plain.force, plain.force),
+    }
+
+
+def _motor_attributes(motor: DcMotor) -> dict[str, str]:
+    return {
+        "motorconst": _text(motor.motorconst, motor.motorconst),
+        "resistance": _text(motor.resistance),
+        "controller": _text(*motor.controller),
+        "saturation": _text(0.0, motor.current, 0.0),
+        "input": "pos",
+    }
+
+
+def _samples(plain: PlainJoint, timestep: float) -> int:
+    return math.ceil(plain.delay / timestep) + 1 if plain.delay else 0
+
+
+def _check_expressible(servo: Servo, *, dc_motor: bool) -> None:
+    file, control = servo.parameters, servo.parameters.actuator.control
+    held = (
+        {"supply", "delay", "current-limit"}
+        if dc_motor
+        else ({"supply", "delay"} if DC_MOTOR else {"supply"})
+    )
+    effects = sorted(file.actuator.active_effects - held)
+    instead = "use stribeck.mujoco.Controller, which computes it in every step, or fit law m1 to the same recordings"
+    beyond = [
+        (file.law.name != "m1", f"law {file.law.name.upper()} ({file.law.title})"),
+        (file.law.asymmetric, "friction that differs by direction"),
+        (file.law.offset, "an offset torque"),
+        (bool(effects), f"the effect {', '.join(effects)}"),
+        (isinstance(control, VoltageControl) and control.bridge == "coast", "a drive/coast bridge"),
+        (bool(servo.ki) and not dc_motor, "an integral gain"),
+        (bool(servo.supply_resistance), "the sag of a supply"),
+        (servo.period is not None, "a firmware period"),
+    ]
+    for present, feature in beyond:
+        if present:
+            raise ConfigError(f"plain MJCF cannot express {feature}: {instead}")
+    if not servo.kp:
+        raise ConfigError(
+            "kp is 0: a servo without a proportional gain does not follow its goal; give the firmware's gain"
+        )
+
+
+def _notes(servo: Servo) -> tuple[str, ...]:
+    control, p = servo.parameters.actuator.control, servo.parameters.values
+    notes = []
+    if isinstance(control, VoltageControl):
+        notes.append(
+            "damping includes the back-EMF, so the joint is braked even where a real servo's torque is off"
+        )
+        if control.goal_speed is not None:
+            notes.append(
+                f"the firmware ramps its goal: change ctrl by no more than {control.goal_speed:.4g} rad/s"
+            )
+    if isinstance(control, CurrentControl) and "R" in p:
+        fastest = (servo.voltage - p["R"] * control.current_max) / p["kt"]
+        if fastest <= 0.0:
+            raise ConfigError(
+                f"plain MJCF cannot express a current that {servo.voltage:g} V cannot drive at rest: use "
+                "stribeck.mujoco.Controller, or a higher supply"
+            )
+        notes.append(f"above {fastest:.3g} rad/s the supply bounds the torque of the real motor further")
+    return tuple(notes)
+
+
+def _torque(servo: Servo, error: float, velocity: float) -> float:
+    """Motor torque at a position error and a velocity [N m]."""
+    actuator = servo.parameters.actuator.with_used_terms(servo.gains)
+    values = dict(servo.parameters.values)
+    command = ServoCommand(error, 1.0, servo.voltage)
+    state = initial_control_state(actuator, error)
+    torque, _ = motor_torque(actuator, values, servo.gains, state, command, 0.0, velocity, 0.0)
+    return float(torque)
+
+
+def _clean(slope: float, force: float) -> float:
+    """Round a slope to zero if it is only the rounding error of a difference of torques."""
+    return slope if abs(slope) > 1e-8 * force else 0.0
+
+
+def _like(current: object, value: float) -> object:
+    """A number in the form that the MuJoCo version expects; newer versions use polynomials."""
+    size = getattr(current, "size", 1)
+    return value if size == 1 else [value] + [0.0] * (size - 1)
+
+
+def _text(*values: float) -> str:
+    """Format numbers for MJCF; adding zero removes the sign of negative zero."""
+    return " ".join(f"{value + 0.0:.15g}" for value in values)

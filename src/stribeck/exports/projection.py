@@ -1,0 +1,102 @@
+r"""Projection of an identified law onto a poorer one: its parameters are fitted to the motion of the source law.
+
+With :math:`\theta(t)` simulated with the source law and the given commands, the parameters p of the target law minimise
+:math:`\frac1R\sum_r \frac1{n_r}\sum_k \rho(\theta_r(t_k; p) - \theta_r(t_k))`, the loss of a fit
+(:mod:`stribeck.fit.objective`) with the source law in place of the measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from stribeck.core.actuator import Actuator
+from stribeck.core.friction import FrictionLaw
+from stribeck.core.log import Batch
+from stribeck.errors import StribeckError
+from stribeck.exports.registry import Format
+from stribeck.fit.assessment import Stepping
+from stribeck.fit.incumbent import BudgetSpentError, Incumbent
+from stribeck.fit.rollout import Rollout
+from stribeck.fit.search import hybrid
+from stribeck.io.parameter_file import ParameterFile
+
+BUDGET = 20_000
+"""Evaluations of a projection."""
+
+BENCH = ("q_offset",)
+"""Parameters of the bench, which are no part of an export and stay."""
+
+LOSSES = {
+    "stribeck": "the Stribeck effect (friction that falls with speed)",
+    "load": "friction that grows with the load",
+    "quadratic": "the quadratic load term",
+    "asymmetric": "friction that differs by direction",
+    "offset": "the offset torque",
+}
+
+
+def target_law(source: ParameterFile, form: Format) -> FrictionLaw:
+    """The law that a format holds of a source law."""
+    if form.law == "source":
+        return source.law if form.terms else source.law.with_terms()
+    return FrictionLaw("m1", "Coulomb-viscous")
+
+
+def target_actuator(source: ParameterFile, form: Format) -> Actuator:
+    """The servo with the effects that a format holds."""
+    return replace(source.actuator, active_effects=source.actuator.active_effects & frozenset(form.effects))
+
+
+def lost(source: ParameterFile, form: Format) -> tuple[str, ...]:
+    """Effects of the source that a format has no place for, in words."""
+    law, other = source.law, target_law(source, form)
+    words = [
+        text for name, text in LOSSES.items() if getattr(law, name) not in (getattr(other, name), "none")
+    ]
+    missing = sorted(source.actuator.active_effects - target_actuator(source, form).active_effects)
+    return (*words, *(f"the effect {name}" for name in missing))
+
+
+def plain(source: ParameterFile, form: Format) -> ParameterFile:
+    """The source with the terms that the format lacks left out."""
+    law, actuator = target_law(source, form), target_actuator(source, form)
+    kept = {*actuator.parameters(law).names, *actuator.control.motor_parameters, *BENCH}
+    values = {name: value for name, value in source.values.items() if name in kept}
+    return ParameterFile(actuator, law, values)
+
+
+def projected(source: ParameterFile, form: Format, runs: Batch, stepping: Stepping) -> ParameterFile:
+    """The format's law with the parameters that move most like the source.
+
+    :param runs: the runs with the motion of the source law.
+    :raises StribeckError: if no simulation stays finite.
+    """
+    start = plain(source, form)
+    parameters = start.actuator.parameters(start.law)
+    bounded = parameters.names
+    free = [name for name in bounded if name not in BENCH and name in (form.fitted or bounded)]
+    kept = {name: value for name, value in start.values.items() if name in bounded and name not in free}
+    rollout = Rollout(
+        runs,
+        start.actuator,
+        start.law,
+        parameters.fixed(kept).freed(free),
+        reset_period=stepping.reset_period,
+        integrator=stepping.integrator,
+    )
+    incumbent = Incumbent(BUDGET, lambda: rollout.meter.evaluations)
+    with suppress(BudgetSpentError):
+        hybrid(rollout, incumbent, np.random.default_rng(0))
+    if incumbent.unit is None:
+        raise StribeckError("no simulation of these runs stays finite: are masses, lengths and gains right?")
+    found = rollout.parameters.with_vector(rollout.parameters.from_unit(incumbent.unit)).values()
+    return replace(start, values={**start.values, **found})
+
+
+def effects_in_words(words: Sequence[str]) -> str:
+    """A list of lost effects as one phrase."""
+    return ", ".join(words) or "nothing"

@@ -1,0 +1,96 @@
+"""The formats that ``stribeck export`` writes, as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Literal
+
+from stribeck.errors import ConfigError
+from stribeck.exports.task import ExportTask, Written
+
+
+@dataclass(frozen=True)
+class Format:
+    """A target of exports.
+
+    :param title: what it holds, in one line.
+    :param module: module of :mod:`stribeck.exports` with ``write(task)``.
+    :param law: friction law that it holds: the source's own, or Coulomb and viscous friction alone (``m1``).
+    :param fitted: parameters that a projection fits; empty: all parameters of the motor and of the law.
+    :param gain: whether a firmware gain is part of the file.
+    :param model: whether ``--model`` is needed (``True``), possible (``None``), or not used (``False``).
+    :param effects: effects beyond the paper that it holds.
+    :param terms: whether it holds friction that differs by direction, and an offset torque.
+    """
+
+    name: str
+    title: str
+    module: str
+    law: Literal["source", "m1"] = "source"
+    fitted: tuple[str, ...] = ()
+    gain: bool = False
+    model: bool | None = False
+    effects: tuple[str, ...] = ()
+    terms: bool = False
+
+    def write(self, task: ExportTask) -> Written:
+        """The content of the files.
+
+        :raises ConfigError: for servos, joints or models that do not fit the format.
+        """
+        writer: Callable[[ExportTask], Written] = self.module_of().write
+        return writer(task)
+
+    def module_of(self) -> ModuleType:
+        """The format's module, with ``write`` and, where an engine is installed, ``engine`` and ``simulated``."""
+        return import_module(f"stribeck.exports.{self.module}")
+
+
+ALL_EFFECTS = ("current-limit", "supply", "delay")
+
+FRICTION_OF_M1 = ("friction_base", "friction_viscous")
+
+FORMATS = {
+    form.name: form
+    for form in (
+        Format(
+            "c",
+            "one C99/C++17 header without dependencies: friction, feed-forward and motor torque of any law, for firmware",
+            "c_header",
+            effects=ALL_EFFECTS,
+            terms=True,
+        ),
+        Format("bam", "flat JSON of the BAM program, all six laws; loads there, and by it in mjlab", "bam"),
+        Format(
+            "mjcf",
+            "MuJoCo: armature, damping, frictionloss, an actuator (dcmotor with its limits and delay where MuJoCo has it), "
+            "solver settings with which joints stand still",
+            "mjcf",
+            law="m1",
+            gain=True,
+            model=None,
+            effects=ALL_EFFECTS,
+        ),
+        Format(
+            "csv",
+            "table of the friction of any law over velocity and load, of all joints",
+            "table",
+            effects=ALL_EFFECTS,
+            terms=True,
+        ),
+    )
+}
+"""All formats by name."""
+
+
+def format_named(name: str) -> Format:
+    """The format called ``name``.
+
+    :raises ConfigError: for an unknown name.
+    """
+    if name not in FORMATS:
+        raise ConfigError(f"unknown format {name!r}; valid: {', '.join(FORMATS)} (--to list explains them)")
+    return FORMATS[name]

@@ -1,0 +1,60 @@
+"""Export as a table (CSV): friction over velocity and load, for lookup tables and plots.
+
+Each row has the velocity, the motor torque, the external torque that balances it, and the friction budget against
+motion in positive and in negative direction.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+
+from stribeck.core.compensation import stall_torque
+from stribeck.core.friction import friction_budget
+from stribeck.exports.task import ExportTask, Written
+
+COLUMNS = {
+    "rotary": (
+        "velocity [rad/s]",
+        "motor torque [N m]",
+        "external torque [N m]",
+        "friction + [N m]",
+        "friction - [N m]",
+    ),
+    "linear": ("velocity [m/s]", "motor force [N]", "external force [N]", "friction + [N]", "friction - [N]"),
+}
+
+SPEEDS = 81
+"""Velocities of the table, denser towards rest, where friction changes most."""
+
+LOADS = 21
+"""Motor torques of the table."""
+
+FASTEST = 10.0
+"""Fastest velocity of the table [rad/s], unless the datasheet gives a no-load speed."""
+
+
+def write(task: ExportTask) -> Written:
+    """The table, all joints below each other."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["joint", *COLUMNS[task.joints[0].servo.parameters.actuator.units]])
+    for joint, servo in task.joints:
+        file = servo.parameters
+        fastest = file.actuator.datasheet.get("no_load_speed", FASTEST)
+        shape = np.linspace(-1.0, 1.0, SPEEDS)
+        velocity = fastest * np.sign(shape) * np.abs(shape) ** 3
+        most = stall_torque(file.actuator, file.values)
+        motor, velocity = np.meshgrid(np.linspace(-most, most, LOADS), velocity)
+        positive, negative = friction_budget(file.law, file.values, motor, -motor, velocity)
+        columns = np.broadcast_arrays(velocity, motor, -motor, positive, negative)
+        writer.writerows(
+            [joint, *(f"{number:.9g}" for number in row)]
+            for row in np.stack(columns, -1).reshape(-1, 5).tolist()
+        )
+    return Written(
+        {task.output: text.getvalue()},
+        ("the table has opposed torques only: motor and external torque balance",),
+    )

@@ -1,0 +1,69 @@
+"""What is exported: servos at named joints, the robot they belong to, and the content of the files to write."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from stribeck.errors import ConfigError
+from stribeck.io.servo import Servo
+
+
+class JointServo(NamedTuple):
+    """A servo and the name of the joint that it drives."""
+
+    joint: str
+    servo: Servo
+
+
+@dataclass(frozen=True)
+class ExportTask:
+    """Servos to export.
+
+    :param joints: the servos, with the law that the format holds.
+    :param output: main file to write; further files lie beside it and share its stem.
+    :param model: robot file to put the servos into, if the format has one.
+    :param timestep: time step of the simulation [s], where the format depends on it; ``None``: the format's default.
+    :param sources: parameter file of each joint, as given.
+    :raises ConfigError: for joints without a name, or with the same one.
+    """
+
+    joints: tuple[JointServo, ...]
+    output: Path
+    model: Path | None = None
+    timestep: float | None = None
+    sources: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_names([joint for joint, _ in self.joints])
+
+
+class Written(NamedTuple):
+    """Content of the files of an export, the main one first, and remarks for the user."""
+
+    files: Mapping[Path, str | bytes]
+    notes: tuple[str, ...] = ()
+
+
+def check_names(joints: Sequence[str]) -> None:
+    """Raise :class:`ConfigError` unless all joints have a name of their own."""
+    repeated = [name for name, count in Counter(joints).items() if count > 1]
+    if not joints or repeated or not all(joints):
+        found = f"{repeated[0]!r} twice" if repeated else ", ".join(map(repr, joints)) or "none"
+        raise ConfigError(f"expected distinct names of joints, found {found}; name each with --joint")
+
+
+def identifier(name: str) -> str:
+    """A name as an identifier of C and Python."""
+    word = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"_{word}" if word[0].isdigit() else word
+
+
+def title_of(joint: JointServo) -> str:
+    """Servo, law and joint in words, for comments in exported files."""
+    file = joint.servo.parameters
+    return f"{joint.joint}: {file.actuator.title}, law {file.law.name.upper()} ({file.law.title})"
