@@ -20,6 +20,7 @@ TARGET = ROOT / "build" / "bench.json"
 
 PARTS = {
     "compensation": "compensation node: time in the node, round trip, CPU",
+    "controllers": "an update in C++, and in Python",
     "guard": "share of a core of the guard",
     "bus": "cycles of the servo bus",
     "joints_in_mujoco": "controllers in MuJoCo",

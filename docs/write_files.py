@@ -87,6 +87,11 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "JSON in a std_msgs/String, with which a run begins.",
         ("stribeck.io.bench:BenchMessage",),
     ),
+    (
+        "Actuators for Isaac Lab",
+        "YAML that `stribeck export --to isaaclab` writes and `stribeck import-params` reads.",
+        ("stribeck.exports.isaaclab:IsaacLabFile",),
+    ),
     ("BAM recordings", "JSON, of `stribeck import` and `--logdir`.", ("stribeck.io.bam_json:BamRecording",)),
     (
         "Learnt friction",

@@ -125,6 +125,21 @@ def test_fit_writes_file_and_summary(bags, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_by_default_the_law_is_chosen_by_conditions_left_out(bags, tmp_path, capsys):
+    """Simulated Coulomb friction: M1, with the expected error under a new gain, load and trajectory in both files."""
+    output, summary = tmp_path / "p.json", tmp_path / "s.json"
+    words = ["fit", "--logdir", str(bags), "--trials", "2000", "--quiet"]
+    assert main([*words, "--output", str(output), "--json", str(summary)]) == 0
+    told = json.loads(summary.read_text())
+    assert told["model"] == "m1"
+    assert set(told["expected_error"]) == {"gain", "higher gain", "load", "heavier load", "trajectory"}
+    for one in told["expected_error"].values():
+        assert one["interval"][0] < one["value"] < one["interval"][1] < 0.02
+    assert read_parameter_file(output).provenance.selection["expected_error"] == told["expected_error"]
+    assert "Expected error under a new gain: " in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_all_laws_go_into_a_folder(bags, tmp_path, capsys):
     """--model all: one file per law, one summary with all, and a comparison."""
     folder = tmp_path / "laws"

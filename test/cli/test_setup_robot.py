@@ -253,3 +253,14 @@ def test_a_real_bag_and_a_stock_urdf(tmp_path, capsys):
     assert "verdict: " in capsys.readouterr().out
     new = load_arm(tmp_path / "ur10_robot.urdf", found["joints"])
     assert (consistency(new.inertials.reshape(-1, 10)) > 0.0).all()
+
+
+@pytest.mark.parametrize("signal", ["position", "effort"])
+def test_missing_samples_are_named(run, tmp_path, capsys, signal):
+    """What happened: a traceback from a solver, for one NaN. What must happen: one line with the first row."""
+    urdf(tmp_path)
+    values = getattr(run, signal).copy()
+    values[500, 1] = np.nan
+    write_bag(tmp_path / "bag", replace(run, **{signal: values}))
+    assert set_up(tmp_path, "--data", str(tmp_path / "bag")) == 1
+    assert f"{signal} is missing or not finite in row 500" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from helpers import FRICTIONLESS, published
 from stribeck.core import LAWS, Log, Series, Setup, simulate, trajectory_named
 from stribeck.core.actuator import ControlState, Gains, ServoCommand
-from stribeck.core.bench import Pendulum, gravity_amplitude
+from stribeck.core.bench import Pendulum, gravity_amplitude, inertia
 from stribeck.core.friction import stribeck_slope, stribeck_weight
 from stribeck.core.step import Plant, PlantState, batch_for, step, velocity_step
 from stribeck.io.actuators import load_actuator
@@ -30,7 +30,9 @@ def plant(law="m1", **terms):
 
 def moved(values, velocity, motor, external, dt=DT, law="m1", **terms):
     """One velocity step under a motor torque given as a function of velocity."""
-    return velocity_step(plant(law, **terms), values, velocity, motor, external, dt)
+    bench = plant(law, **terms)
+    mobility = 1.0 / inertia(bench.pendulum, values["armature"])
+    return velocity_step(bench.law, mobility, values, velocity, motor, external, dt)
 
 
 @pytest.mark.parametrize("rate", [2.0, 60.0, 200.0])

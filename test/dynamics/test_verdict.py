@@ -11,7 +11,7 @@ from stribeck.dynamics.identify import Identification
 from stribeck.dynamics.model import load_arm
 from stribeck.dynamics.plausibility import check_torques
 from stribeck.dynamics.regressor import machine_of
-from stribeck.dynamics.verdict import judge_fits
+from stribeck.dynamics.verdict import judge_filters, judge_fits
 from stribeck.errors import RecordingError
 from stribeck.io.identification_config import IdentificationConfig, RecordingFormat
 
@@ -96,3 +96,16 @@ def test_a_urdf_in_grams_is_refused(clean, tmp_path):
     work = Identification(machine_of(JOINTS, given, {}), CONFIG, [run])
     with pytest.raises(RecordingError, match="masses of the URDF in grams"):
         check_torques(work.motions()["train"], given)
+
+
+def test_differences_of_unfiltered_positions_are_doubted(clean):
+    """`protocol: {moving: 0.05}` alone: 16-bit positions give accelerations that are mostly noise, measured velocities do not."""
+    run, _ = clean
+    quantum = 2.0 * np.pi / 65536
+    coarse = replace(run, position=quantum * np.round(run.position / quantum), velocity=None)
+    (reason,) = judge_filters([coarse], protocol())
+    assert reason.key == "unfiltered"
+    assert "position_filter" in reason.text
+    assert not judge_filters([coarse], CONFIG.protocol)
+    assert not judge_filters([run], protocol())
+    assert not judge_filters([replace(run, velocity=None)], protocol())

@@ -25,7 +25,7 @@ def place(tmp_path_factory):
     for name, text in {
         "empty.csv": "", "text.csv": "hello\nworld\n", "head.csv": "t,q\n", "broken.yaml": "{a: [}", "list.json": "[]",
         "sdf.urdf": "<sdf/>", "twice.yaml": "name: a\nname: b\n", "number.yaml": "3", "nan.json": '{"schema": NaN}',
-        "newer.json": '{"schema": 99}',
+        "newer.json": '{"schema": 99}', "lone.yaml": "topics: []", "run.npy": "x",
     }.items():  # fmt: skip
         (place / name).write_text(text)
     (place / "bytes.json").write_bytes(bytes(range(256)))
@@ -34,6 +34,13 @@ def place(tmp_path_factory):
     grams = re.sub(r'mass value="([0-9.]+)"', lambda found: f'mass value="{1e3 * float(found[1])}"', urdf)
     (place / "grams.urdf").write_text(grams)
     (place / "alien.urdf").write_text(urdf.replace("shoulder", "hip"))
+    for name, (old, new) in URDFS.items():
+        assert old in urdf
+        (place / f"{name}.urdf").write_text(urdf.replace(old, new))
+    (place / "loop").symlink_to("loop")
+    (place / "plain.yaml").write_text(
+        "schema: 1\nname: arm\nurdf: arm.urdf\njoints: [base, shoulder, elbow]\n"
+    )
     table = np.loadtxt(place / "train.csv", delimiter=",")
     for name, change in TABLES.items():
         changed = table.copy()
@@ -78,8 +85,23 @@ TABLES = {
     "narrow": lambda table: table[:, :1],
     "without_effort": lambda table: table[:, :-1],
     "repeated": lambda table: np.repeat(table, 2, axis=0),
+    "constant": put(slice(None), slice(7, 10), 5.0),
 }
 """Ways to spoil the table of a run: time, three positions, velocities and efforts."""
+
+URDFS = {
+    "no_mass": ('mass value="4.0"', 'mass value="4,0"'),
+    "nan_mass": ('mass value="4.0"', 'mass value="nan"'),
+    "negative": ('mass value="4.0"', 'mass value="-4"'),
+    "two_parents": ('child link="lower"', 'child link="upper"'),
+    "circle": ('parent link="world"', 'parent link="lower"'),
+    "one_name": ('joint name="elbow"', 'joint name="shoulder"'),
+    "childless": ('<child link="lower"/>', ""),
+    "two_numbers": ('xyz="0.3 0 0"', 'xyz="0.3 0"'),
+    "no_axis": ('axis xyz="0 1 0"', 'axis xyz="0 0 0"'),
+    "crossed": ('lower="-3" upper="3"', 'lower="3" upper="-3"'),
+}
+"""Ways to spoil a URDF: a text and what stands in its place."""
 
 CASES = [
     # files that are missing, empty, or of another kind
@@ -93,6 +115,14 @@ CASES = [
     ([*EVALUATE, "nan.json"], "nan.json"),
     ([*EVALUATE, "newer.json"], "newer.json"),
     ([*EVALUATE, "nowhere.json"], "nowhere.json: no such file"),
+    ([*EVALUATE, "loop"], "loop"),
+    (["fit", "--logdir", "loop"], "loop"),
+    (
+        ["fit", "--logdir", "lone.yaml"],
+        "lone.yaml is no recording that can be read; expected folder of a bag",
+    ),
+    (["fit", "--logdir", "run.npy"], "run.npy is no recording that can be read"),
+    (["compensate", "--params", "a.json", "--states", "BAG", "--node", "left"], "--node names the section"),
     (["plot", "--logdir", "BAG", "--params", "list.json", "--sim", "--output", "p"], "found a list"),
     (
         ["report", "--params", "list.json", "--logdir", "BAG", "--output", "empty"],
@@ -136,7 +166,28 @@ CASES = [
     ([*ARM, "train.csv", "--urdf", "alien.urdf"], "shoulder"),
     ([*ARM, "train.csv", "--urdf", "grams.urdf"], "masses of the URDF in grams?"),
     (["identify-arm", "--config", "broken.yaml", "--data", "train.csv"], "broken.yaml is not valid YAML"),
+    *[
+        (["excite", "--urdf", f"{name}.urdf", "--output", "x.yaml"], f"{name}.urdf: {cause}")
+        for name, cause in {
+            "no_mass": "link upper: mass: expected a finite number [kg], found '4,0'",
+            "nan_mass": "link upper: mass: expected a finite number [kg], found 'nan'",
+            "negative": "link upper: mass -4 kg is negative",
+            "two_parents": "link upper hangs on two joints, shoulder and elbow",
+            "circle": "joint base is part of a loop",
+            "one_name": "joint shoulder occurs twice",
+            "childless": "joint elbow: no child link",
+            "two_numbers": "joint elbow: origin xyz: expected 3 finite numbers [m], found '0.3 0'",
+            "no_axis": "joint shoulder: its axis is zero",
+            "crossed": "the lower limit of base, shoulder, elbow is above the upper one",
+        }.items()
+    ],
+    ([*ARM, "train.csv", "--urdf", "circle.urdf"], "joint base is part of a loop"),
+    (
+        ["identify-arm", "--config", "plain.yaml", "--data", "train.csv"],
+        "no section 'identification'; it has none",
+    ),
     # recordings of an arm
+    ([*ARM, "constant.csv"], "the torques are the same in all rows"),
     ([*ARM, "nan.csv"], "position is missing or not finite in row 100"),
     ([*ARM, "infinite.csv"], "effort is missing or not finite in row 100"),
     ([*ARM, "degrees.csv"], "degrees (set unit: deg)"),
@@ -162,6 +213,8 @@ WRONG_USAGE = [
     ([*FIT[:-1], "-5"], "--trials: must be at least 1, found -5"),
     ([*FIT[:-1], "many"], "--trials"),
     ([*FIT, "--effects", "magic"], "unknown magic; valid: current-limit, supply, delay"),
+    ([*FIT, "--arm-mass", "-1"], "must be zero or positive, found -1"),
+    (["excite", "--urdf", "arm.urdf", "--duration", "1e-3"], "must be between 0.5 and 3600 s, found 1e-3"),
     ([*FIT, "--no-such-option"], "unrecognized arguments: --no-such-option"),
     (
         ["diagram", "--params", "a.json", "--max-torque", "-1", "--output", "d.png"],
@@ -186,13 +239,13 @@ def words_of(words):
 def test_an_error_is_one_line_that_names_its_cause(words, message, place, monkeypatch, capsys):
     """Exit code 1, no traceback, and no file appears or changes."""
     monkeypatch.chdir(place)
-    before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+    before = {path: path.lstat().st_mtime_ns for path in place.rglob("*")}
     assert main(words_of(words)) == 1
     lines = capsys.readouterr().err.strip().splitlines()
     errors = [line for line in lines if not line.startswith("stribeck: warning:")]
     assert len(errors) == 1, lines
     assert message in errors[0]
-    assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
+    assert {path: path.lstat().st_mtime_ns for path in place.rglob("*")} == before
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG_USAGE, ids=[" ".join(words) for words, _ in WRONG_USAGE])

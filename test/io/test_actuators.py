@@ -230,3 +230,22 @@ def test_files_that_are_no_yaml_mapping_are_refused(tmp_path, text, parts):
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     """The message names it."""
     refusal(lambda: read_actuator(tmp_path / "none.yaml"), tmp_path / "none.yaml", "no such file")
+
+
+def test_the_documented_servo_is_the_included_one(tmp_path):
+    """The example of docs/actuators.md is a valid file; its gain and bounds are those computed from the data sheet."""
+    text = (REPOSITORY / "docs" / "actuators.md").read_text(encoding="utf-8")
+    own = read_actuator_text(tmp_path, text.partition("```yaml\n")[2].partition("```")[0])
+    included = load_actuator("xm430")
+    assert own.control.gain == pytest.approx(4096 / (2 * math.pi) / 128 / 885, rel=1e-4)
+    assert own.control.gain == pytest.approx(included.control.gain, rel=1e-4)
+    for name in ("kt", "R", "armature"):
+        assert own.bounds[name] == included.bounds[name]
+    for path in FILES:
+        assert "docs/" not in (comment := path.read_text(encoding="utf-8")) or "docs/actuators.md" in comment
+
+
+def read_actuator_text(folder, text):
+    """The servo that a text describes."""
+    (folder / "own.yaml").write_text(text, encoding="utf-8")
+    return read_actuator(folder / "own.yaml")

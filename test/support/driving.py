@@ -13,7 +13,7 @@ import numpy as np
 
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.joint import published_parameters
-from stribeck.io.actuators import actuator_names
+from stribeck.io.actuators import actuator_names, load_actuator
 from stribeck.io.schema import convert
 from stribeck.servo.bus import Bus
 from stribeck.servo.config import BusFile, DriverConfig, driver_of
@@ -32,7 +32,7 @@ def emulated(*models: str, **options: Any) -> list[EmulatedServo]:
 
 def emulated_one(model: str, servo_id: int, **options: Any) -> EmulatedServo:
     """An emulated servo; one of which nothing was published has the motor of an MX-64."""
-    published = model if model in actuator_names() else "mx64"
+    published = model if model in actuator_names() and load_actuator(model).published else "mx64"
     parameters = published_parameters(published)
     return EmulatedServo(model, parameters, servo_id=servo_id, **{"noise": 0.0, **options})
 

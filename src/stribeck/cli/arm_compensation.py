@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stribeck.core.arrays import Array
 from stribeck.core.direction import Tuning
+from stribeck.core.payload import Payload
 from stribeck.estimates.verdict import Verdict
 from stribeck.io.commented_yaml import Commented, commented_yaml
 from stribeck.io.files import write_keeping
@@ -34,6 +35,7 @@ def write_compensation(
     rate: float,
     unit: str,
     verdict: Verdict,
+    payload: Payload | None = None,
 ) -> Path | None:
     """Write a parameter file of the compensation node and its guard; returns the new path of an older, different one.
 
@@ -43,6 +45,7 @@ def write_compensation(
     :param tunings: rest thresholds of each joint.
     :param rate: rate of the recorded states [Hz].
     :param unit: of positions, ``rad`` or ``m``.
+    :param payload: carried in the recordings, without which the URDF is.
     """
     head = (
         "Parameters of the compensation node and its guard, written by `stribeck identify-arm`. "
@@ -50,7 +53,7 @@ def write_compensation(
         + verdict.lines()[0]
         + "."
     )
-    entries = [*_of_node(urdf, rate), *_of_both(files, limits, tunings, unit)]
+    entries = [*_of_node(urdf, rate, payload), *_of_both(files, limits, tunings, unit)]
     return write_keeping(path, commented_yaml(head, entries))
 
 
@@ -59,7 +62,7 @@ def launch_command(path: Path) -> str:
     return f"ros2 launch stribeck compensate.launch.py config:={path.resolve()}"
 
 
-def _of_node(urdf: Path | None, rate: float) -> Iterator[Commented]:
+def _of_node(urdf: Path | None, rate: float, payload: Payload | None) -> Iterator[Commented]:
     yield Commented(
         f"{NODE}.gain", 0.4, "share of the friction that is cancelled; raise it to 0.8 while it runs"
     )
@@ -70,6 +73,10 @@ def _of_node(urdf: Path | None, rate: float) -> Iterator[Commented]:
     if urdf is not None:
         comment = "identified links: with goals, the present friction is learnt from them"
         yield Commented(f"{NODE}.urdf", str(urdf.resolve()), comment)
+        if payload is not None:
+            numbers = [float(f"{number:.4g}") for number in (payload.mass, *payload.com)]
+            yield Commented(f"{NODE}.payload", numbers, "carried in the recordings: kg, and its centre in m")
+            yield Commented(f"{NODE}.payload_link", payload.link, "in the frame of this link; [] for none")
     comment = (
         "topic of the controller's goals: with them friction is cancelled before a joint moves, and learnt; goal_type "
         "says what they are"

@@ -11,6 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from stribeck.cli.arm_compensation import launch_command, write_compensation
+from stribeck.cli.arm_payload import CarriedPayload, carried_payload
 from stribeck.cli.arm_plots import draw
 from stribeck.cli.identify_arm import IdentifyArmOptions
 from stribeck.cli.inputs import check_outputs, warn, write_json
@@ -30,7 +31,7 @@ from stribeck.dynamics.recordings import ArmRecording, read_recordings
 from stribeck.dynamics.regressor import Machine, machine_of, regressor_unit
 from stribeck.dynamics.residuals import explain
 from stribeck.dynamics.urdf import urdf_with_inertials
-from stribeck.dynamics.verdict import judge_fits
+from stribeck.dynamics.verdict import judge_filters, judge_fits
 from stribeck.errors import ConfigError
 from stribeck.estimates.verdict import Reason, Verdict
 from stribeck.io.actuators import load_actuator
@@ -64,7 +65,8 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
         parts = [held_out(run, config.protocol, share) for run in runs]
         runs, others = [first for first, _ in parts], [*others, *(last for _, last in parts)]
     line = StageLine(options.quiet)
-    work = Identification(machine, config, runs, others, line.tell)
+    work, carried = _with_payload(options, Identification(machine, config, runs, others, line.tell))
+    machine = work.machine
     if machine.arm is not None:
         check_positions([*runs, *others], machine.arm)
         check_torques([motion for motions in work.motions().values() for motion in motions], machine.arm)
@@ -83,12 +85,17 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
         verdict = Verdict((Reason("unfinished", "doubtful", f"interrupted after {', '.join(fits)}"),))
     else:
         verdict = judge_fits(fits, work.motions()["train"], config.neighbourhood)
-    written = _write(options, robot, work, fits, runs, verdict)
+        verdict = Verdict((*verdict.reasons, *judge_filters(runs, config.protocol)))
+    written, verdict = _write(options, robot, work, fits, runs, verdict, carried)
     summary = _summary(robot, work, fits) | {"wall_seconds": seconds} | verdict.to_json()
+    if carried is not None:
+        summary["payload"] = carried.to_json()
     write_json(options.json, summary)
     if options.plots is not None:
         written += draw(options.plots, robot, fits)
     _print(robot, work, fits, seconds)
+    if carried is not None:
+        print(carried.line)
     if options.base_parameters:
         _print_base(robot, work, fits)
     print(*written, *verdict.lines(), sep="\n")
@@ -135,6 +142,21 @@ def _machine(options: IdentifyArmOptions, robot: RobotConfig, config: Identifica
     return machine_of(joints, arm, config.couplings)
 
 
+def _with_payload(
+    options: IdentifyArmOptions, work: Identification
+) -> tuple[Identification, CarriedPayload | None]:
+    """The identification of the arm with its payload, known or identified, as part of the link that carries it."""
+    if options.payload is None:
+        if options.payload_link is not None:
+            raise ConfigError("--payload-link without --payload: say what the arm carries, or `identify`")
+        return work, None
+    arm = work.machine.arm
+    if arm is None:
+        raise ConfigError("--payload: the machine has no URDF, to whose links it could belong")
+    carried = carried_payload(options.payload, options.payload_link, work, arm)
+    return work.of(carried.machine), carried
+
+
 def _read(
     paths: Sequence[Path], machine: Machine, robot: RobotConfig, config: IdentificationConfig
 ) -> list[ArmRecording]:
@@ -168,16 +190,21 @@ def _write(
     fits: Mapping[str, Scored],
     runs: Sequence[ArmRecording],
     verdict: Verdict,
-) -> list[Path]:
-    """Write the URDF of the last fit that has one, and the files of the compensation; returns the paths."""
+    carried: CarriedPayload | None,
+) -> tuple[list[Path], Verdict]:
+    """Write the URDF of the last fit that has one, and the files of the compensation; returns the paths and the verdict."""
+    arms = [arm for scored in fits.values() if (arm := arm_of(scored.fit)) is not None]
+    inertials = arms[-1].inertials if arms else np.zeros(0)
+    if arms and carried is not None:
+        inertials, reasons = carried.taken_off(arms[-1])
+        verdict = Verdict((*verdict.reasons, *reasons))
     folder = options.output
     if folder is None:
-        return []
+        return [], verdict
     written = []
-    arms = [arm for scored in fits.values() if (arm := arm_of(scored.fit)) is not None]
     if arms:
         written.append(folder / f"{robot.name}.urdf")
-        write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, arms[-1].inertials))
+        write_atomically(written[0], urdf_with_inertials(arms[-1].path, arms[-1].joints, inertials))
     if "full" in fits and isinstance(fit := fits["full"].fit, FullFit):
         actuators = [load_actuator(ACTUATORS[units]) for units in work.machine.units(robot.units)]
         files = {}
@@ -195,12 +222,13 @@ def _write(
             rate=min(1.0 / float(np.median(np.diff(run.time))) for run in runs),
             unit="rad" if robot.units == "rotary" else "m",
             verdict=verdict,
+            payload=None if carried is None else carried.payload,
         )
         if kept is not None:
             warn(f"the old {COMPENSATION} is now {kept}")
     if not written:
         warn(f"nothing to write into {folder}: only the fits consistent, log-cholesky and full give files")
-    return written
+    return written, verdict
 
 
 def _summary(robot: RobotConfig, work: Identification, fits: Mapping[str, Scored]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from stribeck.cli.options import group, one_or_assigned, option
 from stribeck.cli.table import print_table
 from stribeck.core.compensation import EFFORT_MEANINGS
 from stribeck.core.compensator import Compensator
+from stribeck.core.payload import payload_numbers
 from stribeck.core.settings import OUTPUT_MODES
 from stribeck.errors import ConfigError
 from stribeck.io.bag_signals import decode
@@ -34,6 +35,9 @@ SCHEMA = 1
 
 _joints, _law = group("joints"), group("compensation (overrides --config)")
 _output = group("output")
+
+
+NODE = "compensation"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +62,7 @@ class CompensateOptions:
     )
     node: str = _joints(
         "the node of --config, as /left/compensation where it has several (default: compensation)",
-        "compensation",
+        NODE,
         "NAME",
     )
     gain: float | None = _law("share of the friction that is cancelled (default: 0.8)", None)
@@ -73,6 +77,11 @@ class CompensateOptions:
         None,
         "T",
     )
+    payload: str | None = _law(
+        "carried beyond the URDF: mass [kg], or with its centre [m] in the frame of the last joint (with a URDF)",
+        None,
+        "M[,X,Y,Z]",
+    )
     output: Path | None = _output(
         "CSV of time stamps and friction torque of each joint [N m]", None, "TORQUE.csv"
     )
@@ -86,6 +95,8 @@ def run(options: CompensateOptions) -> int:
         raise ConfigError(
             "say what the joints are: either --params with their parameter files, or --config with a node's YAML"
         )
+    if options.config is None and options.node != NODE:
+        raise ConfigError("--node names the section of a node's YAML: add --config FILE, or leave it out")
     bag = _bag(options)
     parameters = _parameters(options, bag)
     base = None if options.config is None else options.config.parent
@@ -127,6 +138,7 @@ def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationPara
         "effort_meaning": options.effort_meaning,
         "output_mode": options.mode,
         "goal_topic": options.goals,
+        "payload": None if options.payload is None else payload_numbers(options.payload, "--payload"),
         "urdf": None if options.urdf is None else str(options.urdf.resolve()),
     }
     if options.goals == "":
@@ -144,7 +156,7 @@ def _parameters(options: CompensateOptions, bag: BagContent) -> CompensationPara
         }
         values = {"joints": list(names), "other_joints": "ignore", **files}
     overridden |= _limits(options, names)
-    return CompensationParameters.complete({**values, **overridden}, "options")
+    return CompensationParameters.complete({**values, **overridden}, str(options.config or "command line"))
 
 
 def _limits(options: CompensateOptions, names: Sequence[str]) -> dict[str, float]:

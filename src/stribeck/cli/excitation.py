@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -19,6 +19,7 @@ from stribeck.cli.table import print_table
 from stribeck.core.fourier import FourierTrajectory
 from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError, OutputError
+from stribeck.excitation.baseline import shrunk
 from stribeck.excitation.check import LimitReport, check
 from stribeck.excitation.criterion import Criterion
 from stribeck.excitation.defaults import robot_of_urdf
@@ -34,6 +35,10 @@ from stribeck.report.style import save
 Array = npt.NDArray[np.float64]
 
 PICTURES = ("trajectory.png", "sigmas.png")
+
+SHARES, CHECKED, COARSE = (1.0, 0.8, 0.6, 0.45, 0.3), 60, 20.0
+"""Amplitudes at which the best random trajectories are tried if bodies collide on all others, their number, and the rate of
+a first check [Hz]."""
 
 DRAWN = 500
 """Number of points per curve."""
@@ -75,7 +80,7 @@ def run_excite(options: ExciteOptions) -> int:
             seed=options.seed,
             tell=bar.tell,
         )
-    climb, trajectory, report = _first_clean(task, result)
+    climb, trajectory, report = _first_clean(task, criterion, result)
     sigmas = task.sigmas(trajectory)
     random_sigmas = task.sigmas(task.trajectory(result.baseline.z[0]))
     design = Design(task, result, climb, trajectory, report, sigmas, random_sigmas, clock.elapsed)
@@ -131,8 +136,10 @@ def _robot_and_task(options: ExciteOptions) -> tuple[RobotConfig, ExcitationTask
     return config, task
 
 
-def _first_clean(task: ExcitationTask, result: Search) -> tuple[Climb, FourierTrajectory, LimitReport]:
-    """The best trajectory that satisfies all limits in the final check.
+def _first_clean(
+    task: ExcitationTask, criterion: Criterion, result: Search
+) -> tuple[Climb, FourierTrajectory, LimitReport]:
+    """The best trajectory that satisfies all limits in the final check; if the search found none, a random one.
 
     :raises OutputError: if there is none.
     """
@@ -143,6 +150,19 @@ def _first_clean(task: ExcitationTask, result: Search) -> tuple[Climb, FourierTr
         if report.clean:
             return climb, trajectory, report
         reports.append(report)
+    for share in SHARES:
+        for z in result.baseline.z[:CHECKED]:
+            trajectory = task.trajectory(smaller := shrunk(task, z, share))
+            if check(task, trajectory, COARSE).clean and (report := check(task, trajectory)).clean:
+                log_det = criterion.score(smaller).log_det
+                warn(
+                    f"bodies collide on every trajectory of the search: this is a random one, at {share:g} of its amplitude"
+                )
+                return (
+                    replace(result.climbs[0], z=smaller, log_det=log_det, start_log_det=log_det),
+                    trajectory,
+                    report,
+                )
     raise OutputError(
         f"nothing is written: the best trajectory breaks limits between the samples of the search: {reports[0].summary}; "
         "raise clearance in the robot's file, --seconds or --starts"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from stribeck.cli.options import Count, Positive, Seed, group, harmonics
+from stribeck.cli.options import Count, Positive, Seed, group, harmonics, period
 
 _robot, _trajectory = group("robot"), group("trajectory")
 _search, _output = group("search"), group("output")
@@ -25,7 +25,7 @@ class ExciteOptions:
     harmonics: Annotated[int, harmonics] = _trajectory(
         "number of harmonics of the Fourier series (default: 5)", 5, "N"
     )
-    duration: Positive = _trajectory("one period of the series (default: 10)", 10.0, "S")
+    duration: Annotated[float, period] = _trajectory("one period of the series (default: 10)", 10.0, "S")
     seconds: Positive = _search("maximum search time (default: 50)", 50.0, "S")
     starts: Count = _search("number of local searches (default: 8)", 8, "N")
     seed: Seed = _search("random seed (default: 0)", 0, "N")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from stribeck.cli.table import print_table
 from stribeck.core.log import Batch, Log
 from stribeck.errors import ConfigError
 from stribeck.exports.loss import SCHEMA, Loss, loss_of
-from stribeck.exports.projection import lost, plain, projected
+from stribeck.exports.projection import lost, missing_terms, plain, projected
 from stribeck.exports.registry import FORMATS, Format, format_named
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.exports.task import ExportTask, JointServo, Written, check_names
@@ -60,18 +60,23 @@ def run_export(options: ExportOptions) -> int:
     check_outputs([output, beside], [*options.params, options.model], options.logdir)
     missing = {path: lost(file, form) for path, file in files}
     _check_strict(options, form, missing)
+    sources = [path for path, _ in files] * (len(joints) if len(files) == 1 else 1)
+
+    def task_of(held: Mapping[Path, ParameterFile]) -> ExportTask:
+        servos = tuple(
+            JointServo(joint, _servo(options, form, logs, held[path]))
+            for joint, path in zip(joints, sources, strict=True)
+        )
+        return ExportTask(servos, output, options.model, options.timestep, tuple(sources))
+
+    form.write(task_of({path: plain(file, form) for path, file in files}))  # refuses early what does not fit
     judged = [_judged(path, file, form, options, logs) for path, file in files]
-    of_joint = judged * len(joints) if len(judged) == 1 else judged
-    servos = [
-        JointServo(joint, _servo(options, form, logs, one.held))
-        for joint, one in zip(joints, of_joint, strict=True)
-    ]
-    sources = tuple(one.path for one in of_joint)
-    written = form.write(ExportTask(tuple(servos), output, options.model, options.timestep, sources))
+    task = task_of({one.path: one.held for one in judged})
+    written = form.write(task)
     check_outputs(list(written.files)[1:], [*options.params, options.model], options.logdir)
     losses = []
     for one in judged:
-        driven = [servo for servo, of in zip(servos, of_joint, strict=True) if of is one]
+        driven = [servo for servo, path in zip(task.joints, sources, strict=True) if path == one.path]
         names = ", ".join(joint for joint, _ in driven)
         of_file = (one.runs, one.stepping, missing[one.path])
         losses.append(loss_of(names, driven[0].servo, form, *of_file, recorded=bool(logs)))
@@ -106,7 +111,7 @@ def _check_model(form: Format, options: ExportOptions) -> None:
         raise ConfigError(f"--to {form.name} does not use --model {options.model}: leave it out")
 
 
-def _check_strict(options: ExportOptions, form: Format, missing: dict[Path, tuple[str, ...]]) -> None:
+def _check_strict(options: ExportOptions, form: Format, missing: Mapping[Path, tuple[str, ...]]) -> None:
     for path, words in missing.items():
         if options.strict and words:
             raise ConfigError(
@@ -143,7 +148,7 @@ def _judged(
     stepping = stepping_of(file)
     recorded, of_source = batch_of_source(file, logs or bench_runs(file, gain, supply), stepping)
     runs = (recorded if logs else of_source, of_source)
-    if not lost(file, form) or options.plain:
+    if options.plain or not missing_terms(file, form):
         held = plain(file, form)
     else:
         held = projected(file, form, of_source, stepping)

@@ -38,12 +38,18 @@ class FitOptions(SimulationOptions, RecordingOptions):
         "time step (default: 0.005, or less if its error is not small beside the intervals)", None, "S"
     )
     actuator: str | None = _law("servo by name, or a YAML file (default: the recordings')", None)
-    model: Annotated[str, str.lower] = _law("friction law (default: m6)", "m6", choices=(*LAWS, "all"))
+    model: Annotated[str, str.lower] = _law(
+        "friction law (default: auto, the one that predicts conditions left out)",
+        "auto",
+        choices=("auto", *LAWS, "all"),
+    )
     terms: Annotated[tuple[str, ...], choices_of(TERMS)] = _law(
         f"terms to add to the law: {','.join(TERMS)}", (), "LIST"
     )
     effects: Annotated[tuple[str, ...], choices_of(EFFECTS)] = _law(
-        f"effects beyond the paper: {','.join(EFFECTS)}", (), "LIST"
+        f"effects beyond the paper: {','.join(EFFECTS)}; with --model auto also compared if not given",
+        (),
+        "LIST",
     )
     set: tuple[str, ...] = _law("fix a parameter to a value", (), "NAME=VALUE", repeated=True)
     free: tuple[str, ...] = _law(
@@ -93,7 +99,7 @@ class FitOptions(SimulationOptions, RecordingOptions):
     @property
     def laws(self) -> list[str]:
         """The laws to fit."""
-        return list(LAWS) if self.model == "all" else [self.model]
+        return list(LAWS) if self.model in ("all", "auto") else [self.model]
 
 
 def run(options: FitOptions) -> int:

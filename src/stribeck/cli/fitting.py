@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from stribeck.cli.choosing import choose, with_effects
 from stribeck.cli.evaluate import evaluate_files
 from stribeck.cli.fit import TERMS, FitOptions
 from stribeck.cli.inputs import (
@@ -33,6 +35,7 @@ from stribeck.fit.identify import identify, snapshot
 from stribeck.fit.incumbent import Incumbent
 from stribeck.fit.objective import equivalent_error, split_runs
 from stribeck.fit.result import FitResult, FitSettings
+from stribeck.fit.selection import Selection
 from stribeck.fit.task import FitTask, task_for
 from stribeck.fit.verdict import judge_result
 from stribeck.io.actuators import load_actuator
@@ -60,11 +63,15 @@ def run_fit(options: FitOptions) -> int:
 
 def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
     logs = recordings_of(options, options.actuator)
-    tasks = tasks_of(options, logs, options.laws)
-    warn_of_supply(logs, tasks[0].actuator)
-    warn_of_control(logs, tasks[0].actuator)
+    groups = [tasks_of(chosen, logs, options.laws) for chosen in with_effects(options, logs)]
+    warn_of_supply(logs, groups[0][0].actuator)
+    warn_of_control(logs, groups[0][0].actuator)
     if options.output is None:
         warn("without --output the parameters are printed, not saved")
+    tasks, selection = groups[0], None
+    if options.model == "auto":
+        task, selection = choose(groups, quiet=options.progress != "bar", stop=stop)
+        tasks = [task]
     results: list[FitResult] = []
     for task in tasks:
         started = time.perf_counter() if results else STARTED
@@ -72,7 +79,7 @@ def _fit_laws(options: FitOptions, stop: StopRequest) -> int:
             check_freed(task, options.free, _print_left_out, stop)
         progress = progress_of(options.progress, task.law.name, task.settings.trials)
         with tracked(options, task.law.name) as tracker:
-            result = _fit(task, _output_of(options, task), progress, tracker, started, stop)
+            result = _fit(task, selection, _output_of(options, task), progress, tracker, started, stop)
             if tracker is not None:
                 tracker.finish(result)
         results.append(result)
@@ -100,12 +107,12 @@ def tasks_of(options: FitOptions, logs: Sequence[Log], laws: Sequence[str]) -> l
     )
     fixed = {name: as_number(text, f"--set {name}") for name, text in _assigned(options).items()}
     terms = {term: term in options.terms for term in TERMS}
-    return [
-        task_for(
-            split, actuator, law_named(name).with_terms(**terms), settings, fixed=fixed, freed=options.free
-        )
-        for name in laws
-    ]
+    forms = [law_named(name).with_terms(**terms) for name in laws]
+    if options.model == "auto":  # only laws that have the parameters of --set
+        forms = [law for law in forms if all(name in actuator.parameters(law) for name in fixed)] or forms[
+            -1:
+        ]
+    return [task_for(split, actuator, law, settings, fixed=fixed, freed=options.free) for law in forms]
 
 
 def _check_outputs(options: FitOptions) -> None:
@@ -180,6 +187,7 @@ def _output_of(options: FitOptions, task: FitTask) -> Path | None:
 
 def _fit(
     task: FitTask,
+    selection: Selection | None,
     output: Path | None,
     progress: Progress,
     tracker: Tracker | None,
@@ -205,7 +213,10 @@ def _fit(
                 cost = time.perf_counter() - begin
                 next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
 
-        result = identify(task, tell, started=started, stop=stop)
+        start = None if selection is None else selection.start
+        result = identify(task, tell, started=started, stop=stop, start=start)
+    if selection is not None:
+        result = replace(result, selection=selection.to_json())
     if output is not None:
         write_parameter_file(output, result.parameter_file())
     return result

@@ -32,6 +32,14 @@ class IdentifyArmOptions:
     urdf: Path | None = _data(
         "the arm (default: the one that the configuration names; needed without one)", None, "FILE"
     )
+    payload: str | None = _data(
+        "carried by the arm in all recordings: mass [kg], or with its centre [m] in the frame of its link; or `identify`",
+        None,
+        "M[,X,Y,Z]",
+    )
+    payload_link: str | None = _data(
+        "link of the URDF that carries it (default: the one behind the last joint)", None, "LINK"
+    )
     fits: Annotated[tuple[str, ...], choices_of(FITS)] | None = _fit(
         f"of {','.join(FITS)} (default: all but robust, log-cholesky)", None, "LIST"
     )

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
-from stribeck.cli.parser import parse
-from stribeck.cli.stop import exit_after_interrupt
 from stribeck.errors import MissingDependencyError, StribeckError
-from stribeck.processes import supervised
 
 STARTED = time.perf_counter()
 """Program start, from which wall times are measured."""
 
 DONE, FAILED, NOT_USABLE, INTERRUPTED = 0, 1, 2, 130
 
-COMPUTING = ("setup-robot", "identify-arm", "excite", "estimate", "posterior", "calibrate", "select-poses")
+COMPUTING = (
+    "setup-robot",
+    "identify-arm",
+    "identify-robot",
+    "excite",
+    "estimate",
+    "posterior",
+    "calibrate",
+    "select-poses",
+)
 """Verbs whose computations end at once with Ctrl-C."""
 
 EXTRAS = {
@@ -34,12 +42,21 @@ EXTRAS = {
     "casadi": "arm",
     "threadpoolctl": "arm",
     "mujoco": "mujoco",
+    "onnx": "export",
+    "pxr": "export",
     "distributed": "cluster",
     "rclpy": "ros",
     "blackjax": "bayes",
     "arviz": "bayes",
 }
 """Optional libraries that a verb may need, and the extra that installs them."""
+
+ALL_OF = {
+    **dict.fromkeys(("excite", "setup-robot", "identify-arm", "estimate"), "arm"),
+    "posterior": "bayes",
+    "demo": "fit,ros",
+}
+"""Verbs that need more than the extra of the first library they miss, and what brings everything."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,9 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         should not be used, 130 interrupted.
     """
     if argv is None and any(word in COMPUTING for word in sys.argv[1:2]):
-        return supervised(lambda: main(sys.argv[1:]))
-    verb, _, run = parse(sys.argv[1:] if argv is None else argv)
-    return exit_code(lambda: _run(verb, run))
+        return exit_code(_supervised)
+    return exit_code(lambda: _parsed_and_run(sys.argv[1:] if argv is None else argv))
 
 
 def exit_code(command: Callable[[], int]) -> int:
@@ -68,6 +84,11 @@ def exit_code(command: Callable[[], int]) -> int:
     except BrokenPipeError:  # the reader of the output closed it, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except RuntimeError as error:
+        if "Symlink loop" not in str(error):  # so says pathlib before Python 3.13
+            raise
+        print(f"stribeck: {error}: a link that leads back to itself", file=sys.stderr)
+        return FAILED
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
         print(f"stribeck: {named}{error.strerror or error}", file=sys.stderr)
@@ -77,7 +98,44 @@ def exit_code(command: Callable[[], int]) -> int:
         return INTERRUPTED
 
 
+@contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """End the process at once with Ctrl-C; compiled libraries turn an exception during their import into another one."""
+    in_charge = threading.current_thread() is threading.main_thread()
+    if not in_charge or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def end(*_: object) -> None:
+        os.write(2, b"stribeck: interrupted\n")
+        os._exit(INTERRUPTED)
+
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Imports take up to a second, in which Ctrl-C must end the program with its message, too: they are within `exit_code`.
+
+
+def _supervised() -> int:
+    from stribeck.processes import supervised
+
+    return supervised(lambda: main(sys.argv[1:]))
+
+
+def _parsed_and_run(argv: Sequence[str]) -> int:
+    with _ended_by_interrupt():
+        from stribeck.cli.parser import parse
+    verb, _, run = parse(argv)
+    return _run(verb, run)
+
+
 def _run(verb: str, run: Callable[[], int]) -> int:
+    from stribeck.cli.stop import exit_after_interrupt
+
     try:
         with exit_after_interrupt() if verb in COMPUTING else nullcontext():
             return run()
@@ -85,6 +143,7 @@ def _run(verb: str, run: Callable[[], int]) -> int:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
+        extra = ALL_OF.get(verb, extra)
         raise MissingDependencyError(
             f"stribeck {verb} needs {error.name}: pip install 'stribeck[{extra}]'"
         ) from None

@@ -227,6 +227,14 @@ def row_range(text: str) -> tuple[int, int]:
     return rows
 
 
+def period(text: str) -> float:
+    """Parse the period of a trajectory: no joint of an arm moves noticeably within a shorter one."""
+    value = float(text)
+    if not 0.5 <= value <= 3600.0:
+        raise argparse.ArgumentTypeError(f"must be between 0.5 and 3600 s, found {text}")
+    return value
+
+
 def fraction(text: str) -> float:
     """Parse a number from 0 to below 1, as a decimal or as a fraction: ``0.25``, ``1/4``."""
     above, _, below = text.partition("/")
@@ -298,7 +306,7 @@ class RecordingOptions:
     bench: str | None = _recordings(
         "describe a bag without /bench: mass=KG,length=M,arm_mass=KG,kp=GAIN,…", None, "KEY=VALUE,…"
     )
-    arm_mass: float | None = _recordings("rod mass for JSON recordings that give none", None, "KG")
+    arm_mass: NotNegative | None = _recordings("rod mass for JSON recordings that give none", None, "KG")
 
 
 @dataclass(frozen=True, kw_only=True)

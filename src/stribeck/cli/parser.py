@@ -33,15 +33,21 @@ VERBS = {
         "export",
         "export identified servos to simulators, firmware and tables, with the error it costs",
     ),
+    "import-params": (
+        "import_params",
+        "read the parameters of a servo from BAM, MJCF, Isaac Lab or URDF files",
+    ),
     "excite": ("excite", "design the most informative trajectory of a robot arm within its limits"),
     "setup-robot": ("setup_robot", "write the file of a robot arm from its URDF and recordings"),
     "identify-arm": ("identify_arm", "identify inertial parameters and joint friction of a robot arm"),
+    "identify-robot": ("identify_robot", "identify the drives of a whole robot from goals and positions"),
     "calibrate": ("calibrate", "calibrate the geometry of an arm from measured poses"),
     "posterior": (
         "posterior",
         "sample the posterior of an arm or a servo from prior knowledge and few measurements",
     ),
     "estimate": ("estimate", "estimate the parameters of a mechanism from its recorded motion"),
+    "doctor": ("doctor", "check computer, installation and ROS graph, and say what mends each fault"),
     "demo": ("demo", "record, identify and compensate emulated servos through ROS 2 nodes"),
 }
 """Module and help text of each verb."""

@@ -41,6 +41,9 @@ SURPRISE_TIME = 0.3
 CONTACT_MARGIN = 1.15
 """Ratio to the largest possible friction above which a torque is a contact."""
 
+ABSURD = 1e100
+"""Torques beyond this multiple of the friction at rest restart the observer; with them, products overflow to NaN."""
+
 SURE_DEVIATIONS = 2.0
 """Number of standard deviations between the estimated and the guaranteed friction."""
 
@@ -173,6 +176,9 @@ class FrictionObserver:
         self._impulse = np.zeros_like(self.torque)
         model, level, learned = self._model, self.level, self.filter
         whole = model.budget(motion.direction, motion.velocity, motion.motor, motion.external)
+        if not ((np.abs(self.torque) + np.abs(whole)) / level < ABSURD).all():
+            self.restart()
+            return elapsed
         viscous = self._viscous_part(motion.direction, motion.velocity, *model.viscous_slopes)
         dry = self._dry_part(whole, motion.direction, viscous, model.offset)
         share = -np.expm1(-elapsed / self.residual.time_constant)

@@ -135,13 +135,20 @@ def _exponential_step(
         return output_torque(actuator, p, output, command, velocity)
 
     external = gravity_torque(plant.pendulum, middle, p["q_offset"])
-    velocity, distance = velocity_step(plant, p, state.velocity, motor, external, dt)
+    mobility = 1.0 / inertia(plant.pendulum, p["armature"])
+    velocity, distance = velocity_step(plant.law, mobility, p, state.velocity, motor, external, dt)
     control = next_control_state(actuator, gains, halfway, command.goal, middle, 0.5 * dt)
     return PlantState(state.position + distance, velocity, control)
 
 
 def velocity_step(
-    plant: Plant, p: Values, velocity: Any, motor: Callable[[Any], Any], external: Any, dt: float
+    law: FrictionLaw,
+    mobility: Any,
+    p: Values,
+    velocity: Any,
+    motor: Callable[[Any], Any],
+    external: Any,
+    dt: float,
 ) -> tuple[Any, Any]:
     r"""Velocity after a step at a fixed position, and the distance covered, with stops and reversals inside the step.
 
@@ -151,6 +158,7 @@ def velocity_step(
     velocity and of second order otherwise. A joint that stops after the time :math:`h v_0 / (v_0 - v_1)` stays at rest
     for the remaining time if friction can hold it; otherwise it starts again, against the friction of the new direction.
 
+    :param mobility: 1/J [1/(kg m²)].
     :param velocity: :math:`v_0` [rad/s].
     :param motor: motor torque [N m] as a function of velocity [rad/s].
     :param external: external torque [N m].
@@ -158,7 +166,6 @@ def velocity_step(
     :returns: velocity [rad/s] and distance [rad].
     """
     xp = array_namespace(velocity, external, *p.values())
-    law, mobility = plant.law, 1.0 / inertia(plant.pendulum, p["armature"])
     outer = external + p["torque_offset"] if law.offset else external
     direction = xp.sign(velocity)
     weight = slope = 0.0

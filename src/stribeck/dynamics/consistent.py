@@ -28,7 +28,6 @@ from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.inertia import about_com, entropic_slope, nearest_consistent
 from stribeck.dynamics.least_squares import FittedRows
 from stribeck.dynamics.log_cholesky import LogCholesky
-from stribeck.dynamics.model import INERTIALS
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine, design
 from stribeck.errors import StribeckError
@@ -122,6 +121,14 @@ class _Quadratic:
         rest = self.slope[size:] - self.hessian[size:, :size] @ self.start.ravel()
         return np.asarray(linalg.lstsq(self.hessian[size:, size:], rest)[0])
 
+
+SLOW = (
+    "Maximum_Iterations_Exceeded",
+    "Maximum_CpuTime_Exceeded",
+    "Search_Direction_Becomes_Too_Small",
+    "Feasible_Point_Found",
+)
+"""Ends of IPOPT with a point that is of use."""
 
 _Solution = tuple[Array, Array, SolverStatus]
 """Inertials (n, 10), rotor inertias and friction (x,), and the solver status."""
@@ -251,12 +258,16 @@ def _ipopt(problem: _Quadratic, after: Callable[[int, Callable[[], Array]], None
     opti.set_initial(x, problem.best_linear())
     opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes", "max_iter": 500})
     opti.callback(lambda i: after(int(i), lambda: np.array(opti.debug.value(theta)).ravel()))
+    status = SolverStatus.CONVERGED
     try:
-        solution = opti.solve()
-    except RuntimeError as error:
-        raise StribeckError(f"IPOPT found no physically consistent solution: {error}") from None
-    inertials = np.array(solution.value(casadi.vertcat(*bodies))).reshape(-1, INERTIALS)
-    return inertials, np.atleast_1d(solution.value(x)), SolverStatus.CONVERGED
+        opti.solve()
+    except RuntimeError:
+        status = SolverStatus.LIMIT
+        if (ended := opti.return_status()) not in SLOW:
+            text = f"IPOPT found no physically consistent solution ({ended}): widen `neighbourhood`, or leave the fit out (--fits)"
+            raise StribeckError(text) from None
+    found = nearest_consistent(np.array(opti.debug.value(casadi.vertcat(*bodies))))
+    return found, np.atleast_1d(opti.debug.value(x)), status
 
 
 def _udu(inertia: Array) -> tuple[Array, Array]:

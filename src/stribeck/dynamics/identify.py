@@ -93,6 +93,11 @@ class Identification:
         self._recordings = {"train": train, **({"validation": validation} if validation else {})}
         self._motions: dict[float, dict[str, list[ProcessedMotion]]] = {}
 
+    def of(self, machine: Machine) -> Identification:
+        """The fits of another machine to the same recordings."""
+        validation = self._recordings.get("validation", ())
+        return Identification(machine, self.config, self._recordings["train"], validation, self._tell)
+
     def applies(self, name: str) -> bool:
         """Whether this machine supports a fit."""
         return self.machine.arm is not None or name not in NEED_URDF

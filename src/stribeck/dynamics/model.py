@@ -18,7 +18,7 @@ import pinocchio as pin
 
 from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ConfigError
-from stribeck.io.urdf import MOVABLE, robot_element
+from stribeck.io.urdf import MOVABLE, parse_urdf, robot_element
 
 INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Inertial parameters of one link, in the order of the regressor [kg, kg m, kg m^2]."""
@@ -171,6 +171,11 @@ def load_arm(path: Path, joints: Sequence[str] = ()) -> ArmModel:
     if not joints:
         chosen = tuple(model.names)[1:]
     arm = ArmModel(model, chosen, path)
+    crossed = [joint for joint, low, high in zip(chosen, *arm.position_limits, strict=True) if low > high]
+    if crossed:
+        raise ConfigError(
+            f"{path}: the lower limit of {', '.join(crossed)} is above the upper one: swap them"
+        )
     empty = [joint for joint, mass in zip(chosen, arm.inertials[::INERTIALS], strict=True) if not mass > 0.0]
     if empty:
         raise ConfigError(
@@ -198,7 +203,9 @@ def locked_urdf(path: Path, joints: Sequence[str]) -> str:
 
 
 def _build(path: Path, joints: Sequence[str]) -> Any:
+    text = locked_urdf(path, joints)
+    parse_urdf(text, str(path))  # names what is wrong; Pinocchio prints it, or leaves the link out
     try:
-        return pin.buildModelFromXML(locked_urdf(path, joints))
+        return pin.buildModelFromXML(text)
     except (ValueError, RuntimeError) as error:
         raise ConfigError(f"{path}: Pinocchio cannot read this URDF: {error}") from None

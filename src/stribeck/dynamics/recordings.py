@@ -211,7 +211,11 @@ def completed(run: ArmRecording) -> ArmRecording:
     return replace(run, velocity=np.where(unknown, np.gradient(run.position, run.time, axis=0), run.velocity))
 
 
-def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
+def check_finite(run: ArmRecording) -> None:
+    """Refuse missing positions and efforts, and time that does not increase.
+
+    :raises RecordingError: with the first row.
+    """
     for name, values in (("time", run.time), ("position", run.position), ("effort", run.effort)):
         if not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
@@ -219,6 +223,10 @@ def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
     if not np.all(np.diff(run.time) > 0.0):
         row = int(np.flatnonzero(np.diff(run.time) <= 0.0)[0])
         raise RecordingError(f"{run.name}: time does not increase from row {row} to {row + 1}")
+
+
+def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
+    check_finite(run)
     declared = form.position is not None and form.position.unit is not None
     largest = np.abs(run.position).max(axis=0)
     if units == "rotary" and largest.max() > (LARGEST_DECLARED if declared else LARGEST_POSITION):
@@ -237,6 +245,10 @@ def _check(run: ArmRecording, form: RecordingFormat, units: str) -> None:
     _check_velocity(run, travel >= least)
     if not np.any(np.abs(run.effort).max(axis=0) > 0.0):
         raise RecordingError(f"{run.name}: all torques are zero")
+    if not np.any(np.ptp(run.effort, axis=0) > 0.0):
+        raise RecordingError(
+            f"{run.name}: the torques are the same in all rows: other columns, or a driver without torques"
+        )
 
 
 def _check_velocity(run: ArmRecording, moving: Array) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,13 +13,16 @@ from stribeck.dynamics.inertia import about_com
 from stribeck.dynamics.least_squares import LinearFit
 from stribeck.dynamics.model import INERTIALS, ArmModel
 from stribeck.dynamics.motion import ProcessedMotion
+from stribeck.dynamics.recordings import ArmRecording
 from stribeck.dynamics.survey.effort import survey_effort
+from stribeck.dynamics.survey.spectra import NOISE_SHARE, bandwidth_of
+from stribeck.errors import TooShortError
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.estimates.verdict import Reason, Use, Verdict, error_reason, interval_reason
-from stribeck.io.identification_config import Neighbourhood
+from stribeck.io.identification_config import Neighbourhood, Protocol
 
-WORSE = 1.1
-"""Ratio of the errors of ``full`` and ``ols`` from which the full model counts as worse."""
+WORSE, MUCH_WORSE = 1.1, 1.5
+"""Ratios of the errors of ``full`` and ``ols`` from which the full model is doubtful, and of no use."""
 
 FAR = 10.0
 """Ratio of masses, or multiple of the neighbourhood of the centre of mass, from which a link has left its URDF."""
@@ -31,6 +35,9 @@ OTHER_UNIT = 5.0
 
 GRAMS = (300.0, 3000.0)
 """Ratios of masses at which the URDF gives grams."""
+
+NOISY = 0.1
+"""Share of noise in accelerations from which missing filters are an error."""
 
 NO_ROTOR = 1e-6
 """Smallest rotor inertia that counts as positive [kg m² or kg]."""
@@ -60,6 +67,27 @@ def judge_fits(
         reasons += _full(scored.fit, scored)
     reasons += _status(last, scored.fit)
     return Verdict(tuple(reasons))
+
+
+def judge_filters(runs: Sequence[ArmRecording], protocol: Protocol) -> list[Reason]:
+    """Whether positions are differentiated twice without a filter although their noise is large."""
+    measured = protocol.velocity == "measured" and all(run.velocity is not None for run in runs)
+    if protocol.position_filter is not None or measured:
+        return []
+    rate = protocol.resample or 1.0 / min(float(np.median(np.diff(run.time))) for run in runs)
+    try:
+        width = bandwidth_of([replace(run, velocity=None) for run in runs], rate)
+    except TooShortError:
+        return []
+    share = NOISE_SHARE * float(np.median((0.5 * rate / width.clear) ** 2.5))
+    if share < NOISY:
+        return []
+    text = (
+        f"positions are differentiated without a filter, and {100.0 * min(share, 1.0):.0f} % of the accelerations is noise: set "
+        f"protocol: position_filter and effort_filter, for instance {{order: 4, cutoff: {width.cutoff:.2g}}}; "
+        "`stribeck setup-robot` does"
+    )
+    return [Reason("unfiltered", "doubtful", text)]
 
 
 def _effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Reason]:
@@ -95,11 +123,13 @@ def _worse(name: str, scored: Scored, plain: Scored) -> list[Reason]:
     mine, other = (one.errors[runs]["moving"]["all"] for one in (scored, plain))
     if mine is None or other is None or mine <= WORSE * other:
         return []
+    much = mine > MUCH_WORSE * other
     text = (
-        f"{name} fits worse than ols ({100.0 * mine:.3g} against {100.0 * other:.3g} %, {runs} runs): only links that cannot "
-        "exist explain the torques; check signs, units and the URDF"
+        f"{name} fits worse than ols ({100.0 * mine:.3g} against {100.0 * other:.3g} %, {runs} runs): "
+        + ("only links that cannot exist explain the torques; " if much else "")
+        + "check signs, units and the URDF"
     )
-    return [Reason("worse_than_ols", "unusable", text)]
+    return [Reason("worse_than_ols", "unusable" if much else "doubtful", text)]
 
 
 def _far(given: ArmModel, found: ArmModel, near: Neighbourhood) -> list[Reason]:

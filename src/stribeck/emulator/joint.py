@@ -18,7 +18,7 @@ from stribeck.core.actuator import (
     next_control_state,
     voltage_torque,
 )
-from stribeck.core.bench import Pendulum, gravity_torque
+from stribeck.core.bench import Pendulum, gravity_torque, inertia
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 from stribeck.core.friction import law_named
 from stribeck.core.step import Plant, PlantState, velocity_step
@@ -137,7 +137,8 @@ class EmulatedJoint:
             return float(voltage_torque(self._law_of_control, p, duty, command, velocity))
 
         external = gravity_torque(self.pendulum, middle, p["q_offset"]) + push
-        velocity, distance = velocity_step(self._plant, p, state.velocity, motor, external, dt)
+        mobility = 1.0 / inertia(self.pendulum, p["armature"])
+        velocity, distance = velocity_step(self.law, mobility, p, state.velocity, motor, external, dt)
         control = self._next_control(halfway, firmware, middle) if follows else halfway
         self.state = PlantState(state.position + distance, velocity, control)
         self.voltage, self.motor_torque = voltage, motor(state.velocity)

@@ -165,7 +165,8 @@ def task_of(
         shapes_of(arm, section.capsules),
         frozenset(frozenset(pair) for pair in section.ignore),
     )
-    touching = always_touching(arm, shapes, ignored, limits.anywhere(CONFIGURATIONS).T)
+    positions = np.vstack([0.5 * (limits.lower + limits.upper), limits.anywhere(CONFIGURATIONS).T])
+    touching = always_touching(arm, shapes, ignored, positions)
     return ExcitationTask(
         arm,
         limits,

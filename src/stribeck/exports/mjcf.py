@@ -26,15 +26,10 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import (
-    CurrentControl,
-    ServoCommand,
-    VoltageControl,
-    initial_control_state,
-    motor_torque,
-)
+from stribeck.core.actuator import CurrentControl, VoltageControl
 from stribeck.core.log import Batch
 from stribeck.errors import ConfigError, OutputError
+from stribeck.exports.affine import affine
 from stribeck.exports.mjcf_runs import JOINT, parts_of, runs_of, servo_of_run
 from stribeck.exports.task import ExportTask, JointServo, Written
 from stribeck.fit.assessment import Stepping
@@ -42,12 +37,6 @@ from stribeck.io.servo import Servo
 from stribeck.mujoco.joints import actuators_of, check_options, friction_solver, joint_named
 
 FloatArray = npt.NDArray[np.float64]
-
-SMALL = 1e-6
-"""Position error [rad] and speed [rad/s] within which a control law is linear."""
-
-LARGE = 1e6
-"""Position error [rad] that saturates every servo."""
 
 TIMESTEP = 0.002
 """MuJoCo's default time step [s]."""
@@ -158,17 +147,14 @@ def exported(servo: Servo, *, dc_motor: bool = DC_MOTOR) -> PlainJoint:
     control, p = servo.parameters.actuator.control, servo.parameters.values
     motor = isinstance(control, VoltageControl) and control.bridge == "brake" and dc_motor
     _check_expressible(servo, dc_motor=motor)
-    stiffness = _torque(servo, SMALL, 0.0) / SMALL
-    force = _torque(servo, LARGE, 0.0)
-    outside = (force - _torque(servo, LARGE, SMALL)) / SMALL
-    inside = -_torque(servo, 0.0, SMALL) / SMALL - outside
+    motor_law = affine(servo)
     plain = PlainJoint(
         armature=p["armature"],
         frictionloss=p["friction_base"],
-        damping=p["friction_viscous"] + _clean(outside, force),
-        stiffness=stiffness,
-        feedback=_clean(inside, force),
-        force=force,
+        damping=p["friction_viscous"] + motor_law.back_emf,
+        stiffness=motor_law.stiffness,
+        feedback=motor_law.feedback,
+        force=motor_law.force,
         notes=_notes(servo),
     )
     if not (motor and isinstance(control, VoltageControl)):
@@ -420,21 +406,6 @@ def _notes(servo: Servo) -> tuple[str, ...]:
             )
         notes.append(f"above {fastest:.3g} rad/s the supply bounds the torque of the real motor further")
     return tuple(notes)
-
-
-def _torque(servo: Servo, error: float, velocity: float) -> float:
-    """Motor torque at a position error and a velocity [N m]."""
-    actuator = servo.parameters.actuator.with_used_terms(servo.gains)
-    values = dict(servo.parameters.values)
-    command = ServoCommand(error, 1.0, servo.voltage)
-    state = initial_control_state(actuator, error)
-    torque, _ = motor_torque(actuator, values, servo.gains, state, command, 0.0, velocity, 0.0)
-    return float(torque)
-
-
-def _clean(slope: float, force: float) -> float:
-    """Round a slope to zero if it is only the rounding error of a difference of torques."""
-    return slope if abs(slope) > 1e-8 * force else 0.0
 
 
 def _like(current: object, value: float) -> object:

@@ -7,13 +7,12 @@ With :math:`\theta(t)` simulated with the source law and the given commands, the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from stribeck.core.actuator import Actuator
+from stribeck.core.actuator import Actuator, VoltageControl
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Batch
 from stribeck.errors import StribeckError
@@ -53,11 +52,18 @@ def target_actuator(source: ParameterFile, form: Format) -> Actuator:
 
 def lost(source: ParameterFile, form: Format) -> tuple[str, ...]:
     """Effects of the source that a format has no place for, in words."""
+    falls = not form.falling_limit and isinstance(source.actuator.control, VoltageControl)
+    return (*missing_terms(source, form), *(("the torque limit that falls with speed",) if falls else ()))
+
+
+def missing_terms(source: ParameterFile, form: Format) -> tuple[str, ...]:
+    """Terms of the law and effects that a format lacks, in words; a projection makes up for them."""
     law, other = source.law, target_law(source, form)
     words = [
         text for name, text in LOSSES.items() if getattr(law, name) not in (getattr(other, name), "none")
     ]
     missing = sorted(source.actuator.active_effects - target_actuator(source, form).active_effects)
+    words += ["Coulomb friction"] if "friction_base" in form.absent else []
     return (*words, *(f"the effect {name}" for name in missing))
 
 
@@ -66,6 +72,7 @@ def plain(source: ParameterFile, form: Format) -> ParameterFile:
     law, actuator = target_law(source, form), target_actuator(source, form)
     kept = {*actuator.parameters(law).names, *actuator.control.motor_parameters, *BENCH}
     values = {name: value for name, value in source.values.items() if name in kept}
+    values |= dict.fromkeys(form.absent, 0.0)
     return ParameterFile(actuator, law, values)
 
 
@@ -95,8 +102,3 @@ def projected(source: ParameterFile, form: Format, runs: Batch, stepping: Steppi
         raise StribeckError("no simulation of these runs stays finite: are masses, lengths and gains right?")
     found = rollout.parameters.with_vector(rollout.parameters.from_unit(incumbent.unit)).values()
     return replace(start, values={**start.values, **found})
-
-
-def effects_in_words(words: Sequence[str]) -> str:
-    """A list of lost effects as one phrase."""
-    return ", ".join(words) or "nothing"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
 from stribeck.errors import ConfigError
 from stribeck.exports.task import ExportTask, Written
@@ -23,6 +23,9 @@ class Format:
     :param gain: whether a firmware gain is part of the file.
     :param model: whether ``--model`` is needed (``True``), possible (``None``), or not used (``False``).
     :param effects: effects beyond the paper that it holds.
+    :param writer: function of the module.
+    :param falling_limit: whether its torque limit falls with speed, as that of a voltage bridge.
+    :param absent: parameters of its law that it ignores; they are zero.
     :param terms: whether it holds friction that differs by direction, and an offset torque.
     """
 
@@ -35,23 +38,32 @@ class Format:
     model: bool | None = False
     effects: tuple[str, ...] = ()
     terms: bool = False
+    writer: str = "write"
+    absent: tuple[str, ...] = ()
+    falling_limit: bool = True
 
     def write(self, task: ExportTask) -> Written:
         """The content of the files.
 
         :raises ConfigError: for servos, joints or models that do not fit the format.
         """
-        writer: Callable[[ExportTask], Written] = self.module_of().write
+        writer: Callable[[ExportTask], Written] = getattr(self.module_of(), self.writer)
         return writer(task)
 
     def module_of(self) -> ModuleType:
-        """The format's module, with ``write`` and, where an engine is installed, ``engine`` and ``simulated``."""
+        """The format's module, with its writer and, where an engine is installed, ``engine`` and ``simulated``."""
         return import_module(f"stribeck.exports.{self.module}")
 
 
 ALL_EFFECTS = ("current-limit", "supply", "delay")
 
-FRICTION_OF_M1 = ("friction_base", "friction_viscous")
+ROBOT: dict[str, Any] = {
+    "law": "m1",
+    "fitted": ("friction_base", "friction_viscous", "kt", "R"),
+    "model": True,
+    "effects": ALL_EFFECTS,
+}
+"""What robot descriptions have in common: friction of M1, and the motor as limits of effort and velocity."""
 
 FORMATS = {
     form.name: form
@@ -73,6 +85,70 @@ FORMATS = {
             gain=True,
             model=None,
             effects=ALL_EFFECTS,
+        ),
+        Format(
+            "urdf",
+            "URDF: damping, friction, effort and velocity limits of joints; comments and all else stay",
+            "robot_text",
+            writer="write_urdf",
+            **ROBOT,
+        ),
+        Format(
+            "sdf",
+            "SDF (Gazebo): the same",
+            "robot_text",
+            writer="write_sdf",
+            **ROBOT,
+        ),
+        Format(
+            "drake",
+            "URDF for Drake: the same, and the rotor's inertia (drake:rotor_inertia)",
+            "robot_text",
+            writer="write_drake",
+            absent=("friction_base",),
+            **ROBOT | {"fitted": ("friction_viscous", "kt", "R", "armature")},
+        ),
+        Format(
+            "isaaclab",
+            "Isaac Lab: DCMotorCfg or IdealPDActuatorCfg with armature, friction and limits, as Python and as YAML",
+            "isaaclab",
+            law="m1",
+            gain=True,
+            effects=("supply", "current-limit"),
+        ),
+        Format(
+            "genesis",
+            "Genesis: gains, force range, armature, damping and friction of joints, as a Python function",
+            "genesis",
+            law="m1",
+            falling_limit=False,
+            gain=True,
+            effects=("supply", "current-limit"),
+        ),
+        Format(
+            "usd",
+            "USD layer over a robot: joint drives (UsdPhysics), armature and friction (PhysxJointAxisAPI)",
+            "usd_layer",
+            law="m1",
+            falling_limit=False,
+            gain=True,
+            model=True,
+            effects=("supply", "current-limit"),
+        ),
+        Format(
+            "ros2_control",
+            "ROS 2: parameters of the compensation node, which reads the parameter files themselves",
+            "ros2_control",
+            gain=True,
+            effects=ALL_EFFECTS,
+            terms=True,
+        ),
+        Format(
+            "onnx",
+            "ONNX graph of the friction of any law (motor and external torque, velocity to budget)",
+            "onnx_graph",
+            effects=ALL_EFFECTS,
+            terms=True,
         ),
         Format(
             "csv",

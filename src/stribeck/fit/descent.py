@@ -94,7 +94,7 @@ def levenberg_marquardt(
         if incumbent.remaining < cost:
             raise BudgetSpentError
         equations = problem.normal_equations(points)
-        steps = _damped_steps(equations, points, scale[:, None] * dampings)
+        steps = damped_steps(equations, points, scale[:, None] * dampings)
         candidates = np.clip(points[:, None, :] + steps, 0.0, 1.0)
         trial_losses = evaluate(problem, incumbent, candidates.reshape(-1, problem.dimension), counts=counts)
         trial_losses = trial_losses.reshape(len(points), len(dampings))
@@ -125,7 +125,7 @@ def _promised(
     return float(np.nan_to_num(-(gradient @ step + 0.5 * step @ hessian @ step) / losses[k]))
 
 
-def _damped_steps(equations: Equations, points: FloatArray, damping: FloatArray) -> FloatArray:
+def damped_steps(equations: Equations, points: FloatArray, damping: FloatArray) -> FloatArray:
     """Steps (S, D, n) of the damped normal equations; parameters pushed against a bound are held.
 
     The equations are scaled to unit curvature, so that the search also progresses along directions that are a million

@@ -62,6 +62,7 @@ def identify(
     *,
     started: float | None = None,
     stop: Callable[[], bool] = lambda: False,
+    start: FloatArray | None = None,
 ) -> FitResult:
     """Fit a law, verify it in float64, and estimate its uncertainty.
 
@@ -70,13 +71,14 @@ def identify(
     :param on_progress: called after every batch of evaluations.
     :param started: ``time.perf_counter()`` at the start of the wall time.
     :param stop: called between batches; if it returns true, the search ends as if interrupted.
+    :param start: a good point in the unit cube (n,), from which the method ``hybrid`` starts.
     :raises KeyboardInterrupt: if it was interrupted before the first point was evaluated.
     :raises StribeckError: if every simulation diverges.
     """
     started = time.perf_counter() if started is None else started
     rollout = task.rollout()
     begin = time.perf_counter()
-    incumbent, compile_seconds, interrupted = _searched(task, rollout, _stopping(on_progress, stop))
+    incumbent, compile_seconds, interrupted = _searched(task, rollout, _stopping(on_progress, stop), start)
     interrupted = interrupted or stop()
     search_seconds = time.perf_counter() - begin - compile_seconds
     evaluations = incumbent.evaluations()
@@ -140,7 +142,8 @@ def _with_finer_step(
 
 def _problem(task: FitTask, rollout: Rollout) -> SearchProblem:
     """The simulations, with prior knowledge where there is any."""
-    prior = prior_for(task.actuator, task.parameters, len(task.split.train))
+    runs = len(task.split.train) / task.settings.prior_strength
+    prior = prior_for(task.actuator, task.parameters, runs)
     return rollout if prior is None else WithPrior(rollout, prior)
 
 
@@ -230,7 +233,10 @@ def _checked(rollout: Rollout, points: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _searched(
-    task: FitTask, rollout: Rollout, on_progress: Callable[[Incumbent], None]
+    task: FitTask,
+    rollout: Rollout,
+    on_progress: Callable[[Incumbent], None],
+    start: FloatArray | None,
 ) -> tuple[Incumbent, float, bool]:
     """The best point found, the time spent compiling [s], and whether the search was interrupted."""
     settings = task.settings
@@ -246,7 +252,7 @@ def _searched(
             incumbent, compile_seconds = _in_processes(task, remember)
             return incumbent, compile_seconds, False
         return (
-            search(task, rollout, settings.seed, settings.trials, remember),
+            search(task, rollout, settings.seed, settings.trials, remember, start=start),
             rollout.meter.compile_seconds,
             False,
         )
@@ -262,13 +268,15 @@ def search(
     on_progress: Callable[[Incumbent], None],
     *,
     join: bool = False,
+    start: FloatArray | None = None,
 ) -> Incumbent:
     """Run the task's search method in this process.
 
     :param join: join the study if it exists already.
+    :param start: see :func:`identify`.
     """
     floor = float(smooth_absolute(np.float64(UNEXPLAINED_STEPS * task.actuator.resolution)))
-    incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor)
+    incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor, start=start)
     problem = _problem(task, rollout)
     opened = None
     if task.samples or task.settings.study is not None:

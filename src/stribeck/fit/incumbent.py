@@ -63,6 +63,7 @@ class Incumbent:
     :param history: evaluations and loss at every improvement.
     :param runners_up: the last few earlier best points, the latest last.
     :param minima: end points of independent searches over whole runs: losses and points (n,).
+    :param start: a good point to start from (n,).
     """
 
     budget: int
@@ -76,6 +77,7 @@ class Incumbent:
     history: list[tuple[int, float]] = field(default_factory=list)
     runners_up: deque[FloatArray] = field(default_factory=lambda: deque(maxlen=RUNNERS_UP))
     minima: list[tuple[float, FloatArray]] = field(default_factory=list)
+    start: FloatArray | None = None
 
     @property
     def remaining(self) -> int:

@@ -66,8 +66,11 @@ class Prior:
         return self.rows.T @ self.rows / self.samples
 
 
-def prior_for(actuator: Actuator, parameters: ParameterSet, runs: int) -> Prior | None:
-    """The prior of a fit; ``None`` unless the current limit is on."""
+def prior_for(actuator: Actuator, parameters: ParameterSet, runs: float) -> Prior | None:
+    """The prior of a fit; ``None`` unless the current limit is on.
+
+    :param runs: number of runs, divided by the strength of the prior.
+    """
     if "current-limit" not in actuator.active_effects:
         return None
     terms: list[tuple[dict[str, float], float, float]] = [

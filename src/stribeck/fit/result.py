@@ -48,6 +48,7 @@ class FitSettings:
     :param reset_period: interval at which simulations are reset to the measurement [s].
     :param dtype: floating-point type of the compiled simulations.
     :param integrator: see :mod:`stribeck.core.step`.
+    :param prior_strength: factor on the exponent of the prior (:mod:`stribeck.fit.prior`).
     """
 
     method: str = "hybrid"
@@ -63,6 +64,7 @@ class FitSettings:
     dtype: Literal["float32", "float64"] = "float32"
     refine: bool = True
     integrator: Integrator = "exponential"
+    prior_strength: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class FitResult:
     :param wall_seconds: wall time until this result.
     :param minima: the best point and the minima that fit as well.
     :param descent: status of the last descent by derivatives, if there was one.
+    :param selection: how the law was chosen and its error under new conditions, where laws were compared.
     :param history: evaluations, and the constant error that has the loss [rad], at every improvement.
     """
 
@@ -108,6 +111,7 @@ class FitResult:
     minima: tuple[MinimumEntry, ...] = ()
     history: tuple[tuple[int, float], ...] = ()
     descent: SolverStatus | None = None
+    selection: Mapping[str, Any] | None = None
 
     @property
     def status(self) -> SolverStatus:
@@ -157,6 +161,9 @@ class FitResult:
             "not_determined": uncertainty.not_determined,
             "at_bounds": sorted(uncertainty.at_bounds),
             "statements": list(uncertainty.statements),
+            "prior_strength": self.settings.prior_strength,
+            "effects": sorted(self.actuator.active_effects),
+            **(self.selection or {}),
         }
 
     def parameter_file(self) -> ParameterFile:
@@ -202,22 +209,28 @@ class FitResult:
                 "runs": len(logs),
                 "digests": {log.name: digest_of(log) for log in (*logs, *self.split.validation)},
             },
-            search={
-                "method": self.settings.method,
-                "seed": self.settings.seed,
-                "trials": self.settings.trials,
-                "evaluations": self.evaluations,
-                "outcome": self.outcome,
-                "status": self.status,
-                "clusters": uncertainty.clusters,
-            },
+            search=self._search() | {"clusters": uncertainty.clusters},
             versions=versions(),
             correlation=None if uncertainty.correlation is None else vars(uncertainty.correlation),
             minima=self.minima or None,
             convergence=_thinned(self.history) or None,
             estimates=self.estimates,
+            selection=self.selection,
         )
         return ParameterFile(self.actuator, self.law, self.parameters.values(), provenance)
+
+    def _search(self) -> dict[str, Any]:
+        """How the parameters were searched for."""
+        settings = self.settings
+        return {
+            "method": settings.method,
+            "seed": settings.seed,
+            "trials": settings.trials,
+            "evaluations": self.evaluations,
+            "prior_strength": settings.prior_strength,
+            "outcome": self.outcome,
+            "status": self.status,
+        }
 
 
 NO_UNCERTAINTY = Uncertainty({}, ("The fit was not finished: how sure the values are is not known.",), "none")

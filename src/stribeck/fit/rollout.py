@@ -116,27 +116,44 @@ class Rollout:
         Candidates are evaluated ``lanes`` at a time. The last batch is padded with its last candidate; padding does not
         count as evaluations.
         """
+        losses = np.sum(self.run_losses(unit), axis=1)
+        return np.where(np.isfinite(losses), losses, np.inf)
+
+    def run_losses(self, unit: npt.ArrayLike) -> FloatArray:
+        """Contribution of each run to the losses of candidates (C, n), shape (C, R); not finite if it diverges."""
+        return self._by_run(self._run_losses, unit)
+
+    def run_errors(self, unit: npt.ArrayLike) -> FloatArray:
+        """Mean absolute error of each run [rad] of candidates (C, n), shape (C, R); not finite if it diverges."""
+        return self._by_run(self._run_errors, unit) * len(self.batch.logs)
+
+    def _by_run(self, function: Callable[..., Any], unit: npt.ArrayLike) -> FloatArray:
         points = np.asarray(unit, dtype=np.float64)
-        batch_losses = [
-            np.asarray(self._call(self._losses, batch, self._inputs), dtype=np.float64)
+        results = [
+            np.asarray(self._call(function, batch, self._inputs), dtype=np.float64)
             for batch in _batches(points, self.lanes)
         ]
         self.meter.evaluations += len(points)
-        losses = np.concatenate(batch_losses)[: len(points)]
-        return np.where(np.isfinite(losses), losses, np.inf)
+        return np.concatenate(results, axis=1)[:, : len(points)].T
 
-    def normal_equations(self, unit: npt.ArrayLike, measured: npt.ArrayLike | None = None) -> NormalEquations:
+    def normal_equations(
+        self,
+        unit: npt.ArrayLike,
+        measured: npt.ArrayLike | None = None,
+        shares: npt.ArrayLike | None = None,
+    ) -> NormalEquations:
         """Loss, gradient and Gauss-Newton matrix at points (S, n), by forward-mode differentiation.
 
         Points are evaluated :data:`TANGENT_LANES` at a time, padded like candidates.
 
         :param measured: measured positions for each point (S, T, R) [rad] in place of the batch's; for parallel fits to
             many recordings of the same commands.
+        :param shares: factors on the weights of the runs for each point (S, R); for parallel fits to subsets.
         """
         points = np.asarray(unit, dtype=np.float64)
         batch_results = [
             self._call(self._normal_equations, batch, inputs)
-            for batch, inputs in self._with_measured(points, measured, TANGENT_LANES)
+            for batch, inputs in self._with_own(points, measured, TANGENT_LANES, shares)
         ]
         self.meter.evaluations += len(points) * (self.dimension + 1)
         loss, gradient, hessian = (
@@ -158,7 +175,7 @@ class Rollout:
         steps = self.batch.block_steps(block_length)
         batch_results = [
             self._call(self._scores, batch, inputs, steps)
-            for batch, inputs in self._with_measured(points, measured, min(TANGENT_LANES, len(points)))
+            for batch, inputs in self._with_own(points, measured, min(TANGENT_LANES, len(points)))
         ]
         self.meter.evaluations += len(points) * (self.dimension + 1)
         gradient, curvature = (
@@ -170,21 +187,34 @@ class Rollout:
         # The scan returns (B, n, R, S) and (B, n, n, R, S).
         return Scores(np.transpose(gradient, (3, 0, 2, 1)), np.transpose(curvature, (4, 0, 3, 1, 2)))
 
-    def _with_measured(
-        self, points: FloatArray, measured: npt.ArrayLike | None, lanes: int
+    def _with_own(
+        self,
+        points: FloatArray,
+        measured: npt.ArrayLike | None,
+        lanes: int,
+        shares: npt.ArrayLike | None = None,
     ) -> Iterator[tuple[FloatArray, Inputs]]:
-        """Batches of points with their inputs."""
-        if measured is None:
-            yield from ((batch, self._inputs) for batch in _batches(points, lanes))
-            return
-        positions = np.asarray(measured, dtype=self.dtype)
-        for batch, own in zip(_batches(points, lanes), _batches(positions, lanes), strict=True):
-            yield batch, {**self._inputs, "position": np.ascontiguousarray(np.moveaxis(own, 0, 2))}
+        """Batches of points with the inputs of their own."""
+        own: dict[str, npt.NDArray[Any]] = {}
+        if measured is not None:
+            own["position"] = np.asarray(measured, dtype=self.dtype)
+        if shares is not None:
+            own["weight"] = np.asarray(shares, dtype=self.dtype)[:, None] * self.batch.weight
+        for begin, batch in zip(range(0, len(points), lanes), _batches(points, lanes), strict=True):
+            parts = {
+                name: next(_batches(values[begin : begin + lanes], lanes)) for name, values in own.items()
+            }
+            lanes_last = {
+                name: np.ascontiguousarray(np.moveaxis(part, 0, 2), dtype=self.dtype)
+                for name, part in parts.items()
+            }
+            yield batch, {**self._inputs, **lanes_last}
 
     def _call(self, function: Callable[..., Any], points: FloatArray, inputs: Inputs, *static: int) -> Any:
         """Call the compiled form of a function of (n, C) values and measure its time."""
         lanes = np.ascontiguousarray(points.T, dtype=self.dtype)
-        key = (function.__name__, lanes.shape, inputs["position"].shape, static)
+        shapes = inputs["position"].shape, inputs["weight"].shape
+        key = (function.__name__, lanes.shape, shapes, static)
         with jax.enable_x64(self.dtype == "float64"):
             if key not in self._compiled:
                 begin = time.perf_counter()
@@ -291,8 +321,11 @@ class Rollout:
         inputs = self._inputs if measured is None else {**self._inputs, "position": measured}
         return self._sums(unit, inputs, jnp.square) * len(self.batch.logs)
 
-    def _losses(self, unit: jax.Array, inputs: Inputs) -> jax.Array:
-        return jnp.sum(self._sums(unit, inputs, smooth_absolute), axis=0)
+    def _run_losses(self, unit: jax.Array, inputs: Inputs) -> jax.Array:
+        return self._sums(unit, inputs, smooth_absolute)
+
+    def _run_errors(self, unit: jax.Array, inputs: Inputs) -> jax.Array:
+        return self._sums(unit, inputs, jnp.abs)
 
     def _sums(self, unit: jax.Array, inputs: Inputs, measure: Callable[[jax.Array], jax.Array]) -> jax.Array:
         """Weighted sums over time of a measure of the residual, (R, C)."""

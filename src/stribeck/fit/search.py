@@ -15,13 +15,14 @@ import numpy.typing as npt
 from stribeck.fit.descent import descend, levenberg_marquardt
 from stribeck.fit.evolution import PopulationCMA, Restart, advance, floored, fold
 from stribeck.fit.incumbent import BudgetSpentError, Incumbent, Minima, SearchProblem, evaluate
+from stribeck.fit.objective import EQUALLY_GOOD
 
 FloatArray = npt.NDArray[np.float64]
 
 POPULATION = 64
 """Default population of CMA-ES."""
 
-AGREEMENT = 2e-3
+AGREEMENT = 0.5 * EQUALLY_GOOD
 """Independent searches whose losses differ by less than this share have found the same minimum."""
 
 
@@ -29,8 +30,15 @@ def hybrid(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generato
     """Alternate descent from many starts and CMA-ES until two rounds agree or residuals are noise.
 
     Agreement of two different methods is better evidence of a minimum than agreement of two searches of the same kind.
+    From a given start, one round begins there.
     """
     ends: list[float] = []
+    if incumbent.start is not None:
+        point = incumbent.start[None]
+        first = levenberg_marquardt(
+            problem, incumbent, Minima(point, evaluate(problem, incumbent, point)), iterations=30
+        )
+        ends = [float(first.losses[0]), _refined(problem, incumbent, first, rng)]
     while not done(incumbent, ends):
         if len(ends) % 2 == 0:
             ends.append(_refined(problem, incumbent, descend(problem, incumbent, rng), rng))

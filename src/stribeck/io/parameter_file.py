@@ -97,6 +97,8 @@ class Provenance:
     :param minima: the best point and the minima that fit equally well.
     :param convergence: evaluations and equivalent error [rad] at the improvements of the search.
     :param estimates: all parameters with unit, interval and status; files of version 0.1 do not have it.
+    :param selection: of the law by conditions left out: ``expected_error`` under a new condition of each kind [rad], and
+        the errors of all candidates.
     """
 
     units: Mapping[str, str]
@@ -120,6 +122,7 @@ class Provenance:
     minima: tuple[Mapping[str, Any], ...] | None = None
     convergence: tuple[tuple[float, float], ...] | None = None
     estimates: Mapping[str, Estimate] | None = None
+    selection: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for key in ("bounds", "intervals"):

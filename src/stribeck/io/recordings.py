@@ -143,6 +143,9 @@ def _described(
     place = path.relative_to(folder) if path != folder else Path(path.name)
     if is_bag(path):
         return read_bag(path, signals=signals, joint=joint, bench=bench, place=place, note=note)
+    if path.is_file() and path.suffix.lower() not in READERS:
+        known = ", ".join(("folder of a bag", ".mcap", ".db3", ".json", *READERS))
+        raise RecordingError(f"{path} is no recording that can be read; expected {known}")
     if signals is None:
         raise RecordingError(
             f"{path} is a table: name its columns in a table of signals, --signals FILE, and its load and gains with "

@@ -107,7 +107,9 @@ class RobotConfig(MachineFile):
         :raises ConfigError: if it is missing.
         """
         if name not in self.sections:
-            raise ConfigError(f"{self.path} has no section {name!r}; it has {', '.join(self.sections)}")
+            raise ConfigError(
+                f"{self.path} has no section {name!r}; it has {', '.join(self.sections) or 'none'}"
+            )
         return self.sections[name]
 
     def limit(self, name: str, joints: int) -> tuple[float, ...] | None:

@@ -125,7 +125,8 @@ def _counts(path: Path, suffixes: Sequence[str], bags: bool) -> bool:
 def read_text_table(path: Path) -> Table:
     """Read columns separated by commas, semicolons or whitespace, with or without a header line.
 
-    Blank lines and lines that begin with ``#`` are skipped; empty fields are NaN.
+    Blank lines and lines that begin with ``#`` are skipped; empty fields are NaN. Where semicolons separate columns,
+    decimals may have a comma.
 
     :raises RecordingError: for a file that cannot be read, without numbers, or with rows of different length.
     """
@@ -138,7 +139,13 @@ def read_text_table(path: Path) -> Table:
     if not lines:
         raise RecordingError(f"{path} is empty")
     first = lines[0][1]
-    delimiter = "," if "," in first else ";" if ";" in first else None
+    delimiter = ";" if ";" in first else "," if "," in first else None
+    if (
+        delimiter == ";" and "," in lines[-1][1]
+    ):  # decimals have a comma where columns are separated by semicolons
+        lines[1:] = [(number, line.replace(",", ".")) for number, line in lines[1:]]
+        first = first.replace(",", ".") if _is_number(_fields(first, ";")[0].replace(",", ".")) else first
+        lines[0] = lines[0][0], first
     head = _fields(first, delimiter)
     has_names = not all(_is_number(word) for word in head)
     body = lines[1:] if has_names else lines
@@ -155,7 +162,7 @@ def read_text_table(path: Path) -> Table:
     if not arrays:
         raise RecordingError(
             f"{path} has no column of numbers: it begins with {first[:60]!r}; columns are separated by commas, "
-            "semicolons or blanks, decimals have a point"
+            "semicolons or blanks, one line of names stands above them"
         )
     return Table(path, names, arrays)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from stribeck.core.kinematic_tree import (
     pose_of,
     pseudo_inertia_of,
 )
+from stribeck.core.payload import Payload
 from stribeck.core.rigid_body import GRAVITY, RigidBodyModel
 from stribeck.errors import ConfigError
 from stribeck.io.strict import read_bytes
@@ -68,6 +69,20 @@ class Urdf:
     def movable(self) -> tuple[str, ...]:
         """Names of the revolute and prismatic joints, including mimic joints."""
         return tuple(name for name in self.tree.names if self.kinds[name] in MOVABLE)
+
+    def with_payload(self, payload: Payload) -> Urdf:
+        """The robot with a payload fixed to a link.
+
+        :raises ConfigError: for a link that is not there, or does not move.
+        """
+        body, pose = self.tree.frames.get(payload.link, (BASE, None))
+        if pose is None or body == BASE:
+            moving = ", ".join(name for name, (index, _) in self.tree.frames.items() if index != BASE)
+            raise ConfigError(
+                f"{self.source}: no moving link {payload.link!r} for a payload; valid: {moving}"
+            )
+        added = pose @ payload.pseudo_inertia @ pose.T
+        return replace(self, tree=self.tree.with_inertias(lambda i: added if i == body else np.zeros((4, 4))))
 
     def model(
         self,

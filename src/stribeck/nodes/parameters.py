@@ -161,6 +161,10 @@ class CompensationParameters(InterfaceParameters, TuningParameters):
     gravity: list[float] = parameter(
         [], "acceleration of gravity in the frame of the root link [m/s^2]; empty: -z", 0, 3
     )
+    payload: list[float] = parameter(
+        [], "what the robot carries beyond the urdf: mass [kg], centre x, y, z [m] in payload_link", 0, 4
+    )
+    payload_link: str = parameter("", "link of the urdf that carries it; empty: that of the last joint")
     adapt: bool = parameter(True, "learn the present friction; needs urdf, or inertia or load of the joints")
     sure: float = parameter(
         0.25,

@@ -14,6 +14,7 @@ from stribeck.core.compensator import Compensator
 from stribeck.core.direction import Tuning
 from stribeck.core.dynamics import Dynamics, PendulumModel
 from stribeck.core.joint_map import JointMap
+from stribeck.core.payload import payload_of
 from stribeck.core.rigid_body import GRAVITY
 from stribeck.core.settings import Settings
 from stribeck.errors import ConfigError
@@ -155,6 +156,10 @@ def _of_urdf(
     path = Path(parameters.urdf).expanduser()
     robot = read_urdf(_beside(base, path))
     names = [joint.model.name for joint in joints]
+    if parameters.payload:
+        robot = robot.with_payload(
+            payload_of(parameters.payload, parameters.payload_link or names[-1], "payload")
+        )
     if len(gravity := parameters.gravity or GRAVITY) != 3:
         raise ConfigError(f"gravity: expected three numbers, found {len(gravity)}")
     locked = [name for name in robot.movable if name not in names]

@@ -33,6 +33,7 @@ def verdict(assessment: Assessment, judgement: Judgement) -> list[Statement]:
         _best(best, judgement),
         *_stepping(assessment),
         *_other_motion(best),
+        *_expected(best),
         *_simpler(by_label, judgement),
         *_undetermined(best),
         *(Statement("doubt", text) for text in _shared_statements(best)),
@@ -197,6 +198,20 @@ def _undetermined(best: Assessed) -> Iterator[Statement]:
             "doubt",
             f"Not determined by these data, {len(unknown)} of {count} identified parameters of {title(best)}: {named}. "
             "The law as a whole may still predict motion; these numbers mean little one by one.",
+        )
+
+
+def _expected(best: Assessed) -> Iterator[Statement]:
+    """The choice of the law, and the error to expect under new conditions."""
+    chosen = best.file.provenance.selection if best.file.provenance else None
+    if not chosen:
+        return
+    yield Statement("note", str(chosen["selection"]["sentence"]))
+    for kind, one in chosen["expected_error"].items():
+        low, high = one["interval"]
+        yield Statement(
+            "note",
+            f"Expected error, {kind} not recorded: {mrad(one['value'])} ({mrad(low)} to {mrad(high)}).",
         )
 
 

@@ -16,6 +16,7 @@ from msgspec import Meta, structs
 from stribeck.core.joint_map import JointMap
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
+from stribeck.io.run_units import LARGEST_POSITION
 from stribeck.io.schema import NotNegative, Positive, Schema, read_yaml
 from stribeck.servo.remote import ServoSpec
 from stribeck.servo.tables import model_named
@@ -111,6 +112,11 @@ class JointConfig:
         if not lower < upper:
             raise ConfigError(
                 f"joint {self.name!r}: position_limits: {lower:g} is not below {upper:g} rad; give the lower first"
+            )
+        if any(LARGEST_POSITION < abs(limit) < math.inf for limit in (lower, upper)):
+            raise ConfigError(
+                f"joint {self.name!r}: position_limits: {lower:g} to {upper:g} rad are more than two turns: are they in "
+                "degrees? .inf is no limit"
             )
         self.check_gain(self.p_gain)
 

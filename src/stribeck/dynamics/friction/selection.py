@@ -8,7 +8,7 @@ term is added if it lowers the error on held-out blocks by a share of :data:`WOR
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -241,7 +241,7 @@ class FrictionSelection:
                 stride //= 2
             centre = best
         clear = errors[centre] < errors[0] * (1.0 - DELAYED)
-        return [replace(choice, delay=centre * step if clear else 0.0)]
+        return [replace(choice, delay=(centre + _vertex(errors, centre)) * step if clear else 0.0)]
 
     # -- linear algebra
 
@@ -345,6 +345,13 @@ class FrictionSelection:
             residual = run.motion.torque - run.filtered @ inertials - rows
             times += [correlation_time([column]) for column in residual.T]
         return float(np.median(times))
+
+
+def _vertex(errors: Mapping[int, float], centre: int) -> float:
+    """Minimum of the parabola through the squared errors at ``centre`` and its neighbours, relative to ``centre``."""
+    left, middle, right = (errors.get(centre + k, np.inf) ** 2 for k in (-1, 0, 1))
+    bend = left - 2.0 * middle + right
+    return round(float(0.5 * (left - right) / bend), 3) if 0.0 < bend < np.inf else 0.0
 
 
 def _asymmetric(choice: ModelChoice) -> list[ModelChoice]:

@@ -13,7 +13,7 @@ import numpy as np
 from stribeck.core.arrays import Array
 from stribeck.dynamics.model import ArmModel, load_arm
 from stribeck.dynamics.motion import ProcessedMotion, motion_of, segments
-from stribeck.dynamics.recordings import ArmRecording, completed, run_of_tracks
+from stribeck.dynamics.recordings import ArmRecording, check_finite, completed, run_of_tracks
 from stribeck.dynamics.survey.effort import EffortSurvey, effort_source, survey_effort
 from stribeck.dynamics.survey.joints import JointChoice, choose_joints
 from stribeck.dynamics.survey.reading import JointTracks, read_joint_tracks
@@ -95,6 +95,8 @@ def survey(urdf: Path, recordings: Sequence[Path]) -> Survey:
     choice = choose_joints(robot, bags)
     arm = load_arm(urdf, choice.joints)
     whole = [run_of_tracks(bag.path, bag.tracks, choice.joints) for bag in bags]
+    for run in whole:
+        check_finite(run)
     read = [completed(part) for run in whole for part in segments(run)]
     units = survey_units(read, arm)
     runs = [units.in_si(run) for run in read]

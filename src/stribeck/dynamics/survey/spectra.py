@@ -21,8 +21,8 @@ from stribeck.errors import TooShortError
 SECONDS = 8.0
 """Length of the windows of the spectra [s]."""
 
-NOISE_SHARE = 0.05
-"""Largest noise of filtered accelerations, relative to their root mean square."""
+NOISE_SHARE = 0.01
+"""Largest noise of filtered accelerations, relative to their root mean square: about that of filtered torques, or less."""
 
 SHARE = 0.99
 """The motion's bandwidth holds this share of the power of velocities."""
@@ -84,7 +84,7 @@ def bandwidth_of(runs: Sequence[ArmRecording], rate: float) -> Bandwidth:
     window = int(min(SECONDS, max(run.time[-1] - run.time[0] for run in runs)) * rate)
     if window < 2.0 * rate:
         raise TooShortError(
-            f"the longest recording without a gap lasts {window / rate:.2g} s, expected 2 s or more"
+            f"the longest recording without a gap lasts {window / rate:.4g} s, expected 2 s or more"
         )
     frequency, density = _density(
         runs,
@@ -133,8 +133,11 @@ def _rolled_off(frequency: Array, density: Array, motion: float) -> Array:
     )
     if len(powers) < 3:
         return np.full(density.shape[1], np.inf)
-    fallen = powers < ROLLED_OFF * powers[0]
-    return np.where(fallen.any(axis=0), bands[np.argmax(fallen, axis=0)], np.inf)
+    alive = (
+        powers >= ROLLED_OFF * powers[0]
+    )  # a slow motion under gravity has less power above it, too, but noise as well
+    last = len(powers) - 1 - np.argmax(alive[::-1], axis=0)
+    return np.where(last + 1 < len(powers), bands[np.minimum(last + 1, len(bands) - 1)], np.inf)
 
 
 def _bandwidth(frequency: Array, density: Array, order: int, rate: float) -> Bandwidth:

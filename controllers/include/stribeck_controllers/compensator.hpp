@@ -1,0 +1,602 @@
+// Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Live friction compensation of n joints: states and commands in, friction torque out; zero for states that cannot be
+/// trusted. The counterpart of core/compensator.py and core/loads.py of the Python package, with states of all joints in
+/// their order (names and partial states are a matter of messages). After configure() nothing allocates, locks or throws.
+#ifndef STRIBECK_CONTROLLERS__COMPENSATOR_HPP_
+#define STRIBECK_CONTROLLERS__COMPENSATOR_HPP_
+
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "stribeck_controllers/feedforward.hpp"
+
+namespace stribeck
+{
+
+constexpr double load_filter = 0.05;      ///< Time constant of the motor torque without the feed-forward torque [s].
+constexpr double largest_effort = 10.0;   ///< Efforts beyond this multiple of the stall torque are impossible.
+constexpr double standstill = 1.0;        ///< Without a state for this long, simulated time does not count [s].
+
+/// Measured values of all joints in the robot's coordinates; a null pointer means that the field is not given.
+struct Measurement
+{
+  const double * position = nullptr;  ///< [rad]
+  const double * velocity = nullptr;  ///< [rad/s]; without it the slope of the positions is used
+  const double * effort = nullptr;    ///< [N m]
+};
+
+/// Estimate of the present friction of the joints, for diagnostics.
+struct Account
+{
+  Vector dry, viscous, offset, certainty, contact, energy;
+};
+
+/// Friction compensation of a set of joints. Large (some 400 kB): a member or a static object, not on a stack.
+class Compensator
+{
+public:
+  bool enabled = false;
+  Doubt doubt = Doubt::not_enabled;
+  Vector torque{};  ///< friction torque in the robot's coordinates [N m]
+
+  Compensator() = default;
+  Compensator(const Compensator &) = delete;
+  Compensator & operator=(const Compensator &) = delete;
+
+  /// Set joints and settings; not for use in a real-time loop.
+  /// \param dynamics dynamics of the joints, in the robot's coordinates; nullptr: nothing is learnt. Kept by reference.
+  /// \returns why they cannot be used, empty if they can.
+  std::string configure(
+    int n, const std::array<JointModel, max_joints> & joints, const Settings & settings,
+    const Dynamics * dynamics = nullptr)
+  {
+    if (n < 1 || n > max_joints) {
+      return "expected 1 to " + std::to_string(max_joints) + " joints, found " + std::to_string(n);
+    }
+    std::string problem = gain_problem(n, joints, settings.gain, settings.effort_meaning);
+    for (int k = 0; problem.empty() && k < n; ++k) {
+      problem = joint_problem(k, joints[k], settings);
+    }
+    if (problem.empty() && settings.loop_delay > 0.0) {
+      problem = delay_problem(n, joints, settings.loop_delay, dynamics);
+    }
+    if (!problem.empty()) {
+      return problem;
+    }
+    n_ = n, joints_ = joints, settings_ = settings;
+    servos_.reset(), servos_.joints = static_cast<std::size_t>(n);
+    admission_.state_timeout = settings.state_timeout, admission_.state_lag = settings.state_lag;
+    for (int k = 0; k < n; ++k) {
+      const JointModel & joint = joints_[k];
+      slew_[k] = settings.slew > 0.0 ? settings.slew : times_to_full_torque * joint.max_torque;
+      stall_[k] = joint.servo.stall();
+      servos_.supply[k] = joint.servo.nominal_supply;
+      servos_.identified[k] = joint.temperature;
+      admission_.plausibility.resolution[k] = joint.resolution / joint.ratio;
+      admission_.plausibility.moving_velocity[k] = joint.tuning.moving_velocity / joint.ratio;
+    }
+    observed_ = dynamics != nullptr && settings.adapt;
+    feed_forward_.configure(n, joints_, settings_, dynamics, &servos_.warmth);
+    matter_ = settings.effort_meaning != EffortMeaning::none && feed_forward_.load_dependent;
+    commands_.reset(), goals_.reset(), admission_.reset(), controller_.clear();
+    own_.delay = controller_.delay = settings.loop_delay;
+    state_arrival_ = -infinity, enabled = false;
+    fall_to_zero(Doubt::not_enabled);
+    return {};
+  }
+
+  int joints() const noexcept { return n_; }
+  double gain() const noexcept { return feed_forward_.gain; }
+  bool learns() const noexcept { return feed_forward_.observes; }
+
+  /// Learnt friction of a joint; that of the parameter file before anything is learnt.
+  Learned learned(int k) const noexcept { return learns() ? feed_forward_.observer.learned(k) : Learned{}; }
+
+  /// Start with scales learnt in an earlier run (n of them), or with the parameter files alone (nullptr).
+  void recall(const Learned * learned) noexcept { feed_forward_.recall(learned); }
+
+  /// Delay of the clock of the goals or commands relative to that of the states, 0 if negligible [s].
+  double clock_difference() const noexcept
+  {
+    return goals_.difference != 0.0 ? goals_.difference : commands_.difference;
+  }
+
+  /// Start, with a ramp of the torque.
+  void enable() noexcept
+  {
+    enabled = true;
+    servos_.advance(infinity);
+    admission_.restart();
+    fall_to_zero(Doubt::no_states_yet);
+  }
+
+  /// Set the torque to zero until enable().
+  void disable() noexcept
+  {
+    enabled = false;
+    fall_to_zero(Doubt::not_enabled);
+  }
+
+  /// Set the gain from the next state on; \returns false for a gain that would not be stable: the old one stays.
+  bool set_gain(double gain) noexcept
+  {
+    if (!gain_is_stable(n_, joints_, gain, settings_.effort_meaning)) {
+      return false;
+    }
+    feed_forward_.gain = settings_.gain = gain;
+    return true;
+  }
+
+  /// Firmware gain, supply voltage [V] and temperature [deg C] of a joint, NaN where unknown.
+  /// \param stamp with one, they apply to states stamped at least 0.1 s later; NaN: at once.
+  void on_telemetry(int joint, double kp, double supply, double temperature, double stamp = not_a_number) noexcept
+  {
+    if (joint >= 0 && joint < n_) {
+      servos_.take(joint, kp, supply, temperature, stamp, enabled);
+    }
+  }
+
+  /// Command of a controller: position, velocity and effort, null pointers where not given.
+  /// \param arrival time on a steady clock; \param stamp time on the clock of the states, if it has one [s].
+  /// \param now current time on the clock of the stamps, if that is simulated [s].
+  void on_command(
+    double arrival, const double * stamp, const Measurement & command, const double * now = nullptr) noexcept
+  {
+    take_ = {given(command.position), given(command.velocity), given(command.effort)};
+    if (stored(commands_, arrival, stamp, now) && observed_) {
+      if (stamp != nullptr) {
+        controller_.add(*stamp, take_.effort);
+      } else if (admission_.has_stamp) {
+        controller_.add(admission_.stamp, take_.effort);
+      }
+    }
+  }
+
+  /// Goal that a controller publishes beside its commands; after the first one, goals inside commands are ignored.
+  void on_goal(double arrival, const double * stamp, const Measurement & goal, const double * now = nullptr) noexcept
+  {
+    take_ = {given(goal.position), given(goal.velocity), filled(not_a_number)};
+    stored(goals_, arrival, stamp, now);
+  }
+
+  /// Friction torque for a measured state [N m], also in torque; zero if the state is not trusted.
+  ///
+  /// A single state that is repeated, late or jumps is treated as lost: the torque stays until states time out.
+  const Vector & on_state(
+    double arrival, double stamp, const Measurement & measured, const double * now = nullptr) noexcept
+  {
+    if (!enabled) {
+      return torque;
+    }
+    switch (follow(arrival, now == nullptr ? arrival : *now, stamp, measured)) {
+      case Verdict::usable:
+        break;
+      case Verdict::bridged:
+        admission_.bridged(admission_.reason);
+        if (!(doubt == Doubt::none && arrival - state_arrival_ <= settings_.state_timeout)) {
+          fall_to_zero(admission_.reason);
+          rejected_ = stamp;
+        }
+        break;
+      case Verdict::doubtful:
+        admission_.doubted(stamp);
+        fall_to_zero(admission_.reason);
+        break;
+    }
+    return torque;
+  }
+
+  /// Set the torque to zero if the states are stale at a time on the steady clock [s]; \returns whether it did so.
+  /// \param time current time on the clock of the stamps, if that is simulated [s].
+  bool expire(double now, const double * time = nullptr) noexcept
+  {
+    const double silence = now - state_arrival_;
+    if (doubt != Doubt::none || silence <= settings_.state_timeout) {
+      return false;
+    }
+    if (time != nullptr && admission_.has_stamp && silence <= standstill) {
+      const double behind = admission_.clock.known ? admission_.clock.offset : 0.0;
+      if (*time - admission_.stamp - behind <= settings_.state_timeout) {
+        return false;
+      }
+    }
+    fall_to_zero(Doubt::expired);
+    return true;
+  }
+
+  /// Reduce another source's friction torque [N m] towards zero at the slew limit during dt [s]; also sets torque.
+  const Vector & fade(const Vector & other, double dt) noexcept
+  {
+    for (int k = 0; k < n_; ++k) {
+      const double start = other[k] / joints_[k].gear(), left = std::abs(start) - slew_[k] * dt;
+      applied_[k] = sign_of(start) * maximum(left, 0.0);
+      torque[k] = joints_[k].gear() * applied_[k];
+    }
+    return torque;
+  }
+
+  /// Values to send: efforts [N m], goals [rad] or currents [A]; \returns false without a fresh command to pass on.
+  bool output(double now, Vector & values) const noexcept
+  {
+    values = torque;
+    if (settings_.mode == OutputMode::friction_only) {
+      return true;
+    }
+    if (settings_.mode == OutputMode::current) {
+      for (int k = 0; k < n_; ++k) {
+        values[k] = joints_[k].sign * (applied_[k] / joints_[k].servo.kt);
+      }
+      return true;
+    }
+    const Command * command = commands_.latest(now, settings_.command_timeout);
+    const bool sum = settings_.mode == OutputMode::sum;
+    if (command == nullptr || !finite(sum ? command->effort : command->position, n_)) {
+      return false;
+    }
+    for (int k = 0; k < n_; ++k) {
+      values[k] = sum ? command->effort[k] + torque[k] : command->position[k] +
+        firmware_offset(k, applied_[k] + feed_forward_of(k, *command)) / joints_[k].gear();
+    }
+    return sum || finite(values, n_);
+  }
+
+  /// Offset of the goal that makes the firmware of a servo add a torque, in its coordinates [rad]; 0 without its gain.
+  double firmware_offset(int k, double wanted) const noexcept
+  {
+    const double possible = clip(wanted, -stall_[k], stall_[k]);
+    return servos_.kp[k] > 0.0 ? joints_[k].servo.goal_offset(possible, servos_.kp[k], servos_.supply[k]) : 0.0;
+  }
+
+  /// Estimate of the present friction.
+  Account account() const noexcept
+  {
+    Account found{filled(1.0), filled(1.0), filled(0.0), filled(0.0), feed_forward_.contact.share, filled(0.0)};
+    for (int k = 0; k < n_; ++k) {
+      found.energy[k] = feed_forward_.tank.share(k);
+      if (learns()) {
+        const FrictionObserver & observer = feed_forward_.observer;
+        found.dry[k] = observer.scales[k].dry, found.viscous[k] = observer.scales[k].viscous;
+        found.offset[k] = joints_[k].gear() * observer.offset[k], found.certainty[k] = observer.certainty[k];
+      }
+    }
+    return found;
+  }
+
+private:
+  // -- configuration
+
+  static bool gain_is_stable(
+    int n, const std::array<JointModel, max_joints> & joints, double gain, EffortMeaning meaning) noexcept
+  {
+    if (!(std::isfinite(gain) && 0.0 <= gain && gain <= 2.0)) {
+      return false;
+    }
+    for (int k = 0; meaning != EffortMeaning::none && k < n; ++k) {
+      if (gain * load_feedback(joints[k].law, joints[k].friction, joints[k].max_torque) >= largest_feedback) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  static std::string gain_problem(
+    int n, const std::array<JointModel, max_joints> & joints, double gain, EffortMeaning meaning)
+  {
+    if (gain_is_stable(n, joints, gain, meaning)) {
+      return {};
+    }
+    return "a gain of " + std::to_string(gain) +
+           " cannot be: it must be in [0, 2], and times the growth of the friction with the motor torque below 0.9, "
+           "else the compensation feeds on itself; choose a smaller gain, or effort_meaning none";
+  }
+
+  static std::string joint_problem(int k, const JointModel & joint, const Settings & settings)
+  {
+    const std::string which = "joint " + std::to_string(k + 1) + ": ";
+    const FrictionValues & p = joint.friction;
+    if (!(joint.max_torque > 0.0 && std::isfinite(joint.max_torque))) {
+      return which + "max_torque must be positive, found " + std::to_string(joint.max_torque);
+    }
+    if (!(std::abs(joint.sign) == 1.0 && joint.ratio > 0.0 && std::isfinite(joint.ratio) &&
+      std::isfinite(joint.offset)))
+    {
+      return which + "sign must be 1 or -1, ratio positive, and offset finite";
+    }
+    for (const double value : {p.friction_base, p.friction_viscous, p.friction_stribeck, p.load_friction_base,
+        p.load_friction_stribeck, p.load_friction_motor, p.load_friction_external, p.load_friction_motor_stribeck,
+        p.load_friction_external_stribeck, p.load_friction_motor_quad, p.load_friction_external_quad,
+        p.friction_base_negative, p.friction_viscous_negative, p.torque_offset, p.dtheta_stribeck, p.alpha})
+    {
+      if (!std::isfinite(value)) {
+        return which + "a friction parameter is not a finite number";
+      }
+    }
+    if (joint.law.stribeck && !(p.dtheta_stribeck > 0.0 && p.alpha > 0.0)) {
+      return which + "dtheta_stribeck and alpha must be positive";
+    }
+    const bool needs_constant = settings.mode == OutputMode::current ||
+      (settings.mode == OutputMode::goal_offset && joint.servo.control != ControlKind::torque);
+    if (needs_constant && !(joint.servo.kt > 0.0)) {
+      return which + "its output mode needs the torque constant kt";
+    }
+    return {};
+  }
+
+  static std::string delay_problem(
+    int n, const std::array<JointModel, max_joints> & joints, double delay, const Dynamics * dynamics)
+  {
+    const Vector zero = filled(0.0);
+    Matrix mass{};
+    Vector bias{};
+    if (dynamics != nullptr) {
+      dynamics->evaluate(zero, zero, mass, bias);
+    }
+    for (int k = 0; k < n; ++k) {
+      const JointModel & joint = joints[k];
+      const double rotor = joint.armature == 0.0 ? infinity : joint.armature;
+      const double inertia = dynamics != nullptr ? mass[k][k] / (joint.ratio * joint.ratio) : rotor;
+      const double viscous = maximum(joint.friction.friction_viscous, joint.friction.friction_viscous_negative);
+      if (viscous * delay > inertia) {
+        return "joint " + std::to_string(k + 1) + ": with a loop delay of " + std::to_string(1e3 * delay) +
+               " ms it would not be sure to come to rest without a goal: shorten the delay";
+      }
+    }
+    return {};
+  }
+
+  // -- inputs
+
+  Vector given(const double * values) const noexcept
+  {
+    Vector found = filled(not_a_number);
+    for (int k = 0; values != nullptr && k < n_; ++k) {
+      found[k] = values[k];
+    }
+    return found;
+  }
+
+  bool stored(Commands & commands, double arrival, const double * stamp, const double * now) noexcept
+  {
+    return commands.add(
+      n_, arrival, stamp != nullptr, stamp == nullptr ? 0.0 : *stamp, take_, admission_.clock.known,
+      admission_.clock.offset, settings_.command_timeout, now != nullptr, now == nullptr ? 0.0 : *now);
+  }
+
+  /// Command for a state, with separate goals where there are any; \returns whether there is one.
+  bool command_before(double stamp, double arrival, Command & found, Vector & rate) const noexcept
+  {
+    const double timeout = settings_.command_timeout;
+    const Command * command = commands_.before(stamp, arrival, timeout, rate);
+    if (goals_.empty()) {
+      if (command != nullptr) {
+        found = *command;
+      }
+      return command != nullptr;
+    }
+    const Command * goal = goals_.before(stamp, arrival, timeout, rate);
+    const Vector nothing = filled(not_a_number);
+    if (goal == nullptr && command == nullptr) {
+      return false;
+    }
+    found = {
+      goal == nullptr ? nothing : goal->position, goal == nullptr ? nothing : goal->velocity,
+      command == nullptr ? nothing : command->effort};
+    return true;
+  }
+
+  // -- states
+
+  Verdict follow(double arrival, double now, double stamp, const Measurement & measured) noexcept
+  {
+    Doubt gap = Doubt::none;
+    bool before = false;
+    Verdict verdict = admission_.place(now, stamp, gap, before);
+    if (verdict != Verdict::usable) {
+      return verdict;
+    }
+    if (gap != Doubt::none) {
+      fall_to_zero(gap);
+    }
+    State & state = state_;
+    state.stamp = stamp, state.q = given(measured.position), state.v = given(measured.velocity);
+    const Vector effort = given(measured.effort);
+    double dt = 0.0;
+    verdict = admission_.measured(n_, stamp, before, state.q, measured.velocity != nullptr, state.v, dt);
+    if (verdict != Verdict::usable) {
+      return verdict;
+    }
+    servos_.advance(stamp);
+    for (int k = 0; k < n_; ++k) {
+      if (settings_.mode == OutputMode::goal_offset && !(servos_.kp[k] > 0.0)) {
+        return doubtful(Doubt::no_firmware_gain);
+      }
+      state.position[k] = joints_[k].gear() * (state.q[k] - joints_[k].offset);
+      state.velocity[k] = joints_[k].gear() * state.v[k];
+    }
+    Vector wanted;
+    if (!wanted_torque(effort, arrival, dt, wanted)) {
+      return Verdict::doubtful;
+    }
+    if (!finite(wanted, n_)) {
+      return doubtful(Doubt::out_of_proportion);
+    }
+    // The torque rises from zero from the last rejected state on, which may be later than the last accepted one.
+    double rise = dt;
+    if (doubt != Doubt::none) {
+      const double since = stamp - rejected_, positive = since > 0.0 ? since : 0.0;
+      rise = positive < dt ? positive : dt;
+    }
+    state_arrival_ = arrival, doubt = gap;
+    const double risen = settings_.ramp_time != 0.0 ? ramp_ + rise / settings_.ramp_time : 1.0;
+    ramp_ = risen < 1.0 ? risen : 1.0;
+    for (int k = 0; k < n_; ++k) {
+      const double ramped = ramp_ < 1.0 ? ramp_ * wanted[k] : wanted[k], reach = slew_[k] * rise;
+      applied_[k] = minimum(maximum(ramped, applied_[k] - reach), applied_[k] + reach);
+      torque[k] = joints_[k].gear() * applied_[k];
+    }
+    if (observed_) {
+      own_.add(stamp, torque);
+    }
+    return Verdict::usable;
+  }
+
+  /// Feed-forward torque before ramp and slew limit; \returns false for an impossible effort where one is needed.
+  bool wanted_torque(const Vector & effort, double arrival, double dt, Vector & wanted) noexcept
+  {
+    Wish & wish = wish_;
+    Vector rate;
+    wish.given = command_before(state_.stamp, arrival, take_, rate);
+    for (int k = 0; k < n_; ++k) {
+      const JointModel & joint = joints_[k];
+      wish.goal[k] = wish.given ? joint.gear() * (take_.position[k] - joint.offset) : not_a_number;
+      wish.rate[k] = wish.given ? joint.gear() * rate[k] : 0.0;
+      wish.known[k] = wish.given && (std::isfinite(wish.goal[k]) || std::isfinite(take_.velocity[k]));
+    }
+    Loads loads{filled(0.0), filled(0.0), matter_};
+    if (matter_ && !estimate_loads(effort, wish.given ? &take_ : nullptr, dt, loads)) {
+      return false;
+    }
+    // After a clipped time step, accelerations would be mistaken for friction.
+    Vector acting;
+    const bool known = observed_ && dt < longest_step && acting_torque(effort, acting);
+    wanted = feed_forward_.torque(state_, wish, loads, known ? &acting : nullptr, applied_, dt);
+    return true;
+  }
+
+  /// Motor torque that acts at this state, in the robot's coordinates [N m]; \returns whether it is known.
+  bool acting_torque(const Vector & effort, Vector & acting) noexcept
+  {
+    if (settings_.mode != OutputMode::sum) {
+      acting = effort;
+      return settings_.effort_meaning == EffortMeaning::motor && finite(effort, n_);
+    }
+    own_.delay = controller_.delay = feed_forward_.loop_delay();
+    const Vector * own = own_.at(state_.stamp);
+    const Vector * controller = controller_.at(state_.stamp);
+    if (own == nullptr || controller == nullptr || !finite(*controller, n_)) {
+      return false;
+    }
+    acting = filled(0.0);
+    for (int k = 0; k < n_; ++k) {
+      acting[k] = (*own)[k] + (*controller)[k];
+    }
+    return true;
+  }
+
+  /// Motor torque without the feed-forward torque, and external torque; \returns false for an impossible one.
+  bool estimate_loads(const Vector & effort, const Command * command, double dt, Loads & loads) noexcept
+  {
+    Vector measured = filled(0.0), motor = filled(0.0);
+    bool controlled = command != nullptr && controller_torque(*command, motor);
+    for (int k = 0; k < n_; ++k) {
+      measured[k] = effort[k] / joints_[k].gear();
+    }
+    if (settings_.effort_meaning == EffortMeaning::link) {
+      if (!possible(measured) || (controlled && !possible(motor))) {
+        return false;
+      }
+      for (int k = 0; k < n_; ++k) {
+        loads.external[k] = -measured[k];
+        loads.motor[k] = controlled ? motor[k] : measured[k];
+      }
+      return true;
+    }
+    if (controlled) {
+      has_filtered_ = false;
+    }
+    if (!possible(controlled ? motor : measured)) {
+      return false;
+    }
+    const double share = minimum(1.0, dt / load_filter);
+    for (int k = 0; k < n_; ++k) {
+      if (controlled) {
+        loads.motor[k] = motor[k];
+      } else {
+        const double apart = measured[k] - applied_[k];
+        filtered_[k] = has_filtered_ ? filtered_[k] + share * (apart - filtered_[k]) : apart;
+        loads.motor[k] = filtered_[k];
+      }
+      loads.external[k] = -loads.motor[k];
+    }
+    has_filtered_ = !controlled;
+    return true;
+  }
+
+  /// The controller's torque without friction compensation; \returns whether the output mode determines it.
+  bool controller_torque(const Command & command, Vector & found) const noexcept
+  {
+    if (settings_.mode == OutputMode::sum) {
+      for (int k = 0; k < n_; ++k) {
+        found[k] = command.effort[k] / joints_[k].gear();
+      }
+      return finite(found, n_);
+    }
+    if (settings_.mode != OutputMode::goal_offset) {
+      return false;
+    }
+    for (int k = 0; k < n_; ++k) {
+      const double goal = wish_.goal[k] + firmware_offset(k, feed_forward_of(k, command));
+      if (!(std::isfinite(goal) && servos_.kp[k] > 0.0)) {
+        return false;
+      }
+      found[k] = joints_[k].servo.torque(
+        goal, state_.position[k], state_.velocity[k], servos_.kp[k], servos_.supply[k]);
+    }
+    return finite(found, n_);
+  }
+
+  /// Feed-forward torque that a controller sends beside its goal, 0 if it sends none, in the servo's coordinates [N m].
+  double feed_forward_of(int k, const Command & command) const noexcept
+  {
+    return std::isfinite(command.effort[k]) ? command.effort[k] / joints_[k].gear() : 0.0;
+  }
+
+  bool possible(const Vector & load) noexcept
+  {
+    bool all = true;
+    for (int k = 0; k < n_; ++k) {
+      all = all && std::abs(load[k]) <= largest_effort * stall_[k];
+    }
+    if (!all) {
+      admission_.reason = finite(load, n_) ? Doubt::effort_impossible : Doubt::effort_not_finite;
+    }
+    return all;
+  }
+
+  Verdict doubtful(Doubt why) noexcept
+  {
+    admission_.reason = why;
+    return Verdict::doubtful;
+  }
+
+  void fall_to_zero(Doubt why) noexcept
+  {
+    doubt = why;
+    ramp_ = 0.0, rejected_ = -infinity, has_filtered_ = false;
+    applied_.fill(0.0), torque.fill(0.0);
+    admission_.forget_slope();
+    own_.clear();
+    feed_forward_.restart();
+  }
+
+  int n_ = 0;
+  std::array<JointModel, max_joints> joints_{};
+  Settings settings_;
+  FeedForward feed_forward_;
+  StateAdmission admission_;
+  ServoStates servos_;
+  Commands commands_, goals_;
+  Delayed own_, controller_;
+  State state_{};
+  Wish wish_{};
+  Command take_{};
+  Vector slew_{}, stall_{}, applied_{}, filtered_{};
+  bool observed_ = false, matter_ = false, has_filtered_ = false;
+  double state_arrival_ = -infinity, ramp_ = 0.0, rejected_ = -infinity;
+};
+
+}  // namespace stribeck
+
+#endif  // STRIBECK_CONTROLLERS__COMPENSATOR_HPP_

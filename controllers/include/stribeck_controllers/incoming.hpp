@@ -1,0 +1,553 @@
+// Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What arrives in a live loop: states, commands and telemetry, each admitted, ordered and applied by its stamp, as
+/// core/incoming.py, admission.py, plausibility.py and servo_state.py of the Python package. All values are in the order
+/// of the joints; names and partial states are a matter of messages and not known here.
+#ifndef STRIBECK_CONTROLLERS__INCOMING_HPP_
+#define STRIBECK_CONTROLLERS__INCOMING_HPP_
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+#include "stribeck_controllers/motion.hpp"
+
+namespace stribeck
+{
+
+constexpr double longest_step = 0.05;              ///< Largest time step with which the friction law computes [s].
+constexpr double longest_command_step = 0.05;      ///< Goals further apart in time are not differentiated [s].
+constexpr double command_filter = 0.02;            ///< Time constant of the slope of the goals [s].
+constexpr double clock_drift = 2e-4;               ///< Largest drift between the clocks of machines [s/s].
+constexpr double clock_jitter = 0.05;              ///< Commands whose delays agree within this have one clock [s].
+constexpr int agreeing_commands = 3;               ///< So many agreeing delays are those of a different clock.
+constexpr double largest_clock_difference = 1.0;   ///< Longest delay attributed to a different clock [s].
+constexpr double telemetry_delay = 0.1;            ///< Telemetry applies to states stamped this much later [s].
+constexpr double lowest_supply = 0.5;              ///< Lowest plausible supply voltage [V].
+constexpr double friction_per_kelvin = 0.01;       ///< Relative decrease of friction per kelvin [1/K].
+constexpr double frozen_time = 0.05;               ///< A position constant for this long while moving is frozen [s].
+constexpr double frozen_steps = 4.0;               ///< Steps by which it should have moved.
+constexpr double one_way = 0.5;                    ///< Least net motion, as a fraction of the distance.
+constexpr double coarsest_step = 0.003;            ///< Position step assumed until one has been seen [rad].
+constexpr double largest_misfit = 0.05;            ///< Change of position that the velocity need not explain [rad].
+
+/// Why there is no torque, or why the sequence of states has just begun anew.
+enum class Doubt {
+  none,
+  not_enabled,
+  no_states_yet,
+  late,
+  stamp_not_finite,
+  repeated,
+  out_of_order,
+  jumped_back,
+  gap,
+  not_finite,
+  jump,
+  frozen,
+  no_firmware_gain,
+  effort_not_finite,
+  effort_impossible,
+  out_of_proportion,
+  expired,
+};
+
+/// One line about a doubt.
+inline const char * text_of(Doubt doubt) noexcept
+{
+  switch (doubt) {
+    case Doubt::none: return "";
+    case Doubt::not_enabled: return "not enabled";
+    case Doubt::no_states_yet: return "no valid states yet";
+    case Doubt::late: return "states arrive late";
+    case Doubt::stamp_not_finite: return "a stamp is not a number";
+    case Doubt::repeated: return "time stands still: a state came twice";
+    case Doubt::out_of_order: return "a state came after a later one";
+    case Doubt::jumped_back: return "time jumped back";
+    case Doubt::gap: return "no states for longer than state_timeout";
+    case Doubt::not_finite: return "position or velocity is not a number";
+    case Doubt::jump: return "a position jumps further than the velocity allows";
+    case Doubt::frozen: return "a position stands still while its velocity says that it moves";
+    case Doubt::no_firmware_gain: return "the firmware gain is not known";
+    case Doubt::effort_not_finite: return "effort is not a number, but effort_meaning needs one";
+    case Doubt::effort_impossible: return "an effort beyond 10 times the stall torque cannot be";
+    case Doubt::out_of_proportion: return "position, velocity or effort is out of all proportion";
+    case Doubt::expired: return "no states for longer than state_timeout";
+  }
+  return "";
+}
+
+/// A fixed number of values, first in first out; when full, the oldest goes.
+template<typename T, std::size_t Capacity>
+class Ring
+{
+public:
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  void clear() noexcept { begin_ = size_ = 0; }
+  T & operator[](std::size_t k) noexcept { return values_[(begin_ + k) % Capacity]; }
+  const T & operator[](std::size_t k) const noexcept { return values_[(begin_ + k) % Capacity]; }
+  T & back() noexcept { return (*this)[size_ - 1]; }
+  const T & back() const noexcept { return (*this)[size_ - 1]; }
+
+  void pop() noexcept
+  {
+    begin_ = (begin_ + 1) % Capacity;
+    --size_;
+  }
+
+  T & push(const T & value) noexcept
+  {
+    if (size_ == Capacity) {
+      pop();
+    }
+    T & place = (*this)[size_++];
+    place = value;
+    return place;
+  }
+
+private:
+  std::array<T, Capacity> values_{};
+  std::size_t begin_ = 0, size_ = 0;
+};
+
+/// Command of a controller: positions [rad], velocities [rad/s], efforts [N m]; NaN where not given.
+struct Command
+{
+  Vector position, velocity, effort;
+};
+
+/// Delay between the stamps of a stream and their arrivals, split into clock difference and lateness.
+class StreamClock
+{
+public:
+  bool known = false;
+  double offset = 0.0;  ///< clock difference, once known [s]
+
+  void restart() noexcept { known = false, arrival_ = not_a_number; }
+
+  double lag(double arrival, double stamp) noexcept
+  {
+    const double behind = arrival - stamp;
+    if (!known || !(behind > offset)) {
+      offset = behind;
+    } else {
+      const double passed = arrival - arrival_, elapsed = passed > 0.0 ? passed : 0.0;
+      const double drifted = offset + clock_drift * elapsed;
+      offset = drifted < behind ? drifted : behind;
+    }
+    known = true, arrival_ = arrival;
+    return behind - offset;
+  }
+
+private:
+  double arrival_ = not_a_number;
+};
+
+/// The last commands of a controller; those with a stamp apply to states that are stamped after them.
+class Commands
+{
+public:
+  double difference = 0.0;  ///< delay of the commands' clock relative to that of the states [s]
+
+  bool empty() const noexcept { return kept_.empty(); }
+
+  void reset() noexcept
+  {
+    kept_.clear();
+    has_returned_ = false, agreeing_ = 0, clock_ = not_a_number, difference = 0.0;
+  }
+
+  /// Store a command; NaN stamps mean none. \returns whether it was accepted.
+  bool add(
+    int n, double arrival, bool stamped, double stamp, const Command & command, bool behind_known,
+    double states_behind, double timeout, bool simulated, double now) noexcept
+  {
+    if (!std::isfinite(stamped ? stamp : arrival)) {
+      return false;
+    }
+    const double come = simulated ? now : arrival;
+    if (stamped && behind_known && !in_time(arrival, come - stamp - states_behind, timeout, simulated)) {
+      if (!simulated || (!kept_.empty() && stamp < kept_.back().stamp)) {
+        // An old command, or the first one after a backward jump of time that the states have not shown yet.
+        returned_ = {true, stamp, arrival, command, filled(0.0)};
+        has_returned_ = true;
+        return false;
+      }
+      arrival = -infinity;  // simulated time went on during a pause: it counts for the law, but is not passed on
+    }
+    if (has_returned_ && stamped && !kept_.empty() && stamp < kept_.back().stamp) {
+      kept_.clear();
+      kept_.push(returned_);
+    }
+    has_returned_ = false;
+    const Vector rate = velocity(n, arrival, stamped, stamp, command);
+    kept_.push({stamped, stamped ? stamp : 0.0, arrival, command, rate});
+    return true;
+  }
+
+  /// The last command, if it arrived within the timeout before now; else nullptr.
+  const Command * latest(double now, double timeout) const noexcept
+  {
+    return kept_.empty() || !(now - kept_.back().arrival <= timeout) ? nullptr : &kept_.back().command;
+  }
+
+  /// The last command before a state and its velocity; nullptr if it is older than the timeout.
+  const Command * before(double stamp, double arrival, double timeout, Vector & rate) const noexcept
+  {
+    const double since = stamp - returned_.stamp;
+    if (has_returned_ && 0.0 < since && since <= timeout && difference == 0.0) {
+      rate = returned_.rate;
+      return &returned_.command;
+    }
+    for (std::size_t k = kept_.size(); k-- > 0;) {
+      const Kept & kept = kept_[k];
+      const bool by_arrival = !kept.stamped || difference != 0.0;
+      const double age = by_arrival ? arrival - kept.arrival : stamp - kept.stamp;
+      if (by_arrival || age > 0.0) {
+        if (age <= timeout) {
+          rate = kept.rate;
+          return &kept.command;
+        }
+        break;
+      }
+    }
+    rate.fill(0.0);
+    return nullptr;
+  }
+
+private:
+  struct Kept
+  {
+    bool stamped;
+    double stamp, arrival;
+    Command command;
+    Vector rate;
+  };
+
+  bool in_time(double arrival, double behind, double timeout, bool simulated) noexcept
+  {
+    if (simulated) {
+      return behind <= timeout;
+    }
+    if (std::abs(behind) <= 0.5 * timeout) {
+      agreeing_ = 0, clock_ = not_a_number, difference = 0.0;
+      return true;
+    }
+    const double before = kept_.empty() ? -infinity : kept_.back().arrival;
+    const bool alike = std::abs(behind - clock_) <= clock_jitter && arrival > before;
+    agreeing_ = alike ? agreeing_ + 1 : 0;
+    clock_ = behind;
+    if (agreeing_ >= agreeing_commands && std::abs(behind) <= largest_clock_difference) {
+      difference = behind;
+    }
+    return behind <= timeout || difference != 0.0;
+  }
+
+  Vector velocity(int n, double arrival, bool stamped, double stamp, const Command & command) noexcept
+  {
+    Vector slope = filled(0.0), found = filled(0.0);
+    if (!kept_.empty()) {
+      const Kept & last = kept_.back();
+      const double elapsed = (stamped ? stamp : arrival) - (last.stamped ? last.stamp : last.arrival);
+      if (elapsed < 0.0) {
+        kept_.clear();
+      } else if (elapsed == 0.0) {
+        slope = last.rate;
+      } else if (elapsed <= longest_command_step) {
+        const double share = minimum(1.0, elapsed / command_filter);
+        for (int k = 0; k < n; ++k) {
+          const double change = (command.position[k] - last.command.position[k]) / elapsed;
+          slope[k] = last.rate[k] + share * (change - last.rate[k]);
+        }
+      }
+    }
+    for (int k = 0; k < n; ++k) {
+      const double rate = std::isfinite(command.velocity[k]) ? command.velocity[k] : slope[k];
+      found[k] = std::isfinite(rate) ? rate : 0.0;
+    }
+    return found;
+  }
+
+  Ring<Kept, 128> kept_;
+  Kept returned_{};
+  bool has_returned_ = false;
+  int agreeing_ = 0;
+  double clock_ = not_a_number;
+};
+
+/// Plausibility of measured states: frozen positions, and jumps that no joint can make.
+class Plausibility
+{
+public:
+  Vector resolution{};       ///< known position steps [rad]
+  Vector moving_velocity{};  ///< velocity above which a joint moves [rad/s]
+
+  void restart() noexcept
+  {
+    known_ = false;
+    speed_.fill(0.0), still_.fill(0.0), missed_.fill(0.0), way_.fill(0.0), seen_.fill(coarsest_step);
+  }
+
+  /// Whether a state cannot follow the previous one; nothing is stored.
+  bool jumps(int n, const Vector & at, const Vector & speed, double dt) const noexcept
+  {
+    if (!known_) {
+      return false;
+    }
+    for (int k = 0; k < n; ++k) {
+      const double measured = std::isfinite(speed[k]) ? speed[k] : speed_[k];
+      const double mean = 0.5 * (measured + speed_[k]);
+      const double larger = maximum(std::abs(measured), std::abs(speed_[k]));
+      const double misfit = std::abs(at[k] - at_[k] - mean * dt);
+      if (misfit > largest_misfit + 8.0 * resolution[k] + larger * dt && unusual(n, at, speed, dt)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Update with a state; \returns whether a position is frozen.
+  bool frozen(int n, const Vector & at, const Vector & speed, double dt) noexcept
+  {
+    const bool before = known_;
+    bool any_stands = false;
+    for (int k = 0; before && k < n; ++k) {
+      any_stands = any_stands || at[k] - at_[k] == 0.0;
+    }
+    const Vector last = at_;
+    at_ = at, speed_ = speed, known_ = true;
+    if (before && !any_stands) {
+      still_.fill(0.0), missed_.fill(0.0), way_.fill(0.0);
+      return false;
+    }
+    bool found = false;
+    for (int k = 0; k < n; ++k) {
+      if (before) {
+        const double change = std::abs(at[k] - last[k]);
+        const bool stands = change == 0.0;
+        seen_[k] = stands ? seen_[k] : minimum(seen_[k], change);
+        const double missed = std::abs(speed[k]) > 0.5 * moving_velocity[k] ? speed[k] * dt : 0.0;
+        still_[k] = stands ? still_[k] + dt : 0.0;
+        missed_[k] = stands ? missed_[k] + missed : 0.0;
+        way_[k] = stands ? way_[k] + std::abs(missed) : 0.0;
+      }
+      const double least = maximum(frozen_steps * maximum(resolution[k], seen_[k]), one_way * way_[k]);
+      found = found || (still_[k] >= frozen_time && std::abs(missed_[k]) > least);
+    }
+    return found;
+  }
+
+private:
+  /// The changes that are looked at more closely; the bound is on the sum over the joints.
+  bool unusual(int n, const Vector & at, const Vector & speed, double dt) const noexcept
+  {
+    double change = 0.0, largest = 0.0, fastest = 0.0, squares = 0.0;
+    for (int k = 0; k < n; ++k) {
+      const double c = at[k] - at_[k];
+      change += c * c, squares += speed[k] * speed[k];
+      largest = maximum(largest, std::abs(c)), fastest = maximum(fastest, std::abs(speed[k]));
+    }
+    constexpr double reach = largest_misfit * largest_misfit;
+    if (change <= reach && !(squares * dt * dt > reach)) {
+      return false;
+    }
+    return !(largest <= largest_misfit && !(fastest * dt > largest_misfit));
+  }
+
+  Vector at_{}, speed_{}, still_{}, missed_{}, way_{}, seen_{};
+  bool known_ = false;
+};
+
+/// Result of a check of a state: usable, skipped while the last torque stays for a moment, or not to be trusted.
+enum class Verdict { usable, bridged, doubtful };
+
+/// Checks each state of n joints against the previous ones.
+class StateAdmission
+{
+public:
+  StreamClock clock;
+  Plausibility plausibility;
+  double state_timeout = 0.04, state_lag = 0.1;
+  bool has_stamp = false;
+  double stamp = 0.0;           ///< stamp of the last accepted state, if there is one [s]
+  Doubt reason = Doubt::none;   ///< why the last state was not usable
+
+  void restart() noexcept
+  {
+    has_stamp = false;
+    clock.restart();
+    plausibility.restart();
+  }
+
+  void reset() noexcept
+  {
+    restart();
+    forget_slope();
+    bridged_ = Doubt::none;
+  }
+
+  void forget_slope() noexcept { slope_.fill(0.0), has_position_ = false; }
+
+  /// Remember why a state was skipped.
+  void bridged(Doubt why) noexcept { bridged_ = why; }
+
+  /// Skip a rejected state, but remember its stamp as that of the last state.
+  void doubted(double when) noexcept
+  {
+    if (std::isfinite(when) && !(has_stamp && when == stamp)) {
+      has_stamp = true, stamp = when;
+      plausibility.restart();
+    }
+  }
+
+  /// Check how a state follows the previous one.
+  /// \param gap why the sequence starts anew with this state, none if it does not.
+  /// \param before whether there is a state before it in the sequence.
+  Verdict place(double now, double at, Doubt & gap, bool & before) noexcept
+  {
+    gap = Doubt::none, before = false;
+    if (!std::isfinite(at)) {
+      return refused(Verdict::doubtful, Doubt::stamp_not_finite);
+    }
+    if (has_stamp && at < stamp - state_timeout) {
+      clock.restart();  // time jumped back
+    }
+    if (clock.lag(now, at) > state_lag) {
+      return refused(Verdict::bridged, Doubt::late);
+    }
+    if (!has_stamp) {
+      return Verdict::usable;
+    }
+    if (at == stamp) {
+      return refused(Verdict::bridged, Doubt::repeated);
+    }
+    if (stamp - state_timeout < at && at < stamp) {
+      return refused(Verdict::bridged, Doubt::out_of_order);
+    }
+    if (0.0 < at - stamp && at - stamp <= state_timeout) {
+      before = true;
+      return Verdict::usable;
+    }
+    gap = Doubt::jumped_back;
+    if (at > stamp) {
+      gap = bridged_ == Doubt::none ? Doubt::gap : bridged_;
+    }
+    plausibility.restart();
+    return Verdict::usable;
+  }
+
+  /// Check the values of a state; velocities are those measured, or if not given, those of the filtered slope.
+  Verdict measured(
+    int n, double when, bool before, const Vector & at, bool has_velocity, Vector & speed, double & dt) noexcept
+  {
+    const double elapsed = before ? when - stamp : 0.0;
+    dt = elapsed < longest_step ? elapsed : longest_step;
+    if (!finite(at, n) || (has_velocity && !finite(speed, n))) {
+      return refused(Verdict::doubtful, Doubt::not_finite);
+    }
+    if (before && plausibility.jumps(n, at, speed, elapsed)) {
+      return refused(Verdict::bridged, Doubt::jump);
+    }
+    has_stamp = true, stamp = when, bridged_ = Doubt::none;
+    if (!has_velocity) {
+      if (has_position_ && dt > 0.0) {
+        const double share = minimum(1.0, dt / slope_time);
+        for (int k = 0; k < n; ++k) {
+          slope_[k] = slope_[k] + share * ((at[k] - last_position_[k]) / dt - slope_[k]);
+        }
+      }
+      last_position_ = at, has_position_ = true;
+      speed = slope_;
+    }
+    const bool frozen = (dt > 0.0 || !before) && plausibility.frozen(n, at, speed, dt);
+    return frozen && has_velocity ? refused(Verdict::doubtful, Doubt::frozen) : Verdict::usable;
+  }
+
+private:
+  Verdict refused(Verdict verdict, Doubt why) noexcept
+  {
+    reason = why;
+    return verdict;
+  }
+
+  Vector slope_{}, last_position_{};
+  bool has_position_ = false;
+  Doubt bridged_ = Doubt::none;
+};
+
+/// Firmware gain, supply voltage and temperature of servos, each applied from the right state on.
+class ServoStates
+{
+public:
+  std::size_t joints = 0;
+  Vector kp{};      ///< firmware gains, NaN where unknown
+  Vector supply{};  ///< supply voltages, nominal where unknown [V]
+  Vector warmth{};  ///< ratio of the friction at the present temperature to the identified friction
+  Vector identified{};  ///< temperature at which the friction was identified, NaN if unknown [deg C]
+
+  void reset() noexcept
+  {
+    kp.fill(not_a_number), warmth.fill(1.0);
+    waiting_.clear();
+  }
+
+  /// Store a message; values that are NaN or impossible are ignored. A stamp that is not finite: it applies at once.
+  void take(int joint, double gain, double voltage, double temperature, double stamp, bool wait) noexcept
+  {
+    if (!std::isfinite(stamp)) {
+      set({0.0, joint, gain, voltage, temperature});
+      return;
+    }
+    if (!waiting_.empty() && stamp < waiting_.back().stamp) {
+      waiting_.clear();  // time jumped back
+    }
+    waiting_.push({stamp, joint, gain, voltage, temperature});
+    while (!waiting_.empty() && (waiting_.size() > waiting_telemetry * joints || !wait)) {
+      next();
+    }
+  }
+
+  /// Apply all telemetry that is due for a state with this stamp [s].
+  void advance(double stamp) noexcept
+  {
+    while (!waiting_.empty() && waiting_[0].stamp + telemetry_delay < stamp) {
+      next();
+    }
+  }
+
+private:
+  static constexpr std::size_t waiting_telemetry = 128, capacity = waiting_telemetry * max_joints + 1;
+  struct Told
+  {
+    double stamp;
+    int joint;
+    double kp, supply, temperature;
+  };
+
+  void next() noexcept
+  {
+    set(waiting_[0]);
+    waiting_.pop();
+  }
+
+  void set(const Told & told) noexcept
+  {
+    const int k = told.joint;
+    if (std::isfinite(told.temperature) && std::isfinite(identified[k])) {
+      warmth[k] = 1.0 - clip(friction_per_kelvin * (told.temperature - identified[k]), 0.0, 0.5);
+    }
+    if (std::isfinite(told.kp) && told.kp >= 0.0) {
+      kp[k] = told.kp;
+    }
+    if (std::isfinite(told.supply) && told.supply > lowest_supply) {
+      supply[k] = told.supply;
+    }
+  }
+
+  Ring<Told, capacity> waiting_;
+};
+
+}  // namespace stribeck
+
+#endif  // STRIBECK_CONTROLLERS__INCOMING_HPP_

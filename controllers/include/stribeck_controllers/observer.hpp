@@ -1,0 +1,464 @@
+// Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The present friction of joints, learnt from motion: momentum residual, Kalman filters of scales and offsets, contact
+/// detection and energy tank, as core/residual.py, adaptation.py, observer.py, contact.py and energy.py of the Python
+/// package, which give formulas and sources.
+#ifndef STRIBECK_CONTROLLERS__OBSERVER_HPP_
+#define STRIBECK_CONTROLLERS__OBSERVER_HPP_
+
+#include <array>
+#include <cmath>
+
+#include "stribeck_controllers/dynamics.hpp"
+#include "stribeck_controllers/incoming.hpp"
+
+namespace stribeck
+{
+
+constexpr double learning_period = 0.004;  ///< Shortest period of learning [s].
+constexpr double model_period = 0.005;     ///< Shortest period of evaluating the dynamics [s].
+constexpr double reversed = 0.7;           ///< Smoothed direction above which a reversal is over.
+constexpr double surprise = 0.4;           ///< Deviation of a residual that may be a contact, of the friction at rest.
+constexpr double surprise_time = 0.3;      ///< Time for which such a deviation is treated as a contact [s].
+constexpr double contact_margin = 1.15;    ///< Ratio to the largest possible friction above which it is a contact.
+constexpr double absurd = 1e100;           ///< Torques beyond this multiple of the friction at rest restart the observer.
+constexpr double sure_deviations = 2.0;    ///< Standard deviations between estimated and guaranteed friction.
+constexpr double recalled_deviation = 0.15;  ///< Standard deviation of the change since an earlier run.
+constexpr double contact_time = 0.05;      ///< Time constant with which the torque fades at a contact [s].
+constexpr double patience = 0.5;           ///< Shortest duration of a contact [s].
+constexpr double longest_patience = 30.0;  ///< Longest duration of a contact [s].
+constexpr double tank_stroke = 1.5;        ///< Capacity of a tank: work of the friction at rest over this distance [rad].
+constexpr double tank_fading = 0.3;        ///< Fill level below which the torque fades.
+constexpr double kept_torques = 1.0;       ///< Longest delay of states after sent torques [s].
+
+/// How fast and how far friction may change; see core/adaptation.py.
+struct AdaptationSettings
+{
+  double scale_lower = 0.25, scale_upper = 2.2, offset_limit = 0.6, prior = 0.5, together = 0.8, drift = 0.05;
+  double wander = 0.3, noise = 0.15;
+};
+
+/// Learnt friction of one joint: scales and their standard deviations [1].
+struct Learned
+{
+  double dry = 1.0, viscous = 1.0, deviation_dry = 0.0, deviation_viscous = 0.0;
+};
+
+/// Torques with a delay: they act later than they are sent. At most 2048 are kept, 1 s at 2 kHz.
+class Delayed
+{
+public:
+  double delay = 0.0;  ///< [s]
+
+  void clear() noexcept { sent_.clear(); }
+
+  void add(double time, const Vector & value) noexcept
+  {
+    if (!sent_.empty() && time < sent_.back().time) {
+      sent_.clear();
+    }
+    sent_.push({time, value});
+    drop(time - kept_torques);
+  }
+
+  /// The value that acts at a time: the last one sent at least the delay before; nullptr if there is none.
+  const Vector * at(double time) noexcept
+  {
+    drop(time);
+    return sent_.empty() ? nullptr : &sent_[0].value;
+  }
+
+private:
+  struct Sent
+  {
+    double time;
+    Vector value;
+  };
+
+  void drop(double time) noexcept
+  {
+    while (sent_.size() > 1 && sent_[1].time <= time - delay + 1e-9) {
+      sent_.pop();
+    }
+  }
+
+  Ring<Sent, 2048> sent_;
+};
+
+/// Contact state of joints: a torque against the motion that exceeds all friction must not be cancelled.
+class Contact
+{
+public:
+  Vector share{};  ///< degree of contact, smoothed, in [0, 1]
+
+  void restart() noexcept
+  {
+    touched_.fill(0.0), since_.fill(0.0), share.fill(0.0), patience_.fill(patience);
+  }
+
+  void update(
+    int n, const Mask & beyond, const Mask & held, const Mask & led, const Mask & follows, const Vector & path,
+    double dt) noexcept
+  {
+    const double part = minimum(1.0, dt / contact_time);
+    for (int k = 0; k < n; ++k) {
+      const double way = sign_of(path[k]);
+      const bool begins = !follows[k] && led[k] && beyond[k];
+      since_[k] = begins || touched_[k] == 0.0 ? 0.0 : since_[k] + dt;
+      const bool tries = held[k] && since_[k] > patience_[k];
+      const double longer = minimum(2.0 * patience_[k], longest_patience);
+      patience_[k] = follows[k] ? patience : tries ? longer : patience_[k];
+      const double kept = !follows[k] && !tries && way * touched_[k] > 0.0 ? touched_[k] : 0.0;
+      touched_[k] = begins ? way : kept;
+      share[k] = share[k] + part * (std::abs(touched_[k]) - share[k]);
+    }
+  }
+
+private:
+  Vector touched_{}, since_{}, patience_{};
+};
+
+/// Energy tanks of joints, which limit what compensation adds to joints without a goal.
+class EnergyTank
+{
+public:
+  Vector capacity{}, content{};
+
+  void restart() noexcept { content = capacity; }
+
+  void update(
+    int n, const Vector & torque, const Vector & sure, const Vector & velocity, const Mask & rests, double dt) noexcept
+  {
+    for (int k = 0; k < n; ++k) {
+      const double drawn = maximum(torque[k] * velocity[k], 0.0) - std::abs(sure[k] * velocity[k]);
+      const double left = content[k] - maximum(drawn, 0.0) * dt;
+      content[k] = rests[k] ? capacity[k] : maximum(left, 0.0);
+    }
+  }
+
+  /// Remaining fraction of the torque beyond the guaranteed friction, in [0, 1].
+  double share(int k) const noexcept { return minimum(content[k] / (tank_fading * capacity[k]), 1.0); }
+};
+
+/// Unmodelled torque of joints, in the coordinates of the dynamics: generalised-momentum observer.
+class MomentumResidual
+{
+public:
+  const Dynamics * dynamics = nullptr;
+  double time_constant = 0.02;
+  bool has_inertia = false;
+  Matrix inertia{};
+
+  void restart() noexcept
+  {
+    has_inertia = has_momentum_ = false, age_ = infinity;
+    bias_.fill(0.0), lacking_.fill(0.0);
+  }
+
+  /// The residual after a step, with the known motor torque that acts at this measurement [N m].
+  Vector update(int n, const Vector & q, const Vector & v, const Vector & torque, double dt) noexcept
+  {
+    age_ += dt;
+    const bool had = has_inertia, anew = !had || age_ >= model_period;
+    Vector earlier = filled(0.0);
+    if (anew) {
+      for (int k = 0; had && k < n; ++k) {
+        earlier[k] = product(n, inertia[k], v);
+      }
+      dynamics->evaluate(q, v, inertia, bias_);
+      has_inertia = true, age_ = 0.0;
+    }
+    const double share = -std::expm1(-dt / time_constant);
+    const double rate = dt > 0.0 ? share / dt : 1.0 / time_constant;
+    Vector residual = filled(0.0);
+    for (int k = 0; k < n; ++k) {
+      const double momentum = product(n, inertia[k], v);
+      if (!has_momentum_) {
+        momentum_[k] = momentum;
+      } else if (anew && had) {
+        momentum_[k] += momentum - earlier[k];
+      }
+      lacking_[k] = lacking_[k] + share * (torque[k] - bias_[k] - lacking_[k]);
+      residual[k] = rate * (momentum - momentum_[k]) - lacking_[k];
+      momentum_[k] = momentum_[k] + share * (momentum - momentum_[k]);
+    }
+    has_momentum_ = true;
+    return residual;
+  }
+
+private:
+  static double product(int n, const Vector & row, const Vector & v) noexcept
+  {
+    double sum = 0.0;
+    for (int k = 0; k < n; ++k) {
+      sum += row[k] * v[k];
+    }
+    return sum;
+  }
+
+  Vector bias_{}, lacking_{}, momentum_{};
+  bool has_momentum_ = false;
+  double age_ = infinity;
+};
+
+/// Kalman filter of the Coulomb scale, the viscous scale and the offset of one joint with friction level at rest.
+class ScaleFilter
+{
+public:
+  std::array<double, 3> state{1.0, 1.0, 0.0};
+  std::array<std::array<double, 3>, 3> covariance{};
+  double deviation = 0.5;  ///< relative standard deviation of the friction at the last motion used for learning
+
+  void reset(double level, const AdaptationSettings & settings) noexcept
+  {
+    level_ = level, settings_ = settings;
+    state = {1.0, 1.0, 0.0}, covariance = {};
+    covariance[0][0] = covariance[1][1] = settings.prior * settings.prior;
+    covariance[0][1] = covariance[1][0] = settings.together * (settings.prior * settings.prior);
+    covariance[2][2] = 0.1 * 0.1;
+    deviation = settings.prior;
+  }
+
+  /// Clip the state to its bounds.
+  void restrict_state() noexcept
+  {
+    for (int i = 0; i < 3; ++i) {
+      state[i] = clip(state[i], i < 2 ? settings_.scale_lower : -settings_.offset_limit, upper(i));
+    }
+  }
+
+  /// Residual minus its prediction, as a fraction of the friction at rest.
+  double innovation(double residual, double coulomb, double viscous) const noexcept
+  {
+    const double predicted = coulomb / level_ * state[0] + viscous / level_ * state[1] + state[2];
+    return -residual / level_ - predicted;
+  }
+
+  /// Update with a residual; \param moving whether the motion allows learning friction.
+  void update(
+    double residual, double coulomb, double viscous, bool moving, double smoothing, double dt) noexcept
+  {
+    const std::array<double, 3> x{coulomb / level_, viscous / level_, 1.0};
+    const double surprised = innovation(residual, coulomb, viscous);
+    auto cov = covariance;
+    for (int i = 0; i < 3; ++i) {
+      const double growth = i < 2 ? settings_.drift : settings_.wander;
+      cov[i][i] += growth * growth * (moving ? dt : 0.0);
+    }
+    std::array<double, 3> product{};
+    double variance = 0.0;
+    for (int i = 0; i < 3; ++i) {
+      product[i] = cov[i][0] * x[0] + cov[i][1] * x[1] + cov[i][2] * x[2];
+      variance += product[i] * x[i];
+    }
+    const double noise = settings_.noise * settings_.noise * maximum(smoothing / maximum(dt, 1e-6), 1.0);
+    const double total = variance + noise, taken = (moving ? 1.0 : 0.0) / total;
+    for (int i = 0; i < 3; ++i) {
+      const double gain = product[i] * taken;
+      state[i] = state[i] + gain * surprised;
+      for (int j = 0; j < 3; ++j) {
+        covariance[i][j] = cov[i][j] - gain * product[j];
+      }
+    }
+    restrict_state();
+    if (moving) {
+      deviation = std::sqrt(variance * noise / total) / maximum(std::abs(x[0] + x[1]), 0.3);
+    }
+  }
+
+private:
+  double upper(int i) const noexcept { return i < 2 ? settings_.scale_upper : settings_.offset_limit; }
+
+  double level_ = 1.0;
+  AdaptationSettings settings_;
+};
+
+/// What the observer knows about the law of one joint.
+struct ObservedJoint
+{
+  Law law;
+  FrictionValues values;
+  double level = 1.0;  ///< friction at rest [N m]
+  double gear = 1.0;   ///< from torques of the servo to those of the joint
+};
+
+/// A measured state in the coordinates of the parameter files [rad/s], [N m].
+struct Motion
+{
+  Vector velocity, direction, motor, external;
+  Mask led, follows;
+};
+
+/// Scales and offset of the friction of joints, from the momentum residual of their dynamics.
+class FrictionObserver
+{
+public:
+  MomentumResidual residual;
+  std::array<ObservedJoint, max_joints> joints{};
+  Vector torque{};               ///< residual torque [N m]
+  Mask contact{};                ///< joints on which more than friction acts against the motion
+  std::array<Scales, max_joints> scales{}, surely{};  ///< estimates, and lower bounds
+  Vector offset{};               ///< residual that the scaled friction does not explain [N m]
+  Vector certainty{};            ///< from 0 before any motion to 1
+  Vector doubtful{};             ///< largest excess of the friction at rest over the estimate, as a fraction
+  Vector met{};                  ///< fraction of the present viscous friction covered by learning
+
+  /// Begin with scales learnt earlier, or else with the identified friction at the present temperature.
+  void begin(
+    int n, double time_constant, const AdaptationSettings & settings, const Learned * learned,
+    const Vector & warmth) noexcept
+  {
+    n_ = n, settings_ = settings, residual.time_constant = time_constant;
+    fastest_.fill(0.0);
+    restart();
+    for (int k = 0; k < n; ++k) {
+      ScaleFilter & filter = filters_[k];
+      filter.reset(joints[k].level, settings);
+      if (learned == nullptr) {
+        filter.state[0] = filter.state[1] = warmth[k];
+      } else {
+        const Learned & found = learned[k];
+        const double prior = settings.prior * settings.prior, since = recalled_deviation * recalled_deviation;
+        filter.state[0] = found.dry, filter.state[1] = found.viscous;
+        const double dry = found.deviation_dry * found.deviation_dry + since;
+        const double viscous = found.deviation_viscous * found.deviation_viscous + since;
+        filter.covariance[0][0] = prior < dry ? prior : dry;
+        filter.covariance[1][1] = prior < viscous ? prior : viscous;
+        filter.covariance[0][1] = filter.covariance[1][0] = 0.0;
+      }
+      filter.restrict_state();
+    }
+    settle();
+  }
+
+  /// Forget the motion but keep what was learnt.
+  void restart() noexcept
+  {
+    residual.restart();
+    for (Vector & v : friction_) {
+      v.fill(0.0);
+    }
+    torque.fill(0.0), contact.fill(false), surprised_.fill(0.0), impulse_.fill(0.0), elapsed_ = 0.0;
+  }
+
+  /// Update with a state in the robot's coordinates; \returns whether conclude() is due.
+  bool update(const Vector & q, const Vector & v, const Vector & acting, double dt) noexcept
+  {
+    const Vector found = residual.update(n_, q, v, acting, dt);
+    for (int k = 0; k < n_; ++k) {
+      impulse_[k] = impulse_[k] + found[k] * dt;
+    }
+    elapsed_ += dt;
+    return elapsed_ >= learning_period;
+  }
+
+  /// Learn from the residual and detect contacts; \returns the time since the last call [s].
+  double conclude(const Motion & motion) noexcept
+  {
+    const double elapsed = elapsed_, share = -std::expm1(-elapsed / residual.time_constant);
+    elapsed_ = 0.0;
+    Mask moving{};
+    Vector unexplained{}, budget{};
+    bool any = false, sound = true;
+    for (int k = 0; k < n_; ++k) {
+      const ObservedJoint & joint = joints[k];
+      torque[k] = impulse_[k] / maximum(elapsed, 1e-9) / joint.gear;
+      impulse_[k] = 0.0;
+      budget[k] = cancelling_torque(
+        joint.law, joint.values, motion.direction[k], motion.velocity[k], motion.motor[k], motion.external[k]);
+      sound = sound && (std::abs(torque[k]) + std::abs(budget[k])) / joint.level < absurd;
+    }
+    if (!sound) {
+      restart();
+      return elapsed;
+    }
+    for (int k = 0; k < n_; ++k) {
+      const ObservedJoint & joint = joints[k];
+      const double d = motion.direction[k], whole = budget[k];
+      const double viscous_now = d * viscous_friction(joint.law, joint.values, d, 1.0) * std::abs(motion.velocity[k]);
+      const double tau_0 = joint.law.offset ? joint.values.torque_offset : 0.0;
+      const double now[3] = {whole + std::abs(d) * tau_0 - viscous_now, viscous_now, d};
+      for (int i = 0; i < 3; ++i) {
+        friction_[i][k] = friction_[i][k] + share * (now[i] - friction_[i][k]);
+      }
+      const double dry = friction_[0][k], viscous = friction_[1][k], direction = friction_[2][k];
+      const double friction = unexplained[k] = torque[k] - std::abs(direction) * tau_0;
+      const double base =
+        upper_[k].dry * maximum(std::abs(dry), joint.level) + upper_[k].viscous * std::abs(viscous);
+      bool foreign = exceeds(friction, direction, base, settings_.offset_limit, joint.level);
+      contact[k] = exceeds(friction, direction, base, offset_size_[k], joint.level);
+      const double innovation = filters_[k].innovation(friction, dry, viscous);
+      const bool surprising = std::abs(innovation) > surprise + 3.0 * filters_[k].deviation;
+      surprised_[k] = surprising ? surprised_[k] + elapsed : 0.0;
+      foreign = foreign || (surprising && surprised_[k] < surprise_time);
+      moving[k] = std::abs(direction) > reversed && motion.led[k] && motion.follows[k] && !foreign;
+      any = any || moving[k];
+    }
+    if (!any) {
+      meet();
+      return elapsed;
+    }
+    for (int k = 0; k < n_; ++k) {
+      filters_[k].update(
+        unexplained[k], friction_[0][k], friction_[1][k], moving[k], residual.time_constant, elapsed);
+      fastest_[k] = moving[k] ? maximum(fastest_[k], std::abs(friction_[1][k])) : fastest_[k];
+    }
+    settle();
+    return elapsed;
+  }
+
+  /// Scales to start from in a later run.
+  Learned learned(int k) const noexcept
+  {
+    const ScaleFilter & filter = filters_[k];
+    return {
+      filter.state[0], filter.state[1], std::sqrt(filter.covariance[0][0]), std::sqrt(filter.covariance[1][1])};
+  }
+
+private:
+  static bool exceeds(double friction, double direction, double base, double offset, double level) noexcept
+  {
+    const bool against = std::abs(direction) > reversed && friction * direction < 0.0;
+    return against && std::abs(friction) > contact_margin * (base + offset * level);
+  }
+
+  /// Update the estimates that hold until the next call of conclude().
+  void settle() noexcept
+  {
+    for (int k = 0; k < n_; ++k) {
+      const ScaleFilter & filter = filters_[k];
+      const double dry = filter.state[0], viscous = filter.state[1], most = settings_.scale_upper;
+      const double spread_dry = sure_deviations * std::sqrt(filter.covariance[0][0]);
+      const double spread_viscous = sure_deviations * std::sqrt(filter.covariance[1][1]);
+      upper_[k] = {minimum(dry + spread_dry, most), minimum(viscous + spread_viscous, most)};
+      offset_size_[k] = std::abs(filter.state[2]);
+      scales[k] = {dry, viscous};
+      offset[k] = filter.state[2] * joints[k].level;
+      const double spread = filter.deviation / (0.5 * settings_.prior);
+      certainty[k] = maximum(1.0 - spread * spread, 0.0);
+      doubtful[k] = spread_dry + offset_size_[k] + 0.1;
+      const double sure = dry - spread_dry - offset_size_[k];
+      surely[k] = {sure, minimum(viscous - spread_viscous, sure)};
+    }
+    meet();
+  }
+
+  void meet() noexcept
+  {
+    for (int k = 0; k < n_; ++k) {
+      met[k] = minimum(fastest_[k] / maximum(std::abs(friction_[1][k]), 1e-9), 1.0);
+    }
+  }
+
+  int n_ = 0;
+  AdaptationSettings settings_;
+  std::array<ScaleFilter, max_joints> filters_{};
+  std::array<Vector, 3> friction_{};
+  std::array<Scales, max_joints> upper_{};
+  Vector offset_size_{}, surprised_{}, impulse_{}, fastest_{};
+  double elapsed_ = 0.0;
+};
+
+}  // namespace stribeck
+
+#endif  // STRIBECK_CONTROLLERS__OBSERVER_HPP_

@@ -1,0 +1,78 @@
+"""The payload of ``stribeck identify-arm --payload``: known or identified, taken off the links that are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stribeck.core.arrays import Array
+from stribeck.core.payload import Payload, payload_numbers, payload_of
+from stribeck.dynamics.identify import Identification
+from stribeck.dynamics.model import ArmModel
+from stribeck.dynamics.payload import identify_payload, payload_inertials, payload_link, without_payload
+from stribeck.dynamics.regressor import Machine
+from stribeck.estimates.verdict import Reason
+
+IDENTIFY = "identify"
+
+
+@dataclass(frozen=True)
+class CarriedPayload:
+    """The payload of the recordings.
+
+    :param given: the arm of the URDF, without the payload.
+    :param machine: the machine with it.
+    :param sigma: standard deviations of mass [kg] and centre [m] (4,), ``None`` for a known payload.
+    """
+
+    payload: Payload
+    given: ArmModel
+    machine: Machine
+    sigma: Array | None
+
+    @property
+    def line(self) -> str:
+        """The payload in words."""
+        names, values = ("mass", "x", "y", "z"), (self.payload.mass, *self.payload.com)
+        deviations = [""] * 4 if self.sigma is None else [f" ± {one:.2g}" for one in self.sigma.tolist()]
+        parts = [
+            f"{name} {value:.4g}{deviation} {unit}"
+            for name, value, deviation, unit in zip(names, values, deviations, ("kg", *"mmm"), strict=True)
+        ]
+        how = "known" if self.sigma is None else "identified; ±: standard deviations"
+        return f"payload at {self.payload.link} ({how}): {', '.join(parts)}; not part of the new URDF"
+
+    def to_json(self) -> dict[str, Any]:
+        """Mass [kg], centre [m] and link; standard deviations if it was identified."""
+        content = {"mass": self.payload.mass, "com": list(self.payload.com), "link": self.payload.link}
+        return content | ({} if self.sigma is None else {"sigma": self.sigma.tolist()})
+
+    def taken_off(self, arm: ArmModel) -> tuple[Array, list[Reason]]:
+        """Inertials (n, 10) of an identified arm without the payload, and doubts about it."""
+        inertials, remains = without_payload(arm, self.given, self.payload)
+        text = (
+            f"the torques show hardly more mass at {self.payload.link} than the payload of {self.payload.mass:.3g} kg, so that "
+            "none remains for the link: check --payload; the new URDF has the link as it was"
+        )
+        return inertials, [] if remains else [Reason("payload", "doubtful", text)]
+
+
+def carried_payload(text: str, link: str | None, work: Identification, arm: ArmModel) -> CarriedPayload:
+    """The payload that an option describes, or that recordings show.
+
+    :param text: ``MASS``, ``MASS,X,Y,Z`` or ``identify``.
+    :raises ConfigError: for other texts, and links that do not move.
+    """
+    at = payload_link(arm, link)
+    sigma = None
+    if text == IDENTIFY:
+        payload, sigma = identify_payload(
+            work.machine, arm, work.motions()["train"], work.config.protocol, at
+        )
+    else:
+        payload = payload_of(payload_numbers(text, "--payload"), at, "--payload")
+    whole = arm.with_inertials(arm.inertials + payload_inertials(arm, payload))
+    machine = Machine(work.machine.joints, whole, work.machine.couplings)
+    return CarriedPayload(payload, arm, machine, None if sigma is None else np.asarray(sigma))

@@ -1,0 +1,39 @@
+"""``stribeck identify-robot``: friction and drives of all joints of a robot from ordinary motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stribeck.cli.options import group, option
+from stribeck.core.friction import LAWS
+
+_data, _fit, _output = group("recordings"), group("what to fit"), group("output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyRobotOptions:
+    """Options: the robot, its recordings, what to fit, and output files."""
+
+    model: Path = option("URDF or MJCF of the robot; meshes may be missing", metavar="FILE")
+    data: tuple[Path, ...] = _data(
+        "runs with goals and positions of all joints: files, folders that hold them, or bags", metavar="PATH"
+    )
+    validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
+    exclude: tuple[str, ...] = _data(
+        "joints that are not identified, separated by commas or blanks", (), "JOINT"
+    )
+    law: str = _fit("friction law of all joints (default: m1)", "m1", choices=tuple(LAWS))
+    same: tuple[str, ...] = _fit("joints with equal drives, separated by commas or blanks", (), "JOINT")
+    leave_one_out: bool = _fit("also predict each run from the others", False)
+    no_polish: bool = _fit("do not fit again under the simulated motion of the whole robot", False)
+    output: Path | None = _output("folder for the parameters and the simulated motion", None, "DIR")
+    json: Path | None = _output("parameters and errors for programs", None, "FILE")
+    quiet: bool = _output("no progress", False)
+
+
+def run(options: IdentifyRobotOptions) -> int:
+    """Fit, predict, and write the results."""
+    from stribeck.cli.robot_identification import run_identify_robot
+
+    return run_identify_robot(options)

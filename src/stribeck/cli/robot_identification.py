@@ -1,0 +1,133 @@
+"""What ``stribeck identify-robot`` does: read, fit, predict, print and write."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stribeck.cli.identify_robot import IdentifyRobotOptions
+from stribeck.cli.inputs import check_outputs, write_json
+from stribeck.cli.table import print_table
+from stribeck.io.files import write_atomically
+from stribeck.robots.identify import RobotFit, RunScore, identify_robot, left_out
+from stribeck.robots.recordings import read_runs
+from stribeck.robots.tree import load_tree
+
+
+def run_identify_robot(options: IdentifyRobotOptions) -> int:
+    """Identify the drives, print errors and parameters, write the requested files."""
+    started = time.perf_counter()
+    summary = options.output / "robot.json" if options.output else None
+    check_outputs([options.json, summary], [options.model, *options.data, *options.validate])
+    excluded, same = (_words(given) for given in (options.exclude, options.same))
+
+    def note(text: str) -> None:
+        if not options.quiet:
+            print(f"[{time.perf_counter() - started:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+    tree = load_tree(options.model)
+    train = read_runs(options.data, tree, excluded)
+    validation = read_runs(options.validate, tree, excluded) if options.validate else []
+    for run in (*train, *validation):
+        for text in run.notes:
+            note(f"{run.name}: {text}")
+    setting: dict[str, Any] = {
+        "law": options.law,
+        "excluded": excluded,
+        "same": same,
+        "polish": not options.no_polish,
+    }
+    fit = identify_robot(tree, train, validation, **setting, note=note)
+    alone = left_out(fit, note) if options.leave_one_out else ()
+    _print(fit, alone)
+    content = content_of(fit, alone)
+    content["seconds"] = time.perf_counter() - started
+    write_json(options.json, content, allow_nan=False)
+    if summary:
+        write_atomically(summary, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    return 0
+
+
+def _words(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for text in given for word in text.split(",") if word)
+
+
+def rms(scores: Sequence[RunScore]) -> float | None:
+    """Root mean squared error over runs and joints, each with equal weight [rad]."""
+    return float(np.sqrt(np.mean([score.squares.mean() for score in scores]))) if scores else None
+
+
+def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
+    """The content of ``--json``."""
+    law = fit.problem.kind.law.name
+    parts = {"train": fit.train, "validation": fit.validation, "left_out": alone}
+    per_joint: dict[str, Any] = {}
+    for index, joint in enumerate(fit.joints):
+        squares = {
+            part: np.mean([score.squares[index] for score in scores])
+            for part, scores in parts.items()
+            if scores
+        }
+        per_joint[joint] = {
+            "rms": {part: float(np.sqrt(value)) for part, value in squares.items()},
+            "parameters": {name: each.to_json() for name, each in fit.estimates[joint].items()},
+        }
+    per_run = {
+        part: [
+            {"run": score.run.name, "rms": float(np.sqrt(score.squares.mean())), "rows_late": score.rows_late}
+            | ({"flaw": score.run.flaw} if score.run.flaw else {})
+            for score in scores
+        ]
+        for part, scores in parts.items()
+    }
+    return {
+        "schema": 1,
+        "rms": {
+            "train": rms(fit.train),
+            "validation": rms(fit.validation),
+            "left_out": rms(alone),
+            "each_joint_alone": fit.decoupled,
+        },
+        "per_joint": per_joint,
+        "per_run": per_run,
+        "laws": dict.fromkeys(fit.joints, law),
+        "base": {name: each.to_json() for name, each in fit.base.items()},
+        "not_determined": [
+            {
+                "joint": doubt.joint,
+                "change": doubt.direction,
+                "rms_rise": doubt.error_rise,
+                "rms_rise_alone": doubt.alone,
+            }
+            for doubt in fit.doubts
+        ],
+    }
+
+
+def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
+    """Errors by joint and run, parameters, and what the data leave open."""
+    names = list(dict.fromkeys(name for found in fit.estimates.values() for name in found))
+    rows = []
+    for index, joint in enumerate(fit.joints):
+        error = float(np.sqrt(np.mean([score.squares[index] for score in fit.train])))
+        values = [fit.estimates[joint].get(name) for name in names]
+        rows.append(
+            [joint, f"{error * 1e3:.2f}", *("" if each is None else f"{each.value:.4g}" for each in values)]
+        )
+    print_table(["joint", "rms [mrad]", *names], rows)
+    for title, scores in (("train", fit.train), ("validation", fit.validation), ("left out", alone)):
+        for score in scores:
+            late = f", goals {score.rows_late:+d} rows late" if score.rows_late else ""
+            flaw = f" ({score.run.flaw})" if score.run.flaw else ""
+            print(f"{title:10s} {score.run.name}: {np.sqrt(score.squares.mean()) * 1e3:.2f} mrad{late}{flaw}")
+        if scores:
+            print(f"{title:10s} all: {(rms(scores) or 0.0) * 1e3:.2f} mrad")
+    print("what the data tell least (change: rise of the error, and if only one of them changes):")
+    for doubt in fit.doubts:
+        told = ", ".join(f"{name} {change:+.1%}" for name, change in doubt.direction.items())
+        print(f"  {doubt.joint}: {told}: {doubt.error_rise:.1%}, {doubt.alone:.1%}")

@@ -1,0 +1,64 @@
+"""Reader of servos in MJCF files: of models, and of the files to include that ``export --to mjcf`` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import mujoco
+
+from stribeck.errors import ConfigError
+from stribeck.exports.imports import ImportTask, torque_controlled, voltage_controlled
+from stribeck.io.parameter_file import ParameterFile
+from stribeck.io.strict import read_bytes
+
+
+def import_joint(task: ImportTask) -> ParameterFile:
+    """Armature, friction and actuator of one joint.
+
+    :raises ConfigError: for files that MuJoCo cannot read, joints that are missing or without a servo, and actuators other
+        than position controllers and ``<dcmotor>`` with a position controller.
+    """
+    model = _model(task.path)
+    joints = {
+        model.joint(int(model.actuator_trnid[k, 0])).name: k
+        for k in range(len(model.actuator_trntype))
+        if int(model.actuator_trntype[k]) == int(mujoco.mjtTrn.mjTRN_JOINT)
+    }
+    name = task.one_of(joints)
+    k, dof = joints[name], int(model.joint(name).dofadr[0])
+    values = {
+        "armature": float(model.dof_armature[dof]),
+        "friction_base": float(model.dof_frictionloss[dof]),
+        "friction_viscous": float(model.dof_damping[dof]),
+    }
+    gain, bias = model.actuator_gainprm[k], model.actuator_biasprm[k]
+    limited, force = bool(model.actuator_forcelimited[k]), float(model.actuator_forcerange[k, 1])
+    if int(model.actuator_gaintype[k]) == int(getattr(mujoco.mjtGain, "mjGAIN_DCMOTOR", -1)):
+        if limited:
+            values["current_limit"] = force / float(gain[1])
+        return voltage_controlled(
+            task, float(gain[1]), float(gain[0]), float(gain[4]), float(gain[7]), values
+        )
+    if float(gain[0]) != -float(bias[1]) or not gain[0] or not limited:
+        raise ConfigError(
+            f"{task.path}: the actuator of joint {name!r} is no position controller with a force range; add one, or export it again"
+        )
+    return torque_controlled(task, float(gain[0]), -float(bias[2]), force, values)
+
+
+def _model(path: Path) -> mujoco.MjModel:
+    """The model; a file to include gets a body for each of its joints."""
+    text = read_bytes(path, ConfigError).decode(errors="replace")
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314  # a file that MuJoCo also reads
+        if root.find("worldbody") is not None or root.find("include") is not None:
+            return mujoco.MjModel.from_xml_path(str(path))
+        bodies = "".join(
+            f'<body><joint name="{node.get("joint")}" class="{node.get("class")}"/><geom size="0.1"/></body>'
+            for node in root.iterfind("actuator/*")
+        )
+        xml = f'<mujoco><include file="servo.xml"/><worldbody>{bodies}</worldbody></mujoco>'
+        return mujoco.MjSpec.from_string(xml, include={"servo.xml": text.encode()}).compile()
+    except (ValueError, ElementTree.ParseError, mujoco.FatalError) as problem:
+        raise ConfigError(f"{path}: {problem}") from None

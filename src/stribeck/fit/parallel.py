@@ -1,0 +1,319 @@
+"""Fits of several laws to several subsets of the runs at once, in the compiled program of the most general law.
+
+M1 to M5 are M6 with some parameters zero or equal, so one program serves all of them: a point of a law is mapped to a
+point of the general law, and derivatives are mapped back. One simulation of all runs gives the loss of every subset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import qmc
+
+from stribeck.fit.descent import SHORT_HORIZON, damped_steps
+from stribeck.fit.objective import EQUALLY_GOOD
+from stribeck.fit.prior import Prior, prior_for
+from stribeck.fit.rollout import NormalEquations, Rollout
+from stribeck.fit.task import FitTask
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int_]
+
+TIED = {
+    "load_friction_base": ("load_friction_motor", "load_friction_external"),
+    "load_friction_stribeck": ("load_friction_motor_stribeck", "load_friction_external_stribeck"),
+}
+"""Parameters of symmetric laws, and those of the directional law that equal them."""
+
+DAMPINGS = 10.0 ** np.arange(-4.0, 3.0, 2.0)
+"""Dampings tried in every iteration, relative to the last successful one."""
+
+
+APART = 0.05
+"""Points of the unit cube that differ by less than this along every axis belong to one minimum."""
+
+ROUNDS = ((2, 7), (1, 5))
+"""Rounds over all fits: starting points of each, and iterations."""
+
+
+class Rows(NamedTuple):
+    """Which fit each point belongs to: indices of law, subset and strength of the prior (S,)."""
+
+    law: IntArray
+    subset: IntArray
+    strength: IntArray
+
+    def take(self, index: npt.NDArray[np.int_] | npt.NDArray[np.bool_]) -> Rows:
+        """The chosen rows."""
+        return Rows(*(part[index] for part in self))
+
+
+LOSS_OF_ROUNDING = 1e-8
+"""Losses of exact fits are rounding errors of this size [rad]."""
+
+
+class Pool(NamedTuple):
+    """Points of the general law (P, n), and contributions of the runs to their losses (P, R)."""
+
+    points: FloatArray
+    by_run: FloatArray
+
+
+class Fitted(NamedTuple):
+    """Points in the unit cubes of their laws (S, n), their losses (S,), and contributions of the runs (S, R)."""
+
+    points: FloatArray
+    losses: FloatArray
+    by_run: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelFits:
+    """Losses and derivatives of several laws on subsets of the runs.
+
+    :param tasks: one per law, the most general law last, of the same runs.
+    :param subsets: runs fitted, (F, R).
+    :param strengths: factors on the exponent of the prior.
+    :param on_progress: called with the number of evaluations after every batch.
+    """
+
+    tasks: Sequence[FitTask]
+    subsets: npt.NDArray[np.bool_]
+    strengths: Sequence[float] = (1.0,)
+    on_progress: Callable[[int], None] = lambda evaluations: None
+    rollout: Rollout = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rollout", self.tasks[-1].rollout())
+
+    @property
+    def dimension(self) -> int:
+        """Number of free parameters of the general law; points of other laws are padded."""
+        return self.rollout.dimension
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Number of free parameters of each law (L,)."""
+        return np.array([len(task.parameters.free) for task in self.tasks])
+
+    @cached_property
+    def _maps(self) -> tuple[FloatArray, FloatArray]:
+        """Matrices (L, n, n) and offsets (L, n) from the unit cube of each law to that of the general law."""
+        general, n = self.rollout.parameters, self.dimension
+        matrices, offsets = np.zeros((len(self.tasks), n, n)), np.zeros((len(self.tasks), n))
+        width = general.upper - general.lower
+        for k, task in enumerate(self.tasks):
+            values = dict.fromkeys(general.free_names, 0.0)
+            values |= {
+                name: general[name].value
+                for name in general.free_names
+                if name in ("alpha", "dtheta_stribeck")
+            }
+            for j, parameter in enumerate(task.parameters.free):
+                for name in TIED.get(parameter.name, (parameter.name,)):
+                    if name in general.free_names and not (parameter.name in TIED and name == parameter.name):
+                        i = general.free_names.index(name)
+                        matrices[k, i, j] = (parameter.upper - parameter.lower) / width[i]
+                        values[name] = parameter.lower
+            offsets[k] = general.to_unit([values[name] for name in general.free_names])
+        return matrices, offsets
+
+    @cached_property
+    def _shares(self) -> FloatArray:
+        """Factors on the weights of the runs (F, R), so that every subset's loss is a mean over its runs."""
+        count = np.sum(self.subsets, axis=1, keepdims=True)
+        return np.asarray(self.subsets * (self.subsets.shape[1] / count))
+
+    @cached_property
+    def _priors(self) -> list[Prior | None]:
+        return [prior_for(task.actuator, task.parameters, 1) for task in self.tasks]
+
+    def general(self, points: FloatArray, rows: Rows) -> FloatArray:
+        """Points of the general law (S, n)."""
+        matrices, offsets = self._maps
+        return np.asarray(np.einsum("sij,sj->si", matrices[rows.law], points) + offsets[rows.law])
+
+    def _prior(self, points: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Exponent (S,), its gradient (S, n) and Hessian (S, n, n)."""
+        size, n = points.shape
+        exponent, gradient, hessian = np.zeros(size), np.zeros((size, n)), np.zeros((size, n, n))
+        runs = np.sum(self.subsets, axis=1)[rows.subset]
+        factor = np.asarray(self.strengths)[rows.strength] / runs
+        for k, prior in enumerate(self._priors):
+            chosen, m = np.flatnonzero(rows.law == k), self.sizes[k]
+            if prior is None or not len(chosen):
+                continue
+            part, scale = points[chosen, :m], factor[chosen]
+            exponent[chosen] = scale * prior.exponent(part)
+            gradient[chosen, :m] = scale[:, None] * prior.gradient(part)
+            hessian[chosen[:, None, None], np.arange(m)[:, None], np.arange(m)] = (
+                scale[:, None, None] * prior.hessian
+            )
+        return exponent, gradient, hessian
+
+    def run_losses(self, points: FloatArray, rows: Rows, rollout: Rollout | None = None) -> FloatArray:
+        """Contributions of the runs (S, R); infinite for runs that diverge."""
+        losses = (rollout or self.rollout).run_losses(self.general(points, rows))
+        self.on_progress(self.rollout.meter.evaluations)
+        return np.where(np.isfinite(losses), losses, np.inf)
+
+    def losses(self, points: FloatArray, rows: Rows, by_run: FloatArray) -> FloatArray:
+        """Losses (S,) of points whose contributions by run are known."""
+        shares = self._shares[rows.subset]
+        mean = np.sum(np.where(shares > 0.0, shares * by_run, 0.0), axis=-1)
+        return np.asarray(mean * np.exp(self._prior(points, rows)[0]))
+
+    def equations(self, points: FloatArray, rows: Rows, rollout: Rollout) -> NormalEquations:
+        """Local least-squares problems in the cubes of the laws."""
+        loss, gradient, hessian = rollout.normal_equations(
+            self.general(points, rows), shares=self._shares[rows.subset]
+        )
+        matrix = self._maps[0][rows.law]
+        exponent, slope, bend = self._prior(points, rows)
+        gradient = np.einsum("sij,si->sj", matrix, gradient) + loss[:, None] * slope
+        hessian = np.einsum("sij,sik,skl->sjl", matrix, hessian, matrix) + loss[:, None, None] * bend
+        factor = np.exp(exponent)
+        return NormalEquations(loss * factor, gradient * factor[:, None], hessian * factor[:, None, None])
+
+    def refine(
+        self,
+        points: FloatArray,
+        rows: Rows,
+        iterations: int,
+        tolerance: float = 2e-4,
+        horizon: float | None = None,
+    ) -> Fitted:
+        """Levenberg-Marquardt from all points; each ends when an iteration gains less than ``tolerance``.
+
+        :param horizon: interval at which simulations are reset to the measurement [s]; ``None`` for none.
+        """
+        rollout = self.rollout if horizon is None else self.rollout.with_reset_period(horizon)
+        points = points.copy()
+        by_run = self.run_losses(points, rows, rollout)
+        losses = self.losses(points, rows, by_run)
+        scale, active, tries = np.ones(len(points)), np.arange(len(points)), len(DAMPINGS)
+        for _ in range(iterations):
+            chosen = rows.take(active)
+            equations = self.equations(points[active], chosen, rollout)
+            steps = damped_steps(equations, points[active], scale[active, None] * DAMPINGS)
+            candidates = np.clip(points[active, None] + steps, 0.0, 1.0).reshape(-1, self.dimension)
+            repeated = chosen.take(np.repeat(np.arange(len(active)), tries))
+            tried = self.run_losses(candidates, repeated, rollout)
+            trial = self.losses(candidates, repeated, tried).reshape(-1, tries)
+            best = np.argmin(trial, axis=1)
+            flat = np.arange(len(active)) * tries + best
+            gain = losses[active] - trial[np.arange(len(active)), best]
+            gain = gain / np.maximum(losses[active], LOSS_OF_ROUNDING)
+            better = gain > 0.0
+            moved = active[better]
+            points[moved], by_run[moved] = candidates[flat[better]], tried[flat[better]]
+            losses[moved] = trial.ravel()[flat[better]]
+            scale[active] = np.clip(
+                np.where(better, scale[active] * DAMPINGS[best], scale[active] * 1e3), 1e-6, 1e6
+            )
+            active = active[(gain > tolerance) | (~better & (scale[active] < 1e4))]
+            if not len(active):
+                break
+        return Fitted(points, losses, by_run)
+
+    def starts(self, count: int, seed: int) -> tuple[FloatArray, Rows]:
+        """Quasi-random points of every law (L * count, n), as fits to the first subset."""
+        points = qmc.Sobol(self.dimension, rng=np.random.default_rng(seed)).random_base2(int(np.log2(count)))
+        count = len(points)
+        laws = np.repeat(np.arange(len(self.tasks)), count)
+        used = np.arange(self.dimension) < self.sizes[laws][:, None]
+        return np.tile(points, (len(self.tasks), 1)) * used, self.rows(laws)
+
+    def rows(self, laws: IntArray) -> Rows:
+        """Fits of these laws to the first subset with the first strength."""
+        return Rows(laws, np.zeros_like(laws), np.zeros_like(laws))
+
+    def projected(self, general: FloatArray, law: int) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """Points (S, n) of the general law as points of another law, and which of them it contains (S,)."""
+        matrix, offset = self._maps[0][law], self._maps[1][law]
+        points = np.clip((general - offset) @ np.linalg.pinv(matrix).T, 0.0, 1.0)
+        return points, np.all(np.abs(points @ matrix.T + offset - general) < 1e-9, axis=1)
+
+    def fit(self, seed: int = 0, count: int = 64) -> Pool:
+        """Search for the minima of every law on every subset with every strength.
+
+        Starting points come from a search over all runs, short horizon first. Points that were found for one subset,
+        strength or simpler law are starting points of the others.
+
+        :param count: quasi-random points per law.
+        """
+        points, rows = self.starts(count, seed)
+        short = self.rollout.with_reset_period(SHORT_HORIZON)
+        losses = self.losses(points, rows, self.run_losses(points, rows, short))
+        chosen = _best_of_each(rows.law, losses, max(count // 4, 2))
+        points, rows = points[chosen], rows.take(chosen)
+        points = self.refine(points, rows, 8, horizon=SHORT_HORIZON).points
+        losses = self.losses(points, rows, self.run_losses(points, rows))
+        chosen = _best_of_each(rows.law, losses, max(count // 8, 2))
+        found = self.refine(points[chosen], rows.take(chosen), 12)
+        pool = Pool(self.general(found.points, rows.take(chosen)), found.by_run)
+        for alternatives, iterations in ROUNDS:
+            starts, rows = self._from_pool(pool, alternatives)
+            found = self.refine(starts, rows, iterations)
+            general = self.general(found.points, rows)
+            pool = Pool(*map(np.concatenate, ((pool.points, general), (pool.by_run, found.by_run))))
+        return pool
+
+    def ranked(self, pool: Pool, row: Rows) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Points of a pool for one fit, the best first: their indices, points in the law's cube and losses."""
+        points, valid = self.projected(pool.points, int(row.law[0]))
+        candidates = np.flatnonzero(valid)
+        losses = self.losses(
+            points[candidates], row.take(np.zeros(len(candidates), int)), pool.by_run[candidates]
+        )
+        order = np.argsort(losses, kind="stable")
+        return candidates[order], points[candidates[order]], losses[order]
+
+    @property
+    def every(self) -> Rows:
+        """All fits: laws, subsets, strengths, the last running fastest."""
+        return Rows(*np.indices((len(self.tasks), len(self.subsets), len(self.strengths))).reshape(3, -1))
+
+    def _from_pool(self, pool: Pool, count: int) -> tuple[FloatArray, Rows]:
+        """For each fit the best ``count`` points of the pool that differ by more than :data:`APART`."""
+        starts, indices, every = [], [], self.every
+        for k in range(len(every.law)):
+            _, points, _ = self.ranked(pool, every.take(np.array([k])))
+            picked = points[:1]
+            for point in points:
+                if len(picked) < count and np.min(np.max(np.abs(picked - point), axis=1)) > APART:
+                    picked = np.concatenate([picked, point[None]])
+            starts.append(picked)
+            indices += [k] * len(picked)
+        return np.concatenate(starts), every.take(np.array(indices))
+
+    def errors(self, pool: Pool) -> FloatArray:
+        """Mean absolute error of every run [rad] for every law, subset and strength (L, F, K, R).
+
+        Where several minima fit a subset equally well, it is their mean: a search may end in any of them.
+        """
+        by_run = self.rollout.run_errors(pool.points)
+        by_run = np.where(np.isfinite(by_run), by_run, np.inf)
+        every, errors = self.every, []
+        for k in range(len(every.law)):
+            indices, _, losses = self.ranked(pool, every.take(np.array([k])))
+            errors.append(
+                np.mean(by_run[indices[losses <= losses[0] + EQUALLY_GOOD * abs(losses[0])]], axis=0)
+            )
+        return np.reshape(errors, (len(self.tasks), len(self.subsets), len(self.strengths), -1))
+
+    def best(self, pool: Pool, law: int, strength: int) -> FloatArray:
+        """The best point of a law for all runs (n,)."""
+        row = Rows(np.array([law]), np.array([0]), np.array([strength]))
+        return self.ranked(pool, row)[1][0, : self.sizes[law]]
+
+
+def _best_of_each(groups: IntArray, losses: FloatArray, count: int) -> IntArray:
+    """Indices of the best ``count`` members of each group."""
+    order = np.argsort(losses, kind="stable")
+    return np.concatenate([order[groups[order] == group][:count] for group in np.unique(groups)])

@@ -1,0 +1,329 @@
+r"""Choice of a law by its error under conditions left out, with the error to expect under a new one.
+
+Laws, effects and strengths of the prior are fitted without each gain, load and trajectory in turn, and compared by the
+mean error there. The simplest law within one standard error of the best one is chosen (the standard error is that of
+the differences over the conditions). Source: Breiman et al., "Classification and Regression Trees", 1984, §3.4.3.
+
+The errors that led to the choice are too small on average, so the expected error is nested: for each condition, the
+choice is repeated without its runs, and the error is that of the law chosen then. Errors under different conditions of
+one kind have a log-normal distribution, whose variance has a prior of :data:`PRIOR_FREEDOM` degrees of freedom at
+:data:`PRIOR_SPREAD`; the interval is that of the error under one more condition (Student's t).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import t as student
+
+from stribeck.errors import ConfigError
+from stribeck.estimates.estimate import CONFIDENCE, Interval
+from stribeck.fit.conditions import ConditionKind, Mask, kinds_of
+from stribeck.fit.parallel import ParallelFits
+from stribeck.fit.task import FitTask
+
+FloatArray = npt.NDArray[np.float64]
+
+STRENGTHS = (1.0 / 3.0, 1.0, 3.0)
+"""Strengths of the prior that are compared, where there is one."""
+
+MOST_NESTED = 4
+"""Gains and loads are left out in pairs too, up to this number of them; for others a nested choice uses fits that
+leave out one condition, without the errors under the other."""
+
+PRIOR_SPREAD = 0.25
+"""Expected standard deviation of the logarithm of the error between conditions of one kind."""
+
+PRIOR_FREEDOM = 2.0
+"""Degrees of freedom of that expectation."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One candidate: a law with effects and a strength of the prior.
+
+    :param free: number of free parameters.
+    """
+
+    law: str
+    effects: tuple[str, ...]
+    strength: float
+    free: int
+
+    @property
+    def label(self) -> str:
+        """Short description."""
+        parts = [self.law.upper(), *self.effects]
+        return ", ".join(parts) + (f", prior × {self.strength:.2g}" if self.strength != 1.0 else "")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Expected error under a new condition of a kind [rad], and its interval."""
+
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The chosen law, and the errors that it was chosen by.
+
+    :param task: fit task of the chosen law.
+    :param start: its best point for all runs, in the unit cube (n,).
+    :param variants: all candidates.
+    :param chosen: index of the chosen one.
+    :param fitted: error on the runs that were fitted (V,) [rad].
+    :param left_out: mean error under each condition left out, by kind, (V, L) [rad].
+    :param kinds: the kinds of conditions.
+    :param expected: expected error under a new condition, by kind.
+    """
+
+    task: FitTask
+    start: FloatArray
+    variants: tuple[Variant, ...]
+    chosen: int
+    fitted: FloatArray
+    left_out: Mapping[str, FloatArray]
+    kinds: tuple[ConditionKind, ...]
+    expected: Mapping[str, Expected]
+    seconds: float = 0.0
+    evaluations: int = 0
+
+    @property
+    def scores(self) -> FloatArray:
+        """Mean over kinds of the mean error under conditions left out (V,) [rad]."""
+        return np.asarray(np.mean([np.mean(errors, axis=1) for errors in self.left_out.values()], axis=0))
+
+    @property
+    def sentence(self) -> str:
+        """Whether a simpler law predicts better than the one that fits best."""
+        chosen, scores = self.variants[self.chosen], self.scores
+        best = int(np.argmin(np.where(np.isfinite(self.fitted), self.fitted, np.inf)))
+        rival = self.variants[best]
+        new, fitted = 1e3 * scores, 1e3 * self.fitted
+        if rival.law == chosen.law or rival.free <= chosen.free:
+            return (
+                f"{chosen.law.upper()} predicts new conditions best: {new[self.chosen]:.1f} mrad where they are left "
+                f"out, {fitted[self.chosen]:.1f} mrad where they are fitted."
+            )
+        verb = "predicts better" if new[self.chosen] < new[best] else "predicts as well"
+        return (
+            f"A simpler law {verb}: {chosen.law.upper()} has {new[self.chosen]:.1f} mrad under conditions left out, "
+            f"{rival.law.upper()}, which fits best ({fitted[best]:.1f} against {fitted[self.chosen]:.1f} mrad), "
+            f"{new[best]:.1f} mrad."
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Keys for ``--json`` and parameter files; errors in rad."""
+        return {
+            "expected_error": {
+                kind: {"value": one.value, "interval": list(one.interval)}
+                for kind, one in self.expected.items()
+            },
+            "selection": {
+                "chosen": self.variants[self.chosen].label,
+                "sentence": self.sentence,
+                "seconds": self.seconds,
+                "left_out": {kind.name: [name for name, _ in kind.levels] for kind in self.kinds},
+                "candidates": [
+                    {
+                        "model": variant.law,
+                        "effects": list(variant.effects),
+                        "prior_strength": variant.strength,
+                        "fitted": _finite(self.fitted[k]),
+                        "left_out": {
+                            kind: [_finite(error) for error in errors[k]]
+                            for kind, errors in self.left_out.items()
+                        },
+                    }
+                    for k, variant in enumerate(self.variants)
+                ],
+            },
+        }
+
+
+def _finite(error: float) -> float | None:
+    return float(error) if np.isfinite(error) else None
+
+
+class Subsets:
+    """Subsets of the runs, each once."""
+
+    def __init__(self, runs: int) -> None:
+        self.masks: list[Mask] = []
+        self._index: dict[bytes, int] = {}
+        self.add(np.ones(runs, dtype=bool))
+
+    def add(self, mask: Mask) -> None:
+        """Add a subset, unless it is empty."""
+        if np.any(mask) and mask.tobytes() not in self._index:
+            self._index[mask.tobytes()] = len(self.masks)
+            self.masks.append(mask)
+
+    def find(self, mask: Mask) -> int | None:
+        """Index of a subset, ``None`` if it is not one of them."""
+        return self._index.get(mask.tobytes())
+
+
+def subsets_for(kinds: Sequence[ConditionKind], runs: int) -> Subsets:
+    """All runs, all without one condition, and without two of a kind that has few."""
+    subsets = Subsets(runs)
+    for kind in kinds:
+        for mask in kind.masks:
+            subsets.add(~mask)
+        if kind.beyond is not None and len(kind.levels) <= MOST_NESTED:
+            for one, other in combinations(kind.masks, 2):
+                subsets.add(~(one | other))
+        if kind.beyond is not None:
+            for k in range(1, len(kind.levels)):
+                subsets.add(np.any(kind.masks[:k], axis=0))
+    return subsets
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutErrors:
+    """Mean absolute error of each run for every candidate and subset fitted, (V, F, R) [rad].
+
+    :param sizes: number of free parameters of each candidate (V,).
+    """
+
+    by_run: FloatArray
+    subsets: Subsets
+    kinds: Sequence[ConditionKind]
+    sizes: npt.NDArray[np.int_]
+
+    def on(self, fitted: Mask, runs: Mask) -> FloatArray:
+        """Mean error on runs of the fits to a subset (V,)."""
+        index = self.subsets.find(fitted)
+        if index is None or not np.any(runs):
+            raise ValueError("this subset was not fitted, or no run is left")
+        return np.asarray(np.mean(self.by_run[:, index][:, runs], axis=1))
+
+    def left_out(self, without: tuple[int, int] | None = None) -> list[FloatArray]:
+        """Errors under each condition left out, (V, L) for each kind.
+
+        :param without: kind and level of a condition whose runs do not count, and are left out where such fits exist.
+        """
+        every = np.ones(self.by_run.shape[2], dtype=bool)
+        excluded = ~every if without is None else self.kinds[without[0]].masks[without[1]]
+        found = []
+        for k, kind in enumerate(self.kinds):
+            columns = []
+            for level, mask in enumerate(kind.masks):
+                runs = mask & ~excluded
+                if without == (k, level) or not np.any(runs):
+                    continue
+                both = ~(mask | excluded)
+                nested = without is not None and without[0] == k and self.subsets.find(both) is not None
+                columns.append(self.on(both if nested else ~mask, runs))
+            found.append(np.stack(columns, axis=1))
+        return found
+
+    def choose(self, without: tuple[int, int] | None = None) -> int:
+        """The simplest candidate within one standard error of the best."""
+        left_out = self.left_out(without)
+        score = np.mean([np.mean(errors, axis=1) for errors in left_out], axis=0)
+        best = int(np.argmin(score))
+        simpler = np.flatnonzero(self.sizes < self.sizes[best])
+        variance = np.zeros(len(score))
+        for errors in left_out:
+            difference = errors - errors[best]
+            count = difference.shape[1]
+            if count > 1:
+                variance += np.var(difference, axis=1, ddof=1) / count / len(left_out) ** 2
+        near = simpler[score[simpler] <= score[best] + np.sqrt(variance[simpler])]
+        if not len(near):
+            return best
+        fewest = near[self.sizes[near] == np.min(self.sizes[near])]
+        return int(fewest[np.argmin(score[fewest])])
+
+    def expected(self) -> dict[str, Expected]:
+        """Expected error under a new condition of each kind; beyond the recorded ones too, where they have an order."""
+        found = {}
+        for k, kind in enumerate(self.kinds):
+            chosen = [self.choose((k, level)) for level in range(len(kind.levels))]
+            errors = [self.on(~mask, mask)[v] for v, mask in zip(chosen, kind.masks, strict=True)]
+            found[kind.name] = expected_of(np.array(errors))
+            if kind.beyond is not None:
+                steps = [
+                    self.on(np.any(kind.masks[:level], axis=0), kind.masks[level])[chosen[level]]
+                    for level in range(1, len(kind.levels))
+                ]
+                found[kind.beyond] = expected_of(np.array(steps))
+        return found
+
+
+def expected_of(errors: FloatArray, confidence: float = CONFIDENCE) -> Expected:
+    """Mean of errors (L,) [rad], and the interval of one more."""
+    logarithm = np.log(np.maximum(errors, 1e-9))
+    count, mean = len(errors), float(np.mean(logarithm))
+    freedom = PRIOR_FREEDOM + count - 1
+    spread = np.sqrt((PRIOR_FREEDOM * PRIOR_SPREAD**2 + np.sum((logarithm - mean) ** 2)) / freedom)
+    half = float(student.ppf(0.5 + 0.5 * confidence, freedom) * spread * np.sqrt(1.0 + 1.0 / count))
+    return Expected(float(np.mean(errors)), (float(np.exp(mean - half)), float(np.exp(mean + half))))
+
+
+def _told(on_progress: Callable[[int], None], before: int, evaluations: int) -> None:
+    on_progress(before + evaluations)
+
+
+def select(
+    groups: Sequence[Sequence[FitTask]], on_progress: Callable[[int], None] = lambda evaluations: None
+) -> Selection:
+    """Compare laws, effects and strengths of the prior by conditions left out.
+
+    :param groups: tasks of all laws, the most general law last, for each set of effects.
+    :param on_progress: called with the number of evaluations after every batch; may raise to end the comparison.
+    :raises ConfigError: if there is one run only.
+    """
+    begin = time.perf_counter()
+    settings = groups[0][0].settings
+    logs = groups[0][0].split.train
+    kinds = kinds_of(logs)
+    if not kinds:
+        raise ConfigError("one run alone: nothing can be left out")
+    subsets = subsets_for(kinds, len(logs))
+    variants: list[Variant] = []
+    tasks: list[FitTask] = []
+    errors: list[FloatArray] = []
+    starts: list[FloatArray] = []
+    evaluations = 0
+    for group in groups:
+        actuator = group[0].actuator
+        strengths = STRENGTHS if "current-limit" in actuator.active_effects else (1.0,)
+        fits = ParallelFits(
+            group, np.stack(subsets.masks), strengths, partial(_told, on_progress, evaluations)
+        )
+        pool = fits.fit(count=int(np.clip(settings.trials // 100, 8, 64)))
+        errors.append(np.moveaxis(fits.errors(pool), 2, 1).reshape(-1, len(subsets.masks), len(logs)))
+        evaluations += fits.rollout.meter.evaluations
+        effects = tuple(sorted(actuator.active_effects))
+        for law, task in enumerate(group):
+            for k, strength in enumerate(strengths):
+                variants.append(Variant(task.law.name, effects, strength, len(task.parameters.free)))
+                tasks.append(replace(task, settings=replace(task.settings, prior_strength=strength)))
+                starts.append(fits.best(pool, law, k))
+    judged = LeftOutErrors(
+        np.concatenate(errors), subsets, kinds, np.array([variant.free for variant in variants])
+    )
+    chosen = judged.choose()
+    every = np.ones(len(logs), dtype=bool)
+    return Selection(
+        task=tasks[chosen],
+        start=starts[chosen],
+        variants=tuple(variants),
+        chosen=chosen,
+        fitted=judged.on(every, every),
+        left_out=dict(zip((kind.name for kind in kinds), judged.left_out(), strict=True)),
+        kinds=tuple(kinds),
+        expected=judged.expected(),
+        seconds=time.perf_counter() - begin,
+        evaluations=evaluations,
+    )

@@ -1,0 +1,332 @@
+"""Identification of all drives of a robot: each joint alone, then all together, then scored free-running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stribeck.core.friction import LAWS
+from stribeck.errors import ConfigError, RecordingError
+from stribeck.estimates.clusters import bias_reduced
+from stribeck.estimates.estimate import Estimate, at_bound, estimate_of
+from stribeck.robots.forward import simulate_robot
+from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, under, with_law
+from stribeck.robots.recordings import RobotRun
+from stribeck.robots.rollout import Array, mean_goals
+from stribeck.robots.tree import RobotTree
+
+DELAYS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)
+"""Command delays from which the search starts [s]; the best is taken."""
+
+FORWARD_STEP = 0.0015
+"""Largest step of the simulation of the whole robot [s]."""
+
+ROWS_LATE = 4
+"""Largest number of rows by which goals of a run may lie earlier or later than in the others."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunScore:
+    """Free-running motion of a run, and its error by joint.
+
+    :param simulated: (T, J) [rad].
+    :param squares: mean squared error of the identified joints (J',) [rad²].
+    :param rows_late: whole rows by which the goals of a run that was not fitted were found to lie later.
+    """
+
+    run: RobotRun
+    simulated: Array
+    squares: Array
+    rows_late: int = 0
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A combination of parameters of a joint that the data hardly determine.
+
+    :param direction: relative change of each parameter.
+    :param error_rise: relative rise of the rms error for that change.
+    :param alone: the largest rise if a single parameter changes as in the direction.
+    """
+
+    joint: str
+    direction: dict[str, float]
+    error_rise: float
+    alone: float
+
+
+@dataclass(frozen=True, eq=False)
+class RobotFit:
+    """Result.
+
+    :param estimates: by joint and parameter.
+    :param base: of parameters of the base.
+    """
+
+    tree: RobotTree
+    problem: RobotProblem
+    x: Array
+    train: tuple[RunScore, ...]
+    validation: tuple[RunScore, ...]
+    estimates: dict[str, dict[str, Estimate]]
+    base: dict[str, Estimate]
+    doubts: tuple[Doubt, ...]
+    decoupled: float
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the identified joints."""
+        return tuple(self.tree.names[joint] for joint in self.problem.joints)
+
+
+def identify_robot(
+    tree: RobotTree,
+    train: Sequence[RobotRun],
+    validation: Sequence[RobotRun] = (),
+    *,
+    law: str = "m1",
+    excluded: Sequence[str] = (),
+    same: Sequence[str] = (),
+    polish: bool = True,
+    note: Callable[[str], None] = lambda text: None,
+) -> RobotFit:
+    """Identify the drives of a robot from goals and positions.
+
+    :param excluded: names of joints that are held where they rest.
+    :param same: names of joints with equal drives.
+    :param polish: fit again under the loads of the simulated motion of the whole robot.
+    :param note: receives lines on the progress.
+    :raises ConfigError: for names of joints that the model does not have.
+    """
+    tree_joints = [index for index, name in enumerate(tree.names) if name not in excluded]
+    unknown = [name for name in (*excluded, *same) if name not in tree.names]
+    if unknown:
+        raise ConfigError(f"{tree.path} has no joint {', '.join(unknown)}; it has {', '.join(tree.names)}")
+    good = usable(train, note)
+    problem, x = _fitted(tree, good, tree_joints, law, [tree.names.index(name) for name in same], note)
+    decoupled = float(np.sqrt(problem.errors(x).mean()))
+    scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
+    if polish:
+        note(
+            f"all joints together {_total(scores) * 1e3:.2f} mrad, each alone {decoupled * 1e3:.2f}; fitted again"
+        )
+        again = under(problem, tree, [each.simulated for each in scores])
+        better = again.fit(x).point
+        polished = [score(tree, again, better, run, index) for index, run in enumerate(good)]
+        if _total(polished) < _total(scores):
+            problem, x, scores = again, better, polished
+    note(f"all joints together {_total(scores) * 1e3:.2f} mrad")
+    unseen = [predicted(tree, problem, x, run) for run in validation]
+    estimates, base = _estimates(tree, problem, x)
+    doubts = _doubts(tree, problem, x)
+    return RobotFit(tree, problem, x, tuple(scores), tuple(unseen), estimates, base, doubts, decoupled)
+
+
+def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotRun]:
+    """The runs without a flaw; the others are named.
+
+    :raises RecordingError: if none is left, or runs have different time steps or gains in some only.
+    """
+    for run in runs:
+        if run.flaw:
+            note(f"{run.name} is left out: {run.flaw}")
+    good = [run for run in runs if not run.flaw]
+    if not good:
+        raise RecordingError(f"no usable run: {runs[0].name}: {runs[0].flaw}" if runs else "no run to fit")
+    odd = next((run for run in good if abs(run.dt / good[0].dt - 1.0) > 0.02), None)
+    if odd is not None:
+        raise RecordingError(
+            f"{odd.path} has a row every {odd.dt * 1e3:.2f} ms, {good[0].path.name} every {good[0].dt * 1e3:.2f} ms; fit them apart"
+        )
+    if len({run.stiffness is None for run in good}) > 1:
+        raise RecordingError(
+            "some runs have gains kp, the others have none; give all runs their gains, or none"
+        )
+    return good
+
+
+def _fitted(
+    tree: RobotTree,
+    runs: Sequence[RobotRun],
+    joints: Sequence[int],
+    law: str,
+    same: Sequence[int],
+    note: Callable[[str], None],
+) -> tuple[RobotProblem, Array]:
+    """Fit law M1 from the best of several delays, then the wanted law from there."""
+    free = ["armature", "bias", "delay"]
+    free += ["tilt_x", "tilt_y"] if tree.hung else []
+    free += ["stiffness"] if runs[0].stiffness is None else []
+    substeps = max(round(runs[0].dt / 0.0075), 1)
+    setting: dict[str, Any] = {"free": free, "same": [same] if same else (), "substeps": substeps}
+    problem = problem_of(tree, runs, joints, LAWS["m1"], **setting)
+    starts = []
+    for delay in DELAYS:
+        x = problem.start()
+        x[[name == "delay" for name, _ in problem.columns]] = delay
+        starts.append((problem.errors(x).mean(), x))
+    found = problem.fit(min(starts, key=lambda pair: pair[0])[1])
+    note(f"each joint alone, law M1: {np.sqrt(problem.errors(found.point).mean()) * 1e3:.2f} mrad")
+    if law == "m1":
+        return problem, found.point
+    richer = problem_of(tree, runs, joints, LAWS[law], **setting, lanes=problem.lanes)
+    point = richer.fit(with_law(richer, problem, found.point)).point
+    note(f"each joint alone, law {law.upper()}: {np.sqrt(richer.errors(point).mean()) * 1e3:.2f} mrad")
+    return richer, point
+
+
+def score(
+    tree: RobotTree, problem: RobotProblem, x: Array, run: RobotRun, index: int, rows_late: int = 0
+) -> RunScore:
+    """Simulate a run from its goals alone, all joints together, with the parameters of run ``index``."""
+    p = problem.drives(x, index, len(tree.names))
+    if run.stiffness is not None and run.derivative is not None:
+        used = list(problem.joints)
+        p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
+    every = max(int(np.ceil(run.dt / FORWARD_STEP)), 1)
+    delay = p["delay"] + rows_late * run.dt
+    goals = np.asarray(
+        mean_goals(np.nan_to_num(run.goal).astype(np.float32), delay.astype(np.float32), every, run.dt)
+    )
+    held = [joint for joint in range(len(tree.names)) if joint not in problem.joints]
+    goals = goals.astype(float)
+    goals[:, held] = run.position[0, held]
+    simulated = simulate_robot(tree, problem.kind.law, p, goals, run.position[0], run.dt / every, every)
+    if not np.isfinite(simulated).all():
+        raise ConfigError(
+            f"the simulation of {run.name} diverges: gains or inertias of {tree.path.name} do not fit this robot"
+        )
+    error = (simulated - run.position)[run.first :, list(problem.joints)]
+    return RunScore(run, simulated, np.mean(error**2, axis=0), rows_late)
+
+
+def predicted(tree: RobotTree, problem: RobotProblem, x: Array, run: RobotRun) -> RunScore:
+    """Predict a run that was not fitted, with the median lateness of the fitted runs.
+
+    Goals that a recording holds whole rows earlier or later than the others cannot be told from the parameters: the
+    whole number of rows with the smallest error of the joints, each alone, is taken.
+    """
+    median = np.median(
+        [value for (name, _), value in zip(problem.columns, x, strict=True) if name == "shift"]
+    )
+    middle = np.where([name == "shift" for name, _ in problem.columns], median, x)
+    options = [score(tree, problem, middle, run, 0)]
+    if options[0].run.dt < 0.01:
+        alone = _rows_late(tree, problem, middle, run)
+        options += [score(tree, problem, middle, run, 0, alone)] if alone else []
+    return min(options, key=lambda each: float(each.squares.mean()))
+
+
+def _rows_late(tree: RobotTree, problem: RobotProblem, x: Array, run: RobotRun) -> int:
+    """Whole rows by which the goals of a run lie later than in the fitted ones."""
+    setting: dict[str, Any] = {
+        "free": [name for name, _ in problem.columns if name != "shift"],
+        "substeps": problem.kind.substeps,
+    }
+    alone = problem_of(tree, [run], problem.joints, problem.kind.law, **setting)
+    known = dict(zip(problem.columns, x, strict=True))
+    values = alone.values(alone.start())
+    errors = {}
+    rows = {name: index for index, name in enumerate(alone.kind.names)}
+    drives = problem.drives(x, 0, len(tree.names))
+    for name, index in rows.items():
+        if name not in ("stiffness", "derivative") or ("stiffness", problem.joints[0]) in known:
+            values[index] = np.tile(drives[name][list(problem.joints)], len(alone.segments))
+    for late in range(-ROWS_LATE, ROWS_LATE + 1):
+        moved = values.copy()
+        moved[rows["delay"]] = np.maximum(values[rows["delay"]] + late * run.dt, 0.0)
+        errors[late] = float(alone.errors_of(moved).mean())
+    return min(errors, key=lambda late: errors[late])
+
+
+def left_out(fit: RobotFit, note: Callable[[str], None] = lambda text: None) -> tuple[RunScore, ...]:
+    """Predict each fitted run from a fit to the others, with the law and the loads of ``fit``."""
+    found = []
+    problem = fit.problem
+    for index, run in enumerate(problem.runs):
+        others = [other for other in range(len(problem.runs)) if other != index]
+        x = problem.fit(fit.x, others).point
+        own = problem.columns.index(("shift", index))
+        x[own] = np.median([x[problem.columns.index(("shift", other))] for other in others])
+        found.append(predicted(fit.tree, problem, x, run))
+        note(f"without {run.name}: {_total(found[-1:]) * 1e3:.2f} mrad on it")
+    return tuple(found)
+
+
+def _total(scores: Sequence[RunScore]) -> float:
+    return float(np.sqrt(np.mean([each.squares.mean() for each in scores])))
+
+
+def _estimates(
+    tree: RobotTree, problem: RobotProblem, x: Array
+) -> tuple[dict[str, dict[str, Estimate]], dict[str, Estimate]]:
+    """Values with intervals that count runs as independent (CR2), or segments where there are fewer than 3 runs."""
+    found = problem.lane_equations(x)
+    owners = np.array([segment.run for segment in problem.segments])
+    if owners.max() < 2:
+        owners = np.arange(len(owners))
+    lanes = np.repeat(owners, len(problem.joints))
+    kept = np.array([name != "shift" for name, _ in problem.columns])
+    scores, curvatures = [], []
+    for owner in np.unique(owners):
+        maps = problem.maps[lanes == owner][:, :, kept]
+        scores.append(np.einsum("lfn,lf->n", maps, found.gradient[lanes == owner]))
+        curvatures.append(np.tensordot(maps, found.hessian[lanes == owner] @ maps, ((0, 1), (0, 1))))
+    widths = np.full(kept.sum(), np.inf)
+    if len(scores) > 2:
+        widths = bias_reduced(np.array(scores), np.array(curvatures)).half_widths()
+    joints: dict[str, dict[str, Estimate]] = {tree.names[joint]: {} for joint in problem.joints}
+    base: dict[str, Estimate] = {}
+    for width, index in zip(widths, np.flatnonzero(kept), strict=True):
+        name, owner = problem.columns[index]
+        unknown, value = UNKNOWNS[name], float(x[index])
+        bounds = (unknown.lower, unknown.upper)
+        interval = (
+            (max(value - width, bounds[0]), min(value + width, bounds[1])) if np.isfinite(width) else None
+        )
+        estimate = estimate_of(value, unknown.unit, interval, bounds=bounds)
+        if value in bounds:
+            estimate = at_bound(value, unknown.unit, "lower" if value == bounds[0] else "upper", bounds)
+        if owner < 0:
+            base[name] = estimate
+            continue
+        for position, joint in enumerate(problem.joints):
+            if problem.maps[position, :, index].any():
+                joints[tree.names[joint]][name] = estimate
+    return joints, base
+
+
+def _doubts(tree: RobotTree, problem: RobotProblem, x: Array) -> tuple[Doubt, ...]:
+    """For each joint the combination of relative changes, gains included, that the data tell least from no change.
+
+    The direction is the last singular vector of the Jacobian of the lanes of the joint, with columns of equal length: what
+    cancels, although each part alone is seen. It is scaled to 10 % in the largest relative change.
+    """
+    found, values = problem.lane_equations(x), problem.values(x)
+    names = [problem.kind.names[index] for index in problem.free]
+    used = [index for index, name in enumerate(names) if name not in ("tilt_x", "tilt_y", "bias")]
+    result = []
+    for position, joint in enumerate(problem.joints):
+        lanes = slice(position, None, len(problem.joints))
+        scale = np.median(values[[problem.free[index] for index in used]][:, lanes], axis=1)
+        hessian = found.hessian[lanes].sum(axis=0)[np.ix_(used, used)] * np.outer(scale, scale)
+        present = np.flatnonzero(np.diag(hessian) > 1e-6 * np.diag(hessian).max())
+        hessian = hessian[np.ix_(present, present)]
+        size = np.sqrt(np.diag(hessian))
+        axis = np.linalg.eigh(hessian / np.outer(size, size))[1][:, 0] / size
+        direction = 0.1 * axis / axis[np.argmax(np.abs(axis))]
+        squares = max(float(found.squares[lanes].sum()), 1e-300)
+        rises = [
+            float(np.sqrt(1.0 + change @ hessian @ change / squares)) - 1.0
+            for change in (direction, *np.diag(direction))
+        ]
+        told = {
+            names[used[index]]: round(float(share), 4)
+            for index, share in zip(present, direction, strict=True)
+            if abs(share) > 0.005
+        }
+        result.append(Doubt(tree.names[joint], told, rises[0], max(rises[1:])))
+    return tuple(result)

@@ -1,0 +1,288 @@
+"""The least-squares problem of a whole robot: which parameters are shared by which joints and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy import signal
+
+from stribeck.core.friction import FrictionLaw
+from stribeck.estimates.levenberg_marquardt import BoxMinimum, DenseEquations, minimise
+from stribeck.robots.recordings import SETTLING, RobotRun
+from stribeck.robots.rollout import Array, Kind, LaneEquations, Lanes, equations, simulate_lanes
+from stribeck.robots.tree import RobotTree
+
+SEGMENT = 30.0
+"""Longest part of a run that a lane simulates in the fit [s]; scores are of whole runs."""
+
+CUTOFF = 25.0
+"""Of the zero-phase filter for velocities and accelerations of a measured motion [Hz]."""
+
+
+class Unknown(NamedTuple):
+    """A free parameter: start, bounds, largest change in one step, unit."""
+
+    start: float
+    lower: float
+    upper: float
+    size: float
+    unit: str
+
+
+UNKNOWNS = {
+    "armature": Unknown(0.02, 1e-4, 1.0, 0.02, "kg m²"),
+    "stiffness": Unknown(18.0, 0.5, 1e4, 5.0, "N m/rad"),
+    "bias": Unknown(0.0, -0.3, 0.3, 0.05, "rad"),
+    "torque_offset": Unknown(0.0, -5.0, 5.0, 0.5, "N m"),
+    "delay": Unknown(0.006, 0.0, 0.2, 0.004, "s"),
+    "tilt_x": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
+    "tilt_y": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
+    "friction_base": Unknown(0.2, 0.0, 20.0, 0.3, "N m"),
+    "friction_viscous": Unknown(0.1, 0.0, 20.0, 0.1, "N m s/rad"),
+    "friction_stribeck": Unknown(0.02, 0.0, 20.0, 0.3, "N m"),
+    "dtheta_stribeck": Unknown(0.3, 0.02, 3.0, 0.2, "rad/s"),
+    "load_friction_base": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
+    "load_friction_stribeck": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
+    "load_friction_motor": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
+    "load_friction_external": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
+    "load_friction_motor_stribeck": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
+    "load_friction_external_stribeck": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
+}
+"""Free parameters of a joint; the ones of quadratic terms and the Stribeck exponent stay at their defaults."""
+
+FIXED = {"alpha": 1.0, "load_friction_motor_quad": 0.0, "load_friction_external_quad": 0.0}
+
+SHARED = ("tilt_x", "tilt_y")
+"""Parameters of the base, which all joints share."""
+
+ALIKE = ("armature", "stiffness", "delay")
+"""Parameters besides those of the law that joints of the same kind share."""
+
+SHIFT = Unknown(0.0, -0.05, 0.05, 0.004, "s")
+"""Lateness of the goals of a run beside the others; a weak prior fixes its mean."""
+
+Column = tuple[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A part of a run, from row ``start`` to ``end``."""
+
+    run: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class RobotProblem:
+    """Free parameters and the lanes that they drive.
+
+    :param joints: indices of the joints that are identified.
+    :param columns: parameter and joint (-1: all; for ``shift``: run) of each element of the vector.
+    :param free: rows of the parameters whose derivatives are computed, free or not.
+    :param maps: parameters of lane l are ``fixed[:, l]``, plus ``maps[l] @ x`` in the rows ``free`` (L, F, n).
+    """
+
+    kind: Kind
+    runs: tuple[RobotRun, ...]
+    joints: tuple[int, ...]
+    segments: tuple[Segment, ...]
+    lanes: Lanes
+    columns: tuple[Column, ...]
+    free: tuple[int, ...]
+    fixed: Array
+    maps: Array
+
+    def values(self, x: Array) -> Array:
+        """Parameters of all lanes (N, L)."""
+        found = self.fixed.copy()
+        found[list(self.free)] += (self.maps @ x).T
+        return found
+
+    def unknowns(self) -> list[Unknown]:
+        """Start and bounds of each element of the vector."""
+        return [SHIFT if name == "shift" else UNKNOWNS[name] for name, _ in self.columns]
+
+    def start(self) -> Array:
+        """The vector from which the search starts."""
+        return np.array([unknown.start for unknown in self.unknowns()])
+
+    def priors(self) -> Array:
+        """Weights of a weak prior around 0 that fixes the mean of the shifts (n,) [rad²/unit²]."""
+        return np.array([1.0 if name == "shift" else 0.0 for name, _ in self.columns])
+
+    def lane_equations(self, x: Array, runs: Collection[int] | None = None) -> LaneEquations:
+        """Squares and derivatives by lane; ``runs`` are the ones that count, by default all."""
+        lanes = self.lanes
+        if runs is not None:
+            counts = np.array([segment.run in runs for segment in self.segments], dtype=np.float32)
+            lanes = lanes._replace(weight=lanes.weight * np.repeat(counts, len(self.joints)))
+        return equations(self.kind, lanes, self.values(x), self.free)
+
+    def fit(
+        self,
+        x: Array,
+        runs: Collection[int] | None = None,
+        only: Sequence[int] | None = None,
+        least_gain: float = 1e-4,
+    ) -> BoxMinimum:
+        """Minimise the squared errors from ``x``.
+
+        :param runs: indices of the runs that count; by default all.
+        :param only: elements that change; by default all.
+        """
+        held = np.ones(len(x), dtype=bool)
+        held[slice(None) if only is None else list(only)] = False
+        prior = self.priors()
+
+        def normal(point: Array) -> DenseEquations:
+            found = self.lane_equations(point, runs)
+            gradient = np.einsum("lfn,lf->n", self.maps, found.gradient) + prior * point
+            hessian = np.tensordot(self.maps, found.hessian @ self.maps, ((0, 1), (0, 1))) + np.diag(prior)
+            gradient[held] = hessian[held] = hessian[:, held] = 0.0
+            hessian[held, held] = 1.0
+            return DenseEquations(0.5 * (found.squares.sum() + prior @ point**2), gradient, hessian)
+
+        bounds = np.array([(each.lower, each.upper, each.size) for each in self.unknowns()]).T
+        return minimise(normal, x, bounds[0], bounds[1], bounds[2], iterations=40, least_gain=least_gain)
+
+    def errors(self, x: Array) -> Array:
+        """Mean squared errors of the lanes by segment and joint (S, J') [rad²]."""
+        return self.errors_of(self.values(x))
+
+    def errors_of(self, values: Array) -> Array:
+        """The same for parameters of the lanes (N, L)."""
+        simulated = simulate_lanes(self.kind, self.lanes, values)
+        weight = np.asarray(self.lanes.weight)
+        squares = ((simulated - np.asarray(self.lanes.position)) ** 2 * weight).sum(axis=0)
+        return np.asarray(squares / np.maximum(weight.sum(axis=0), 1.0)).reshape(len(self.segments), -1)
+
+    def drives(self, x: Array, run: int, count: int) -> dict[str, Array]:
+        """Parameters of all ``count`` joints in a run by name; joints that are not identified are locked."""
+        lane = next(index for index, segment in enumerate(self.segments) if segment.run == run) * len(
+            self.joints
+        )
+        values = self.values(x)[:, lane : lane + len(self.joints)]
+        found = {name: np.zeros(count) for name in self.kind.names}
+        found["armature"][:] = 1e6
+        for name, row in zip(self.kind.names, values, strict=True):
+            found[name][list(self.joints)] = row
+        for name in SHARED:
+            found[name][:] = found[name][self.joints[0]]
+        return found
+
+
+def motion_of(position: Array, dt: float, cutoff: float | None) -> tuple[Array, Array, Array]:
+    """Position, velocity and acceleration (T, J) by central differences, after a zero-phase filter if ``cutoff`` [Hz]."""
+    if cutoff is not None and 2.0 * cutoff * dt < 0.9:
+        position = signal.filtfilt(*signal.butter(4, 2.0 * cutoff * dt), position, axis=0)
+    velocity = np.gradient(position, dt, axis=0)
+    return position, velocity, np.gradient(velocity, dt, axis=0)
+
+
+def segments_of(runs: Sequence[RobotRun]) -> tuple[Segment, ...]:
+    """Equal parts of each run of at most :data:`SEGMENT`."""
+    found = []
+    for index, run in enumerate(runs):
+        rows = len(run.position)
+        parts = max(int(np.ceil(rows * run.dt / SEGMENT - 0.1)), 1)
+        edges = np.linspace(0, rows, parts + 1).astype(int)
+        found += [Segment(index, int(a), int(b)) for a, b in pairwise(edges)]
+    return tuple(found)
+
+
+def lanes_of(
+    tree: RobotTree,
+    runs: Sequence[RobotRun],
+    segments: Sequence[Segment],
+    joints: Sequence[int],
+    motions: Sequence[Array] | None = None,
+) -> Lanes:
+    """Series of all segments, under the loads of the measured motions or of ``motions`` (T, J) for each run."""
+    rows, used = max(segment.end - segment.start for segment in segments), list(joints)
+    parts: list[list[Array]] = []
+    loads = []
+    for index, run in enumerate(runs):
+        moved = (
+            motion_of(run.position, run.dt, CUTOFF)
+            if motions is None
+            else motion_of(motions[index], run.dt, None)
+        )
+        loads.append((moved[1], tree.loads(*moved)))
+    for segment in segments:
+        run, (velocity, load) = runs[segment.run], loads[segment.run]
+        inside = slice(segment.start, segment.end)
+        weight = np.ones((segment.end - segment.start, len(used)))
+        weight[: round(SETTLING / run.dt)] = 0.0
+        series = [run.goal, run.position, load.inertia, load.torque, load.gravity]
+        cut = [_padded(values[inside][:, used], rows) for values in series]
+        weight = np.concatenate([weight, np.zeros((rows - len(weight), len(used)))])
+        first = velocity[segment.start, used] if segment.start else np.zeros(len(used))
+        parts.append([cut[0], cut[1], weight, first, *cut[2:]])
+    joined = (np.concatenate(values, axis=min(1, values[0].ndim - 1)) for values in zip(*parts, strict=True))
+    return Lanes(runs[0].dt, *(series.astype(np.float32) for series in joined))
+
+
+def _padded(values: Array, rows: int) -> Array:
+    return np.concatenate([values, np.repeat(values[-1:], rows - len(values), axis=0)])
+
+
+def problem_of(
+    tree: RobotTree,
+    runs: Sequence[RobotRun],
+    joints: Sequence[int],
+    law: FrictionLaw,
+    *,
+    free: Sequence[str],
+    same: Sequence[Collection[int]] = (),
+    substeps: int = 1,
+    lanes: Lanes | None = None,
+) -> RobotProblem:
+    """Set up the problem of a robot.
+
+    :param joints: indices of joints to identify.
+    :param free: parameters besides those of the law, ``stiffness`` where the recordings have no gains.
+    :param same: groups of joints that share the parameters of their law and those of :data:`ALIKE`.
+    """
+    kind, segments = Kind(law, substeps), segments_of(runs)
+    names = [name for name in kind.names if name in (*free, *law.parameter_names) and name not in FIXED]
+    derived = [name for name in kind.names if name in (*names, "stiffness", "derivative")]
+    rows = tuple(kind.names.index(name) for name in derived)
+    own = {joint: min(group) for group in same for joint in group}
+    columns: dict[Column, int] = {}
+    entries = []
+    fixed = np.zeros((len(kind.names), len(segments) * len(joints)))
+    for lane, (segment, joint) in enumerate((segment, joint) for segment in segments for joint in joints):
+        run = runs[segment.run]
+        given = {**FIXED, "limit": min(tree.limits[joint], 1e4)}
+        given["stiffness"] = 0.0 if run.stiffness is None else run.stiffness[joint]
+        given["derivative"] = 0.0 if run.derivative is None else run.derivative[joint]
+        fixed[:, lane] = [0.0 if name in names else given.get(name, 0.0) for name in kind.names]
+        for name in names:
+            row = derived.index(name)
+            alike = name in (*ALIKE, *law.parameter_names)
+            owner = -1 if name in SHARED else own.get(joint, joint) if alike else joint
+            entries.append((lane, row, columns.setdefault((name, owner), len(columns))))
+            if name == "delay":
+                entries.append((lane, row, columns.setdefault(("shift", segment.run), len(columns))))
+    maps = np.zeros((fixed.shape[1], len(derived), len(columns)))
+    maps[tuple(np.array(entries).T)] = 1.0
+    lanes = lanes if lanes is not None else lanes_of(tree, runs, segments, joints)
+    return RobotProblem(kind, tuple(runs), tuple(joints), segments, lanes, tuple(columns), rows, fixed, maps)
+
+
+def with_law(problem: RobotProblem, other: RobotProblem, x: Array) -> Array:
+    """The vector of ``problem`` that continues ``x`` of ``other``; new terms of the law start at their defaults."""
+    known = dict(zip(other.columns, x, strict=True))
+    return np.array(
+        [known.get(column, begin) for column, begin in zip(problem.columns, problem.start(), strict=True)]
+    )
+
+
+def under(problem: RobotProblem, tree: RobotTree, motions: Sequence[Array]) -> RobotProblem:
+    """The problem under the loads of other motions."""
+    return replace(problem, lanes=lanes_of(tree, problem.runs, problem.segments, problem.joints, motions))

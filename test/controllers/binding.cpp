@@ -1,0 +1,226 @@
+// C functions around the headers of controllers/, for the tests.
+#include <cstring>
+#include <string>
+
+#include "stribeck_controllers/compensator.hpp"
+
+using namespace stribeck;
+
+namespace
+{
+
+struct Held
+{
+  Compensator compensator;
+  IndependentJoints independent;
+  RigidBodyModel bodies;
+  std::string problem;
+};
+
+FrictionValues friction_of(const double * v)
+{
+  return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]};
+}
+
+Law law_of(const double * v)
+{
+  return {v[0] != 0.0, static_cast<Load>(static_cast<int>(v[1])), v[2] != 0.0, v[3] != 0.0, v[4] != 0.0};
+}
+
+constexpr int joint_columns = 5 + 16 + 11 + 4 + 3 + 6;
+
+JointModel joint_of(const double * v)
+{
+  JointModel joint;
+  joint.law = law_of(v), v += 5;
+  joint.friction = friction_of(v), v += 16;
+  Servo & servo = joint.servo;
+  servo.control = static_cast<ControlKind>(static_cast<int>(*v++));
+  for (double * place : {&servo.gain, &servo.damping, &servo.output_max}) {
+    *place = *v++;
+  }
+  servo.coasts = *v++ != 0.0;
+  for (double * place : {&servo.kt, &servo.resistance, &servo.current_limit, &servo.ratio, &servo.nominal_supply,
+      &servo.rated_supply, &joint.armature, &joint.max_torque, &joint.resolution, &joint.temperature, &joint.sign,
+      &joint.ratio, &joint.offset, &joint.tuning.deadband, &joint.tuning.error_width,
+      &joint.tuning.command_velocity, &joint.tuning.moving_velocity, &joint.tuning.away, &joint.tuning.presliding})
+  {
+    *place = *v++;
+  }
+  return joint;
+}
+
+const double * put(double * to, const Vector & from, int n)
+{
+  std::memcpy(to, from.data(), sizeof(double) * n);
+  return to;
+}
+
+}  // namespace
+
+extern "C" {
+
+int capacity() { return max_joints; }
+
+Held * created() { return new Held; }
+
+void destroyed(Held * held) { delete held; }
+
+// Law: 5 columns and 16 values per row; states: share, velocity, motor, external, dry, viscous, guess, limit.
+// Out: budgets, cancelling torque, feed-forward torque.
+void laws(int rows, const double * law, const double * values, const double * state, double * out)
+{
+  for (int k = 0; k < rows; ++k, law += 5, values += 16, state += 8, out += 4) {
+    const Law l = law_of(law);
+    const FrictionValues p = friction_of(values);
+    const Budget budget = friction_budget(l, p, state[2], state[3], state[1]);
+    const Scales scales{state[4], state[5]};
+    out[0] = budget.positive, out[1] = budget.negative;
+    out[2] = cancelling_torque(l, p, state[0], state[1], state[2], state[3], scales);
+    out[3] = feed_forward_torque(l, p, state[0], state[1], state[2], state[3], scales, state[6], state[7]);
+  }
+}
+
+// Dynamics: 0 none; 1 independent joints, rows of inertia, gravity, offset; 2 bodies, rows of parent, slides, placement,
+// axis, pseudo-inertia, armature.
+const char * configured(
+  Held * held, int n, const double * joints, const double * s, int kind, const double * dynamics,
+  const double * gravity)
+{
+  std::array<JointModel, max_joints> models{};
+  for (int k = 0; k < n && k < max_joints; ++k) {
+    models[k] = joint_of(joints + joint_columns * k);
+  }
+  Settings settings;
+  settings.mode = static_cast<OutputMode>(static_cast<int>(s[0]));
+  settings.effort_meaning = static_cast<EffortMeaning>(static_cast<int>(s[1]));
+  settings.impedance = s[2] != 0.0, settings.adapt = s[3] != 0.0;
+  AdaptationSettings & a = settings.adaptation;
+  const double * v = s + 4;
+  for (double * place : {&settings.gain, &settings.state_timeout, &settings.command_timeout, &settings.ramp_time,
+      &settings.slew, &settings.sure, &settings.loop_delay, &settings.state_lag, &settings.learned_gain,
+      &a.scale_lower, &a.scale_upper, &a.offset_limit, &a.prior, &a.together, &a.drift, &a.wander, &a.noise})
+  {
+    *place = *v++;
+  }
+  const Dynamics * model = nullptr;
+  if (kind == 1) {
+    held->independent.joints = n;
+    for (int k = 0; k < n; ++k) {
+      held->independent.inertia[k] = dynamics[3 * k];
+      held->independent.gravity[k] = dynamics[3 * k + 1];
+      held->independent.q_offset[k] = dynamics[3 * k + 2];
+    }
+    model = &held->independent;
+  } else if (kind == 2) {
+    held->bodies.joints = n;
+    std::memcpy(held->bodies.gravity.data(), gravity, 3 * sizeof(double));
+    for (int k = 0; k < n; ++k, dynamics += 38) {
+      TreeJoint & joint = held->bodies.tree[k];
+      joint.parent = static_cast<int>(dynamics[0]), joint.slides = dynamics[1] != 0.0;
+      std::memcpy(joint.placement.data(), dynamics + 2, 16 * sizeof(double));
+      std::memcpy(joint.axis.data(), dynamics + 18, 3 * sizeof(double));
+      std::memcpy(joint.pseudo_inertia.data(), dynamics + 21, 16 * sizeof(double));
+      joint.armature = dynamics[37];
+    }
+    model = &held->bodies;
+  }
+  held->problem = held->compensator.configure(n, models, settings, model);
+  return held->problem.c_str();
+}
+
+void evaluated(const Held * held, int kind, const double * q, const double * v, double * mass, double * bias)
+{
+  const Dynamics & model = kind == 1 ? static_cast<const Dynamics &>(held->independent) : held->bodies;
+  const int n = kind == 1 ? held->independent.joints : held->bodies.joints;
+  Vector at{}, speed{}, h{};
+  Matrix m{};
+  std::memcpy(at.data(), q, sizeof(double) * n), std::memcpy(speed.data(), v, sizeof(double) * n);
+  model.evaluate(at, speed, m, h);
+  for (int k = 0; k < n; ++k) {
+    put(mass + n * k, m[k], n);
+  }
+  put(bias, h, n);
+}
+
+void enabled(Held * held) { held->compensator.enable(); }
+void disabled(Held * held) { held->compensator.disable(); }
+int gain_set(Held * held, double gain) { return held->compensator.set_gain(gain); }
+
+void told(Held * held, int joint, double kp, double supply, double temperature, double stamp)
+{
+  held->compensator.on_telemetry(joint, kp, supply, temperature, stamp);
+}
+
+void commanded(
+  Held * held, int goal, double arrival, const double * stamp, const double * position, const double * velocity,
+  const double * effort, const double * now)
+{
+  const Measurement command{position, velocity, effort};
+  if (goal) {
+    held->compensator.on_goal(arrival, stamp, command, now);
+  } else {
+    held->compensator.on_command(arrival, stamp, command, now);
+  }
+}
+
+void measured(
+  Held * held, double arrival, double stamp, const double * position, const double * velocity,
+  const double * effort, const double * now)
+{
+  held->compensator.on_state(arrival, stamp, {position, velocity, effort}, now);
+}
+
+int expired(Held * held, double now, const double * time) { return held->compensator.expire(now, time); }
+
+void faded(Held * held, const double * torque, double dt)
+{
+  Vector other{};
+  std::memcpy(other.data(), torque, sizeof(double) * held->compensator.joints());
+  held->compensator.fade(other, dt);
+}
+
+const char * torques(const Held * held, double * out)
+{
+  put(out, held->compensator.torque, held->compensator.joints());
+  return text_of(held->compensator.doubt);
+}
+
+int outputs(const Held * held, double now, double * out)
+{
+  Vector values;
+  const bool found = held->compensator.output(now, values);
+  put(out, values, held->compensator.joints());
+  return found;
+}
+
+void accounted(const Held * held, double * out)
+{
+  const Account account = held->compensator.account();
+  const int n = held->compensator.joints();
+  for (const Vector * row : {&account.dry, &account.viscous, &account.offset, &account.certainty, &account.contact,
+      &account.energy})
+  {
+    put(out, *row, n), out += n;
+  }
+}
+
+int learnt(const Held * held, double * out)
+{
+  for (int k = 0; k < held->compensator.joints(); ++k, out += 4) {
+    const Learned found = held->compensator.learned(k);
+    out[0] = found.dry, out[1] = found.viscous, out[2] = found.deviation_dry, out[3] = found.deviation_viscous;
+  }
+  return held->compensator.learns();
+}
+
+void recalled(Held * held, const double * rows)
+{
+  Learned learned[max_joints];
+  for (int k = 0; rows != nullptr && k < held->compensator.joints(); ++k, rows += 4) {
+    learned[k] = {rows[0], rows[1], rows[2], rows[3]};
+  }
+  held->compensator.recall(rows == nullptr ? nullptr : learned);
+}
+
+}  // extern "C"

@@ -1,0 +1,274 @@
+"""The C++ compensator of controllers/, compiled with the machine's g++ and called through ctypes."""
+
+import ctypes
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import REPOSITORY
+from stribeck.core.actuator import CurrentControl, VoltageControl
+from stribeck.core.adaptation import AdaptationSettings
+from stribeck.core.compensator import Account, Compensator, Output
+from stribeck.core.dynamics import IndependentJoints
+from stribeck.core.friction import FRICTION_PARAMETERS
+from stribeck.core.observer import Learned
+from stribeck.core.rigid_body import RigidBodyModel
+from stribeck.core.settings import OUTPUT_MODES
+
+HEADERS = REPOSITORY / "controllers" / "include"
+SOURCES = REPOSITORY / "test" / "controllers"
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wno-sign-conversion", "-Werror")
+FLAGS = ("-std=c++17", "-ffp-contract=off", *WARNINGS, f"-I{HEADERS}")
+LOADS = ("none", "symmetric", "directional")
+MEANINGS = ("motor", "link", "none")
+VALUES = (
+    *("friction_base", "friction_stribeck", "load_friction_base", "load_friction_stribeck"),
+    *("load_friction_motor", "load_friction_external", "load_friction_motor_stribeck"),
+    *("load_friction_external_stribeck", "load_friction_motor_quad", "load_friction_external_quad"),
+    *("dtheta_stribeck", "alpha", "friction_viscous", "friction_base_negative", "friction_viscous_negative"),
+    "torque_offset",
+)
+assert set(VALUES) == set(FRICTION_PARAMETERS)
+
+
+def compiler():
+    """The machine's g++; the test is skipped without one."""
+    found = shutil.which(os.environ.get("CXX", "g++"))
+    if found is None:
+        pytest.skip("no C++ compiler here: apt install g++")
+    return found
+
+
+def built(source, target, *flags):
+    """Compile a source file; returns the target."""
+    done = subprocess.run(
+        [compiler(), *FLAGS, *flags, str(source), "-o", str(target)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+@functools.cache
+def library():
+    """The functions of binding.cpp, or those of the library that ``$STRIBECK_BINDING`` names."""
+    given = os.environ.get("STRIBECK_BINDING")
+    if given is None:
+        folder = Path(tempfile.mkdtemp(prefix="stribeck_binding_"))
+        try:
+            built(SOURCES / "binding.cpp", folder / "binding.so", "-O1", "-fPIC", "-shared")
+            loaded = ctypes.CDLL(str(folder / "binding.so"))
+        finally:
+            shutil.rmtree(folder)
+    else:
+        loaded = ctypes.CDLL(given)
+    loaded.created.restype = ctypes.c_void_p
+    loaded.configured.restype = loaded.torques.restype = ctypes.c_char_p
+    return loaded
+
+
+def row(values):
+    """An array of doubles, to be kept as long as its pointer is used."""
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def pointer(array):
+    return None if array is None else array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+
+
+def law_row(law):
+    return [law.stribeck, LOADS.index(law.load), law.quadratic, law.asymmetric, law.offset]
+
+
+def value_row(values):
+    defaults = {"dtheta_stribeck": 1.0, "alpha": 1.0}
+    return [values.get(name, defaults.get(name, 0.0)) for name in VALUES]
+
+
+def joint_row(joint, joint_map, tuning):
+    """A joint as in binding.cpp: law, servo, limits, coordinates and tuning."""
+    control, values, nan = joint.actuator.control, joint.values, np.nan
+    supply = joint.actuator.supply
+    if isinstance(control, VoltageControl):
+        law = (0, control.gain, 0.0, control.duty_max)
+    elif isinstance(control, CurrentControl):
+        law = (1, control.gain, control.damping, control.current_max)
+    else:
+        law = (2, control.gain, control.damping, control.torque_max)
+    servo = (
+        *(*law, getattr(control, "bridge", "brake") == "coast"),
+        *(values.get(key, nan) for key in ("kt", "R", "current_limit")),
+        *(values.get("ratio", 1.0), supply.nominal, supply.rated_max),
+    )
+    known = nan if joint.temperature is None else joint.temperature
+    limits = (values.get("armature", 0.0), joint.max_torque, joint.actuator.resolution, known)
+    place = (joint_map.sign, joint_map.ratio, joint_map.offset)
+    return [*law_row(joint.law), *value_row(values), *servo, *limits, *place, *tuning]
+
+
+def settings_row(settings):
+    """Settings as in binding.cpp."""
+    adaptation = settings.adaptation
+    names = [*AdaptationSettings.__dataclass_fields__]
+    order = ("scale_lower", "scale_upper", "offset_limit", "prior", "together", "drift", "wander", "noise")
+    assert set(names) == set(order)
+    return [
+        OUTPUT_MODES.index(settings.mode),
+        MEANINGS.index(settings.effort_meaning),
+        settings.control != "tracking",
+        settings.adapt,
+        *(settings.gain, settings.state_timeout, settings.command_timeout, settings.ramp_time, settings.slew),
+        *(settings.sure, settings.loop_delay, settings.state_lag, settings.learned_gain),
+        *(getattr(adaptation, name) for name in order),
+    ]
+
+
+def dynamics_rows(dynamics):
+    """Kind, table and gravity of the dynamics as in binding.cpp."""
+    if dynamics is None:
+        return 0, None, None
+    if isinstance(dynamics, IndependentJoints):
+        offset = np.zeros(len(dynamics)) + dynamics.q_offset
+        _, largest = dynamics.mass_matrix_and_bias(0.5 * np.pi - offset, 0.0 * offset)
+        return 1, row(np.stack([dynamics._diagonal, largest, offset], axis=1)), None
+    assert isinstance(dynamics, RigidBodyModel)
+    rows = [
+        [
+            joint.parent,
+            joint.kind == "prismatic",
+            *joint.placement.ravel(),
+            *joint.axis,
+            *joint.pseudo_inertia.ravel(),
+            armature,
+        ]
+        for joint, armature in zip(dynamics.tree.joints, dynamics.armature, strict=True)
+    ]
+    return 2, row(rows), row(dynamics.gravity_vector)
+
+
+class CppCompensator:
+    """The C++ counterpart of a :class:`Compensator`, with its methods; states hold all joints in their order."""
+
+    def __init__(self, joints, maps, settings, dynamics=None, unchecked=False):
+        self._library = library()
+        self._handle = ctypes.c_void_p(self._library.created())
+        self.names = [joint.name for joint in joints]
+        n = self._n = len(joints)
+        checked = (
+            replace(settings, gain=0.0) if unchecked else settings
+        )  # leaves the check of the gain to the C++
+        base = Compensator(joints, maps, checked, dynamics=dynamics).feed_forward._base
+        fields = ("deadband", "error_width", "command_velocity", "moving_velocity", "away", "presliding")
+        tunings = np.stack([getattr(base, name) for name in fields], axis=1)
+        table = row([joint_row(j, m, t) for j, m, t in zip(joints, maps, tunings, strict=True)])
+        chosen = row(settings_row(settings))
+        self.kind, self._dynamics, gravity = dynamics_rows(dynamics)
+        problem = self._library.configured(
+            self._handle,
+            n,
+            pointer(table),
+            pointer(chosen),
+            self.kind,
+            pointer(self._dynamics),
+            pointer(gravity),
+        )
+        assert not problem, problem.decode()
+        self.torque, self.doubt = np.zeros(n), "not enabled"
+        self._look()
+
+    def __del__(self):
+        self._library.destroyed(self._handle)
+
+    def _look(self):
+        torque = np.empty(self._n)
+        text = self._library.torques(self._handle, pointer(torque)).decode()
+        self.torque, self.doubt = torque, text or None
+        return torque
+
+    def _fields(self, *fields):
+        return [row(field) if field is not None and len(field) else None for field in fields]
+
+    def _number(self, value):
+        return None if value is None else row([value])
+
+    def enable(self):
+        self._library.enabled(self._handle)
+        self._look()
+
+    def disable(self):
+        self._library.disabled(self._handle)
+        self._look()
+
+    def set_gain(self, gain):
+        return bool(self._library.gain_set(self._handle, ctypes.c_double(gain)))
+
+    def on_telemetry(self, joint, *, kp=np.nan, supply_voltage=np.nan, temperature=np.nan, stamp=None):
+        if joint in self.names:
+            numbers = (kp, supply_voltage, temperature, np.nan if stamp is None else stamp)
+            self._library.told(self._handle, self.names.index(joint), *map(ctypes.c_double, numbers))
+
+    def _commanded(self, goal, arrival, stamp, now, *fields):
+        kept = self._fields(*fields)
+        at, time = self._number(stamp), self._number(now)
+        self._library.commanded(
+            self._handle, goal, ctypes.c_double(arrival), pointer(at), *map(pointer, kept), pointer(time)
+        )
+
+    def on_command(self, arrival, stamp, names, position, velocity, effort, now=None):
+        self._commanded(0, arrival, stamp, now, position, velocity, effort)
+
+    def on_goal(self, arrival, stamp, names, position, velocity, now=None):
+        self._commanded(1, arrival, stamp, now, position, velocity, None)
+
+    def on_state(self, arrival, stamp, names, position, velocity, effort, now=None):
+        kept, time = self._fields(position, velocity, effort), self._number(now)
+        self._library.measured(
+            self._handle, *map(ctypes.c_double, (arrival, stamp)), *map(pointer, kept), pointer(time)
+        )
+        return self._look()
+
+    def expire(self, now, time=None):
+        at = self._number(time)
+        found = bool(self._library.expired(self._handle, ctypes.c_double(now), pointer(at)))
+        self._look()
+        return found
+
+    def fade(self, torque, dt):
+        given = row(torque)
+        self._library.faded(self._handle, pointer(given), ctypes.c_double(dt))
+        return self._look()
+
+    def output(self, now):
+        values = np.empty(self._n)
+        found = self._library.outputs(self._handle, ctypes.c_double(now), pointer(values))
+        return Output(values, self.torque) if found else None
+
+    def account(self):
+        rows = np.empty((6, self._n))
+        self._library.accounted(self._handle, pointer(rows))
+        return Account(*rows)
+
+    @property
+    def learned(self):
+        rows = np.empty((self._n, 4))
+        learns = self._library.learnt(self._handle, pointer(rows))
+        return tuple(Learned(*found) for found in rows.tolist()) if learns else None
+
+    def recall(self, learned):
+        rows = None if learned is None else row(learned)
+        self._library.recalled(self._handle, pointer(rows))
+
+    def mass_matrix_and_bias(self, q, v):
+        """Of the dynamics with which it was made."""
+        mass, bias = np.empty((self._n, self._n)), np.empty(self._n)
+        at, speed = row(q), row(v)
+        self._library.evaluated(
+            self._handle, self.kind, pointer(at), pointer(speed), pointer(mass), pointer(bias)
+        )
+        return mass, bias
