@@ -15,6 +15,14 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from stribeck.cli.main import EXTRAS
 
+try:
+    from hypothesis import settings
+except ImportError:  # as with the packages of a ROS distribution alone
+    pass
+else:  # a busy machine takes longer for an example; that is no failure
+    settings.register_profile("without deadline", deadline=None)
+    settings.load_profile("without deadline")
+
 TRIES = 3
 
 FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
