@@ -80,6 +80,8 @@ def test_verbs_that_need_an_extra_say_so():
     assert done.returncode == 1
     assert "pip install 'stribeck[fit]'" in done.stderr
     assert "Traceback" not in done.stderr
+    done = without_extras("from stribeck.cli.main import main; sys.exit(main(['excite', '--urdf', 'x']))")
+    assert "pip install 'stribeck[arm]'" in done.stderr, "all that it needs, at once"
     done = without_extras(
         "from stribeck.cli.main import main; sys.exit(main(['import', 'x.json', '--output', 'y']))"
     )

@@ -291,3 +291,17 @@ def test_what_is_missing_is_asked_for(xm430, spreadsheets, tmp_path, capsys):
     assert "--bench" in refused(capsys, "import", lone, *table, *out)
     assert "holds no recordings" in refused(capsys, "import", logs, *out)
     assert "--signals" in refused(capsys, "compensate", "--params", "x.json", "--states", lone)
+
+
+def test_torque_that_was_off_and_masses_in_grams_are_noticed(xm430, tmp_path, capsys):
+    """A constant torque_enable made fits of a dropped pendulum wrong by 64 %; grams went into the bags without a word."""
+    (tmp_path / "signals.yaml").write_text(
+        REGISTERS.replace("{topic: /dxl/enabled, values: data, order: [tilt]}", "{constant: 1}")
+    )
+    (tmp_path / "bench.yaml").write_text(REGISTER_BENCH.replace("mass: 0.9", "mass: 900"))
+    words = ["--signals", str(tmp_path / "signals.yaml"), "--bench", str(tmp_path / "bench.yaml")]
+    assert main(["import", str(xm430 / "bags"), *words, "--output", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().err
+    assert "masses in grams" in said
+    assert said.count("the joint hangs at rest") == 3, "once for each run that drops it"
+    assert "m500g_lift_and_drop: the joint hangs at rest" in said

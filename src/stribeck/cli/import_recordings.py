@@ -14,6 +14,7 @@ from stribeck.io.bag import write_bag
 from stribeck.io.bench import recording_name
 from stribeck.io.files import check_writable
 from stribeck.io.recordings import recorded_runs
+from stribeck.io.run_units import limp, overload
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import Storage
 
@@ -56,7 +57,10 @@ def run(options: ImportOptions) -> int:
     for name in sorted({log.actuator for log in logs}):
         own = options.actuator is not None and load_actuator(options.actuator).name == name
         servo = load_actuator(options.actuator if own and options.actuator else name)
-        warn_of_supply([log for log in logs if log.actuator == name], servo)
+        own_logs = [log for log in logs if log.actuator == name]
+        warn_of_supply(own_logs, servo)
+        for text in filter(None, (overload(own_logs, servo), *map(limp, own_logs))):
+            warn(text)
     for _, path, found in runs:
         write_bag(targets[path], found, storage=options.storage)
         seconds, samples = sum(log.duration for log in found), sum(len(log.position.time) for log in found)

@@ -51,6 +51,13 @@ EXTRAS = {
 }
 """Optional libraries that a verb may need, and the extra that installs them."""
 
+ALL_OF = {
+    **dict.fromkeys(("excite", "setup-robot", "identify-arm", "estimate"), "arm"),
+    "posterior": "bayes",
+    "demo": "fit,ros",
+}
+"""Verbs that need more than the extra of the first library they miss, and what brings everything."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
@@ -136,6 +143,7 @@ def _run(verb: str, run: Callable[[], int]) -> int:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
+        extra = ALL_OF.get(verb, extra)
         raise MissingDependencyError(
             f"stribeck {verb} needs {error.name}: pip install 'stribeck[{extra}]'"
         ) from None

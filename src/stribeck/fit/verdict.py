@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.core.log import Log
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.estimates.verdict import Reason, Verdict, error_reason, interval_reason
 from stribeck.fit.judgement import FAILS
 from stribeck.fit.result import Errors, FitResult
-
-STRONGER = 5.0
-"""Torque of gravity, in multiples of the servo's stall torque, from which the load cannot be what was moved."""
+from stribeck.io.run_units import overload
 
 
 def judge_result(result: FitResult) -> Verdict:
@@ -45,18 +42,8 @@ def _relative(errors: Errors, runs: tuple[Log, ...]) -> float:
 
 def _loads(result: FitResult) -> list[Reason]:
     """Loads that the servo could not have moved."""
-    stall = result.actuator.datasheet_torque
-    runs = [*result.split.train, *result.split.validation]
-    heaviest = max(runs, key=lambda run: run.setup.load)
-    torque = STANDARD_GRAVITY * heaviest.setup.load
-    if not stall or torque <= STRONGER * stall:
-        return []
-    setup = heaviest.setup
-    text = (
-        f"{heaviest.name}: gravity on {setup.mass:g} kg at {setup.length:g} m exceeds the stall torque of {stall:g} N m "
-        f"{torque / stall:.3g} times: masses in grams, or lengths in mm?"
-    )
-    return [Reason("grams", "unusable", text)]
+    text = overload([*result.split.train, *result.split.validation], result.actuator)
+    return [Reason("grams", "unusable", text)] if text else []
 
 
 def _estimates(result: FitResult, error: float) -> list[Reason]:

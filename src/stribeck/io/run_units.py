@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from stribeck.core.actuator import Actuator
+from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.log import Log
 from stribeck.errors import RecordingError
 
@@ -26,6 +28,40 @@ STRIDE = 5
 """Samples over which slopes are taken."""
 
 ADVICE = "give its unit in a table of signals, --signals FILE"
+
+
+STRONGER = 5.0
+"""Torque of gravity, in multiples of the servo's stall torque, from which the load cannot be what was moved."""
+
+AWAY, HANGING, AWAY_SHARE = 0.5, 0.2, 0.1
+"""A joint this far from its goal [rad], yet at rest and this close to hanging straight down [rad], in this share of the
+samples, has no torque: a controller that only lags behind its goal holds it where gravity does something."""
+
+
+def overload(logs: Sequence[Log], actuator: Actuator) -> str:
+    """A line on the heaviest load if the servo cannot have moved it; else empty."""
+    stall, heaviest = actuator.datasheet_torque, max(logs, key=lambda log: log.setup.load)
+    torque = STANDARD_GRAVITY * heaviest.setup.load
+    if not stall or torque <= STRONGER * stall:
+        return ""
+    setup = heaviest.setup
+    return (
+        f"{heaviest.name}: gravity on {setup.mass:g} kg at {setup.length:g} m exceeds the stall torque of {stall:g} N m "
+        f"{torque / stall:.3g} times: masses in grams, or lengths in mm?"
+    )
+
+
+def limp(log: Log) -> str:
+    """A line on a joint that hangs far from its goal although torque is said to be on; else empty."""
+    position, speed = log.position.value, np.abs(np.gradient(log.position.value, log.position.time))
+    away = np.abs(log.goal.at(log.position.time) - position) > AWAY
+    share = float(np.mean(away & (np.abs(position) < HANGING) & (speed < 0.1)))
+    if np.min(log.torque_enable.value) < 0.5 or share < AWAY_SHARE:
+        return ""
+    return (
+        f"{log.name}: the joint hangs at rest, more than {AWAY:g} rad from its goal, in {100.0 * share:.0f} % of the samples: if torque "
+        "was off, give the signal torque_enable instead of a constant"
+    )
 
 
 def check_units(
