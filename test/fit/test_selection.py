@@ -103,7 +103,8 @@ def point_of(fits, law, subset):
 def test_a_law_has_its_own_errors_in_the_program_of_the_general_law(logs):
     """M1 and M4 in M6's program, against core in float64; mapped back, the points are the same."""
     few = logs[::5]
-    fits = ParallelFits(tasks(few, ("m1", "m4", "m6")), np.ones((1, len(few)), dtype=bool))
+    parts = tasks(few, ("m1", "m4", "m6"))
+    fits = ParallelFits(parts, parts[-1].rollout(), np.ones((1, len(few)), dtype=bool))
     for law, task in enumerate(fits.tasks[:2]):
         point, rows = point_of(fits, law, 0)
         values = task.parameters.with_vector(task.parameters.from_unit(point[0, : fits.sizes[law]])).values()
@@ -121,7 +122,8 @@ def test_the_gradient_on_a_subset_is_that_of_a_fit_to_the_subset(logs):
     """M4 in M6's program on two of four runs, against its own program on these two."""
     few = logs[::4]
     subsets = np.array([[True] * 4, [True, False, True, False]])
-    fits = ParallelFits(tasks(few, ("m4", "m6")), subsets)
+    parts = tasks(few, ("m4", "m6"))
+    fits = ParallelFits(parts, parts[-1].rollout(), subsets)
     point, rows = point_of(fits, 0, 1)
     own = replace(fits.tasks[0], split=split_runs(few[::2])).rollout()
     loss = fits.losses(point, rows, fits.run_losses(point, rows))

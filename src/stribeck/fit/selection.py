@@ -298,9 +298,8 @@ def select(
     for group in groups:
         actuator = group[0].actuator
         strengths = STRENGTHS if "current-limit" in actuator.active_effects else (1.0,)
-        fits = ParallelFits(
-            group, np.stack(subsets.masks), strengths, partial(_told, on_progress, evaluations)
-        )
+        told = partial(_told, on_progress, evaluations)
+        fits = ParallelFits(group, group[-1].rollout(), np.stack(subsets.masks), strengths, told)
         pool = fits.fit(count=int(np.clip(settings.trials // 100, 8, 64)))
         errors.append(np.moveaxis(fits.errors(pool), 2, 1).reshape(-1, len(subsets.masks), len(logs)))
         evaluations += fits.rollout.meter.evaluations
