@@ -137,7 +137,7 @@ FORMATS = {
         ),
         Format(
             "ros2_control",
-            "ROS 2: parameters of the compensation node, which reads the parameter files themselves",
+            "ROS 2: parameters of the compensation node and of the controller of ros2_control",
             "ros2_control",
             gain=True,
             effects=ALL_EFFECTS,
