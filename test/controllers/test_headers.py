@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import hypothesis
 import numpy as np
 import pytest
+import yaml
 from hypothesis.stateful import run_state_machine_as_test
 
 import stribeck
@@ -237,9 +238,23 @@ def test_package_is_what_colcon_needs():
     assert root.findtext("version") == stribeck.__version__
     assert root.findtext("license") == "Apache-2.0"
     assert root.findtext("export/build_type") == "ament_cmake"
-    declared = {found.text for tag in ("depend", "buildtool_depend") for found in root.iter(tag)}
+    declared = {
+        found.text for tag in ("depend", "buildtool_depend", "test_depend") for found in root.iter(tag)
+    }
     used = set(re.findall(r"find_package\((\w+)", (CONTROLLERS / "CMakeLists.txt").read_text()))
-    assert used - declared <= {"ament_cmake"}
+    assert used <= declared
+
+
+def test_every_friction_parameter_is_one_of_the_controller():
+    """The names of parameter files, and those of the example, are declared."""
+    path = CONTROLLERS / "src" / "friction_compensation_controller_parameters.yaml"
+    declared = yaml.safe_load(path.read_text())["friction_compensation_controller"]
+    assert set(FRICTION_PARAMETERS) <= set(declared["friction"]["__map_joints"])
+    example = yaml.safe_load((CONTROLLERS / "config" / "example.yaml").read_text())
+    given = example["friction_compensation"]["ros__parameters"]
+    assert set(given) - {"type"} <= set(declared)
+    for joint in given["friction"].values():
+        assert set(joint) <= set(declared["friction"]["__map_joints"])
 
 
 def test_colcon_finds_the_package_by_its_folder(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 from helpers import published, refusal
 from stribeck.cli.main import main
-from stribeck.core.friction import law_named
+from stribeck.core.friction import LAWS, friction_budget, law_named
 from stribeck.core.step import batch_for, simulate
 from stribeck.exports.affine import affine, as_torque_control
 from stribeck.exports.registry import FORMATS
@@ -14,6 +14,7 @@ from stribeck.exports.task import ExportTask, JointServo
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
 from stribeck.io.servo import Servo
+from stribeck.io.urdf import read_urdf
 
 URDF = """<?xml version="1.0"?>
 <robot name="two"> <!-- an arm -->
@@ -133,11 +134,12 @@ def test_drake_gets_the_rotor(tmp_path):
     model = tmp_path / "arm.urdf"
     model.write_text(URDF)
     servo = servo_of()
-    written(tmp_path, "drake", ("shoulder", servo), model=model)
+    written(tmp_path, "drake", ("shoulder", servo), ("elbow", servo), model=model)
+    assert set(read_urdf(tmp_path / "out.yaml").movable) == {"shoulder", "elbow"}
     inertia = f'<drake:rotor_inertia value="{servo.parameters.values["armature"]!r}"/>'
-    assert (tmp_path / "out.yaml").read_text().count(inertia) == 1
+    assert (tmp_path / "out.yaml").read_text().count(inertia) == 2
     written(tmp_path, "drake", ("shoulder", servo), model=tmp_path / "out.yaml", output="again.urdf")
-    assert (tmp_path / "again.urdf").read_text().count(inertia) == 1
+    assert (tmp_path / "again.urdf").read_text().count(inertia) == 2
 
 
 @pytest.mark.parametrize(
@@ -209,3 +211,56 @@ def test_genesis_and_ros_files_hold_the_numbers(tmp_path):
     assert calls["set_dofs_kp"] == ([motor.stiffness], [3])
     assert calls["set_dofs_force_range"] == ([-motor.force], [motor.force], [3])
     assert calls["set_dofs_frictionloss"] == ([servo.parameters.values["friction_base"]], [3])
+
+
+def test_a_usd_layer_overrides_the_joint_alone(tmp_path):
+    """Drive and friction in USD's units, read back through the composed stage."""
+    usd = pytest.importorskip("pxr.Usd", reason="usd-core is not installed: pip install '.[export]'")
+    physics = pytest.importorskip("pxr.UsdPhysics")
+    robot = tmp_path / "robot.usda"
+    joint = 'def PhysicsRevoluteJoint "elbow"\n{\nfloat physics:upperLimit = 90\n}'
+    robot.write_text(f'#usda 1.0\n(\ndefaultPrim = "arm"\n)\ndef Xform "arm"\n{{\n{joint}\n}}\n')
+    servo = servo_of()
+    motor, p = affine(servo), servo.parameters.values
+    written(tmp_path, "usd", ("elbow", servo), model=robot, output="servo.usda")
+    stage = usd.Stage.Open(str(tmp_path / "servo.usda"))
+    prim = stage.GetPrimAtPath("/arm/elbow")
+    drive = physics.DriveAPI.Get(prim, "angular")
+    assert np.degrees(drive.GetStiffnessAttr().Get()) == pytest.approx(motor.stiffness, rel=1e-6)
+    assert np.degrees(drive.GetDampingAttr().Get()) == pytest.approx(motor.back_emf, rel=1e-6)
+    assert drive.GetMaxForceAttr().Get() == pytest.approx(motor.force, rel=1e-6)
+    axis = {
+        name: prim.GetAttribute(f"physxJointAxis:angular:{name}").Get()
+        for name in ("armature", "dynamicFrictionEffort")
+    }
+    assert list(axis.values()) == pytest.approx([p["armature"], p["friction_base"]], rel=1e-6)
+    assert prim.GetAttribute("physics:upperLimit").Get() == 90.0
+    refusal(
+        lambda: written(tmp_path, "usd", ("wrist", servo), model=robot, output="x.usda"),
+        "no joint",
+        "/arm/elbow",
+    )
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_an_onnx_graph_computes_what_core_computes(tmp_path, law):
+    """At 10 000 random states of each law, in onnxruntime."""
+    pytest.importorskip("onnx", reason="ONNX is not installed: pip install '.[export]'")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    values = published("xl330", law)
+    servo = Servo(ParameterFile(load_actuator("xl330"), law_named(law), values), 1.0)
+    written(tmp_path, "onnx", ("a", servo), output="law.onnx")
+    rng = np.random.default_rng(1)
+    state = {name: rng.uniform(-1.0, 1.0, 10_000) for name in ("motor", "external", "velocity")}
+    found = runtime.InferenceSession((tmp_path / "law.onnx").read_bytes()).run(None, state)
+    np.testing.assert_allclose(
+        found, friction_budget(law_named(law), values, **_named(state)), rtol=0.0, atol=1e-14
+    )
+
+
+def _named(state):
+    return {
+        "motor_torque": state["motor"],
+        "external_torque": state["external"],
+        "velocity": state["velocity"],
+    }

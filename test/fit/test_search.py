@@ -166,3 +166,12 @@ def test_infinite_losses_do_not_stop_a_population():
 def test_folding_mirrors_into_the_cube():
     """1.2 is 0.8, -0.2 is 0.2, points inside stay."""
     np.testing.assert_allclose(fold(np.array([1.2, -0.2, 0.4, 2.3])), [0.8, 0.2, 0.4, 0.3])
+
+
+def test_from_a_given_start_the_search_leaves_a_worse_minimum_and_ends():
+    """A start in the trap: wide searches around it find the best minimum, another one confirms it."""
+    problem = Valley((0.3, 0.6, 0.4), trap=np.array([0.5, 0.4, 0.6]))
+    incumbent = Incumbent(40_000, lambda: problem.count, start=np.array([0.5, 0.4, 0.6]))
+    SEARCHES["hybrid"](problem, incumbent, np.random.default_rng(0))
+    assert incumbent.converged
+    np.testing.assert_allclose(incumbent.unit, problem.best, atol=2e-2)

@@ -119,10 +119,16 @@ public:
     fall_to_zero(Doubt::not_enabled);
   }
 
+  /// Whether a gain would be stable.
+  bool accepts_gain(double gain) const noexcept
+  {
+    return gain_is_stable(n_, joints_, gain, settings_.effort_meaning);
+  }
+
   /// Set the gain from the next state on; \returns false for a gain that would not be stable: the old one stays.
   bool set_gain(double gain) noexcept
   {
-    if (!gain_is_stable(n_, joints_, gain, settings_.effort_meaning)) {
+    if (!accepts_gain(gain)) {
       return false;
     }
     feed_forward_.gain = settings_.gain = gain;

@@ -21,7 +21,7 @@ from stribeck.cli.table import print_table
 from stribeck.core.log import Batch, Log
 from stribeck.errors import ConfigError
 from stribeck.exports.loss import SCHEMA, Loss, loss_of
-from stribeck.exports.projection import lost, plain, projected
+from stribeck.exports.projection import lost, missing_terms, plain, projected
 from stribeck.exports.registry import FORMATS, Format, format_named
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.exports.task import ExportTask, JointServo, Written, check_names
@@ -148,7 +148,7 @@ def _judged(
     stepping = stepping_of(file)
     recorded, of_source = batch_of_source(file, logs or bench_runs(file, gain, supply), stepping)
     runs = (recorded if logs else of_source, of_source)
-    if not lost(file, form) or options.plain:
+    if options.plain or not missing_terms(file, form):
         held = plain(file, form)
     else:
         held = projected(file, form, of_source, stepping)

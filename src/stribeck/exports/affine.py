@@ -62,16 +62,17 @@ def affine(servo: Servo) -> Affine:
 
 
 def as_torque_control(servo: Servo) -> ParameterFile:
-    """The servo as a torque controller with the affine law, for engines that have this law alone.
+    r"""The servo as :math:`\tau_m = clip(k(\theta_d - \theta) - (c + c_e)\dot\theta, \pm\tau_{max})`, the controller of most engines.
 
-    The back-EMF beyond the torque limit becomes viscous friction, which also acts while torque is off.
+    The back-EMF is clipped with the torque, which a saturated motor exceeds at speed.
     """
     file, motor = servo.parameters, affine(servo)
-    control = TorqueControl(gain=motor.stiffness / servo.kp, damping=motor.feedback, torque_max=motor.force)
+    control = TorqueControl(
+        gain=motor.stiffness / servo.kp, damping=motor.feedback + motor.back_emf, torque_max=motor.force
+    )
     actuator = replace(file.actuator, control=control, active_effects=frozenset())
     kept = {name: value for name, value in file.values.items() if name not in ("kt", "R", "current_limit")}
-    viscous = file.values["friction_viscous"] + motor.back_emf
-    return ParameterFile(actuator, file.law, {**kept, "ratio": 1.0, "friction_viscous": viscous})
+    return ParameterFile(actuator, file.law, {**kept, "ratio": 1.0})
 
 
 def _speed(servo: Servo) -> float | None:

@@ -5,14 +5,11 @@ Genesis reads MJCF and URDF, too; it holds a position controller with a force ra
 
 from __future__ import annotations
 
-from dataclasses import replace
+from stribeck.exports.affine import affine
+from stribeck.exports.loss import as_controller as simulated
+from stribeck.exports.task import ExportTask, JointServo, Written, ramp_notes, title_of
 
-from stribeck.core.log import Batch
-from stribeck.exports.affine import affine, as_torque_control
-from stribeck.exports.loss import FloatArray, documented
-from stribeck.exports.task import ExportTask, JointServo, Written, title_of
-from stribeck.fit.assessment import Stepping
-from stribeck.io.servo import Servo
+__all__ = ["simulated", "write"]
 
 _APPLY = '''\
 
@@ -35,19 +32,18 @@ def write(task: ExportTask) -> Written:
     lines += ["    # name: (stiffness, velocity feedback, largest torque, armature, damping, frictionloss)"]
     for servo in task.joints:
         lines += [f"    # {title_of(servo)}", f"    {servo.joint!r}: {_numbers(servo)!r},"]
-    note = "damping includes the back-EMF, so joints are braked even where a real servo's torque is off"
+    note = "the velocity feedback contains the back-EMF, which the force range clips"
     return Written(
         {task.output: "\n".join([*lines, "}", ""]) + _APPLY},
-        (note, "never run in Genesis; its documented names"),
+        (
+            note,
+            "written to Genesis's documented interface, which was not at hand for a test",
+            *ramp_notes(task),
+        ),
     )
-
-
-def simulated(servo: Servo, runs: Batch, stepping: Stepping) -> FloatArray:
-    """Positions (T, R) [rad] of the joint that the engine documents: position controller, damping, Coulomb friction."""
-    return documented(replace(servo, parameters=as_torque_control(servo)), runs, stepping)
 
 
 def _numbers(servo: JointServo) -> tuple[float, ...]:
     p, motor = servo.servo.parameters.values, affine(servo.servo)
-    damping = p["friction_viscous"] + motor.back_emf
-    return (motor.stiffness, motor.feedback, motor.force, p["armature"], damping, p["friction_base"])
+    feedback = motor.feedback + motor.back_emf
+    return (motor.stiffness, feedback, motor.force, p["armature"], p["friction_viscous"], p["friction_base"])

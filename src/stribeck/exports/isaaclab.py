@@ -18,7 +18,7 @@ import yaml
 from stribeck.core.actuator import VoltageControl
 from stribeck.errors import ConfigError
 from stribeck.exports.affine import affine
-from stribeck.exports.task import ExportTask, JointServo, Written, identifier, title_of
+from stribeck.exports.task import ExportTask, JointServo, Written, identifier, ramp_notes, title_of
 from stribeck.io.schema import NotNegative, Positive, Schema, read_yaml
 
 
@@ -98,13 +98,7 @@ def write(task: ExportTask) -> Written:
     notes = [
         "Isaac Sim before 5.0 has a friction coefficient in place of friction torques, and ignores the viscous one"
     ]
-    if any(_ramps(servo) for servo in task.joints):
-        notes.append("the firmware ramps its goal: limit the slope of position targets")
-    return Written(ordered, tuple(notes))
-
-
-def _ramps(servo: JointServo) -> bool:
-    return getattr(servo.servo.parameters.actuator.control, "goal_speed", None) is not None
+    return Written(ordered, (*notes, *ramp_notes(task)))
 
 
 def _actuator(servo: JointServo) -> IsaacActuator:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from stribeck.core.log import Batch
 from stribeck.core.step import simulate
 from stribeck.errors import ConfigError
+from stribeck.exports.affine import as_torque_control
 from stribeck.exports.registry import Format
 from stribeck.fit.assessment import FARTHEST, Stepping
 from stribeck.io.servo import Servo
@@ -116,6 +117,20 @@ def loss_of(
         own,
         tuple(lost),
     )
+
+
+def as_controller(held: Servo, runs: Batch, stepping: Stepping) -> FloatArray:
+    """Positions (T, R) [rad] in engines whose only servo is :func:`stribeck.exports.affine.as_torque_control`.
+
+    A goal ramp of the firmware is taken as done by whoever sends the goals.
+    """
+    speed = getattr(held.parameters.actuator.control, "goal_speed", None)
+    if speed is not None:
+        goal = runs.goal.copy()
+        for k in range(1, len(goal)):
+            goal[k] = np.clip(goal[k], goal[k - 1] - speed * runs.dt, goal[k - 1] + speed * runs.dt)
+        runs = replace(runs, goal=goal)
+    return documented(replace(held, parameters=as_torque_control(held)), runs, stepping)
 
 
 def documented(held: Servo, runs: Batch, stepping: Stepping) -> FloatArray:

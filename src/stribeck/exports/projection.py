@@ -7,13 +7,12 @@ With :math:`\theta(t)` simulated with the source law and the given commands, the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from stribeck.core.actuator import Actuator
+from stribeck.core.actuator import Actuator, VoltageControl
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Batch
 from stribeck.errors import StribeckError
@@ -53,6 +52,12 @@ def target_actuator(source: ParameterFile, form: Format) -> Actuator:
 
 def lost(source: ParameterFile, form: Format) -> tuple[str, ...]:
     """Effects of the source that a format has no place for, in words."""
+    falls = not form.falling_limit and isinstance(source.actuator.control, VoltageControl)
+    return (*missing_terms(source, form), *(("the torque limit that falls with speed",) if falls else ()))
+
+
+def missing_terms(source: ParameterFile, form: Format) -> tuple[str, ...]:
+    """Terms of the law and effects that a format lacks, in words; a projection makes up for them."""
     law, other = source.law, target_law(source, form)
     words = [
         text for name, text in LOSSES.items() if getattr(law, name) not in (getattr(other, name), "none")
@@ -97,8 +102,3 @@ def projected(source: ParameterFile, form: Format, runs: Batch, stepping: Steppi
         raise StribeckError("no simulation of these runs stays finite: are masses, lengths and gains right?")
     found = rollout.parameters.with_vector(rollout.parameters.from_unit(incumbent.unit)).values()
     return replace(start, values={**start.values, **found})
-
-
-def effects_in_words(words: Sequence[str]) -> str:
-    """A list of lost effects as one phrase."""
-    return ", ".join(words) or "nothing"

@@ -24,6 +24,7 @@ class Format:
     :param model: whether ``--model`` is needed (``True``), possible (``None``), or not used (``False``).
     :param effects: effects beyond the paper that it holds.
     :param writer: function of the module.
+    :param falling_limit: whether its torque limit falls with speed, as that of a voltage bridge.
     :param absent: parameters of its law that it ignores; they are zero.
     :param terms: whether it holds friction that differs by direction, and an offset torque.
     """
@@ -39,6 +40,7 @@ class Format:
     terms: bool = False
     writer: str = "write"
     absent: tuple[str, ...] = ()
+    falling_limit: bool = True
 
     def write(self, task: ExportTask) -> Written:
         """The content of the files.
@@ -119,12 +121,23 @@ FORMATS = {
             "Genesis: gains, force range, armature, damping and friction of joints, as a Python function",
             "genesis",
             law="m1",
+            falling_limit=False,
             gain=True,
-            effects=("supply",),
+            effects=("supply", "current-limit"),
+        ),
+        Format(
+            "usd",
+            "USD layer over a robot: joint drives (UsdPhysics), armature and friction (PhysxJointAxisAPI)",
+            "usd_layer",
+            law="m1",
+            falling_limit=False,
+            gain=True,
+            model=True,
+            effects=("supply", "current-limit"),
         ),
         Format(
             "ros2_control",
-            "ROS 2: parameters of the compensation node, which reads the parameter files themselves",
+            "ROS 2: parameters of the compensation node and of the controller of ros2_control",
             "ros2_control",
             gain=True,
             effects=ALL_EFFECTS,

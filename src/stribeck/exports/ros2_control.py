@@ -1,7 +1,8 @@
-"""Export to ROS 2: the parameter file of the compensation node (``config/compensation.yaml``) for identified joints.
+"""Export to ROS 2: parameters of the compensation node and of the controller of ros2_control for identified joints.
 
-The node reads the parameter files themselves, so that it holds every law. ``max_torque`` is the torque of the motor at the
-given supply, or the datasheet's where that is lower, times :data:`SHARE`.
+The node (``config/compensation.yaml``, section ``/**``) reads the parameter files themselves; the controller
+(``controllers/``, section ``friction_compensation``) gets the values. Both hold every law. ``max_torque`` is the torque of
+the motor at the given supply, or the datasheet's where that is lower, times :data:`SHARE`.
 """
 
 from __future__ import annotations
@@ -25,9 +26,47 @@ def write(task: ExportTask) -> Written:
             "p_gain": float(servo.servo.kp),
             "supply_voltage": float(servo.servo.voltage),
         }
-    text = yaml.safe_dump({"/**": {"ros__parameters": joints}}, sort_keys=False)
-    note = "set output_mode and effort_meaning for your controller; all else has the defaults of config/compensation.yaml"
+    controller = {
+        "type": "stribeck_controllers/FrictionCompensationController",
+        "joints": joints["joints"],
+        "friction": {servo.joint: _friction(servo) for servo in task.joints},
+    }
+    sections = {"/**": joints, "friction_compensation": controller}
+    text = yaml.safe_dump(
+        {name: {"ros__parameters": parameters} for name, parameters in sections.items()}, sort_keys=False
+    )
+    note = (
+        "set output_mode and effort_meaning for your controller; all else has the defaults of config/compensation.yaml, and of "
+        "controllers/src/friction_compensation_controller_parameters.yaml"
+    )
     return Written({task.output: text}, (note,))
+
+
+def _friction(joint: JointServo) -> dict[str, object]:
+    """Law, servo and limits of a joint, as the controller of ros2_control takes them."""
+    servo, file = joint.servo, joint.servo.parameters
+    control, law, values = file.actuator.control, file.law, file.values
+    outputs = {"voltage": "duty_max", "current": "current_max", "torque": "torque_max"}
+    found: dict[str, object] = {
+        "law": law.name,
+        **({"asymmetric": True} if law.asymmetric else {}),
+        **{name: float(values[name]) for name in law.parameter_names},
+        "max_torque": SHARE * _limit(joint),
+        "resolution": float(file.actuator.resolution),
+        "armature": float(values["armature"]),
+        "servo": control.kind,
+        "control_gain": float(control.gain * values.get("ratio", 1.0)),
+        "control_damping": float(getattr(control, "damping", 0.0)),
+        "output_max": float(getattr(control, outputs[control.kind])),
+        "p_gain": float(servo.kp),
+        "supply_voltage": float(servo.voltage),
+        **{name: float(values[name]) for name in ("kt", "R", "current_limit") if name in values},
+    }
+    if getattr(control, "bridge", "brake") == "coast":
+        found["coasts"] = True
+    if file.temperature is not None:
+        found["temperature"] = float(file.temperature)
+    return found
 
 
 def _limit(servo: JointServo) -> float:

@@ -49,6 +49,19 @@ class Written(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+def ramp_notes(task: ExportTask) -> tuple[str, ...]:
+    """A remark on goal ramps of firmwares, for formats without one."""
+    speeds = {
+        joint: speed
+        for joint, servo in task.joints
+        if (speed := getattr(servo.parameters.actuator.control, "goal_speed", None)) is not None
+    }
+    return tuple(
+        f"{joint}: the firmware ramps its goal: change position targets by no more than {speed:.4g} rad/s"
+        for joint, speed in speeds.items()
+    )
+
+
 def check_names(joints: Sequence[str]) -> None:
     """Raise :class:`ConfigError` unless all joints have a name of their own."""
     repeated = [name for name, count in Counter(joints).items() if count > 1]

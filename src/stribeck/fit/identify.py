@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 from stribeck.core.actuator import Actuator
-from stribeck.core.friction import FrictionLaw, Values
+from stribeck.core.friction import LAWS, FrictionLaw, Values
 from stribeck.core.log import Log
 from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import batch_for, simulate
@@ -23,6 +23,7 @@ from stribeck.fit.descent import polish
 from stribeck.fit.incumbent import BudgetSpentError, Incumbent, SearchProblem, evaluate
 from stribeck.fit.minima import equally_good, with_minima
 from stribeck.fit.objective import equivalent_error, smooth_absolute
+from stribeck.fit.parallel import ParallelFits
 from stribeck.fit.prior import WithPrior, prior_for
 from stribeck.fit.result import Errors, FitResult, FitSettings, Outcome
 from stribeck.fit.rollout import Rollout
@@ -51,6 +52,12 @@ BUDGET_OF_FINER_STEP = 10_000
 
 POLISHING = 50
 """Evaluations per free parameter reserved for the final polishing."""
+
+FROM_SIMPLER_LAWS = 30_000
+"""Evaluations from which the search for a law with loads by direction also starts from simpler laws."""
+
+SIMPLER = ("m3", "m4", "m5")
+"""These laws."""
 
 KEEP_BEST_EVERY = 1.0
 """Shortest interval at which a search stores its best point in a study [s]."""
@@ -276,7 +283,10 @@ def search(
     :param start: see :func:`identify`.
     """
     floor = float(smooth_absolute(np.float64(UNEXPLAINED_STEPS * task.actuator.resolution)))
-    incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor, start=start)
+    incumbent = Incumbent(trials, lambda: rollout.meter.evaluations, on_progress, floor)
+    if start is None and task.settings.method == "hybrid" and trials >= FROM_SIMPLER_LAWS:
+        start = _from_simpler_laws(task, rollout, incumbent)
+    incumbent.start = start
     problem = _problem(task, rollout)
     opened = None
     if task.samples or task.settings.study is not None:
@@ -297,6 +307,27 @@ def search(
         incumbent.budget = incumbent.evaluations() + len(points)
         evaluate(problem, incumbent, points)
     return incumbent
+
+
+def _from_simpler_laws(task: FitTask, rollout: Rollout, incumbent: Incumbent) -> FloatArray | None:
+    """The best point of a law with loads by direction, also reached from points of the simpler laws that it contains.
+
+    Its own search ends in one of many minima. ``None`` for other laws, or if parameters are fixed or freed.
+    """
+    free = task.parameters.free_names
+    laws = [replace(LAWS[name], asymmetric=task.law.asymmetric, offset=task.law.offset) for name in SIMPLER]
+    laws = [law for law in laws if law.name < task.law.name]
+    if task.law.load != "directional" or free != task.actuator.parameters(task.law).free_names:
+        return None
+    tasks = [replace(task, law=law, parameters=task.actuator.parameters(law)) for law in laws] + [task]
+
+    def progress(evaluations: int) -> None:
+        incumbent.on_progress(incumbent)
+
+    every = np.ones((1, len(task.split.train)), dtype=bool)
+    strengths = (task.settings.prior_strength,)
+    fits = ParallelFits(tasks, rollout, every, strengths, progress)
+    return fits.best(fits.fit(), len(laws), 0)
 
 
 def open_for(task: FitTask, *, join: bool = False) -> studies.OpenStudy:

@@ -7,7 +7,7 @@ point of the general law, and derivatives are mapped back. One simulation of all
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -77,19 +77,17 @@ class ParallelFits:
     """Losses and derivatives of several laws on subsets of the runs.
 
     :param tasks: one per law, the most general law last, of the same runs.
+    :param rollout: simulations of the general law.
     :param subsets: runs fitted, (F, R).
     :param strengths: factors on the exponent of the prior.
     :param on_progress: called with the number of evaluations after every batch.
     """
 
     tasks: Sequence[FitTask]
+    rollout: Rollout
     subsets: npt.NDArray[np.bool_]
     strengths: Sequence[float] = (1.0,)
     on_progress: Callable[[int], None] = lambda evaluations: None
-    rollout: Rollout = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rollout", self.tasks[-1].rollout())
 
     @property
     def dimension(self) -> int:
@@ -170,9 +168,8 @@ class ParallelFits:
 
     def equations(self, points: FloatArray, rows: Rows, rollout: Rollout) -> NormalEquations:
         """Local least-squares problems in the cubes of the laws."""
-        loss, gradient, hessian = rollout.normal_equations(
-            self.general(points, rows), shares=self._shares[rows.subset]
-        )
+        shares = None if np.all(self.subsets) else self._shares[rows.subset]
+        loss, gradient, hessian = rollout.normal_equations(self.general(points, rows), shares=shares)
         matrix = self._maps[0][rows.law]
         exponent, slope, bend = self._prior(points, rows)
         gradient = np.einsum("sij,si->sj", matrix, gradient) + loss[:, None] * slope

@@ -30,15 +30,17 @@ def hybrid(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generato
     """Alternate descent from many starts and CMA-ES until two rounds agree or residuals are noise.
 
     Agreement of two different methods is better evidence of a minimum than agreement of two searches of the same kind.
-    From a given start, one round begins there.
+    From a given start, which a search over the whole cube has found, rounds go on around the best point.
     """
     ends: list[float] = []
     if incumbent.start is not None:
-        point = incumbent.start[None]
-        first = levenberg_marquardt(
-            problem, incumbent, Minima(point, evaluate(problem, incumbent, point)), iterations=30
-        )
-        ends = [float(first.losses[0]), _refined(problem, incumbent, first, rng)]
+        start = incumbent.start[None]
+        minima = Minima(start, evaluate(problem, incumbent, start))
+        minima = levenberg_marquardt(problem, incumbent, minima, iterations=30)
+        ends.append(float(minima.losses[0]))
+        while incumbent.unit is not None and not done(incumbent, ends):
+            best = Minima(incumbent.unit[None], np.array([incumbent.loss]))
+            ends.append(_refined(problem, incumbent, best, rng))
     while not done(incumbent, ends):
         if len(ends) % 2 == 0:
             ends.append(_refined(problem, incumbent, descend(problem, incumbent, rng), rng))

@@ -39,6 +39,7 @@ def simulate_robot(
     model, data = tree.model, mujoco.MjData(tree.model)
     damping = p["derivative"] + p["friction_viscous"]
     model.opt.timestep, model.opt.integrator = dt, int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+    model.opt.tolerance = 1e-12
     model.opt.gravity[:] = gravity_vector((p["tilt_x"][0], p["tilt_y"][0]))
     model.dof_armature[:], model.dof_damping[:] = p["armature"], damping
     model.dof_solimp[:], model.dof_solref[:] = STIFF, (2.0 * dt, 1.0)
@@ -57,7 +58,9 @@ def simulate_robot(
         motor = np.clip(pull, -limit, limit)
         if law.load != "none":
             external = -data.qfrc_bias
-        model.dof_frictionloss[:] = np.maximum(friction_budget(law, dry, motor, external, velocity)[0], 1e-9)
+        if law.load != "none" or law.stribeck or not k:  # constant otherwise
+            budget = friction_budget(law, dry, motor, external, velocity)[0]
+            model.dof_frictionloss[:] = np.maximum(budget, 1e-9)
         data.qfrc_applied[:] = motor + derivative * velocity + p["torque_offset"]
         mujoco.mj_step(model, data)
     for values in (model.dof_armature, model.dof_damping, model.dof_frictionloss):

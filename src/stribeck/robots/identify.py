@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,18 @@ from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import Array, mean_goals
 from stribeck.robots.tree import RobotTree
 
-DELAYS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)
-"""Command delays from which the search starts [s]; the best is taken."""
+DELAYS, DAMPINGS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08), (0.1, 0.7)
+"""Command delays [s] and viscous friction [N m s/rad] from which the search starts; the best are taken."""
 
-FORWARD_STEP = 0.0015
-"""Largest step of the simulation of the whole robot [s]."""
+FORWARD_STEP, FORWARD_STEPS = 0.004, 4
+"""Largest step of the simulation of the whole robot [s], and fewest steps per row."""
 
 ROWS_LATE = 4
 """Largest number of rows by which goals of a run may lie earlier or later than in the others."""
+
+
+CLEARLY = 0.8
+"""Goals count as late only if that lowers the error to this share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,9 +169,10 @@ def _fitted(
     setting: dict[str, Any] = {"free": free, "same": [same] if same else (), "substeps": substeps}
     problem = problem_of(tree, runs, joints, LAWS["m1"], **setting)
     starts = []
-    for delay in DELAYS:
+    for delay, damping in product(DELAYS, DAMPINGS):
         x = problem.start()
         x[[name == "delay" for name, _ in problem.columns]] = delay
+        x[[name == "friction_viscous" for name, _ in problem.columns]] = damping
         starts.append((problem.errors(x).mean(), x))
     found = problem.fit(min(starts, key=lambda pair: pair[0])[1])
     note(f"each joint alone, law M1: {np.sqrt(problem.errors(found.point).mean()) * 1e3:.2f} mrad")
@@ -186,7 +192,7 @@ def score(
     if run.stiffness is not None and run.derivative is not None:
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
-    every = max(int(np.ceil(run.dt / FORWARD_STEP)), 1)
+    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS)
     delay = p["delay"] + rows_late * run.dt
     goals = np.asarray(
         mean_goals(np.nan_to_num(run.goal).astype(np.float32), delay.astype(np.float32), every, run.dt)
@@ -207,17 +213,17 @@ def predicted(tree: RobotTree, problem: RobotProblem, x: Array, run: RobotRun) -
     """Predict a run that was not fitted, with the median lateness of the fitted runs.
 
     Goals that a recording holds whole rows earlier or later than the others cannot be told from the parameters: the
-    whole number of rows with the smallest error of the joints, each alone, is taken.
+    whole number of rows with the smallest error of the joints, each alone, is taken if it lowers the error clearly.
     """
-    median = np.median(
-        [value for (name, _), value in zip(problem.columns, x, strict=True) if name == "shift"]
-    )
-    middle = np.where([name == "shift" for name, _ in problem.columns], median, x)
-    options = [score(tree, problem, middle, run, 0)]
-    if options[0].run.dt < 0.01:
-        alone = _rows_late(tree, problem, middle, run)
-        options += [score(tree, problem, middle, run, 0, alone)] if alone else []
-    return min(options, key=lambda each: float(each.squares.mean()))
+    shifts = np.array([name == "shift" for name, _ in problem.columns])
+    middle = np.where(shifts, np.median(x[shifts]) if shifts.any() else 0.0, x)
+    found = score(tree, problem, middle, run, 0)
+    late = _rows_late(tree, problem, middle, run) if run.nominal else 0
+    if late:
+        moved = score(tree, problem, middle, run, 0, late)
+        if np.sqrt(moved.squares.mean()) < CLEARLY * np.sqrt(found.squares.mean()):
+            return moved
+    return found
 
 
 def _rows_late(tree: RobotTree, problem: RobotProblem, x: Array, run: RobotRun) -> int:
@@ -237,7 +243,7 @@ def _rows_late(tree: RobotTree, problem: RobotProblem, x: Array, run: RobotRun) 
             values[index] = np.tile(drives[name][list(problem.joints)], len(alone.segments))
     for late in range(-ROWS_LATE, ROWS_LATE + 1):
         moved = values.copy()
-        moved[rows["delay"]] = np.maximum(values[rows["delay"]] + late * run.dt, 0.0)
+        moved[rows["delay"]] += late * run.dt
         errors[late] = float(alone.errors_of(moved).mean())
     return min(errors, key=lambda late: errors[late])
 
@@ -249,8 +255,11 @@ def left_out(fit: RobotFit, note: Callable[[str], None] = lambda text: None) -> 
     for index, run in enumerate(problem.runs):
         others = [other for other in range(len(problem.runs)) if other != index]
         x = problem.fit(fit.x, others).point
-        own = problem.columns.index(("shift", index))
-        x[own] = np.median([x[problem.columns.index(("shift", other))] for other in others])
+        if ("shift", index) in problem.columns:
+            shifts = [
+                x[k] for k, (name, run) in enumerate(problem.columns) if name == "shift" and run != index
+            ]
+            x[problem.columns.index(("shift", index))] = np.median(shifts) if shifts else 0.0
         found.append(predicted(fit.tree, problem, x, run))
         note(f"without {run.name}: {_total(found[-1:]) * 1e3:.2f} mrad on it")
     return tuple(found)

@@ -19,6 +19,9 @@ from stribeck.robots.tree import RobotTree
 SEGMENT = 30.0
 """Longest part of a run that a lane simulates in the fit [s]; scores are of whole runs."""
 
+PARTS = 48
+"""Most parts of runs that are fitted, if there are not more runs; evenly chosen."""
+
 CUTOFF = 25.0
 """Of the zero-phase filter for velocities and accelerations of a measured motion [Hz]."""
 
@@ -35,14 +38,14 @@ class Unknown(NamedTuple):
 
 UNKNOWNS = {
     "armature": Unknown(0.02, 1e-4, 1.0, 0.02, "kg m²"),
-    "stiffness": Unknown(18.0, 0.5, 1e4, 5.0, "N m/rad"),
+    "stiffness": Unknown(18.0, 0.1, 1e4, 30.0, "N m/rad"),
     "bias": Unknown(0.0, -0.3, 0.3, 0.05, "rad"),
     "torque_offset": Unknown(0.0, -5.0, 5.0, 0.5, "N m"),
-    "delay": Unknown(0.006, 0.0, 0.2, 0.004, "s"),
+    "delay": Unknown(0.006, -0.1, 0.2, 0.01, "s"),
     "tilt_x": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "tilt_y": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "friction_base": Unknown(0.2, 0.0, 20.0, 0.3, "N m"),
-    "friction_viscous": Unknown(0.1, 0.0, 20.0, 0.1, "N m s/rad"),
+    "friction_viscous": Unknown(0.1, 0.0, 20.0, 0.5, "N m s/rad"),
     "friction_stribeck": Unknown(0.02, 0.0, 20.0, 0.3, "N m"),
     "dtheta_stribeck": Unknown(0.3, 0.02, 3.0, 0.2, "rad/s"),
     "load_friction_base": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
@@ -61,6 +64,9 @@ SHARED = ("tilt_x", "tilt_y")
 
 ALIKE = ("armature", "stiffness", "delay")
 """Parameters besides those of the law that joints of the same kind share."""
+
+HELD = {"armature": 0.3, "stiffness": 1000.0, "derivative": 30.0, "limit": 1e4}
+"""Drives of joints that are not identified; larger inertias would make the dry friction of the others inaccurate."""
 
 SHIFT = Unknown(0.0, -0.05, 0.05, 0.004, "s")
 """Lateness of the goals of a run beside the others; a weak prior fixes its mean."""
@@ -162,13 +168,14 @@ class RobotProblem:
         return np.asarray(squares / np.maximum(weight.sum(axis=0), 1.0)).reshape(len(self.segments), -1)
 
     def drives(self, x: Array, run: int, count: int) -> dict[str, Array]:
-        """Parameters of all ``count`` joints in a run by name; joints that are not identified are locked."""
+        """Parameters of all ``count`` joints in a run by name; joints that are not identified are held."""
         lane = next(index for index, segment in enumerate(self.segments) if segment.run == run) * len(
             self.joints
         )
         values = self.values(x)[:, lane : lane + len(self.joints)]
         found = {name: np.zeros(count) for name in self.kind.names}
-        found["armature"][:] = 1e6
+        for name, value in HELD.items():
+            found[name][:] = value
         for name, row in zip(self.kind.names, values, strict=True):
             found[name][list(self.joints)] = row
         for name in SHARED:
@@ -185,13 +192,18 @@ def motion_of(position: Array, dt: float, cutoff: float | None) -> tuple[Array, 
 
 
 def segments_of(runs: Sequence[RobotRun]) -> tuple[Segment, ...]:
-    """Equal parts of each run of at most :data:`SEGMENT`."""
+    """Equal parts of each run of at most :data:`SEGMENT`; of many, every n-th of each run."""
+    whole = sum(max(run.dt * len(run.position) / SEGMENT, 1.0) for run in runs)
+    every = int(np.ceil(whole / max(PARTS, len(runs))))
     found = []
     for index, run in enumerate(runs):
         rows = len(run.position)
         parts = max(int(np.ceil(rows * run.dt / SEGMENT - 0.1)), 1)
         edges = np.linspace(0, rows, parts + 1).astype(int)
-        found += [Segment(index, int(a), int(b)) for a, b in pairwise(edges)]
+        found += [
+            Segment(index, int(a), int(b))
+            for a, b in list(pairwise(edges))[index % min(every, parts) :: every]
+        ]
     return tuple(found)
 
 
@@ -267,7 +279,7 @@ def problem_of(
             alike = name in (*ALIKE, *law.parameter_names)
             owner = -1 if name in SHARED else own.get(joint, joint) if alike else joint
             entries.append((lane, row, columns.setdefault((name, owner), len(columns))))
-            if name == "delay":
+            if name == "delay" and run.nominal:
                 entries.append((lane, row, columns.setdefault(("shift", segment.run), len(columns))))
     maps = np.zeros((fixed.shape[1], len(derived), len(columns)))
     maps[tuple(np.array(entries).T)] = 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,9 @@ SETTLING = 1.0
 SHORTEST = 3.0
 """Runs must last longer [s]."""
 
+NOMINAL = 2e-5
+"""Relative spread of the sample times below which they were counted, not measured."""
+
 JITTER = 0.02
 """Relative spread of the sample times above which a run is resampled."""
 
@@ -41,6 +44,7 @@ class RobotRun:
     :param goal: held from their row on (T, J) [rad].
     :param position: measured (T, J) [rad].
     :param stiffness, derivative: gains of the firmware where the file has them (J,) [N m/rad, N m s/rad].
+    :param nominal: whether times were counted, not measured, so that goals may lie later than in other runs.
     :param notes: what is unusual about the recording.
     :param flaw: why the run cannot be used, if so.
     """
@@ -51,6 +55,7 @@ class RobotRun:
     position: Array
     stiffness: Array | None
     derivative: Array | None
+    nominal: bool = False
     notes: tuple[str, ...] = ()
     flaw: str | None = None
 
@@ -110,8 +115,9 @@ def _run(table: Table, tree: RobotTree, excluded: Sequence[str]) -> RobotRun:
     _check_ranges(where, tree, used, position, goal)
     position = np.where(used, position, _resting(tree, position))
     gains = [_gain(table, name, tree, used) for name in ("kp", "kd")]
-    run = RobotRun(where, dt, goal, position, gains[0], gains[1], tuple(notes))
-    return RobotRun(where, dt, goal, position, gains[0], gains[1], tuple(notes), _flaw(run, tree, used))
+    nominal = float(np.std(steps)) < NOMINAL * dt
+    run = RobotRun(where, dt, goal, position, gains[0], gains[1], nominal, tuple(notes))
+    return replace(run, flaw=_flaw(run, tree, used))
 
 
 def _first_of(table: Table, names: Sequence[str], what: str) -> Array:

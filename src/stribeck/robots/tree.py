@@ -118,7 +118,9 @@ def load_tree(path: Path) -> RobotTree:
     limits = _torque_limits(model)
     for values in (model.dof_damping, model.dof_frictionloss, model.dof_armature, model.jnt_stiffness):
         values[:] = 0.0
-    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+    flags = mujoco.mjtDisableBit
+    for flag in (flags.mjDSBL_CONTACT, flags.mjDSBL_LIMIT, flags.mjDSBL_ACTUATION):
+        model.opt.disableflags |= flag
     return RobotTree(path, model, _joint_names(model), limits, hung)
 
 

@@ -1,0 +1,195 @@
+// Copyright the Stribeck maintainers. SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller_interface/controller_interface_params.hpp"
+#include "hardware_interface/loaned_command_interface.hpp"
+#include "hardware_interface/loaned_state_interface.hpp"
+#include "rclcpp/rclcpp.hpp"
+#include "stribeck_controllers/friction_compensation_controller.hpp"
+
+using controller_interface::CallbackReturn;
+using controller_interface::return_type;
+using hardware_interface::CommandInterface;
+using hardware_interface::StateInterface;
+using stribeck_controllers::FrictionCompensationController;
+
+namespace
+{
+
+constexpr double coulomb = 0.4, viscous = 0.1, missing = std::numeric_limits<double>::quiet_NaN();
+
+using Parameters = std::vector<rclcpp::Parameter>;
+
+/// A controller of two joints with law M1 on interfaces of its own, updated by hand.
+class Driven : public FrictionCompensationController
+{
+public:
+  explicit Driven(const Parameters & further = {}, const std::string & kind = "effort")
+  {
+    Parameters parameters{
+      {"joints", std::vector<std::string>{"a", "b"}}, {"goal_interfaces", std::vector<std::string>{"velocity"}},
+      {"ramp_time", 0.0}, {"slew_limit", 1e6}};
+    for (const char * joint : {"a", "b"}) {
+      const std::string prefix = std::string("friction.") + joint + ".";
+      parameters.emplace_back(prefix + "friction_base", coulomb);
+      parameters.emplace_back(prefix + "friction_viscous", viscous);
+      parameters.emplace_back(prefix + "max_torque", 5.0);
+    }
+    for (const rclcpp::Parameter & parameter : further) {
+      parameters.push_back(parameter);
+    }
+    controller_interface::ControllerInterfaceParams params;
+    params.controller_name = "friction";
+    params.update_rate = params.controller_manager_update_rate = 1000;
+    params.node_options = rclcpp::NodeOptions().parameter_overrides(parameters);
+    ready = init(params) == return_type::OK &&
+      configure().id() == lifecycle_msgs::msg::State::PRIMARY_STATE_INACTIVE;
+    if (!ready) {
+      return;
+    }
+    references = export_reference_interfaces();
+    std::vector<hardware_interface::LoanedCommandInterface> loaned_commands;
+    std::vector<hardware_interface::LoanedStateInterface> loaned_states;
+    for (const char * joint : {"a", "b"}) {
+      commands.push_back(std::make_shared<CommandInterface>(joint, kind));
+      loaned_commands.emplace_back(commands.back(), nullptr);
+    }
+    for (const char * name : {"position", "velocity"}) {
+      for (const char * joint : {"a", "b"}) {
+        states.push_back(std::make_shared<StateInterface>(joint, name));
+        loaned_states.emplace_back(states.back(), nullptr);
+      }
+    }
+    assign_interfaces(std::move(loaned_commands), std::move(loaned_states));
+    set_chained_mode(true);
+    ready = on_activate(get_lifecycle_state()) == CallbackReturn::SUCCESS;
+    time = get_node()->now();
+  }
+
+  /// So many updates at 1 kHz with joint a at a velocity, its goal alike, and joint b at rest.
+  void run(int count, double velocity, std::pair<double, double> reference, double told = 0.0)
+  {
+    for (int k = 0; k < count; ++k) {
+      time += period;
+      position += 1e-3 * velocity;
+      (void)states[0]->set_value(position + told), (void)states[1]->set_value(0.1);
+      (void)states[2]->set_value(velocity), (void)states[3]->set_value(0.0);
+      (void)references[0]->set_value(reference.first), (void)references[1]->set_value(reference.second);
+      (void)references[2]->set_value(velocity), (void)references[3]->set_value(0.0);
+      ASSERT_EQ(update(time, period), return_type::OK);
+    }
+  }
+
+  double command(std::size_t k) const { return commands[k]->get_optional().value_or(missing); }
+
+  bool ready = false;
+  std::vector<CommandInterface::SharedPtr> commands, references;
+  std::vector<StateInterface::SharedPtr> states;
+  rclcpp::Time time;
+  rclcpp::Duration period = rclcpp::Duration::from_seconds(1e-3);
+  double position = 0.2;
+};
+
+}  // namespace
+
+/// Gain times Coulomb and viscous friction on the moving joint, nothing on that at rest.
+TEST(FrictionCompensationController, AddsFrictionToTheReference)
+{
+  Driven driven;
+  ASSERT_TRUE(driven.ready);
+  driven.run(200, 1.0, {2.0, -1.0});
+  EXPECT_NEAR(driven.command(0), 2.0 + 0.8 * (coulomb + viscous), 1e-6);
+  EXPECT_DOUBLE_EQ(driven.command(1), -1.0);
+}
+
+/// A state that is not a number: the reference passes, at once, and friction returns with the states.
+TEST(FrictionCompensationController, PassesTheReferenceThroughInDoubt)
+{
+  Driven driven;
+  driven.run(200, 1.0, {2.0, -1.0});
+  driven.run(1, 1.0, {3.0, -1.5}, missing);
+  EXPECT_DOUBLE_EQ(driven.command(0), 3.0);
+  EXPECT_DOUBLE_EQ(driven.command(1), -1.5);
+  driven.run(200, 1.0, {3.0, -1.5});
+  EXPECT_GT(driven.command(0), 3.3);
+}
+
+/// A reference that is not a number leaves the last one, without friction; the other joint goes on.
+TEST(FrictionCompensationController, KeepsTheLastReferenceThatWasANumber)
+{
+  Driven driven;
+  driven.run(1, 0.0, {missing, missing});
+  EXPECT_TRUE(std::isnan(driven.command(0)));
+  driven.run(200, 1.0, {2.0, -1.0});
+  driven.run(5, 1.0, {missing, -3.0});
+  EXPECT_DOUBLE_EQ(driven.command(0), 2.0);
+  EXPECT_DOUBLE_EQ(driven.command(1), -3.0);
+}
+
+/// What stays on the hardware after deactivation is the controller's own.
+TEST(FrictionCompensationController, LeavesNoFrictionBehind)
+{
+  Driven driven;
+  driven.run(200, 1.0, {2.0, -1.0});
+  EXPECT_EQ(driven.on_deactivate(driven.get_lifecycle_state()), CallbackReturn::SUCCESS);
+  EXPECT_DOUBLE_EQ(driven.command(0), 2.0);
+}
+
+/// Parameters out of range, a missing torque limit, and a gain that is not stable end configuring with an error.
+TEST(FrictionCompensationController, RefusesParameters)
+{
+  EXPECT_FALSE(Driven(Parameters{{"gain", 2.5}}).ready);
+  EXPECT_FALSE(Driven(Parameters{{"output_mode", "torque"}}).ready);
+  EXPECT_FALSE(Driven(Parameters{{"joints", std::vector<std::string>{"a", "c"}}}).ready);
+  EXPECT_FALSE(Driven(Parameters{{"effort_meaning", "motor"}}).ready);
+  EXPECT_FALSE(Driven(Parameters{{"friction.a.inertia", 0.1}}).ready);
+}
+
+/// Not enabled: the reference passes until the topic says otherwise.
+TEST(FrictionCompensationController, IsEnabledByATopic)
+{
+  Driven driven(Parameters{{"enabled", false}});
+  ASSERT_TRUE(driven.ready);
+  driven.run(200, 1.0, {2.0, -1.0});
+  EXPECT_DOUBLE_EQ(driven.command(0), 2.0);
+  const auto node = std::make_shared<rclcpp::Node>("switch");
+  const auto publisher = node->create_publisher<std_msgs::msg::Bool>("/friction/enable", rclcpp::QoS(1).transient_local());
+  rclcpp::executors::SingleThreadedExecutor executor;
+  executor.add_node(driven.get_node()->get_node_base_interface());
+  for (int k = 0; k < 500 && driven.command(0) == 2.0; ++k) {
+    std_msgs::msg::Bool message;
+    message.data = true;
+    publisher->publish(message);
+    executor.spin_once(std::chrono::milliseconds(10));
+    driven.run(10, 1.0, {2.0, -1.0});
+  }
+  EXPECT_GT(driven.command(0), 2.0);
+}
+
+/// Position-controlled servos: torque of the goal offset through the firmware's gain.
+TEST(FrictionCompensationController, OffsetsGoalsOfServos)
+{
+  Driven driven(
+    Parameters{{"output_mode", "goal_offset"}, {"friction.a.p_gain", 10.0}, {"friction.b.p_gain", 10.0}}, "position");
+  ASSERT_TRUE(driven.ready);
+  for (int k = 0; k < 300; ++k) {
+    driven.run(1, 1.0, {driven.position + 1e-3, 0.1});
+  }
+  EXPECT_NEAR(driven.command(0) - (driven.position), 0.8 * (coulomb + viscous) / 10.0, 2e-3);
+  EXPECT_DOUBLE_EQ(driven.command(1), 0.1);
+}
+
+int main(int count, char ** arguments)
+{
+  ::testing::InitGoogleTest(&count, arguments);
+  rclcpp::init(count, arguments);
+  const int failed = RUN_ALL_TESTS();
+  rclcpp::shutdown();
+  return failed;
+}

@@ -1,0 +1,25 @@
+"""Drives of an SO-101 from every second run; the others are simulated from their goals alone."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from stribeck.robots.identify import identify_robot
+from stribeck.robots.recordings import read_runs
+from stribeck.robots.tree import load_tree
+
+
+def main(folder: Path) -> None:
+    """Fit, print the drives, and the errors of the runs that were not fitted."""
+    tree = load_tree(folder / "model" / "so101_new_calib.xml")
+    runs = read_runs([folder], tree, ["gripper"])
+    fit = identify_robot(tree, runs[::2], runs[1::2], excluded=["gripper"], polish=False, note=print)
+    for joint, estimates in fit.estimates.items():
+        print(joint, {name: f"{each.value:.4g} {each.unit}" for name, each in estimates.items()})
+    for score in fit.validation:
+        print(f"{score.run.name}: {1e3 * np.sqrt(score.squares.mean()):.1f} mrad")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,93 @@
+"""Export to USD: drives, limits, armature and friction of joints, as a layer that overrides those of a robot's stage.
+
+The layer sublayers the robot and has opinions on its joints alone: ``UsdPhysics.DriveAPI``, and PhysX's ``PhysxJointAxisAPI``
+(armature, largest velocity, static, dynamic and viscous friction; PhysX 5.6, joints of articulations). Along angular axes USD has degrees:
+N m/deg, N m s/deg, deg/s; efforts and armature do not change.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from pxr import Sdf, Usd, UsdPhysics
+
+from stribeck.errors import ConfigError, OutputError
+from stribeck.exports.affine import affine
+from stribeck.exports.loss import as_controller as simulated
+from stribeck.exports.task import ExportTask, JointServo, Written, ramp_notes
+
+__all__ = ["simulated", "write"]
+
+KINDS = {"rotary": ("PhysicsRevoluteJoint", "angular"), "linear": ("PhysicsPrismaticJoint", "linear")}
+
+
+def write(task: ExportTask) -> Written:
+    """The layer, as text (``.usda``).
+
+    :raises ConfigError: for stages that cannot be read, and joints that are missing, there twice or of another kind.
+    """
+    if task.model is None:
+        raise ConfigError("--to usd changes a robot file: name it with --model")
+    if task.model.resolve() == task.output.resolve():
+        raise OutputError(f"{task.output} is an input of this command; name another file")
+    if task.output.suffix != ".usda":
+        raise ConfigError(f"usd writes a layer as text: name a .usda file, found {task.output}")
+    try:
+        stage = Usd.Stage.Open(str(task.model))
+    except Exception as problem:  # pxr raises its own types for each kind of damage
+        raise ConfigError(f"{task.model} is no USD stage: {' '.join(str(problem).split())[:200]}") from None
+    layer = Sdf.Layer.CreateAnonymous(".usda")
+    layer.subLayerPaths.append(str(task.model.resolve()))
+    if stage.HasDefaultPrim():
+        layer.defaultPrim = stage.GetDefaultPrim().GetName()
+    edited = Usd.Stage.Open(layer)
+    for servo in task.joints:
+        _apply(edited.GetPrimAtPath(_path(stage, task, servo)), servo)
+    relative = Path(os.path.relpath(task.model.resolve(), task.output.resolve().parent)).as_posix()
+    layer.subLayerPaths[0] = relative if relative.startswith(".") else f"./{relative}"
+    notes = ("the drive's limit clips back-EMF, too; PhysX before 5.6 does not know the friction attributes",)
+    return Written({task.output: layer.ExportToString()}, (*notes, *ramp_notes(task)))
+
+
+def _path(stage: Any, task: ExportTask, servo: JointServo) -> Any:
+    """Path of the joint with the servo's name, or with its path."""
+    joints = [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.Joint)]
+    found = [prim for prim in joints if servo.joint in (prim.GetName(), str(prim.GetPath()))]
+    if len(found) != 1:
+        what = f"{len(found)} joints" if found else "no joint"
+        names = ", ".join(str(prim.GetPath()) for prim in joints) or "none"
+        raise ConfigError(f"{task.model} has {what} of the name {servo.joint!r}; it has: {names}")
+    units = servo.servo.parameters.actuator.units
+    if found[0].GetTypeName() != KINDS[units][0]:
+        raise ConfigError(
+            f"{task.model}: joint {servo.joint!r} is a {found[0].GetTypeName()}; {units} servos need a {KINDS[units][0]}"
+        )
+    return found[0].GetPath()
+
+
+def _apply(prim: Any, servo: JointServo) -> None:
+    file = servo.servo.parameters
+    p, motor, axis = file.values, affine(servo.servo), KINDS[file.actuator.units][1]
+    per_degree = math.radians(1.0) if axis == "angular" else 1.0
+    drive = UsdPhysics.DriveAPI.Apply(prim, axis)
+    drive.CreateTypeAttr("force")
+    drive.CreateStiffnessAttr(motor.stiffness * per_degree)
+    drive.CreateDampingAttr((motor.feedback + motor.back_emf) * per_degree)
+    drive.CreateMaxForceAttr(motor.force)
+    prim.AddAppliedSchema(f"PhysxJointAxisAPI:{axis}")
+    physx = {
+        "armature": p["armature"],
+        "staticFrictionEffort": p["friction_base"],
+        "dynamicFrictionEffort": p["friction_base"],
+        "viscousFrictionCoefficient": p["friction_viscous"] * per_degree,
+    }
+    if motor.speed is not None:
+        physx["maxJointVelocity"] = motor.speed / per_degree
+    for name, value in physx.items():
+        attribute = prim.CreateAttribute(
+            f"physxJointAxis:{axis}:{name}", Sdf.ValueTypeNames.Float, custom=False
+        )
+        attribute.Set(value)
