@@ -24,6 +24,7 @@ PARTS = {
     "guard": "share of a core of the guard",
     "bus": "cycles of the servo bus",
     "joints_in_mujoco": "controllers in MuJoCo",
+    "exported_c": "a call of the exported C header",
     "arena": "closed loops against plants with other friction, quick form",
     "fits": "evaluations, searches and whole commands of stribeck fit",
     "throughput": "evaluations per second on two cores and on a GPU",

@@ -3,6 +3,7 @@
 import faulthandler
 import os
 import re
+import signal
 import tempfile
 from collections.abc import Iterator
 
@@ -14,6 +15,14 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from stribeck.cli.main import EXTRAS
 
+try:
+    from hypothesis import settings
+except ImportError:  # as with the packages of a ROS distribution alone
+    pass
+else:  # a busy machine takes longer for an example; that is no failure
+    settings.register_profile("without deadline", deadline=None)
+    settings.load_profile("without deadline")
+
 TRIES = 3
 
 FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
@@ -21,6 +30,8 @@ FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Programs that JAX has compiled serve later tests, and the processes that tests start. It asks on import."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a shell that started this in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     config.stash[FOLDER] = folder = tempfile.TemporaryDirectory(prefix="jax-")

@@ -264,7 +264,7 @@ def test_bad_input_is_one_line(bags, fitted, tmp_path, capsys):
     empty.mkdir()
     assert "holds no recordings" in refused(capsys, "fit", "--logdir", empty)
     assert "no such file" in refused(capsys, "fit", "--logdir", tmp_path / "missing")
-    assert "unknown actuator 'xl999'; valid: erob80_100" in refused(capsys, *fit, "--actuator", "xl999")
+    assert "unknown actuator 'xl999'; valid: ax12, " in refused(capsys, *fit, "--actuator", "xl999")
     assert "recordings are of 'mx106'" in refused(capsys, *fit, "--actuator", "xl330")
     assert "the gains are 8, 32" in refused(capsys, *fit, "--validation-kp", "99")
     assert "no datasheet value" in refused(capsys, *fit, "--effects", "current-limit")

@@ -181,6 +181,7 @@ NOT_FOR_FLEETS = {
     **dict.fromkeys(("wandb", "wandb_project"), "a run of Weights & Biases is one fit"),
     **dict.fromkeys(("output", "json", "progress"), "the fleet writes and shows its own"),
     "eval": "a fleet fits",
+    "strict": "its exit code tells of one fit",
 }
 
 

@@ -14,6 +14,7 @@ from stribeck.exports.task import ExportTask, JointServo
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
 from stribeck.io.servo import Servo
+from stribeck.io.urdf import read_urdf
 
 URDF = """<?xml version="1.0"?>
 <robot name="two"> <!-- an arm -->
@@ -133,11 +134,12 @@ def test_drake_gets_the_rotor(tmp_path):
     model = tmp_path / "arm.urdf"
     model.write_text(URDF)
     servo = servo_of()
-    written(tmp_path, "drake", ("shoulder", servo), model=model)
+    written(tmp_path, "drake", ("shoulder", servo), ("elbow", servo), model=model)
+    assert set(read_urdf(tmp_path / "out.yaml").movable) == {"shoulder", "elbow"}
     inertia = f'<drake:rotor_inertia value="{servo.parameters.values["armature"]!r}"/>'
-    assert (tmp_path / "out.yaml").read_text().count(inertia) == 1
+    assert (tmp_path / "out.yaml").read_text().count(inertia) == 2
     written(tmp_path, "drake", ("shoulder", servo), model=tmp_path / "out.yaml", output="again.urdf")
-    assert (tmp_path / "again.urdf").read_text().count(inertia) == 1
+    assert (tmp_path / "again.urdf").read_text().count(inertia) == 2
 
 
 @pytest.mark.parametrize(

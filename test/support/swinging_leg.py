@@ -29,10 +29,11 @@ MODEL = """
       </body>
     </body>
   </worldbody>
+  <actuator><position joint="hip" kp="500"/></actuator>
   <asset><mesh name="trunk" file="missing.obj"/></asset>
 </mujoco>
 """
-"""Masses and joints; the mesh is missing, as it often is."""
+"""Masses and joints; the mesh is missing, as it often is, and the servo of the file is not the one that moves."""
 
 
 def write_model(folder):
@@ -53,7 +54,7 @@ def goals(rows, phase):
 def recorded(folder, name, phase, *, seconds=8.0, late=0.0):
     """A run as npz: MuJoCo's own step of 1 ms, ``frictionloss``, ``damping`` and position servos."""
     text = MODEL.replace("<freejoint/>", "").replace('<geom type="mesh" mesh="trunk"/>', "")
-    model = mujoco.MjModel.from_xml_string(text.split("<asset>")[0] + "</mujoco>")
+    model = mujoco.MjModel.from_xml_string(text.split("<actuator>")[0] + "</mujoco>")
     model.opt.timestep = DT / INNER
     for joint, (_, p) in enumerate(TRUE.items()):
         model.dof_armature[joint] = p["armature"]

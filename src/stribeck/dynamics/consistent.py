@@ -122,6 +122,9 @@ class _Quadratic:
         return np.asarray(linalg.lstsq(self.hessian[size:, size:], rest)[0])
 
 
+MOST = 500
+"""Largest number of iterations of IPOPT."""
+
 SLOW = (
     "Maximum_Iterations_Exceeded",
     "Maximum_CpuTime_Exceeded",
@@ -256,7 +259,7 @@ def _ipopt(problem: _Quadratic, after: Callable[[int, Callable[[], Array]], None
     cost -= 2.0 * casadi.dot(casadi.DM(problem.slope), theta)
     opti.minimize(cost + ANCHOR * anchor / max(links, 1))
     opti.set_initial(x, problem.best_linear())
-    opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes", "max_iter": 500})
+    opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes", "max_iter": MOST})
     opti.callback(lambda i: after(int(i), lambda: np.array(opti.debug.value(theta)).ravel()))
     status = SolverStatus.CONVERGED
     try:

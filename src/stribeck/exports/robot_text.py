@@ -15,8 +15,11 @@ from stribeck.exports.xml_text import XmlNode, XmlText
 
 KINDS = {"rotary": ("revolute", "continuous"), "linear": ("prismatic",)}
 
+DRAKE = "http://drake.mit.edu"
+"""Namespace of Drake's elements."""
+
 NOTES = {
-    "urdf": "Gazebo, MuJoCo and Isaac Sim read damping and friction, Drake damping alone; robot_state_publisher and MoveIt neither",
+    "urdf": "Gazebo and MuJoCo read damping and friction, Drake damping alone; robot_state_publisher and MoveIt neither",
     "sdf": "Gazebo reads damping and friction; its default physics engine holds friction as a torque limit per step",
     "drake": "Drake reads damping and rotor inertia; it has no Coulomb friction in joints and warns of the attribute",
 }
@@ -47,6 +50,8 @@ def _written(
     text = XmlText(task.model)
     if text.root.tag != root:
         raise ConfigError(f"{task.model}: its root is <{text.root.tag}>, expected <{root}>")
+    if name == "drake" and "xmlns:drake" not in text.root.attributes:
+        text.set_attributes(text.root, {"xmlns:drake": DRAKE})
     for servo in task.joints:
         change(text, _joint(text, servo), servo)
     return Written({task.output: text.text()}, (NOTES[name], *(_motor_note(servo) for servo in task.joints)))

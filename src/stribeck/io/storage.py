@@ -88,10 +88,7 @@ def _why_no_bag(folder: Path) -> str:
         return f"{folder} is no bag but holds {len(bags)}: name one, such as {bags[0].parent}"
     files = [file.name for file in (*folder.glob("*.mcap"), *folder.glob("*.db3"))]
     if len(files) == 1:
-        return (
-            f"{folder} has no metadata.yaml; to read a recording that was cut off give folder and file the name that "
-            f"they had: {Path(files[0]).stem}"
-        )
+        return f"{folder} has no metadata.yaml: name its file, {folder / files[0]}"
     return f"{folder} is no bag: it has no metadata.yaml"
 
 

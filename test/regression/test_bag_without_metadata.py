@@ -1,0 +1,19 @@
+"""A folder with a storage file but without metadata.yaml, as recordings are passed on."""
+
+import pytest
+
+from helpers import DATA
+from stribeck.errors import RecordingError
+from stribeck.io.storage import read_messages
+
+UR10 = DATA / "ur10_bag"
+
+
+@pytest.mark.skipif(not UR10.is_dir(), reason="the recording of the UR10 is not here")
+def test_a_folder_without_metadata_names_its_file():
+    """What happened: "give folder and file the name that they had". What must happen: the file is named, and can be read."""
+    with pytest.raises(RecordingError) as refused:
+        read_messages(UR10)
+    (file,) = UR10.glob("*.db3")
+    assert str(refused.value) == f"{UR10} has no metadata.yaml: name its file, {file}"
+    assert read_messages(file).messages
