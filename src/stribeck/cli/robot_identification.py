@@ -58,8 +58,9 @@ def _words(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def rms(scores: Sequence[RunScore]) -> float | None:
-    """Root mean squared error over runs and joints, each with equal weight [rad]."""
-    return float(np.sqrt(np.mean([score.squares.mean() for score in scores]))) if scores else None
+    """Root mean squared error over runs without a flaw and joints, each with equal weight [rad]."""
+    squares = [score.squares.mean() for score in scores if not score.run.flaw]
+    return float(np.sqrt(np.mean(squares))) if squares else None
 
 
 def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
@@ -67,10 +68,11 @@ def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
     law = fit.problem.kind.law.name
     parts = {"train": fit.train, "validation": fit.validation, "left_out": alone}
     per_joint: dict[str, Any] = {}
+    counted = {part: [score for score in scores if not score.run.flaw] for part, scores in parts.items()}
     for index, joint in enumerate(fit.joints):
         squares = {
             part: np.mean([score.squares[index] for score in scores])
-            for part, scores in parts.items()
+            for part, scores in counted.items()
             if scores
         }
         per_joint[joint] = {
@@ -125,7 +127,7 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
             late = f", goals {score.rows_late:+d} rows late" if score.rows_late else ""
             flaw = f" ({score.run.flaw})" if score.run.flaw else ""
             print(f"{title:10s} {score.run.name}: {np.sqrt(score.squares.mean()) * 1e3:.2f} mrad{late}{flaw}")
-        if scores:
+        if rms(scores) is not None:
             print(f"{title:10s} all: {(rms(scores) or 0.0) * 1e3:.2f} mrad")
     print("what the data tell least (change: rise of the error, and if only one of them changes):")
     for doubt in fit.doubts:
