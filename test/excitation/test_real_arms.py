@@ -1,16 +1,12 @@
 """Real arms: what a designed trajectory gains over the best of 2000 random ones, in a minute, within all limits."""
 
-import sys
 from typing import Any
 
 import pytest
 
-from helpers import DATA, REPOSITORY
-from stribeck.io.robot_config import example_robots
-
-sys.path.insert(0, str(REPOSITORY / "bench"))
-
 from excitation import one
+from helpers import DATA
+from stribeck.io.robot_config import example_robots
 
 needs_tx40 = pytest.mark.skipif(not (DATA / "tx40").is_dir(), reason="the URDF of the TX40 is not here")
 needs_panda = pytest.mark.skipif(

@@ -330,7 +330,11 @@ def test_a_block_that_is_not_what_this_version_writes_is_refused(tmp_path, chang
 
 @pytest.mark.parametrize(
     "key",
-    [name for name in vars(PROVENANCE) if name not in ("correlation", "minima", "convergence", "estimates")],
+    [
+        name
+        for name in vars(PROVENANCE)
+        if name not in ("correlation", "minima", "convergence", "estimates", "selection")
+    ],
 )
 def test_every_key_of_the_block_is_needed(tmp_path, key):
     """Results without their meaning are not half a result."""
