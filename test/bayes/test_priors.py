@@ -122,9 +122,7 @@ def test_moments_lead_back_to_the_standard_parameters_of_a_urdf():
     assert found == pytest.approx(np.concatenate([arm.inertials, np.arange(6.0)]), abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == "empirical" else pytest.mark.slow) for name in PRIORS]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in PRIORS])
 def test_every_draw_of_a_prior_and_every_coordinate_is_a_possible_arm(name):
     """Draws, and any coordinates at all, are physically consistent, with positive inertias."""
     arm = heavy_arm()

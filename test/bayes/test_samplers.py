@@ -32,7 +32,7 @@ def _normal() -> Target:
     return Target(2, prior, likelihood, MEANS, 2)
 
 
-@pytest.mark.parametrize("sampler", ["nuts", "metropolis"])
+@pytest.mark.parametrize("sampler", [pytest.param("nuts", marks=pytest.mark.slow), "metropolis"])
 def test_samplers_draw_the_normal_they_are_asked_for(sampler):
     """Mean and covariance of two posteriors side by side, from starts far away."""
     start = 10.0 * np.random.default_rng(0).standard_normal((2, 64, 2))

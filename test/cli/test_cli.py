@@ -67,6 +67,7 @@ def refused(capsys, *argv):
     return lines[0]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_ended_at_once_does_not_stop_a_fit(bags, tmp_path, capsys):
     """A bag of half a second beside the others is left out, which one line on stderr says."""
     folder = tmp_path / "bags"

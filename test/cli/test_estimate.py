@@ -62,6 +62,7 @@ def test_held_parameters_have_names(tmp_path, capsys):
     assert "coulomb" in refused(capsys, "--model", "pendulum", "--data", data, "--hold", "mass=1")
 
 
+@pytest.mark.slow
 def test_a_recording_at_rest_is_written_too(tmp_path):
     """The relative error of a signal that is zero throughout is no number: null, and the rest is there."""
     data, summary = tmp_path / "still.csv", tmp_path / "F.json"

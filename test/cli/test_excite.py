@@ -41,6 +41,7 @@ def refusal(
     return text
 
 
+@pytest.mark.slow
 def test_trajectory_summary_points_and_pictures_are_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -180,7 +180,8 @@ def spreadsheets(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("name", "truth", "one"), [
-    ("xm430", XM430, "m500g_sin_sin"), ("spreadsheets", XL330, "sin_sin 120 g")
+    ("xm430", XM430, "m500g_sin_sin"),
+    pytest.param("spreadsheets", XL330, "sin_sin 120 g", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_import_fit_compensate(request, tmp_path, name, truth, one):
     """The friction of the simulation comes back from registers and from a spreadsheet; the motion is compensated."""

@@ -128,6 +128,7 @@ def test_passwords_stay_out_of_a_run():
     assert "secret" not in json.dumps(config)
 
 
+@pytest.mark.slow
 def test_offline_mode_writes_a_run_and_needs_no_network(bags, tmp_path):
     """The real library, where there is one, in a process without any network, where the system allows that."""
     pytest.importorskip("wandb")

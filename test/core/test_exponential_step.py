@@ -138,10 +138,10 @@ def commanded(setup, trajectory):
 @pytest.mark.parametrize(
     ("name", "law", "setup"),
     [
-        ("xl330", "m6", Setup(0.49, 0.1, 0.0, 7.4, 400.0)),
-        ("mx106", "m6", Setup(1.0, 0.15, 0.05, 15.0, 32.0)),
+        pytest.param("xl330", "m6", Setup(0.49, 0.1, 0.0, 7.4, 400.0), marks=pytest.mark.slow),
+        pytest.param("mx106", "m6", Setup(1.0, 0.15, 0.05, 15.0, 32.0), marks=pytest.mark.slow),
         ("sts3215", "m1", Setup(0.5, 0.12, 0.05, 7.4, 32.0)),
-        ("erob80_100", "m6", Setup(8.2, 0.5, 0.8, 48.0, 50.0)),
+        pytest.param("erob80_100", "m6", Setup(8.2, 0.5, 0.8, 48.0, 50.0), marks=pytest.mark.slow),
     ],
 )
 def test_the_error_falls_with_the_square_of_the_step(name, law, setup):

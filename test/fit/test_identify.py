@@ -108,6 +108,7 @@ def test_the_file_says_how_warm_the_servo_was(logs, servo, tmp_path):
     assert file.temperature == pytest.approx(36.0)
 
 
+@pytest.mark.slow
 def test_a_fixed_parameter_keeps_its_value(logs, servo):
     """--set values hold, even outside the search bounds, and are told apart from identified ones."""
     task = task_for(split_runs(logs), servo, law_named("m1"), FitSettings(trials=1_000), fixed={"kt": 5.0})
@@ -160,6 +161,7 @@ def test_an_interrupt_keeps_the_best_point(logs, servo):
     assert "not finished" in result.summary()["statements"][0]
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_a_whole_parameter_file(logs, servo):
     """The best-so-far file can be read like any other."""
     found = []

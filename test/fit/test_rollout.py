@@ -130,6 +130,7 @@ def test_gradient_is_that_of_finite_differences(bench, law_name):
     np.testing.assert_allclose(gradient, differences, atol=2e-2 * np.max(np.abs(differences)))
 
 
+@pytest.mark.slow
 def test_scores_sum_to_the_gradient():
     """What blocks and runs contribute adds up to the derivatives of the whole loss."""
     batch, truth = few(MX106, "m4", 6)

@@ -158,6 +158,7 @@ def test_two_workers_fill_a_study_and_agree_on_its_best(logs, new_rollout, url):
     assert {trial.user_attrs[SAMPLED]["restart"] for trial in found} >= {0, 1}, "a chain for each"
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_its_batch_and_no_more(logs, new_rollout, server):
     """kill -9 in the middle of its work: the other ends the study, with every trial, none running, and the best."""
     url, trials, rollout, killed_at = server(), 3_200, new_rollout(), []

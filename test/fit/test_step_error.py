@@ -41,6 +41,7 @@ def recorded(bench, law, substeps, integrator, encoder):
     return truth, actuator, logs
 
 
+@pytest.mark.slow
 def test_the_estimated_error_of_the_step_is_what_half_the_step_changes():
     """Refitted at 5 and 2.5 ms, parameters differ by 3/4 of the estimate, and by the estimate from the truth."""
     truth, actuator, logs = recorded(FEW, "m1", 8, "exponential", Encoder(0.0))

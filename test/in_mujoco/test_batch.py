@@ -48,6 +48,7 @@ def in_mujoco(goals, enable):
     return found
 
 
+@pytest.mark.slow
 def test_a_batch_moves_as_single_simulations_do():
     """Two simulations of two joints; the second one's torque goes off half way. In float32: to 0.2 mrad."""
     mjx = batch.mjx

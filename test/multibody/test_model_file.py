@@ -91,6 +91,7 @@ def test_unknown_names_are_answered_with_those_that_exist():
         read_model("nothing")
 
 
+@pytest.mark.slow
 def test_chain_of_a_urdf_swings_like_pinocchio_says(tmp_path):
     """Joint accelerations of a falling chain of three links, against Pinocchio's forward dynamics."""
     import pinocchio as pin

@@ -29,6 +29,7 @@ def along(estimator):
     return estimator.rollout.along(estimator.samples, 1.1 * furuta().parameters.vector(), estimator.path)
 
 
+@pytest.mark.slow
 def test_states_along_a_recording_show_its_signals(estimator):
     """Whatever the parameters are: within three counts of the encoders, behind the first step."""
     misfit = estimator.problem.signals(along(estimator), estimator.samples)[2:]

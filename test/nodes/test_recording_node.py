@@ -29,7 +29,9 @@ RUN = 6.0
 CHILD = REPOSITORY / "test" / "support" / "servo_node_child.py"
 
 
-@pytest.mark.parametrize("runs", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "runs", [pytest.param(1, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.slow)]
+)
 def test_no_sample_of_200_hz_is_lost(tmp_path: Path, runs: int) -> None:
     """Servo, excitation and recorder node as processes: every state that was published is in the bags, which open
     everywhere. Ten runs are 60 s, in bags of the excitation node, and more in one of the recorder."""
