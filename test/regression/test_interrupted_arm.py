@@ -39,7 +39,7 @@ def test_ipopt_passes_an_interrupt_on(tmp_path):
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize("stage", ["ols", "choice of terms"])
+@pytest.mark.parametrize("stage", ["ols", "IPOPT iteration", "choice of terms"])
 def test_an_interrupted_identification_leaves_what_is_complete(tmp_path, stage):
     """In any stage: exit code 130, one line about it, and the fits before that stage in the summary."""
     config = saved_arm(tmp_path)

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
 
 #include "stribeck_controllers/motion.hpp"
 
@@ -96,7 +97,7 @@ public:
       for (int r = 0; r < 3; ++r) {
         acceleration[4 * r + 3] -= gravity[r];
       }
-      force[i] = times(acceleration, inertia[i]);
+      force[i] = product(acceleration, inertia[i]);
     }
     for (int i = joints - 1; i > 0; --i) {  // from the tips to the base: what each joint carries
       const int parent = tree[i].parent;
@@ -114,7 +115,7 @@ public:
       mass[i].fill(0.0);
     }
     for (int i = 0; i < joints; ++i) {
-      const Rows carried = times(twist[i], inertia[i]);
+      const Rows carried = product(twist[i], inertia[i]);
       for (int k = i; k >= 0; k = tree[k].parent) {
         mass[i][k] = mass[k][i] = inner(carried, twist[k]);
       }
@@ -126,31 +127,18 @@ private:
   using Pose = std::array<double, 16>;
   using Rows = std::array<double, 12>;  // the upper three rows of a (4, 4) matrix
 
-  static Pose product(const Pose & a, const Pose & b) noexcept
+  // Product of the rows of a, three or four of them, with a (4, 4) matrix.
+  template <std::size_t N>
+  static std::array<double, N> product(const std::array<double, N> & a, const Pose & b) noexcept
   {
-    Pose c;
-    for (int i = 0; i < 4; ++i) {
-      for (int j = 0; j < 4; ++j) {
+    std::array<double, N> c;
+    for (std::size_t i = 0; i < N; i += 4) {
+      for (std::size_t j = 0; j < 4; ++j) {
         double sum = 0.0;
-        for (int k = 0; k < 4; ++k) {
-          sum += a[4 * i + k] * b[4 * k + j];
+        for (std::size_t k = 0; k < 4; ++k) {
+          sum += a[i + k] * b[4 * k + j];
         }
-        c[4 * i + j] = sum;
-      }
-    }
-    return c;
-  }
-
-  static Rows times(const Rows & a, const Pose & b) noexcept
-  {
-    Rows c;
-    for (int i = 0; i < 3; ++i) {
-      for (int j = 0; j < 4; ++j) {
-        double sum = 0.0;
-        for (int k = 0; k < 4; ++k) {
-          sum += a[4 * i + k] * b[4 * k + j];
-        }
-        c[4 * i + j] = sum;
+        c[i + j] = sum;
       }
     }
     return c;

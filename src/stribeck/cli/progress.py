@@ -123,8 +123,9 @@ class StageLine:
 
     def tell(self, stage: str) -> None:
         """Report the present stage, for example ``consistent: IPOPT iteration 12``."""
+        is_new = stage.rstrip("0123456789") != self._stage.rstrip("0123456789")
         self._stage = stage
-        if not self._quiet and time.perf_counter() >= self._due:
+        if not self._quiet and (is_new or time.perf_counter() >= self._due):
             self._show()
 
     def _renew(self) -> None:
