@@ -27,6 +27,7 @@ test-quick: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -m "hypothesis and not slow" --hypothesis-profile=explore -n $(JOBS)
 
 # What runs on a robot, on each Python and numpy: VERSIONS='3.11:1.26 3.13:2' picks some.
 VERSIONS ?= 3.11:1.26 3.11:2 3.12:1.26 3.12:2 3.13:2

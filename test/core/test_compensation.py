@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from helpers import PUBLISHED, published, refusal
 from stribeck.core.actuator import ControlState, Gains, ServoCommand, VoltageControl, motor_torque
 from stribeck.core.compensation import (
+    PROBE,
     FrictionModel,
     JointModel,
     check_gain,
@@ -251,7 +252,8 @@ def test_the_fixed_point_is_reached_over_cycles(
     """From any guess within the limit, 60 cycles end at a solution of the equation, to 1e-9.
 
     The quadratic term of M6 jumps where motor and external torque are equal and opposite; where the
-    equation has no solution for that, the torque stays within that jump.
+    equation has no solution for that, the torque stays within that jump. Where a load term changes its slope
+    between the two points that give the Newton step its slope, the torque stays within their distance.
     """
     law, values = found
     limit = 1.0
@@ -270,7 +272,9 @@ def test_the_fixed_point_is_reached_over_cycles(
         quads = (values["load_friction_motor_quad"], values["load_friction_external_quad"])
         jump = 2.0 * gain * abs(quads[0] - quads[1]) * external**2 / (1.0 - 0.9)
     residual = abs(float(np.clip(wanted, -limit, limit)[0] - torque[0]))
-    assert residual <= 1e-9 or (jump and residual <= jump)
+    kink = abs(abs(motor + torque[0]) - abs(external)) <= 4.0 * PROBE
+    allowed = max(1e-9, jump, 4.0 * PROBE / (1.0 - 0.9) if kink else 0.0)
+    assert residual <= allowed
 
 
 @pytest.mark.parametrize("law", LOAD_DEPENDENT)
