@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -105,8 +105,12 @@ def identify(
     if not interrupted:
         uncertainty = estimate_uncertainty(rollout, unit, residual)
         if task.settings.refine:
+            searched = task
             task, unit, uncertainty, seconds = _with_finer_step(task, unit, uncertainty, incumbent)
             compile_seconds += seconds
+            if task is not searched and searched.settings.study is not None and not searched.samples:
+                with closing(open_for(searched, join=True)) as opened:
+                    studies.keep_best(opened, task.parameters, unit, incumbent.loss)
     minima = equally_good(task.parameters, unit, incumbent)
     if uncertainty is not None:
         uncertainty = with_minima(uncertainty, task.parameters, minima)
