@@ -17,13 +17,17 @@ from stribeck.core.namespace import array_namespace
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
 
-EFFECTS = ("current-limit", "supply", "delay")
+EFFECTS = ("current-limit", "supply", "delay", "saturation")
 """Optional effects beyond the paper, named as on the command line; all are off by default."""
 
-EFFECT_PARAMETERS = {"current-limit": "current_limit", "delay": "command_delay"}
+EFFECT_PARAMETERS = {
+    "current-limit": "current_limit",
+    "delay": "command_delay",
+    "saturation": "torque_saturation",
+}
 """The parameter that each effect adds; it stays at its datasheet value unless freed."""
 
-EFFECT_UNITS = {"current_limit": "A", "command_delay": "s"}
+EFFECT_UNITS = {"current_limit": "A", "command_delay": "s", "torque_saturation": "1/A"}
 
 
 class Gains(NamedTuple):
@@ -255,6 +259,10 @@ class Actuator:
                     f"effect {effect!r} has no datasheet value for {self.name}; "
                     f"known for it: {', '.join(self.known_effects)}. Add it under effects: in its YAML file"
                 )
+            if effect == "saturation" and self.control.kind != "voltage":
+                raise ConfigError(
+                    f"effect 'saturation' means nothing for {self.name}: its firmware sets current or torque"
+                )
             if effect == "supply" and self.control.kind == "torque":
                 raise ConfigError(
                     f"effect 'supply' means nothing for {self.name}: its torque needs no voltage"
@@ -266,6 +274,16 @@ class Actuator:
         if not isinstance(self.control, VoltageControl):
             return self
         return replace(self, control=self.control.with_used_terms(gains))
+
+    @property
+    def rise_of_constant(self) -> float:
+        r"""Ratio :math:`1 + c I_{stall}` of k_t without current to that at the datasheet's stall, 1 without saturation."""
+        saturates = "saturation" in self.active_effects
+        return (
+            1.0 + self.effects["saturation"][0] * self.datasheet.get("stall_current", 0.0)
+            if saturates
+            else 1.0
+        )
 
     @property
     def known_effects(self) -> tuple[str, ...]:
@@ -287,6 +305,8 @@ class Actuator:
             if name not in self.bounds:
                 continue
             lower, upper = narrowed.get(name, self.bounds[name])
+            if name == "kt" and name in narrowed:
+                lower, upper = lower * self.rise_of_constant, upper * self.rise_of_constant
             unit = MOTOR_UNITS[name][self.units]
             parameters.append(Parameter(name, unit, 0.5 * (lower + upper), lower, upper))
         for name in law.parameter_names:
@@ -421,7 +441,8 @@ def voltage_torque(
     r"""Torque of a motor driven by a bridge [N m] (see :class:`VoltageControl`; paper, eq. 13).
 
     If the values include ``current_limit``, the firmware bounds the phase current,
-    :math:`|U - k_t\dot\theta| \le R I_{max}`, as far as the supply allows.
+    :math:`|U - k_t\dot\theta| \le R I_{max}`, as far as the supply allows. If they include ``torque_saturation`` c
+    [1/A], the iron saturates: :math:`\tau_m = k_t I / (1 + c|I|)`, with the back-EMF of the unsaturated constant.
     """
     xp = array_namespace(duty, velocity, *p.values())
     supply = command.supply_voltage
@@ -431,7 +452,10 @@ def voltage_torque(
         reach = p["R"] * p["current_limit"]
         voltage = xp.clip(xp.clip(voltage, back_emf - reach, back_emf + reach), -supply, supply)
     driven = 1.0 if control.bridge == "brake" else xp.abs(voltage) / supply
-    return command.torque_enable * (p["kt"] / p["R"]) * (voltage - driven * back_emf)
+    torque = command.torque_enable * (p["kt"] / p["R"]) * (voltage - driven * back_emf)
+    if "torque_saturation" in p:
+        torque = torque / (1.0 + p["torque_saturation"] / p["kt"] * xp.abs(torque))
+    return torque
 
 
 def current_torque(
