@@ -66,7 +66,7 @@ def evaluation(path: Path, file: ParameterFile, recordings: Recordings, stepping
     errors = batch.mean_absolute_errors(position).tolist()
     widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
     bands: list[dict[str, float]] = [{} for _ in recordings.logs]
-    if widths is not None:
+    if np.all(np.isfinite(widths)):
         shares, means = coverage_of(position - batch.position, widths, batch), np.mean(widths, axis=0)
         bands = [
             {"band_half_width": float(mean), "band_coverage": share}

@@ -27,6 +27,7 @@ from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Batch, Log
 from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import Integrator, simulate
+from stribeck.estimates.correlation import correlation_time
 from stribeck.fit.conditions import KINDS, Mask, kinds_of
 from stribeck.fit.objective import smooth_absolute
 from stribeck.io.parameter_file import ParameterFile, PredictionEntry
@@ -80,9 +81,6 @@ def prediction_of(
     matrix = covariance * np.outer(widths, widths)
     valid = batch.weight > 0.0
     deviation = float(np.sqrt(np.mean(residual[valid] ** 2)))
-    both = valid[1:] & valid[:-1]
-    products = np.sum((residual[1:] * residual[:-1])[both]) / max(np.sum((residual[:-1] ** 2)[both]), 1e-30)
-    memory = float(np.clip(products, 0.0, 0.999999))
     drawn = _drawn(parameters.from_unit(unit), matrix, parameters.lower, parameters.upper)
     spread = np.sqrt(np.var(motions(model, drawn), axis=2) + deviation**2)
     factors = {"recorded": _factor(residual, spread, valid)}
@@ -96,7 +94,7 @@ def prediction_of(
         names=parameters.free_names,
         covariance=tuple(tuple(row) for row in matrix.tolist()),
         deviation=deviation,
-        correlation_time=float(-batch.dt / np.log(max(memory, 1e-9))),
+        correlation_time=0.5 * batch.dt * correlation_time(residual.T, centred=False),
         factors=factors,
         conditions={
             name: tuple(sorted({str(value(log)) for log in batch.logs})) for name, _, value, _ in KINDS
@@ -204,11 +202,11 @@ def model_of(file: ParameterFile, batch: Batch, integrator: Integrator, reset_pe
 
 def half_widths(
     file: ParameterFile, batch: Batch, integrator: Integrator, reset_period: float | None
-) -> FloatArray | None:
-    """Half-widths (T, R) [rad] of the bands of a file on a batch of runs; ``None`` if the file has no prediction."""
+) -> FloatArray:
+    """Half-widths (T, R) [rad] of the bands of a file on a batch of runs; NaN if the file has no prediction."""
     prediction = file.provenance.prediction if file.provenance is not None else None
     if prediction is None:
-        return None
+        return np.full_like(batch.position, np.nan)
     model = model_of(file, batch, integrator, reset_period)
     parameters = model.parameters
     mean = np.array([file.values[name] for name in parameters.free_names])
