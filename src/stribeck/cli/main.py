@@ -21,6 +21,7 @@ COMPUTING = (
     "setup-robot",
     "identify-arm",
     "identify-robot",
+    "identify-transmission",
     "excite",
     "estimate",
     "posterior",

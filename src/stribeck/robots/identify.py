@@ -29,6 +29,10 @@ ROWS_LATE = 4
 """Largest number of rows by which goals of a run may lie earlier or later than in the others."""
 
 
+CHAIN = {"m1": (), "m2": ("m2",), "m3": ("m3",), "m4": ("m3", "m4"), "m5": ("m3", "m4", "m5")}
+CHAIN["m6"] = (*CHAIN["m5"], "m6")
+"""Laws that are fitted one after the other, each from the solution of the one before, the first from that of M1."""
+
 CLEARLY = 0.8
 """Goals count as late only if that lowers the error to this share."""
 
@@ -160,6 +164,7 @@ def _fitted(
     law: str,
     same: Sequence[int],
     note: Callable[[str], None],
+    places: Sequence[str] = (),
 ) -> tuple[RobotProblem, Array]:
     """Fit law M1 from the best of several delays, then the wanted law from there."""
     free = ["armature", "bias", "delay"]
@@ -174,14 +179,27 @@ def _fitted(
         x[[name == "delay" for name, _ in problem.columns]] = delay
         x[[name == "friction_viscous" for name, _ in problem.columns]] = damping
         starts.append((problem.errors(x).mean(), x))
-    found = problem.fit(min(starts, key=lambda pair: pair[0])[1])
-    note(f"each joint alone, law M1: {np.sqrt(problem.errors(found.point).mean()) * 1e3:.2f} mrad")
-    if law == "m1":
-        return problem, found.point
-    richer = problem_of(tree, runs, joints, LAWS[law], **setting, lanes=problem.lanes)
-    point = richer.fit(with_law(richer, problem, found.point)).point
-    note(f"each joint alone, law {law.upper()}: {np.sqrt(richer.errors(point).mean()) * 1e3:.2f} mrad")
-    return richer, point
+    point = problem.fit(min(starts, key=lambda pair: pair[0])[1]).point
+    note(f"each joint alone, law M1: {np.sqrt(problem.errors(point).mean()) * 1e3:.2f} mrad")
+    setting["free"] = [*free, *places]
+    for step in CHAIN[law] or (["m1"] if places else []):
+        richer = problem_of(tree, runs, joints, LAWS[step], **setting, lanes=problem.lanes)
+        problem, point = richer, continued(richer, problem, point)
+        note(f"each joint alone, law {step.upper()}: {np.sqrt(problem.errors(point).mean()) * 1e3:.2f} mrad")
+    return problem, point
+
+
+def continued(richer: RobotProblem, problem: RobotProblem, x: Array) -> Array:
+    """Fit a richer law from the solution ``x`` of a poorer one: of each joint the better of two starts.
+
+    One start has the new terms near 0, so that no joint gets worse; the other has them at their usual size.
+    """
+    element, lane = richer.blocks()
+    starts = [with_law(richer, problem, x, share) for share in (1e-3, 1.0)]
+    found = [richer.alone(start) for start in starts]
+    costs = np.array([np.bincount(lane, richer.lane_equations(each).squares) for each in found])
+    best = np.argmin(costs, axis=0)
+    return richer.fit(np.where(best[element] > 0, found[1], found[0])).point
 
 
 def score(
@@ -194,11 +212,8 @@ def score(
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
     every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS)
     delay = p["delay"] + rows_late * run.dt
-    goals = np.asarray(
-        mean_goals(np.nan_to_num(run.goal).astype(np.float32), delay.astype(np.float32), every, run.dt)
-    )
+    goals = mean_goals(np.nan_to_num(run.goal), delay, every, run.dt)
     held = [joint for joint in range(len(tree.names)) if joint not in problem.joints]
-    goals = goals.astype(float)
     goals[:, held] = run.position[0, held]
     simulated = simulate_robot(tree, problem.kind.law, p, goals, run.position[0], run.dt / every, every)
     if not np.isfinite(simulated).all():
