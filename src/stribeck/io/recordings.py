@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from stribeck.core.log import Log, Series
 from stribeck.errors import RecordingError, TooShortError
+from stribeck.io import strict
 from stribeck.io.bag import read_bag
 from stribeck.io.bam_json import read_bam_json
 from stribeck.io.bench import SETUP_KEYS, BenchDescription, Benches, recording_name
@@ -143,7 +144,7 @@ def _described(
     place = path.relative_to(folder) if path != folder else Path(path.name)
     if is_bag(path):
         return read_bag(path, signals=signals, joint=joint, bench=bench, place=place, note=note)
-    if path.is_file() and path.suffix.lower() not in READERS:
+    if not path.is_dir() and path.suffix.lower() not in READERS:
         known = ", ".join(("folder of a bag", ".mcap", ".db3", ".json", *READERS))
         raise RecordingError(f"{path} is no recording that can be read; expected {known}")
     if signals is None:
@@ -197,7 +198,7 @@ def check_names(logs: Sequence[Log], where: str) -> None:
 
 def _recordings_below(path: Path, *, tables: bool = False, files: Collection[str] = ()) -> list[Path]:
     """Recordings in the order of their paths, with tables if wanted; a folder that holds all ``files`` is one."""
-    if path.is_file() or is_bag(path):
+    if not path.is_dir() or is_bag(path):
         return [path]
     if files and all((path / name).is_file() for name in files):
         return [path]
@@ -253,7 +254,7 @@ def _is_parameter_file(path: Path) -> bool:
     if path.stat().st_size > LARGEST_RESULT:
         return False
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(strict.read_bytes(path, RecordingError))
     except ValueError:
         return False
     may_be_result = isinstance(content, dict) and "entries" not in content
