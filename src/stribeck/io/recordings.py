@@ -96,10 +96,12 @@ def recorded_runs(
     if not folder.exists():
         raise RecordingError(f"{folder}: no such file or folder")
     note = note or (lambda _: None)
+    if signals is None and isinstance(bench, Benches):
+        signals = bench.signals
     runs: list[tuple[Path, list[Log]]] = []
     left_out = ""
     columns = any(one.place == "table" for found in (signals or {}).values() for one in found)
-    below = _recordings_below(folder, tables=columns, files=_files(signals))
+    below = recordings_below(folder, tables=columns, files=_files(signals))
     for path in _without_doubles(below):
         try:
             if path.suffix == ".json":
@@ -196,7 +198,7 @@ def check_names(logs: Sequence[Log], where: str) -> None:
         )
 
 
-def _recordings_below(path: Path, *, tables: bool = False, files: Collection[str] = ()) -> list[Path]:
+def recordings_below(path: Path, *, tables: bool = False, files: Collection[str] = ()) -> list[Path]:
     """Recordings in the order of their paths, with tables if wanted; a folder that holds all ``files`` is one."""
     if not path.is_dir() or is_bag(path):
         return [path]
@@ -207,7 +209,7 @@ def _recordings_below(path: Path, *, tables: bool = False, files: Collection[str
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            recordings += _recordings_below(entry, tables=tables, files=files)
+            recordings += recordings_below(entry, tables=tables, files=files)
         elif (
             entry.suffix == ".json"
             or is_bag(entry)
@@ -231,7 +233,7 @@ class BagFolder(NamedTuple):
 def bags_below(folder: Path) -> BagFolder:
     """Find the bags of a folder and its subfolders, without reading them; none if the folder does not exist."""
     finished, recording = set(), False
-    for path in _recordings_below(folder) if folder.is_dir() else ():
+    for path in recordings_below(folder) if folder.is_dir() else ():
         unfinished = unfinished_file(path)
         if unfinished is not None and is_being_recorded(unfinished):
             recording = True
@@ -268,7 +270,7 @@ def files_digest(folders: Sequence[Path]) -> str:
     """
     digest = hashlib.sha256()
     for folder in folders:
-        below = _recordings_below(folder, tables=True)
+        below = recordings_below(folder, tables=True)
         paths = [p for p in below if p.suffix != ".json" or not _is_parameter_file(p)]
         unfinished = {original_digest(path) for path in paths if unfinished_file(path) is not None}
         for path in paths:
