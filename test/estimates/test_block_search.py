@@ -15,7 +15,11 @@ def valleys(point):
         residual = np.sqrt(scale) * np.array([10.0 * (b - a * a), 1.0 - a])
         slopes = np.sqrt(scale) * np.array([[-20.0 * a, 10.0], [-1.0, 0.0]])
         own = slice(2 * k, 2 * k + 2)
-        costs[k], gradient[own], hessian[own, own] = 0.5 * residual @ residual, slopes.T @ residual, slopes.T @ slopes
+        costs[k], gradient[own], hessian[own, own] = (
+            0.5 * residual @ residual,
+            slopes.T @ residual,
+            slopes.T @ slopes,
+        )
     gradient[6] = 1.0
     return BlockEquations(costs, gradient, hessian)
 

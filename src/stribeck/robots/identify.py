@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
 
-from stribeck.core.friction import LAWS
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.estimates.clusters import bias_reduced
 from stribeck.estimates.estimate import Estimate, at_bound, estimate_of
+from stribeck.robots.choice import fitted
 from stribeck.robots.forward import simulate_robot
-from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, under, with_law
+from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, under
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import Array, mean_goals
 from stribeck.robots.tree import RobotTree
-
-DELAYS, DAMPINGS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08), (0.1, 0.7)
-"""Command delays [s] and viscous friction [N m s/rad] from which the search starts; the best are taken."""
 
 FORWARD_STEP, FORWARD_STEPS = 0.004, 4
 """Largest step of the simulation of the whole robot [s], and fewest steps per row."""
@@ -28,10 +24,6 @@ FORWARD_STEP, FORWARD_STEPS = 0.004, 4
 ROWS_LATE = 4
 """Largest number of rows by which goals of a run may lie earlier or later than in the others."""
 
-
-CHAIN = {"m1": (), "m2": ("m2",), "m3": ("m3",), "m4": ("m3", "m4"), "m5": ("m3", "m4", "m5")}
-CHAIN["m6"] = (*CHAIN["m5"], "m6")
-"""Laws that are fitted one after the other, each from the solution of the one before, the first from that of M1."""
 
 CLEARLY = 0.8
 """Goals count as late only if that lowers the error to this share."""
@@ -104,6 +96,7 @@ def identify_robot(
 ) -> RobotFit:
     """Identify the drives of a robot from goals and positions.
 
+    :param law: ``m1`` to ``m6``, or ``auto`` for the one chosen by runs left out.
     :param excluded: names of joints that are held where they rest.
     :param same: names of joints with equal drives.
     :param polish: fit again under the loads of the simulated motion of the whole robot.
@@ -115,7 +108,8 @@ def identify_robot(
     if unknown:
         raise ConfigError(f"{tree.path} has no joint {', '.join(unknown)}; it has {', '.join(tree.names)}")
     good = usable(train, note)
-    problem, x = _fitted(tree, good, tree_joints, law, [tree.names.index(name) for name in same], note)
+    equal = [tree.names.index(name) for name in same]
+    problem, x = fitted(tree, good, tree_joints, law, equal, note)
     decoupled = float(np.sqrt(problem.errors(x).mean()))
     scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
     if polish:
@@ -155,51 +149,6 @@ def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotR
             "some runs have gains kp, the others have none; give all runs their gains, or none"
         )
     return good
-
-
-def _fitted(
-    tree: RobotTree,
-    runs: Sequence[RobotRun],
-    joints: Sequence[int],
-    law: str,
-    same: Sequence[int],
-    note: Callable[[str], None],
-    places: Sequence[str] = (),
-) -> tuple[RobotProblem, Array]:
-    """Fit law M1 from the best of several delays, then the wanted law from there."""
-    free = ["armature", "bias", "delay"]
-    free += ["tilt_x", "tilt_y"] if tree.hung else []
-    free += ["stiffness"] if runs[0].stiffness is None else []
-    substeps = max(round(runs[0].dt / 0.0075), 1)
-    setting: dict[str, Any] = {"free": free, "same": [same] if same else (), "substeps": substeps}
-    problem = problem_of(tree, runs, joints, LAWS["m1"], **setting)
-    starts = []
-    for delay, damping in product(DELAYS, DAMPINGS):
-        x = problem.start()
-        x[[name == "delay" for name, _ in problem.columns]] = delay
-        x[[name == "friction_viscous" for name, _ in problem.columns]] = damping
-        starts.append((problem.errors(x).mean(), x))
-    point = problem.fit(min(starts, key=lambda pair: pair[0])[1]).point
-    note(f"each joint alone, law M1: {np.sqrt(problem.errors(point).mean()) * 1e3:.2f} mrad")
-    setting["free"] = [*free, *places]
-    for step in CHAIN[law] or (["m1"] if places else []):
-        richer = problem_of(tree, runs, joints, LAWS[step], **setting, lanes=problem.lanes)
-        problem, point = richer, continued(richer, problem, point)
-        note(f"each joint alone, law {step.upper()}: {np.sqrt(problem.errors(point).mean()) * 1e3:.2f} mrad")
-    return problem, point
-
-
-def continued(richer: RobotProblem, problem: RobotProblem, x: Array) -> Array:
-    """Fit a richer law from the solution ``x`` of a poorer one: of each joint the better of two starts.
-
-    One start has the new terms near 0, so that no joint gets worse; the other has them at their usual size.
-    """
-    element, lane = richer.blocks()
-    starts = [with_law(richer, problem, x, share) for share in (1e-3, 1.0)]
-    found = [richer.alone(start) for start in starts]
-    costs = np.array([np.bincount(lane, richer.lane_equations(each).squares) for each in found])
-    best = np.argmin(costs, axis=0)
-    return richer.fit(np.where(best[element] > 0, found[1], found[0])).point
 
 
 def score(

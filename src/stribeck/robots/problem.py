@@ -176,6 +176,11 @@ class RobotProblem:
         ]
         return np.array(element), np.tile(own, len(self.segments))
 
+    def only(self, kept: Sequence[int]) -> RobotProblem:
+        """The problem without the other elements of the vector, which are 0."""
+        columns = tuple(self.columns[index] for index in kept)
+        return replace(self, columns=columns, maps=self.maps[:, :, list(kept)])
+
     def _normal(
         self, x: Array, runs: Collection[int] | None, prior: Array
     ) -> tuple[LaneEquations, Array, Array]:
@@ -187,7 +192,9 @@ class RobotProblem:
     def _box(self) -> Array:
         return np.array([(each.lower, each.upper, each.size) for each in self.unknowns()]).T
 
-    def alone(self, x: Array, runs: Collection[int] | None = None, least_gain: float = 1e-4) -> Array:
+    def alone(
+        self, x: Array, runs: Collection[int] | None = None, iterations: int = ALONE, least_gain: float = 1e-4
+    ) -> Array:
         """Minimise the squared errors of each joint with a damping of its own; what all share stays."""
         element, lane = self.blocks()
         prior = self.priors()
@@ -196,7 +203,7 @@ class RobotProblem:
             found, gradient, hessian = self._normal(point, runs, prior)
             return BlockEquations(0.5 * np.bincount(lane, found.squares).astype(float), gradient, hessian)
 
-        return minimise_blocks(each, x, self._box(), element, ALONE, least_gain)
+        return minimise_blocks(each, x, self._box(), element, iterations, least_gain)
 
     def fit(self, x: Array, runs: Collection[int] | None = None, least_gain: float = 1e-4) -> BoxMinimum:
         """Minimise the squared errors from ``x``: each joint alone, then all parameters at once.
@@ -209,7 +216,7 @@ class RobotProblem:
             found, gradient, hessian = self._normal(point, runs, prior)
             return DenseEquations(0.5 * (found.squares.sum() + prior @ point**2), gradient, hessian)
 
-        x = self.alone(x, runs, least_gain)
+        x = self.alone(x, runs, ALONE, least_gain)
         lower, upper, size = self._box()
         return minimise(whole, x, lower, upper, size, TOGETHER, least_gain=least_gain)
 
