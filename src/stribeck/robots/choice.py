@@ -83,7 +83,7 @@ def continued(richer: RobotProblem, problem: RobotProblem, x: Array) -> Fitted:
     """
     element, lane = richer.blocks()
     starts = [with_law(richer, problem, x, share) for share in (1e-3, 1.0)]
-    if np.array_equal(*starts):
+    if np.array_equal(starts[0], starts[1]):
         return richer, richer.fit(starts[0]).point
     found = [richer.alone(start) for start in starts]
     costs = np.array([np.bincount(lane, richer.lane_equations(each).squares) for each in found])
