@@ -9,6 +9,8 @@ falls. Two rows bound what any effect could reach: the law fitted to every run a
     python bench/missing_physics.py xl330 [--laws m5,m6] [--only NAME …] [--json FILE]
 """
 
+# ruff: noqa: D102  (methods of candidates are described in ``Effect``)
+
 from __future__ import annotations
 
 import argparse
@@ -27,7 +29,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import firmware_output, next_control_state, output_torque
+from stribeck.core.actuator import (
+    firmware_output,
+    initial_control_state,
+    next_control_state,
+    output_torque,
+)
 from stribeck.core.bench import gravity_torque, inertia
 from stribeck.core.friction import friction_budget, law_named
 from stribeck.core.log import Log
@@ -38,7 +45,7 @@ from stribeck.fit.objective import split_runs
 from stribeck.fit.parallel import ParallelFits, Pool, Rows
 from stribeck.fit.result import FitSettings
 from stribeck.fit.rollout import Inputs, Rollout
-from stribeck.fit.task import FitTask, task_for
+from stribeck.fit.task import task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.recordings import read_recordings
 
@@ -614,7 +621,7 @@ class ExtendedRollout(Rollout):
         return advance
 
     def _initial(self, unit: jax.Array, inputs: Inputs) -> Any:
-        state = super()._initial(unit, inputs) if False else self._first(inputs)
+        state = self._first(inputs)
         first = jax.tree.map(lambda leaf: leaf[0], inputs)
         for _ in range(4 + self.effect.states):
             shapes, _ = jax.eval_shape(self._advance(unit), state, first)
@@ -622,8 +629,6 @@ class ExtendedRollout(Rollout):
         return state
 
     def _first(self, inputs: Inputs) -> Any:
-        from stribeck.core.actuator import initial_control_state
-
         control = initial_control_state(self._plant.actuator, self._array(self.batch.goal[0]))
         start = inputs["velocity"][0]
         own = [jnp.zeros_like(start) for _ in range(self.effect.states)]
@@ -777,7 +782,7 @@ class Study:
     def alone(self) -> dict[str, float]:
         """Mean error of each law fitted to every run alone [rad]: what its terms could reach with parameters of their own."""
         fits = self.fits(Effect(), np.eye(len(self.logs), dtype=bool))
-        plain, pool = self.plain
+        _, pool = self.plain
         starts, rows = fits._from_pool(pool, 4)
         found = fits.refine(starts, rows, 15)
         pool = Pool(
