@@ -54,11 +54,11 @@ DATA = Path(os.environ.get("STRIBECK_DATA", ROOT.parent / "shared" / "data"))
 FloatArray = npt.NDArray[np.float64]
 Values = Mapping[str, Any]
 
-EFFECTS = {"xl330": ("current-limit", "supply"), "sts3250": ("supply",)}
+EFFECTS = {"xl330": "current-limit,supply", "sts3250": "supply"}
 STARTS = 4
 """Minima of the plain law from which every fit starts."""
 
-ITERATIONS = 10
+ITERATIONS = 8
 REFERENCE_TEMPERATURE = 30.0
 
 
@@ -206,17 +206,6 @@ class Saturation(Effect):
         return torque / (1.0 + p["saturation"] * jnp.abs(torque) / p["kt"])
 
 
-class SaturationAndHeat(Saturation):
-    """Saturation, and a winding that heats up and cools."""
-
-    def values(self, p: Values, position: Any, velocity: Any, state: Any, now: Inputs) -> Values:
-        return scaled(p, 1.0 + state[0], ("R",))
-
-    def next(self, p: Values, state: Any, before: Any, after: Any, motor: Any, now: Inputs, dt: float) -> Any:
-        heat = p["heating"] * jnp.minimum((motor / p["kt"]) ** 2, 9.0)
-        return (state[0] + dt * (heat - p["cooling"] * state[0]),)
-
-
 class SamplingDelay(Effect):
     """The firmware acts on the position some time ago."""
 
@@ -264,13 +253,6 @@ class FrictionByPosition(Effect):
         factor = 1.0 + p["sin1"] * jnp.sin(position) + p["cos1"] * (jnp.cos(position) - 1.0)
         factor = factor + p["sin2"] * jnp.sin(2.0 * position) + p["cos2"] * (jnp.cos(2.0 * position) - 1.0)
         return scaled(p, jnp.maximum(factor, 0.0))
-
-
-class SaturationAndPosition(FrictionByPosition):
-    """Saturation, and friction by position."""
-
-    def torque(self, p: Values, torque: Any, duty: Any, command: Any, velocity: Any) -> Any:
-        return torque / (1.0 + p["saturation"] * jnp.abs(torque) / p["kt"])
 
 
 class ToothRipple(Effect):
@@ -567,8 +549,6 @@ def effects(servo: str) -> list[Effect]:
         Coasting("drive/coast share", (("coasting", "1", -1.0, 1.0),), {"coasting": 0.3}),
         Saturation("saturation of the iron", (("saturation", "1/A", 0.0, 1.0),), {"saturation": 0.1}),
         Saturation("saturation by the datasheet", (("saturation", "1/A", 0.0, 1.0),), {"saturation": 0.18}, prior={"saturation": (0.18, 0.05), "kt": (0.45, 0.045)}),
-        SaturationAndHeat("saturation by the datasheet, heat", (("saturation", "1/A", 0.0, 1.0), ("heating", "1/(A^2 s)", 0.0, 0.6), ("cooling", "1/s", 0.0, 3.0)), {"saturation": 0.18, "heating": 0.02, "cooling": 0.1}, states=1, prior={"saturation": (0.18, 0.05), "kt": (0.45, 0.045)}),
-        SaturationAndPosition("saturation by the datasheet, position", (("saturation", "1/A", 0.0, 1.0), *((n, "1", -0.6, 0.6) for n in ("sin1", "cos1", "sin2", "cos2"))), {"saturation": 0.18, "sin1": 0.1}, prior={"saturation": (0.18, 0.05), "kt": (0.45, 0.045)}),
 
         ReadingTime("time of reading", (("reading_time", "s", -0.02, 0.02),), {"reading_time": 0.003}),
         Drag("drag (velocity squared)", (("drag", "N m s^2/rad^2", 0.0, 0.01),), {"drag": 0.0005}),
@@ -658,6 +638,7 @@ class Study:
     laws: tuple[str, ...]
     dt: float = 0.005
     pool: Path | None = None
+    with_effects: tuple[str, ...] = ()
 
     @cached_property
     def logs(self) -> list[Log]:
@@ -682,7 +663,7 @@ class Study:
 
     def fits(self, effect: Effect, subsets: npt.NDArray[np.bool_] | None = None) -> ParallelFits:
         """Fits of the laws with an effect."""
-        actuator = load_actuator(self.servo).with_effects(EFFECTS[self.servo])
+        actuator = load_actuator(self.servo).with_effects(self.with_effects)
         if effect.prior:
             actuator = replace(actuator, datasheet_prior={**actuator.datasheet_prior, **effect.prior})
         split = split_runs(self.logs)
@@ -709,7 +690,7 @@ class Study:
         if self.pool is not None and self.pool.exists():
             with np.load(self.pool) as stored:
                 return fits, Pool(stored["points"], stored["by_run"])
-        pool = fits.fit(count=64)
+        pool = fits.fit(count=32)
         if self.pool is not None:
             np.savez(self.pool, **pool._asdict())
         return fits, pool
@@ -753,8 +734,10 @@ class Study:
         fits = self.fits(effect, self.subsets[:1] if isinstance(effect, ByRun) else None)
         points, rows = self.starts(fits, effect)
         found = fits.refine(points, rows, ITERATIONS)
-        general = fits.general(found.points, rows)
-        pool = Pool(general, found.by_run)
+        pool = Pool(fits.general(found.points, rows), found.by_run)
+        if not isinstance(effect, ByRun):
+            wide = fits.fit(count=8 if isinstance(effect, Substepped) else 16)
+            pool = Pool(*map(np.concatenate, zip(pool, wide, strict=True)))
         starts, rows = fits._from_pool(pool, 2)
         found = fits.refine(starts, rows, 6)
         pool = Pool(
@@ -822,10 +805,15 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--json", type=Path)
     parser.add_argument(
+        "--effects", help="effects of every row (default: those of the servo without saturation)"
+    )
+    parser.add_argument("--dt", type=float, default=0.005)
+    parser.add_argument(
         "--pool", type=Path, help="file that keeps the minima of the plain laws between calls"
     )
     options = parser.parse_args()
-    study = Study(options.servo, tuple(options.laws.split(",")), pool=options.pool)
+    effects_on = tuple((options.effects or EFFECTS[options.servo]).split(","))
+    study = Study(options.servo, tuple(options.laws.split(",")), options.dt, options.pool, effects_on)
     table: dict[str, Any] = {"mirrored": study.mirrored(), "rows": {}}
     for name, (motion, goal) in table["mirrored"].items():
         print(
