@@ -69,7 +69,14 @@ def joints() -> tuple[JointServo, ...]:
 
 def names() -> list[str]:
     """The joints' names in C."""
-    return [f"xl330_{law}" for law in LAWS] + ["asymmetric", "limited", "saturated", "coasting", "_1st", "go1"]
+    return [f"xl330_{law}" for law in LAWS] + [
+        "asymmetric",
+        "limited",
+        "saturated",
+        "coasting",
+        "_1st",
+        "go1",
+    ]
 
 
 def header(folder: Path) -> Path:

@@ -13,8 +13,8 @@ from stribeck.core.log import Log
 from stribeck.fit.selection import Selection, select
 from stribeck.fit.task import FitTask
 
-COMPARED = (("current-limit", "supply"), ("current-limit", "supply", "saturation"))
-"""Sets of effects that are compared with none, as far as the servo's file and the recordings allow them."""
+COMPARED = ("current-limit", "supply", "saturation")
+"""Effects that are compared with none, where the servo's file and the recordings allow them."""
 
 ONE_RUN = "m4"
 """Law for a single run, where nothing can be left out."""
@@ -26,8 +26,8 @@ def with_effects(options: FitOptions, logs: Sequence[Log]) -> list[FitOptions]:
         return [options]
     known = actuator_for(options.actuator, logs).known_effects
     measured = all(log.supply_voltage is not None for log in logs)
-    sets = [tuple(e for e in effects if e in known and (e != "supply" or measured)) for effects in COMPARED]
-    return [options, *(replace(options, effects=effects) for effects in dict.fromkeys(sets) if effects)]
+    possible = tuple(e for e in COMPARED if e in known and (e != "supply" or measured))
+    return [options, replace(options, effects=possible)] if possible else [options]
 
 
 def choose(
