@@ -85,6 +85,7 @@ def read_table(path: Path) -> Table:
         raise RecordingError(f"{path}: expected {' or '.join(READERS)}, or a bag")
     if not path.exists():
         raise RecordingError(f"{path}: no such file")
+    strict.check_regular(path, RecordingError)
     return reader(path)
 
 
