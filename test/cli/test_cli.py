@@ -119,6 +119,9 @@ def test_fit_writes_file_and_summary(bags, tmp_path, capsys):
     assert set(summary["intervals"]) <= set(summary["parameters"])
     file = read_parameter_file(tmp_path / "m1.json")
     assert file.values == summary["parameters"]
+    truth = truth_of(SMALL, "m1").values()
+    for name in ("kt", "armature", "friction_base", "friction_viscous"):
+        assert file.values[name] == pytest.approx(truth[name], rel=0.01), name
     printed = capsys.readouterr().out
     assert "M1 (Coulomb-viscous)" in printed
     assert "friction_viscous" in printed
