@@ -22,6 +22,7 @@ COMPUTING = (
     "setup-robot",
     "identify-arm",
     "identify-robot",
+    "identify-transmission",
     "excite",
     "estimate",
     "posterior",

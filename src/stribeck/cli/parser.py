@@ -44,6 +44,10 @@ VERBS = {
     ),
     "identify-arm": ("identify_arm", "identify inertial parameters and joint friction of a robot arm"),
     "identify-robot": ("identify_robot", "identify the drives of a whole robot from goals and positions"),
+    "identify-transmission": (
+        "identify_transmission",
+        "identify stiffness and hysteresis of transmissions from motor and link encoders",
+    ),
     "calibrate": ("calibrate", "calibrate the geometry of an arm from measured poses"),
     "posterior": (
         "posterior",
