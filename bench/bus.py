@@ -14,19 +14,20 @@ from stribeck.io.schema import convert
 from stribeck.servo.config import BusFile, driver_of
 from stribeck.servo.driver import Driver
 
-CASES = ((1, 200), (1, 500), (6, 200))
+CASES = ((1, 200, 4), (1, 500, 4), (6, 200, 4), (6, 200, 1))
+"""Servos, cycles per second, Mbit/s."""
+
 SECONDS = 5.0
-BAUD_RATE = 4_000_000
 
 
 def measure() -> dict[str, dict[str, float]]:
     """All cases; figures by ``<servos>x<rate>``."""
-    print("servo bus, 4 Mbit/s, position goals out and all signals in per cycle")
-    print("  servos x rate   cycle p50 / p99 / max        late p99     lost       CPU")
-    return {f"{servos}x{rate}": one_case(servos, rate) for servos, rate in CASES}
+    print("servo bus, position goals out and all signals in per cycle")
+    print("  servos x rate, Mbit/s   cycle p50 / p99 / max        late p99   rate kept     lost       CPU")
+    return {f"{servos}x{rate}@{baud}": one_case(servos, rate, baud) for servos, rate, baud in CASES}
 
 
-def one_case(servos: int, rate: int) -> dict[str, float]:
+def one_case(servos: int, rate: int, baud: int) -> dict[str, float]:
     """So many servos hold a moving goal at a rate."""
     with tempfile.TemporaryDirectory() as folder:
         link = Path(folder) / "port"
@@ -37,16 +38,16 @@ def one_case(servos: int, rate: int) -> dict[str, float]:
             try:
                 while not link.exists() and emulator.poll() is None:
                     time.sleep(0.01)
-                return drive(str(link), servos, rate)
+                return drive(str(link), servos, rate, baud)
             finally:
                 emulator.terminate()
 
 
-def drive(port: str, servos: int, rate: int) -> dict[str, float]:
+def drive(port: str, servos: int, rate: int, baud: int) -> dict[str, float]:
     """Run the driver's cycle, and time it."""
     limits = {"position_limits": [-3.0, 3.0], "model": "xl330"}
     joints = {f"joint_{k}": {"id": k, **limits} for k in range(1, servos + 1)}
-    keys = {"port": port, "baud_rate": BAUD_RATE, "rate": rate, "joints": joints}
+    keys = {"port": port, "baud_rate": 1_000_000 * baud, "rate": rate, "joints": joints}
     driver = Driver(driver_of(convert(keys, BusFile, "bench"), "bench"))
     driver.connect()
     driver.enable()
@@ -72,12 +73,13 @@ def drive(port: str, servos: int, rate: int) -> dict[str, float]:
         "p99_us": p99,
         "max_us": longest,
         "late_p99_us": 1e6 * float(np.percentile(starts, 99)),
+        "rate": count / wall,
         "lost": count * servos - valid,
         "cpu": used / wall,
     }
     print(
-        f"  {servos:2d} x {rate:<8d} {p50:9.0f} {p99:7.0f} {longest:7.0f} us {result['late_p99_us']:9.0f} us"
-        f" {result['lost']:6d} of {count * servos} {100 * result['cpu']:5.0f} %",
+        f"  {servos:2d} x {rate:4d}, {baud} {p50:16.0f} {p99:7.0f} {longest:7.0f} us {result['late_p99_us']:9.0f} us"
+        f" {result['rate']:9.1f} Hz {result['lost']:6d} of {count * servos} {100 * result['cpu']:5.0f} %",
         flush=True,
     )
     return result

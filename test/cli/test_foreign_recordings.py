@@ -201,6 +201,8 @@ def test_import_fit_compensate(request, tmp_path, name, truth, one):
         "--quiet",
         "--trials",
         "4000",
+        "--dt",
+        "0.005",
     ]
     assert main([*fit, "--json", str(summary)]) == 0
     assert json.loads(summary.read_text())["train_mae"] < 4e-3
@@ -308,3 +310,32 @@ def test_torque_that_was_off_and_masses_in_grams_are_noticed(xm430, tmp_path, ca
     assert "masses in grams" in said
     assert said.count("the joint hangs at rest") == 3, "once for each run that drops it"
     assert "m500g_lift_and_drop: the joint hangs at rest" in said
+
+
+@pytest.mark.parametrize(("name", "servo"), [("xm430", "xm430"), ("spreadsheets", "xl330")])
+def test_set_up_of_a_servo(request, tmp_path, capsys, name, servo):
+    """The bench file of `setup-robot`, filled in, reads the recordings as the files written by hand do."""
+    source = request.getfixturevalue(name)
+    raw, new = source / ("bags" if name == "xm430" else "logs"), tmp_path / "new.yaml"
+    assert main(["setup-robot", "--data", str(raw), "--actuator", servo, "--output", str(new)]) == 0
+    assert "fill in defaults" in capsys.readouterr().out
+    words = ["import", raw, "--bench", new, "--output", tmp_path / "bags"]
+    assert "is still TODO" in refused(capsys, *words)
+    text = new.read_text()
+    values = {"length": 0.15, "arm_mass": 0.05, "supply_voltage": 12, "kp": 400}
+    values |= {} if name == "xm430" else {"length": 0.1, "arm_mass": 0.02}
+    for key, value in values.items():
+        text = text.replace(f"{key}: TODO", f"{key}: {value}")
+    new.write_text(text)
+    assert main([str(word) for word in words]) == 0
+    by_hand = [
+        "--signals", str(source / "signals.yaml"), "--bench", str(source / "bench.yaml"), "--output", str(tmp_path / "hand")
+    ]  # fmt: skip
+    assert main(["import", str(raw), *by_hand]) == 0
+    for path in sorted((tmp_path / "hand").iterdir()):
+        (ours,), (theirs,) = read_bag(tmp_path / "bags" / path.name), read_bag(path)
+        assert ours.setup == theirs.setup
+        for signal in ("position", "velocity", "goal", "torque_enable"):
+            ours_, theirs_ = getattr(ours, signal), getattr(theirs, signal)
+            assert ours_.time == pytest.approx(theirs_.time), signal
+            assert ours_.value == pytest.approx(theirs_.value, abs=1e-6), signal

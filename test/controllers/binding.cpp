@@ -9,11 +9,30 @@ using namespace stribeck;
 namespace
 {
 
+// Mass matrix and bias torques that the caller computes.
+struct GivenDynamics : Dynamics
+{
+  int joints = 0;
+  Matrix mass{};
+  Vector bias{};
+
+  void take(const double * rows, const double * h)
+  {
+    for (int k = 0; k < joints; ++k) {
+      std::memcpy(mass[k].data(), rows + joints * k, sizeof(double) * joints);
+    }
+    std::memcpy(bias.data(), h, sizeof(double) * joints);
+  }
+
+  void evaluate(const Vector &, const Vector &, Matrix & m, Vector & h) const noexcept override { m = mass, h = bias; }
+};
+
 struct Held
 {
   Compensator compensator;
   IndependentJoints independent;
   RigidBodyModel bodies;
+  GivenDynamics given;
   std::string problem;
 };
 
@@ -82,7 +101,7 @@ void laws(int rows, const double * law, const double * values, const double * st
 }
 
 // Dynamics: 0 none; 1 independent joints, rows of inertia, gravity, offset; 2 bodies, rows of parent, slides, placement,
-// axis, pseudo-inertia, armature.
+// axis, pseudo-inertia, armature; 3 what the caller computes, mass matrix and bias torques.
 const char * configured(
   Held * held, int n, const double * joints, const double * s, int kind, const double * dynamics,
   const double * gravity)
@@ -124,6 +143,10 @@ const char * configured(
       joint.armature = dynamics[37];
     }
     model = &held->bodies;
+  } else if (kind == 3) {
+    held->given.joints = n;
+    held->given.take(dynamics, dynamics + n * n);
+    model = &held->given;
   }
   held->problem = held->compensator.configure(n, models, settings, model);
   return held->problem.c_str();
@@ -212,6 +235,31 @@ int learnt(const Held * held, double * out)
     out[0] = found.dry, out[1] = found.viscous, out[2] = found.deviation_dry, out[3] = found.deviation_viscous;
   }
   return held->compensator.learns();
+}
+
+// One cycle of many robots with n joints each: effort, goal and goal velocity (null: none), position, velocity (null: none),
+// mass matrices and bias torques (null: without dynamics). Returns how many are in doubt.
+int stepped(
+  int count, Held * const * held, int n, double now, const double * effort, const double * goal, const double * rate,
+  const double * position, const double * velocity, const double * mass, const double * bias, double * torque)
+{
+  const double before = now - 1e-6;
+  int doubts = 0;
+  for (int k = 0; k < count; ++k) {
+    Compensator & ours = held[k]->compensator;
+    const int at = n * k;
+    if (mass != nullptr) {
+      held[k]->given.take(mass + n * at, bias + at);
+    }
+    ours.on_command(now, &before, {nullptr, nullptr, effort + at});
+    if (goal != nullptr) {
+      ours.on_goal(now, &before, {goal + at, rate + at});
+    }
+    ours.on_state(now, now, {position + at, velocity == nullptr ? nullptr : velocity + at, nullptr});
+    put(torque + at, ours.torque, n);
+    doubts += *text_of(ours.doubt) != '\0';
+  }
+  return doubts;
 }
 
 void recalled(Held * held, const double * rows)

@@ -1,7 +1,6 @@
-"""Programs of others speak to the emulated servos: ROBOTIS' own library, and one in Rust."""
+"""Programs of others speak to the emulated servos: ROBOTIS' own library, on virtual time, and one in Rust."""
 
 import math
-import time
 
 import pytest
 from dynamixel_sdk import (
@@ -13,42 +12,89 @@ from dynamixel_sdk import (
     PortHandler,
 )
 
+from driving import wait_for
 from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
-
-pytestmark = pytest.mark.real_time
-
-rustypot = pytest.importorskip("rustypot", reason="rustypot is not installed: pip install '.[test]'")
+from virtual_bus import VirtualBus, VirtualLine
 
 LOAD = Pendulum(0.1, 0.1, 0.0)
 COUNT = 2 * math.pi / 4096
 
 
-@pytest.fixture
-def bus():
+WAIT = 2.0
+"""How long the client in Rust waits for an answer [s]; for one that never comes, too."""
+
+
+def servos():
     """Two XL330 and an MX-106."""
     xl330 = [EmulatedServo("xl330", None, LOAD, servo_id=i, noise=0.0) for i in (1, 2)]
-    with EmulatedBus([*xl330, EmulatedServo("mx106", None, LOAD, servo_id=7, noise=0.0)]) as running:
-        yield running
+    return [*xl330, EmulatedServo("mx106", None, LOAD, servo_id=7, noise=0.0)]
+
+
+class VirtualPort(PortHandler):
+    """The port of dynamixel_sdk on a line whose time is virtual: its time-outs do not depend on the machine."""
+
+    def __init__(self, bus):
+        super().__init__(bus.path)
+        self._bus, self._come = bus, bytearray()
+
+    def setupPort(self, baud):
+        """Open it."""
+        self.ser, self.is_open = VirtualLine(self._bus, baud), True
+        self.tx_time_per_byte = 10_000.0 / baud
+        return True
+
+    def clearPort(self):
+        """Forget what has come."""
+        self.ser.discard()
+        self._come.clear()
+
+    def getBytesAvailable(self):
+        """How many bytes have come."""
+        self._come += self.ser.read(0.0)
+        return len(self._come)
+
+    def readPort(self, length):
+        """Up to so many bytes; without enough of them 0.1 ms pass."""
+        if len(self._come) < length:
+            self._come += self.ser.read(1e-4)
+        found = bytes(self._come[:length])
+        del self._come[:length]
+        return found
+
+    def writePort(self, packet):
+        """Send bytes."""
+        self.ser.write(bytes(packet))
+        return len(packet)
+
+    def getCurrentTime(self):
+        """Virtual time [ms]."""
+        return 1e3 * self._bus.clock.now()
+
+
+@pytest.fixture
+def bus():
+    """The servos on virtual time."""
+    with VirtualBus(servos()) as line:
+        yield line
 
 
 @pytest.fixture
 def port(bus):
     """The bus as dynamixel_sdk opens it."""
-    opened = PortHandler(bus.path)
+    opened = VirtualPort(bus)
     assert opened.openPort()
     assert opened.setBaudRate(1_000_000)
     yield opened
     opened.closePort()
 
 
-def until(condition, what, wait=5.0):
-    """Wait for a condition."""
-    end = time.monotonic() + wait
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within {wait:g} s"
-        time.sleep(0.005)
+@pytest.fixture
+def terminal():
+    """The servos on a pseudo-terminal."""
+    with EmulatedBus(servos()) as running:
+        yield running
 
 
 def test_dynamixel_sdk_pings_reads_and_moves_by_protocol_2(bus, port):
@@ -58,7 +104,7 @@ def test_dynamixel_sdk_pings_reads_and_moves_by_protocol_2(bus, port):
     assert handler.read4ByteTxRx(port, 1, 132) == (2048, COMM_SUCCESS, 0)
     assert handler.write1ByteTxRx(port, 1, 64, 1) == (COMM_SUCCESS, 0)
     assert handler.write4ByteTxRx(port, 1, 116, 2500) == (COMM_SUCCESS, 0)
-    until(lambda: handler.read4ByteTxRx(port, 1, 132)[0] > 2350, "the servo moves")
+    bus.wait_for(lambda: handler.read4ByteTxRx(port, 1, 132)[0] > 2350, "the servo moves")
     assert bus.servo(1).state.position > 300 * COUNT
 
     write = GroupSyncWrite(port, handler, 116, 4)
@@ -107,7 +153,7 @@ def test_dynamixel_sdk_pings_reads_and_moves_by_protocol_1(bus, port):
     assert handler.read2ByteTxRx(port, 7, 36) == (2048, COMM_SUCCESS, 0)
     assert handler.write1ByteTxRx(port, 7, 24, 1) == (COMM_SUCCESS, 0)
     assert handler.write2ByteTxRx(port, 7, 30, 2500) == (COMM_SUCCESS, 0)
-    until(lambda: handler.read2ByteTxRx(port, 7, 36)[0] > 2450, "the servo moves")
+    bus.wait_for(lambda: handler.read2ByteTxRx(port, 7, 36)[0] > 2450, "the servo moves")
     assert bus.servo(7).state.position > 400 * COUNT
 
 
@@ -119,9 +165,11 @@ def test_dynamixel_sdk_sees_hardware_errors(bus, port):
     assert PacketHandler(1.0).read1ByteTxRx(port, 7, 24) == (0, COMM_SUCCESS, 0x04)
 
 
-def test_rustypot_pings_reads_and_moves_by_protocol_2(bus):
+@pytest.mark.real_time
+def test_rustypot_pings_reads_and_moves_by_protocol_2(terminal):
     """An XL330 in radians, alone and together with another."""
-    controller = rustypot.Xl330PyController(bus.path, 1_000_000, 0.2)
+    rustypot = pytest.importorskip("rustypot", reason="rustypot is not installed: pip install '.[test]'")
+    controller = rustypot.Xl330PyController(terminal.path, 1_000_000, WAIT)
     try:
         assert controller.ping(1)
         assert not controller.ping(3)
@@ -129,23 +177,25 @@ def test_rustypot_pings_reads_and_moves_by_protocol_2(bus):
         assert controller.sync_read_present_position([1, 2]) == pytest.approx([0.0, 0.0], abs=1e-9)
         controller.write_torque_enable(1, True)
         controller.sync_write_goal_position([1, 2], [0.5, 0.25])
-        until(lambda: controller.read_present_position(1)[0] > 0.4, "the servo moves")
-        assert bus.servo(1).state.position > 0.4
-        assert bus.servo(2).state.position == 0.0
+        wait_for(lambda: controller.read_present_position(1)[0] > 0.4, "the servo moves")
+        assert terminal.servo(1).state.position > 0.4
+        assert terminal.servo(2).state.position == 0.0
     finally:
         controller.close()
 
 
-def test_rustypot_pings_reads_and_moves_by_protocol_1(bus):
+@pytest.mark.real_time
+def test_rustypot_pings_reads_and_moves_by_protocol_1(terminal):
     """An MX-106 in radians."""
-    controller = rustypot.MxPyController(bus.path, 1_000_000, 0.2)
+    rustypot = pytest.importorskip("rustypot", reason="rustypot is not installed: pip install '.[test]'")
+    controller = rustypot.MxPyController(terminal.path, 1_000_000, WAIT)
     try:
         assert controller.ping(7)
         assert controller.read_model_number(7) == [320]
         assert controller.read_present_position(7) == pytest.approx([0.0], abs=1e-9)
         controller.write_torque_enable(7, True)
         controller.write_goal_position(7, 0.5)
-        until(lambda: controller.read_present_position(7)[0] > 0.45, "the servo moves")
-        assert bus.servo(7).state.position > 0.45
+        wait_for(lambda: controller.read_present_position(7)[0] > 0.45, "the servo moves")
+        assert terminal.servo(7).state.position > 0.45
     finally:
         controller.close()

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -56,13 +57,14 @@ def built(source, target, *flags):
 
 
 @functools.cache
-def library():
-    """The functions of binding.cpp, or those of the library that ``$STRIBECK_BINDING`` names."""
+def library(joints=16):
+    """The functions of binding.cpp for so many joints, or those of the library that ``$STRIBECK_BINDING`` names."""
     given = os.environ.get("STRIBECK_BINDING")
     if given is None:
         folder = Path(tempfile.mkdtemp(prefix="stribeck_binding_"))
+        flags = ("-O1", "-fPIC", "-shared", f"-DSTRIBECK_MAX_JOINTS={joints}")
         try:
-            built(SOURCES / "binding.cpp", folder / "binding.so", "-O1", "-fPIC", "-shared")
+            built(SOURCES / "binding.cpp", folder / "binding.so", *flags)
             loaded = ctypes.CDLL(str(folder / "binding.so"))
         finally:
             shutil.rmtree(folder)
@@ -133,6 +135,8 @@ def dynamics_rows(dynamics):
     """Kind, table and gravity of the dynamics as in binding.cpp."""
     if dynamics is None:
         return 0, None, None
+    if isinstance(dynamics, GivenDynamics):
+        return 3, row(np.concatenate([dynamics.mass.ravel(), dynamics.bias])), None
     if isinstance(dynamics, IndependentJoints):
         offset = np.zeros(len(dynamics)) + dynamics.q_offset
         _, largest = dynamics.mass_matrix_and_bias(0.5 * np.pi - offset, 0.0 * offset)
@@ -152,11 +156,21 @@ def dynamics_rows(dynamics):
     return 2, row(rows), row(dynamics.gravity_vector)
 
 
+class GivenDynamics(NamedTuple):
+    """Mass matrix (n, n) [kg m²] and bias torques (n,) [N m] that the caller computes."""
+
+    mass: Any
+    bias: Any
+
+    def mass_matrix_and_bias(self, q, v):
+        return self.mass, self.bias
+
+
 class CppCompensator:
     """The C++ counterpart of a :class:`Compensator`, with its methods; states hold all joints in their order."""
 
-    def __init__(self, joints, maps, settings, dynamics=None, unchecked=False):
-        self._library = library()
+    def __init__(self, joints, maps, settings, dynamics=None, unchecked=False, capacity=16):
+        self._library = library(capacity)
         self._handle = ctypes.c_void_p(self._library.created())
         self.names = [joint.name for joint in joints]
         n = self._n = len(joints)
@@ -190,6 +204,25 @@ class CppCompensator:
         text = self._library.torques(self._handle, pointer(torque)).decode()
         self.torque, self.doubt = torque, text or None
         return torque
+
+    @staticmethod
+    def stepped(robots, now, effort, goal, position, velocity, dynamics):
+        """One cycle of robots of the same size, as the arena's adapter leads them: torques, and how many are in doubt.
+
+        :param goal: positions and velocities, or None.
+        :param velocity: None without.
+        :param dynamics: mass matrices and bias torques, or None.
+        """
+        handles = (ctypes.c_void_p * len(robots))(*(robot._handle.value for robot in robots))
+        kept = [
+            None if part is None else row(part)
+            for part in (effort, *(goal or (None, None)), position, velocity, *(dynamics or (None, None)))
+        ]
+        torque, first = np.empty(np.shape(position)), robots[0]
+        doubts = first._library.stepped(
+            len(robots), handles, first._n, ctypes.c_double(now), *map(pointer, kept), pointer(torque)
+        )
+        return torque, doubts
 
     def _fields(self, *fields):
         return [row(field) if field is not None and len(field) else None for field in fields]

@@ -23,7 +23,11 @@ class IdentifyRobotOptions:
     exclude: tuple[str, ...] = _data(
         "joints that are not identified, separated by commas or blanks", (), "JOINT"
     )
-    law: str = _fit("friction law of all joints (default: m1)", "m1", choices=tuple(LAWS))
+    law: str = _fit(
+        "friction law of all joints, or auto: chosen by runs left out (default: m1)",
+        "m1",
+        choices=("auto", *LAWS),
+    )
     same: tuple[str, ...] = _fit("joints with equal drives, separated by commas or blanks", (), "JOINT")
     leave_one_out: bool = _fit("also predict each run from the others", False)
     no_polish: bool = _fit("do not fit again under the simulated motion of the whole robot", False)

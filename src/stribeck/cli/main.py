@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ COMPUTING = (
     "setup-robot",
     "identify-arm",
     "identify-robot",
+    "identify-transmission",
     "excite",
     "estimate",
     "posterior",
@@ -76,6 +78,9 @@ def exit_code(command: Callable[[], int]) -> int:
     :param command: does the work and returns its exit code.
     :returns: its exit code, 1 for an error, 130 when interrupted.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may not have all characters of a name or unit
+            stream.reconfigure(errors="backslashreplace")
     try:
         return command()
     except StribeckError as error:

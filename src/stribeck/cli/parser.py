@@ -38,9 +38,16 @@ VERBS = {
         "read the parameters of a servo from BAM, MJCF, Isaac Lab or URDF files",
     ),
     "excite": ("excite", "design the most informative trajectory of a robot arm within its limits"),
-    "setup-robot": ("setup_robot", "write the file of a robot arm from its URDF and recordings"),
+    "setup-robot": (
+        "setup_robot",
+        "write the file of a robot arm, or of a servo on a bench, from recordings",
+    ),
     "identify-arm": ("identify_arm", "identify inertial parameters and joint friction of a robot arm"),
     "identify-robot": ("identify_robot", "identify the drives of a whole robot from goals and positions"),
+    "identify-transmission": (
+        "identify_transmission",
+        "identify stiffness and hysteresis of transmissions from motor and link encoders",
+    ),
     "calibrate": ("calibrate", "calibrate the geometry of an arm from measured poses"),
     "posterior": (
         "posterior",

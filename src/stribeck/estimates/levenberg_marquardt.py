@@ -40,6 +40,19 @@ class DenseEquations(NamedTuple):
     hessian: Array
 
 
+class BlockEquations(NamedTuple):
+    """The same of B independent sums of squares, each with its own coordinates.
+
+    :param costs: half the sums of squares (B,).
+    :param gradient: (p,).
+    :param hessian: only elements whose coordinates belong to the same sum are used (p, p).
+    """
+
+    costs: Array
+    gradient: Array
+    hessian: Array
+
+
 class BoxMinimum(NamedTuple):
     """Result of a search.
 
@@ -92,6 +105,55 @@ def minimise(
         if idle == 2:
             return BoxMinimum(point, current.cost, SolverStatus.CONVERGED, iteration)
     return BoxMinimum(point, current.cost, SolverStatus.LIMIT, iterations)
+
+
+def minimise_blocks(
+    equations: Callable[[Array], BlockEquations],
+    start: Array,
+    box: Array,
+    block: npt.NDArray[np.int_],
+    iterations: int = ITERATIONS,
+    least_gain: float = LEAST_GAIN,
+) -> Array:
+    """Find a local minimum of each of several independent sums of squares, each with its own damping; return the point (p,).
+
+    One evaluation serves all sums. None of them rises.
+
+    :param box: lower and upper bound and largest change of each coordinate in one step (3, p).
+    :param block: the sum that each coordinate belongs to (p,); coordinates of a negative one stay.
+    """
+    lower, upper, size = box
+    point = np.clip(start, lower, upper)
+    current = equations(point)
+    costs, gradient, hessian = (np.array(part) for part in current)
+    damping, idle = np.full(len(costs), FIRST_DAMPING), np.zeros(len(costs), dtype=int)
+    members = [np.flatnonzero(block == index) for index in range(len(costs))]
+    for _ in range(iterations):
+        active = [
+            b for b in range(len(costs)) if idle[b] < 2 and damping[b] < MOST_DAMPING and len(members[b])
+        ]
+        if not active:
+            break
+        trial = point.copy()
+        for b in active:
+            own = members[b]
+            here = DenseEquations(costs[b], gradient[own], hessian[np.ix_(own, own)])
+            bounds = lower[own], upper[own]
+            trial[own] = np.clip(
+                point[own] + _step(here, point[own], *bounds, size[own], damping[b]), *bounds
+            )
+        found = equations(trial)
+        for b in active:
+            own = members[b]
+            if not found.costs[b] < costs[b]:
+                damping[b] *= FACTOR
+                continue
+            gain = (costs[b] - found.costs[b]) / max(costs[b], 1e-300)
+            idle[b] = idle[b] + 1 if gain < least_gain else 0
+            damping[b] = max(damping[b] / FACTOR, LEAST_DAMPING)
+            point[own], costs[b], gradient[own] = trial[own], found.costs[b], found.gradient[own]
+            hessian[np.ix_(own, own)] = found.hessian[np.ix_(own, own)]
+    return point
 
 
 def _at_standstill(

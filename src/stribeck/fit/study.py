@@ -47,6 +47,8 @@ WORKER = "stribeck worker"
 JOURNALS = (".log", ".journal")
 """File suffixes of journals that are given without the scheme ``journal:``."""
 
+SQLITE_MAGIC = b"SQLite format 3\0"
+
 TRIES = 3
 """Attempts to create tables that other workers may be creating at the same time."""
 
@@ -217,6 +219,9 @@ def _check_study_file(path: Path, kind: str, url: str) -> None:
     if not path.exists() or path.stat().st_size == 0:
         return
     if kind == "sqlite":
+        with path.open("rb") as opened:  # SQLite takes shorter files for empty databases
+            if opened.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
+                raise StudyError(f"study: {path} is not an SQLite database; name another file")
         try:
             with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
                 tables = {

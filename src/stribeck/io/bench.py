@@ -26,9 +26,12 @@ from msgspec.structs import asdict
 import stribeck
 from stribeck.core.log import Setup
 from stribeck.errors import ConfigError, RecordingError
+from stribeck.io import strict
 from stribeck.io.actuators import load_actuator
+from stribeck.io.commented_yaml import check_filled_in
 from stribeck.io.compression import SUFFIXES as PACKED
-from stribeck.io.schema import Schema, convert, read_yaml
+from stribeck.io.schema import Schema, convert
+from stribeck.io.signals import SignalFile, SignalTable
 
 SUFFIXES = (".mcap", ".db3", ".json", ".csv", ".txt", ".mat", ".npz", *PACKED)
 """Suffixes of recordings."""
@@ -132,11 +135,13 @@ class BenchFile(Schema):
 
     :param schema: version of the format.
     :param defaults: of all recordings.
+    :param signals: where the recordings hold the signals, unless ``--signals`` names a file of it.
     :param runs: by name of the bag or file, without suffix, or by a pattern with ``*`` and ``?``; of several that
         match, later ones take precedence.
     """
 
     schema: Literal[1] = 1
+    signals: SignalFile | None = None
     defaults: BenchValues = BenchValues()
     runs: dict[str, BenchValues] = msgspec.field(default_factory=dict)
 
@@ -159,7 +164,9 @@ class Benches:
 
         :raises ConfigError: if it is invalid, or names an invalid file of a servo.
         """
-        content = read_yaml(path, BenchFile)
+        data = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
+        check_filled_in(data, path)
+        content = convert(data, BenchFile, str(path))
         found = [content.defaults, *content.runs.values()]
         for name in {values.actuator for values in found} - {None}:
             try:
@@ -167,6 +174,11 @@ class Benches:
             except ConfigError as error:
                 raise ConfigError(f"{path}: actuator: {error}") from None
         return cls(content, str(path), actuator)
+
+    @property
+    def signals(self) -> SignalTable | None:
+        """The sources of the signals, if the file gives them."""
+        return None if self.content.signals is None else self.content.signals.table()
 
     def patterns(self, recording: Path) -> list[str]:
         """The patterns that match a recording."""

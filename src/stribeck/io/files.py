@@ -80,7 +80,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     :raises OutputError: if the file cannot be written.
     """
     path = path.resolve()  # replace the target of a link, not the link
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -119,7 +119,7 @@ def write_keeping(path: Path, text: str) -> Path | None:
     :returns: new path of the old file, ``None`` if there was none.
     :raises OutputError: if one of them cannot be written.
     """
-    if path.is_file() and path.read_bytes() == text.encode():
+    if path.is_file() and path.read_bytes() == text.encode(errors="surrogateescape"):
         return None
     new = path.with_name(f".{path.name}.new")
     write_atomically(new, text)

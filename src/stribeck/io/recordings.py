@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from stribeck.core.log import Log, Series
 from stribeck.errors import RecordingError, TooShortError
+from stribeck.io import strict
 from stribeck.io.bag import read_bag
 from stribeck.io.bam_json import read_bam_json
 from stribeck.io.bench import SETUP_KEYS, BenchDescription, Benches, recording_name
@@ -95,10 +96,12 @@ def recorded_runs(
     if not folder.exists():
         raise RecordingError(f"{folder}: no such file or folder")
     note = note or (lambda _: None)
+    if signals is None and isinstance(bench, Benches):
+        signals = bench.signals
     runs: list[tuple[Path, list[Log]]] = []
     left_out = ""
     columns = any(one.place == "table" for found in (signals or {}).values() for one in found)
-    below = _recordings_below(folder, tables=columns, files=_files(signals))
+    below = recordings_below(folder, tables=columns, files=_files(signals))
     for path in _without_doubles(below):
         try:
             if path.suffix == ".json":
@@ -143,7 +146,7 @@ def _described(
     place = path.relative_to(folder) if path != folder else Path(path.name)
     if is_bag(path):
         return read_bag(path, signals=signals, joint=joint, bench=bench, place=place, note=note)
-    if path.is_file() and path.suffix.lower() not in READERS:
+    if not path.is_dir() and path.suffix.lower() not in READERS:
         known = ", ".join(("folder of a bag", ".mcap", ".db3", ".json", *READERS))
         raise RecordingError(f"{path} is no recording that can be read; expected {known}")
     if signals is None:
@@ -195,9 +198,9 @@ def check_names(logs: Sequence[Log], where: str) -> None:
         )
 
 
-def _recordings_below(path: Path, *, tables: bool = False, files: Collection[str] = ()) -> list[Path]:
+def recordings_below(path: Path, *, tables: bool = False, files: Collection[str] = ()) -> list[Path]:
     """Recordings in the order of their paths, with tables if wanted; a folder that holds all ``files`` is one."""
-    if path.is_file() or is_bag(path):
+    if not path.is_dir() or is_bag(path):
         return [path]
     if files and all((path / name).is_file() for name in files):
         return [path]
@@ -206,7 +209,7 @@ def _recordings_below(path: Path, *, tables: bool = False, files: Collection[str
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            recordings += _recordings_below(entry, tables=tables, files=files)
+            recordings += recordings_below(entry, tables=tables, files=files)
         elif (
             entry.suffix == ".json"
             or is_bag(entry)
@@ -230,7 +233,7 @@ class BagFolder(NamedTuple):
 def bags_below(folder: Path) -> BagFolder:
     """Find the bags of a folder and its subfolders, without reading them; none if the folder does not exist."""
     finished, recording = set(), False
-    for path in _recordings_below(folder) if folder.is_dir() else ():
+    for path in recordings_below(folder) if folder.is_dir() else ():
         unfinished = unfinished_file(path)
         if unfinished is not None and is_being_recorded(unfinished):
             recording = True
@@ -253,7 +256,7 @@ def _is_parameter_file(path: Path) -> bool:
     if path.stat().st_size > LARGEST_RESULT:
         return False
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(strict.read_bytes(path, RecordingError))
     except ValueError:
         return False
     may_be_result = isinstance(content, dict) and "entries" not in content
@@ -267,7 +270,7 @@ def files_digest(folders: Sequence[Path]) -> str:
     """
     digest = hashlib.sha256()
     for folder in folders:
-        below = _recordings_below(folder, tables=True)
+        below = recordings_below(folder, tables=True)
         paths = [p for p in below if p.suffix != ".json" or not _is_parameter_file(p)]
         unfinished = {original_digest(path) for path in paths if unfinished_file(path) is not None}
         for path in paths:

@@ -85,7 +85,7 @@ def unfinished_file(path: Path) -> Path | None:
         return None
     if (folder / "metadata.yaml").exists():
         return None
-    files = [file for file in folder.glob("*.mcap") if not file.name.startswith(".")]
+    files = [file for file in folder.glob("*.mcap") if not file.name.startswith(".") and file.is_file()]
     if len(files) != 1 or files[0].stem not in (folder.name, f"{folder.name}_0"):
         return None
     (file,) = files

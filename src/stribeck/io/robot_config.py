@@ -27,13 +27,11 @@ from sysconfig import get_path
 from typing import Any, Literal
 
 from stribeck.errors import ConfigError
+from stribeck.io.commented_yaml import check_filled_in
 from stribeck.io.files import included_file, included_names
 from stribeck.io.schema import Positive, Schema, convert, read_yaml
 
 SECTIONS = ("identification", "excitation", "calibration")
-
-TODO = "TODO"
-"""Stands for a value that only the user knows; reading a file with one is an error."""
 
 PerJoint = float | tuple[float, ...]
 """One number for all joints, or one for each joint."""
@@ -182,24 +180,9 @@ def read_robot(name: str) -> RobotConfig:
     """
     path = included_file("robots", "robot", name)
     content = read_yaml(path, MachineFile)
-    open_key = _open_key({name: getattr(content, name) for name in SECTIONS})
-    if open_key is not None:
-        raise ConfigError(
-            f"{path}: {open_key} is still {TODO}: put in its value; the comment above it says which"
-        )
+    check_filled_in({name: getattr(content, name) for name in SECTIONS}, path)
     keys = {field.name: getattr(content, field.name) for field in fields(content)}
     return RobotConfig(path=path, **{**keys, "title": content.title or content.name})
-
-
-def _open_key(content: Any) -> str | None:
-    """The first key whose value has to be filled in, ``None`` if there is none."""
-    if not isinstance(content, Mapping):
-        return "" if content == TODO else None
-    for key, value in content.items():
-        inner = _open_key(value)
-        if inner is not None:
-            return f"{key}: {inner}" if inner else key
-    return None
 
 
 def per_joint(value: PerJoint | None, joints: int, where: str) -> tuple[float, ...] | None:

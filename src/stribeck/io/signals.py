@@ -25,8 +25,11 @@ import numpy.typing as npt
 from msgspec import Meta
 from msgspec.structs import asdict
 
+from stribeck.errors import ConfigError
+from stribeck.io import strict
+from stribeck.io.commented_yaml import check_filled_in
 from stribeck.io.files import shared_directory
-from stribeck.io.schema import Name, Positive, Schema, read_yaml
+from stribeck.io.schema import Name, Positive, Schema, convert
 from stribeck.io.units import SCALED, SIGNAL_UNITS, UNITS, Unit
 
 FloatArray = npt.NDArray[np.float64]
@@ -237,11 +240,16 @@ SignalTable = Mapping[str, tuple[SignalSource, ...]]
 
 
 def load_signals(path: Path | None = None) -> SignalTable:
-    """Read the table of a YAML file; without one, return the table of our own bags.
+    """Read the table of a YAML file, or of a bench file that has one; without a file, return the table of our own bags.
 
     :raises ConfigError: for an invalid file.
     """
-    return read_yaml(path or shared_directory("config") / "signals.yaml", SignalFile).table()
+    path = path or shared_directory("config") / "signals.yaml"
+    data = strict.parse_yaml(strict.read_text(path, ConfigError), path, ConfigError)
+    if isinstance(data, dict) and "signals" in data:
+        check_filled_in({"signals": data["signals"]}, path)
+        return convert(data["signals"], SignalFile, f"{path}: signals").table()
+    return convert(data, SignalFile, str(path)).table()
 
 
 def _field(message: Any, path: str) -> Any:

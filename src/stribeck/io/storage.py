@@ -24,9 +24,13 @@ from stribeck.io.compression import is_packed, storage_files, unpacked
 from stribeck.io.mcap_bag import DIGEST_KEY, JAZZY_BAG_VERSION, custom_value
 from stribeck.io.messages import Digest, RawMessage, Topic, contract_types, types_with
 from stribeck.io.recovery import BeingRecordedError, CutOffError, Note, is_recovered, recover, unfinished_file
+from stribeck.io.strict import check_regular
 
 Storage = Literal["mcap", "sqlite3"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
+
+LARGEST_BAG = 16 << 30
+"""Size of the largest storage file that is read [bytes]."""
 
 
 def is_bag(path: Path) -> bool:
@@ -57,6 +61,8 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
     """
     if not path.exists():
         raise RecordingError(f"{path}: no such file or folder")
+    for file in path.glob("*") if path.is_dir() else (path,):
+        check_regular(file, RecordingError, LARGEST_BAG)
     try:
         unfinished = unfinished_file(path)
         if unfinished is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,13 +14,16 @@ from stribeck.errors import StribeckError
 
 Content = TypeVar("Content", str, bytes)
 
+LARGEST = 1 << 30
+"""Size of the largest file that is read as a whole [bytes]."""
+
 
 def read_text(path: Path, error: type[StribeckError]) -> str:
     """Read a file as text.
 
     :raises StribeckError: of the given type, if it cannot be read as UTF-8 text.
     """
-    return _read(path, lambda: path.read_text(encoding="utf-8"), error)
+    return _read(path, lambda: path.read_text(encoding="utf-8-sig"), error)
 
 
 def read_bytes(path: Path, error: type[StribeckError]) -> bytes:
@@ -30,8 +34,25 @@ def read_bytes(path: Path, error: type[StribeckError]) -> bytes:
     return _read(path, path.read_bytes, error)
 
 
+def check_regular(path: Path, error: type[StribeckError], largest: int = LARGEST) -> None:
+    """Refuse devices and pipes, whose reading may never end, and files above ``largest`` bytes; folders pass.
+
+    :raises StribeckError: of the given type, for these.
+    """
+    status = path.stat()
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        raise error(
+            f"{path} is a device, a pipe or a socket, expected a file: write its content to a file, and name that"
+        )
+    if stat.S_ISREG(status.st_mode) and status.st_size > largest:
+        raise error(
+            f"{path} has {status.st_size / 1e6:.0f} MB, expected at most {largest / 1e6:.0f}: is it another file?"
+        )
+
+
 def _read(path: Path, read: Callable[[], Content], error: type[StribeckError]) -> Content:
     try:
+        check_regular(path, error)
         return read()
     except FileNotFoundError:
         raise error(f"{path}: no such file") from None

@@ -85,6 +85,7 @@ def read_table(path: Path) -> Table:
         raise RecordingError(f"{path}: expected {' or '.join(READERS)}, or a bag")
     if not path.exists():
         raise RecordingError(f"{path}: no such file")
+    strict.check_regular(path, RecordingError)
     return reader(path)
 
 
@@ -130,7 +131,7 @@ def read_text_table(path: Path) -> Table:
 
     :raises RecordingError: for a file that cannot be read, without numbers, or with rows of different length.
     """
-    content = strict.read_text(path, RecordingError).removeprefix("\ufeff")
+    content = strict.read_text(path, RecordingError)
     lines = [
         (number, line)
         for number, line in enumerate(content.splitlines(), 1)
@@ -206,7 +207,7 @@ def _is_number(word: str) -> bool:
 
 
 def read_mat_table(path: Path) -> Table:
-    """Read the real arrays of a MAT file.
+    """Read the real arrays of a MAT file; a field of a structure is called ``structure.field``.
 
     :raises RecordingError: for a file that cannot be read, such as MAT files of version 7.3.
     :raises MissingDependencyError: without SciPy.
@@ -220,7 +221,21 @@ def read_mat_table(path: Path) -> Table:
         content = loadmat(path)
     except (OSError, ValueError, TypeError, NotImplementedError, MatReadError) as error:
         raise RecordingError(f"{path} is not a MAT file that can be read: {error}") from None
-    return _table_of_arrays(path, {name: value for name, value in content.items() if name[:2] != "__"})
+    fields: dict[str, object] = {}
+    for name, value in content.items():
+        if name[:2] != "__":
+            _flatten(name, value, fields)
+    return _table_of_arrays(path, fields)
+
+
+def _flatten(name: str, value: object, fields: dict[str, object]) -> None:
+    """Add an array, or the fields of a structure as ``name.field``."""
+    names = getattr(getattr(value, "dtype", None), "names", None)
+    if isinstance(value, np.ndarray) and names and value.size == 1:
+        for field in names:
+            _flatten(f"{name}.{field}", value[field].item(), fields)
+    else:
+        fields[name] = value
 
 
 def read_npz_table(path: Path) -> Table:

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from stribeck.errors import ConfigError
@@ -147,6 +148,8 @@ def render(figure: Figure, suffix: str) -> bytes:
     """The content of a figure file in format ``suffix``, a key of :data:`FORMATS`; always the same bytes."""
     buffer = io.BytesIO()
     dpi = min(float(DPI), LARGEST_PICTURE / max(figure.get_size_inches()))
+    for text in figure.findobj(Text):  # file names that the locale cannot decode have surrogates
+        text.set_text(text.get_text().encode(errors="surrogateescape").decode(errors="replace"))
     with style():
         figure.savefig(buffer, format=suffix.removeprefix("."), dpi=dpi, metadata=FORMATS[suffix])
     return buffer.getvalue()

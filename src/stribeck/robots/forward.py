@@ -13,6 +13,7 @@ import mujoco
 import numpy as np
 
 from stribeck.core.friction import FrictionLaw, friction_budget
+from stribeck.robots.rollout import PLACE, dry_friction
 from stribeck.robots.tree import Array, RobotTree, gravity_vector
 
 STIFF = (0.9999, 0.9999, 0.001, 0.5, 2.0)
@@ -46,6 +47,7 @@ def simulate_robot(
     model.dof_frictionloss[:] = 1.0
     mujoco.mj_setConst(model, data)
     dry = {**p, "friction_viscous": 0.0}
+    changing = law.load != "none" or law.stribeck or any(p[name].any() for name in PLACE)
     positions = np.empty((len(goals) // every, len(start)))
     data.qpos[:] = start
     external = np.zeros(len(start))
@@ -55,10 +57,11 @@ def simulate_robot(
             positions[k // every] = data.qpos
         velocity = data.qvel
         pull = stiffness * (goal - bias - data.qpos) - derivative * velocity
-        motor = np.clip(pull, -limit, limit)
+        motor = np.minimum(np.maximum(pull, -limit), limit)
         if law.load != "none":
             external = -data.qfrc_bias
-        if law.load != "none" or law.stribeck or not k:  # constant otherwise
+        if changing or not k:
+            dry["friction_base"] = dry_friction(p, data.qpos)
             budget = friction_budget(law, dry, motor, external, velocity)[0]
             model.dof_frictionloss[:] = np.maximum(budget, 1e-9)
         data.qfrc_applied[:] = motor + derivative * velocity + p["torque_offset"]

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
 
-from stribeck.core.friction import LAWS
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.estimates.clusters import bias_reduced
 from stribeck.estimates.estimate import Estimate, at_bound, estimate_of
+from stribeck.robots.choice import fitted
 from stribeck.robots.forward import simulate_robot
-from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, under, with_law
+from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, under
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import Array, mean_goals
 from stribeck.robots.tree import RobotTree
-
-DELAYS, DAMPINGS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08), (0.1, 0.7)
-"""Command delays [s] and viscous friction [N m s/rad] from which the search starts; the best are taken."""
 
 FORWARD_STEP, FORWARD_STEPS = 0.004, 4
 """Largest step of the simulation of the whole robot [s], and fewest steps per row."""
@@ -100,6 +96,7 @@ def identify_robot(
 ) -> RobotFit:
     """Identify the drives of a robot from goals and positions.
 
+    :param law: ``m1`` to ``m6``, or ``auto`` for the one chosen by runs left out.
     :param excluded: names of joints that are held where they rest.
     :param same: names of joints with equal drives.
     :param polish: fit again under the loads of the simulated motion of the whole robot.
@@ -111,7 +108,8 @@ def identify_robot(
     if unknown:
         raise ConfigError(f"{tree.path} has no joint {', '.join(unknown)}; it has {', '.join(tree.names)}")
     good = usable(train, note)
-    problem, x = _fitted(tree, good, tree_joints, law, [tree.names.index(name) for name in same], note)
+    equal = [tree.names.index(name) for name in same]
+    problem, x = fitted(tree, good, tree_joints, law, equal, note)
     decoupled = float(np.sqrt(problem.errors(x).mean()))
     scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
     if polish:
@@ -153,37 +151,6 @@ def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotR
     return good
 
 
-def _fitted(
-    tree: RobotTree,
-    runs: Sequence[RobotRun],
-    joints: Sequence[int],
-    law: str,
-    same: Sequence[int],
-    note: Callable[[str], None],
-) -> tuple[RobotProblem, Array]:
-    """Fit law M1 from the best of several delays, then the wanted law from there."""
-    free = ["armature", "bias", "delay"]
-    free += ["tilt_x", "tilt_y"] if tree.hung else []
-    free += ["stiffness"] if runs[0].stiffness is None else []
-    substeps = max(round(runs[0].dt / 0.0075), 1)
-    setting: dict[str, Any] = {"free": free, "same": [same] if same else (), "substeps": substeps}
-    problem = problem_of(tree, runs, joints, LAWS["m1"], **setting)
-    starts = []
-    for delay, damping in product(DELAYS, DAMPINGS):
-        x = problem.start()
-        x[[name == "delay" for name, _ in problem.columns]] = delay
-        x[[name == "friction_viscous" for name, _ in problem.columns]] = damping
-        starts.append((problem.errors(x).mean(), x))
-    found = problem.fit(min(starts, key=lambda pair: pair[0])[1])
-    note(f"each joint alone, law M1: {np.sqrt(problem.errors(found.point).mean()) * 1e3:.2f} mrad")
-    if law == "m1":
-        return problem, found.point
-    richer = problem_of(tree, runs, joints, LAWS[law], **setting, lanes=problem.lanes)
-    point = richer.fit(with_law(richer, problem, found.point)).point
-    note(f"each joint alone, law {law.upper()}: {np.sqrt(richer.errors(point).mean()) * 1e3:.2f} mrad")
-    return richer, point
-
-
 def score(
     tree: RobotTree, problem: RobotProblem, x: Array, run: RobotRun, index: int, rows_late: int = 0
 ) -> RunScore:
@@ -194,11 +161,8 @@ def score(
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
     every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS)
     delay = p["delay"] + rows_late * run.dt
-    goals = np.asarray(
-        mean_goals(np.nan_to_num(run.goal).astype(np.float32), delay.astype(np.float32), every, run.dt)
-    )
+    goals = mean_goals(np.nan_to_num(run.goal), delay, every, run.dt)
     held = [joint for joint in range(len(tree.names)) if joint not in problem.joints]
-    goals = goals.astype(float)
     goals[:, held] = run.position[0, held]
     simulated = simulate_robot(tree, problem.kind.law, p, goals, run.position[0], run.dt / every, every)
     if not np.isfinite(simulated).all():

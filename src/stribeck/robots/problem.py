@@ -8,12 +8,27 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import signal
 
 from stribeck.core.friction import FrictionLaw
-from stribeck.estimates.levenberg_marquardt import BoxMinimum, DenseEquations, minimise
+from stribeck.estimates.levenberg_marquardt import (
+    BlockEquations,
+    BoxMinimum,
+    DenseEquations,
+    minimise,
+    minimise_blocks,
+)
 from stribeck.robots.recordings import SETTLING, RobotRun
-from stribeck.robots.rollout import Array, Kind, LaneEquations, Lanes, equations, simulate_lanes
+from stribeck.robots.rollout import (
+    PLACE,
+    Array,
+    Kind,
+    LaneEquations,
+    Lanes,
+    equations,
+    simulate_lanes,
+)
 from stribeck.robots.tree import RobotTree
 
 SEGMENT = 30.0
@@ -45,6 +60,8 @@ UNKNOWNS = {
     "tilt_x": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "tilt_y": Unknown(0.0, -4.0, 4.0, 0.5, "m/s²"),
     "friction_base": Unknown(0.2, 0.0, 20.0, 0.3, "N m"),
+    "friction_slope": Unknown(0.0, -20.0, 20.0, 0.3, "N m/rad"),
+    "friction_curve": Unknown(0.0, -20.0, 20.0, 0.3, "N m/rad²"),
     "friction_viscous": Unknown(0.1, 0.0, 20.0, 0.5, "N m s/rad"),
     "friction_stribeck": Unknown(0.02, 0.0, 20.0, 0.3, "N m"),
     "dtheta_stribeck": Unknown(0.3, 0.02, 3.0, 0.2, "rad/s"),
@@ -59,10 +76,20 @@ UNKNOWNS = {
 
 FIXED = {"alpha": 1.0, "load_friction_motor_quad": 0.0, "load_friction_external_quad": 0.0}
 
+SYMMETRIC = {
+    f"load_friction_{side}{fading}": (
+        f"load_friction_{side}{fading}",
+        f"load_friction_{'stribeck' if fading else 'base'}",
+    )
+    for side in ("motor", "external")
+    for fading in ("", "_stribeck")
+}
+"""The parameter of the symmetric laws that one of the directional laws continues, after itself."""
+
 SHARED = ("tilt_x", "tilt_y")
 """Parameters of the base, which all joints share."""
 
-ALIKE = ("armature", "stiffness", "delay")
+ALIKE = ("armature", "stiffness", "delay", *PLACE)
 """Parameters besides those of the law that joints of the same kind share."""
 
 HELD = {"armature": 0.3, "stiffness": 1000.0, "derivative": 30.0, "limit": 1e4}
@@ -71,7 +98,11 @@ HELD = {"armature": 0.3, "stiffness": 1000.0, "derivative": 30.0, "limit": 1e4}
 SHIFT = Unknown(0.0, -0.05, 0.05, 0.004, "s")
 """Lateness of the goals of a run beside the others; a weak prior fixes its mean."""
 
+ALONE, TOGETHER = 20, 40
+"""Most steps of the search in which each joint has a damping of its own, and of the one over all parameters at once."""
+
 Column = tuple[str, int]
+IntArray = npt.NDArray[np.int_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,32 +160,65 @@ class RobotProblem:
             lanes = lanes._replace(weight=lanes.weight * np.repeat(counts, len(self.joints)))
         return equations(self.kind, lanes, self.values(x), self.free)
 
-    def fit(
-        self,
-        x: Array,
-        runs: Collection[int] | None = None,
-        only: Sequence[int] | None = None,
-        least_gain: float = 1e-4,
-    ) -> BoxMinimum:
-        """Minimise the squared errors from ``x``.
+    def blocks(self) -> tuple[IntArray, IntArray]:
+        """The group of joints with common parameters of each element, -1 if all share it, and of each lane."""
+        own = np.arange(len(self.joints))
+        for index, (name, _) in enumerate(self.columns):
+            users = np.flatnonzero(self.maps[: len(own), :, index].any(axis=1))
+            if name not in (*SHARED, "shift") and len(users):
+                own[np.isin(own, own[users])] = own[users].min()
+        own = np.unique(own, return_inverse=True)[1]
+        element = [
+            -1
+            if name in (*SHARED, "shift")
+            else own[np.flatnonzero(self.maps[: len(own), :, index].any(axis=1))[0]]
+            for index, (name, _) in enumerate(self.columns)
+        ]
+        return np.array(element), np.tile(own, len(self.segments))
 
-        :param runs: indices of the runs that count; by default all.
-        :param only: elements that change; by default all.
-        """
-        held = np.ones(len(x), dtype=bool)
-        held[slice(None) if only is None else list(only)] = False
+    def only(self, kept: Sequence[int]) -> RobotProblem:
+        """The problem without the other elements of the vector, which are 0."""
+        columns = tuple(self.columns[index] for index in kept)
+        return replace(self, columns=columns, maps=self.maps[:, :, list(kept)])
+
+    def _normal(
+        self, x: Array, runs: Collection[int] | None, prior: Array
+    ) -> tuple[LaneEquations, Array, Array]:
+        found = self.lane_equations(x, runs)
+        gradient = np.einsum("lfn,lf->n", self.maps, found.gradient) + prior * x
+        hessian = np.tensordot(self.maps, found.hessian @ self.maps, ((0, 1), (0, 1))) + np.diag(prior)
+        return found, gradient, hessian
+
+    def _box(self) -> Array:
+        return np.array([(each.lower, each.upper, each.size) for each in self.unknowns()]).T
+
+    def alone(
+        self, x: Array, runs: Collection[int] | None = None, iterations: int = ALONE, least_gain: float = 1e-4
+    ) -> Array:
+        """Minimise the squared errors of each joint with a damping of its own; what all share stays."""
+        element, lane = self.blocks()
         prior = self.priors()
 
-        def normal(point: Array) -> DenseEquations:
-            found = self.lane_equations(point, runs)
-            gradient = np.einsum("lfn,lf->n", self.maps, found.gradient) + prior * point
-            hessian = np.tensordot(self.maps, found.hessian @ self.maps, ((0, 1), (0, 1))) + np.diag(prior)
-            gradient[held] = hessian[held] = hessian[:, held] = 0.0
-            hessian[held, held] = 1.0
+        def each(point: Array) -> BlockEquations:
+            found, gradient, hessian = self._normal(point, runs, prior)
+            return BlockEquations(0.5 * np.bincount(lane, found.squares).astype(float), gradient, hessian)
+
+        return minimise_blocks(each, x, self._box(), element, iterations, least_gain)
+
+    def fit(self, x: Array, runs: Collection[int] | None = None, least_gain: float = 1e-4) -> BoxMinimum:
+        """Minimise the squared errors from ``x``: each joint alone, then all parameters at once.
+
+        :param runs: indices of the runs that count; by default all.
+        """
+        prior = self.priors()
+
+        def whole(point: Array) -> DenseEquations:
+            found, gradient, hessian = self._normal(point, runs, prior)
             return DenseEquations(0.5 * (found.squares.sum() + prior @ point**2), gradient, hessian)
 
-        bounds = np.array([(each.lower, each.upper, each.size) for each in self.unknowns()]).T
-        return minimise(normal, x, bounds[0], bounds[1], bounds[2], iterations=40, least_gain=least_gain)
+        x = self.alone(x, runs, ALONE, least_gain)
+        lower, upper, size = self._box()
+        return minimise(whole, x, lower, upper, size, TOGETHER, least_gain=least_gain)
 
     def errors(self, x: Array) -> Array:
         """Mean squared errors of the lanes by segment and joint (S, J') [rad²]."""
@@ -268,9 +332,10 @@ def problem_of(
     columns: dict[Column, int] = {}
     entries = []
     fixed = np.zeros((len(kind.names), len(segments) * len(joints)))
+    centres = np.median(np.concatenate([run.goal for run in runs]), axis=0)
     for lane, (segment, joint) in enumerate((segment, joint) for segment in segments for joint in joints):
         run = runs[segment.run]
-        given = {**FIXED, "limit": min(tree.limits[joint], 1e4)}
+        given = {**FIXED, "limit": min(tree.limits[joint], 1e4), "centre": centres[joint]}
         given["stiffness"] = 0.0 if run.stiffness is None else run.stiffness[joint]
         given["derivative"] = 0.0 if run.derivative is None else run.derivative[joint]
         fixed[:, lane] = [0.0 if name in names else given.get(name, 0.0) for name in kind.names]
@@ -287,12 +352,20 @@ def problem_of(
     return RobotProblem(kind, tuple(runs), tuple(joints), segments, lanes, tuple(columns), rows, fixed, maps)
 
 
-def with_law(problem: RobotProblem, other: RobotProblem, x: Array) -> Array:
-    """The vector of ``problem`` that continues ``x`` of ``other``; new terms of the law start at their defaults."""
+def with_law(problem: RobotProblem, other: RobotProblem, x: Array, share: float) -> Array:
+    """The vector of ``problem`` that continues ``x`` of ``other``, of a poorer law.
+
+    New terms take their starting values times ``share``; with a share near 0 the motion is that of ``other``. The terms of
+    the directional laws continue those of the symmetric ones.
+    """
     known = dict(zip(other.columns, x, strict=True))
-    return np.array(
-        [known.get(column, begin) for column, begin in zip(problem.columns, problem.start(), strict=True)]
-    )
+    found = []
+    for (name, owner), unknown in zip(problem.columns, problem.unknowns(), strict=True):
+        older = next((key for key in SYMMETRIC.get(name, (name,)) if (key, owner) in known), None)
+        scale = share if name.startswith(("friction_stribeck", "load_")) else 1.0
+        begin = max(unknown.start * scale, unknown.lower)
+        found.append(begin if older is None else max(known[older, owner], begin if scale != 1.0 else -np.inf))
+    return np.array(found)
 
 
 def under(problem: RobotProblem, tree: RobotTree, motions: Sequence[Array]) -> RobotProblem:

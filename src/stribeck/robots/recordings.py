@@ -23,7 +23,7 @@ SETTLING = 1.0
 SHORTEST = 3.0
 """Runs must last longer [s]."""
 
-NOMINAL = 2e-5
+NOMINAL = 2e-4
 """Relative spread of the sample times below which they were counted, not measured."""
 
 JITTER = 0.02

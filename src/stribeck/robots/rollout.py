@@ -12,7 +12,7 @@ one run; lanes and directions of the derivatives are contiguous in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,11 +24,18 @@ import numpy.typing as npt
 
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.friction import FrictionLaw
+from stribeck.core.namespace import array_namespace
 from stribeck.core.step import velocity_step
 
 Array = npt.NDArray[np.float64]
 
-DRIVE = ("armature", "stiffness", "derivative", "limit", "bias", "torque_offset", "delay", "tilt_x", "tilt_y")
+PLACE = ("friction_slope", "friction_curve")
+"""Parameters of friction that depends on position, see :func:`dry_friction`."""
+
+DRIVE = (
+    *("armature", "stiffness", "derivative", "limit", "bias", "torque_offset", "delay", "tilt_x", "tilt_y"),
+    *("centre", *PLACE),
+)
 """Parameters of a lane besides those of its friction law."""
 
 
@@ -91,15 +98,26 @@ def mean_goals(goal: Any, delay: Any, substeps: int, dt: float) -> Any:
     :param goal: (T, L); before the first row the first one holds.
     :param delay: :math:`\delta` (L,) [s].
     """
+    xp = array_namespace(goal, delay)
     rows = goal.shape[0]
-    total = jnp.concatenate([jnp.zeros_like(goal[:1]), jnp.cumsum(goal - goal[:1], axis=0)])
-    edges = jnp.arange(rows * substeps + 1)[:, None] / substeps - delay / dt
-    whole = jnp.clip(jnp.floor(edges).astype(int), 0, rows - 1)
-    lanes = jnp.arange(goal.shape[1])
-    slope = goal[whole, lanes] - goal[0]
-    slope = jnp.where(edges < 0.0, 0.0, slope)
+    total = xp.concatenate([xp.zeros_like(goal[:1]), xp.cumsum(goal - goal[:1], axis=0)])
+    edges = xp.arange(rows * substeps + 1)[:, None] / substeps - delay / dt
+    whole = xp.clip(xp.floor(edges).astype(int), 0, rows - 1)
+    lanes = xp.arange(goal.shape[1])
+    slope = xp.where(edges < 0.0, 0.0, goal[whole, lanes] - goal[0])
     integral = total[whole, lanes] + slope * (edges - whole)
-    return goal[0] + jnp.diff(integral, axis=0) * substeps
+    return goal[0] + xp.diff(integral, axis=0) * substeps
+
+
+def dry_friction(p: Mapping[str, Any], position: Any) -> Any:
+    r"""Coulomb friction at a position, :math:`\max(K_c + s\,(q - q_c) + c\,(q - q_c)^2, 0)` [N m].
+
+    :param p: :math:`K_c` as ``friction_base``, s as ``friction_slope`` [N m/rad], c as ``friction_curve`` [N m/rad²],
+        :math:`q_c` as ``centre`` [rad].
+    """
+    away = position - p["centre"]
+    friction = p["friction_base"] + away * (p["friction_slope"] + away * p["friction_curve"])
+    return array_namespace(friction).maximum(friction, 0.0)
 
 
 def _between_rows(series: Any, substeps: int) -> Any:
@@ -129,8 +147,9 @@ def positions(kind: Kind, lanes: Lanes, values: Any) -> Any:
         def motor(v: Any) -> Any:
             return jnp.clip(pull - p["derivative"] * v, -p["limit"], p["limit"])
 
+        here = {**p, "friction_base": dry_friction(p, middle)}
         velocity, distance = velocity_step(
-            kind.law, 1.0 / (inertia + p["armature"]), p, velocity, motor, outer, dt
+            kind.law, 1.0 / (inertia + p["armature"]), here, velocity, motor, outer, dt
         )
         return (position + distance, velocity), None
 

@@ -22,7 +22,7 @@ from scipy import linalg
 from stribeck.core.arrays import Array
 from stribeck.dynamics.model import ArmModel
 from stribeck.dynamics.motion import ProcessedMotion, States
-from stribeck.io.robot_config import TODO
+from stribeck.io.commented_yaml import TODO
 
 ROWS = 1500
 """At most so many rows of each recording are used."""

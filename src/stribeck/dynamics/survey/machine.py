@@ -20,9 +20,9 @@ from stribeck.dynamics.survey.reading import JointTracks, read_joint_tracks
 from stribeck.dynamics.survey.spectra import HIGHER, NOISE_SHARE, SHARE, Bandwidth, bandwidth_of
 from stribeck.dynamics.survey.units import POSITIONS, VELOCITIES, UnitSurvey, source_of, survey_units
 from stribeck.errors import RecordingError
+from stribeck.io.commented_yaml import open_keys
 from stribeck.io.identification_config import FilterSettings, Protocol
 from stribeck.io.messages import JOINT_STATES
-from stribeck.io.robot_config import TODO
 from stribeck.io.urdf import read_urdf
 
 ORDER = 4
@@ -74,14 +74,7 @@ class Survey:
     @property
     def open_keys(self) -> tuple[str, ...]:
         """Keys whose value has to be filled in by hand."""
-        keys = [(found.key, found.value) for found in self.findings]
-        inner = [
-            (f"{key}.{name}", part)
-            for key, value in keys
-            if isinstance(value, dict)
-            for name, part in value.items()
-        ]
-        return tuple(key for key, value in [*keys, *inner] if value == TODO)
+        return open_keys((found.key, found.value) for found in self.findings)
 
 
 def survey(urdf: Path, recordings: Sequence[Path]) -> Survey:

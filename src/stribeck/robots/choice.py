@@ -1,0 +1,145 @@
+"""The drives of each joint alone, under the loads of the measured motion, with the law that runs left out ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from stribeck.core.friction import LAWS
+from stribeck.robots.problem import RobotProblem, problem_of, with_law
+from stribeck.robots.recordings import RobotRun
+from stribeck.robots.rollout import PLACE, Array
+from stribeck.robots.tree import RobotTree
+
+DELAYS, DAMPINGS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08), (0.1, 0.7)
+"""Command delays [s] and viscous friction [N m s/rad] from which the search starts; the best are taken."""
+
+CHAIN = {"m1": (), "m2": ("m2",), "m3": ("m3",), "m4": ("m3", "m4"), "m5": ("m3", "m4", "m5")}
+CHAIN["m6"] = (*CHAIN["m5"], "m6")
+"""Laws that are fitted one after the other, each from the solution of the one before, the first from that of M1."""
+
+STEPS = 3
+"""Steps of the search from the solution of all runs to that of one half of them."""
+
+AUTO = ("m2", "m3", "m4", "m5")
+"""Laws that ``auto`` compares with M1."""
+
+Fitted = tuple[RobotProblem, Array]
+
+
+def fitted(
+    tree: RobotTree,
+    runs: Sequence[RobotRun],
+    joints: Sequence[int],
+    law: str,
+    same: Sequence[int],
+    note: Callable[[str], None],
+) -> Fitted:
+    """Fit law M1 from the best of several delays, from there the wanted law, and friction over position where it counts."""
+    free = ["armature", "bias", "delay"]
+    free += ["tilt_x", "tilt_y"] if tree.hung else []
+    free += ["stiffness"] if runs[0].stiffness is None else []
+    substeps = max(round(runs[0].dt / 0.0075), 1)
+    setting: dict[str, Any] = {"free": free, "same": [same] if same else (), "substeps": substeps}
+    problem = problem_of(tree, runs, joints, LAWS["m1"], **setting)
+
+    def problem_with(name: str, places: Sequence[str] = ()) -> RobotProblem:
+        more = {**setting, "free": [*free, *places]}
+        return problem_of(tree, runs, joints, LAWS[name], **more, lanes=problem.lanes)
+
+    def told(found: Fitted, text: str) -> Fitted:
+        note(f"each joint alone, {text}: {np.sqrt(found[0].errors(found[1]).mean()) * 1e3:.2f} mrad")
+        return found
+
+    starts = []
+    for delay, damping in product(DELAYS, DAMPINGS):
+        x = problem.start()
+        x[[name == "delay" for name, _ in problem.columns]] = delay
+        x[[name == "friction_viscous" for name, _ in problem.columns]] = damping
+        starts.append((problem.errors(x).mean(), x))
+    point = problem.fit(min(starts, key=lambda pair: pair[0])[1]).point
+    by_law = {"m1": told((problem, point), "law M1")}
+    for wanted in AUTO if law == "auto" else (law,):
+        before = "m1"
+        for step in CHAIN[wanted]:
+            if step not in by_law:
+                by_law[step] = told(continued(problem_with(step), *by_law[before]), f"law {step.upper()}")
+            before = step
+    if law == "auto":
+        law = _simplest(by_law, len(runs), note)
+    found = by_law[law]
+    if len(runs) > 1:
+        found = _with_places(problem_with(law, PLACE), found, tree, note)
+    return found
+
+
+def continued(richer: RobotProblem, problem: RobotProblem, x: Array) -> Fitted:
+    """Fit a richer law from the solution ``x`` of a poorer one: of each joint the better of two starts.
+
+    One start has the new terms near 0, so that no joint gets worse; the other has them at their usual size.
+    """
+    element, lane = richer.blocks()
+    starts = [with_law(richer, problem, x, share) for share in (1e-3, 1.0)]
+    if np.array_equal(starts[0], starts[1]):
+        return richer, richer.fit(starts[0]).point
+    found = [richer.alone(start) for start in starts]
+    costs = np.array([np.bincount(lane, richer.lane_equations(each).squares) for each in found])
+    best = np.argmin(costs, axis=0)
+    return richer, richer.fit(np.where(best[element] > 0, found[1], found[0])).point
+
+
+def left_out_squares(problem: RobotProblem, x: Array) -> Array:
+    """Mean squared error of each run and joint, predicted from the other half of the runs (R, J') [rad²].
+
+    Every second run belongs to one half. What all joints share stays as fitted to all runs.
+    """
+    owners, count = np.array([segment.run for segment in problem.segments]), len(problem.runs)
+    found = np.empty((count, len(problem.joints)))
+    for half in (0, 1):
+        errors = problem.errors(problem.alone(x, range(half, count, 2), STEPS))
+        for run in range(1 - half, count, 2):
+            found[run] = errors[owners == run].mean(axis=0)
+    return found
+
+
+def _simplest(by_law: dict[str, Fitted], runs: int, note: Callable[[str], None]) -> str:
+    """The first law within one standard error of the one with the least error of runs left out."""
+    if runs < 2:
+        note("one run: law M1, because a choice needs runs to leave out")
+        return "m1"
+    squares = {law: left_out_squares(*by_law[law]).mean(axis=1) for law in sorted(by_law)}
+    least = min(squares.values(), key=np.mean)
+    chosen = next(law for law in squares if not _gain_counts(squares[law], least))
+    listed = ", ".join(f"{law.upper()} {np.sqrt(each.mean()) * 1e3:.2f}" for law, each in squares.items())
+    note(f"law {chosen.upper()}; runs left out [mrad]: {listed}")
+    return chosen
+
+
+def _gain_counts(poorer: Array, richer: Array) -> Any:
+    """Whether the errors by run (R, …) fall by more than one standard error of the paired difference."""
+    gain = poorer - richer
+    return gain.mean(axis=0) > gain.std(axis=0, ddof=1) / np.sqrt(len(gain))
+
+
+def _with_places(
+    richer: RobotProblem, poorer: Fitted, tree: RobotTree, note: Callable[[str], None]
+) -> Fitted:
+    """Friction that depends on position, of the joints whose error in runs left out falls by more than a standard error."""
+    richer, x = continued(richer, *poorer)
+    counts = _gain_counts(left_out_squares(*poorer), left_out_squares(richer, x))
+    element, lane = richer.blocks()
+    groups = {int(group) for group in np.unique(lane) if counts[lane[: len(counts)] == group].mean() > 0.5}
+    if not groups:
+        return poorer
+    kept = [
+        index
+        for index, (name, _) in enumerate(richer.columns)
+        if name not in PLACE or element[index] in groups
+    ]
+    chosen = richer.only(kept) if len(kept) < len(x) else richer
+    names = [tree.names[joint] for joint, group in zip(richer.joints, lane, strict=False) if group in groups]
+    note(f"friction depends on position in {', '.join(names)}")
+    return chosen, x if chosen is richer else chosen.fit(x[kept]).point
