@@ -193,7 +193,8 @@ def velocity_step(
 
 class _Moving(NamedTuple):
     r"""A moving joint: torques besides motor and friction [N m], sign of the velocity, :math:`\lambda`,
-    :math:`\varphi(\lambda h)`, Stribeck weight, and the acceleration as a function of velocity and weight."""
+    :math:`\varphi(\lambda h)`, Stribeck weight, and the acceleration as a function of velocity and weight.
+    """
 
     outer: Any
     direction: Any
