@@ -132,7 +132,7 @@ def read_text_table(path: Path) -> Table:
 
     :raises RecordingError: for a file that cannot be read, without numbers, or with rows of different length.
     """
-    content = strict.read_text(path, RecordingError).removeprefix("\ufeff")
+    content = strict.read_text(path, RecordingError)
     lines = [
         (number, line)
         for number, line in enumerate(content.splitlines(), 1)
