@@ -8,7 +8,7 @@ from typing import Any, Literal
 from stribeck.io.schema import Schema, read_json
 
 
-class RobotParameter(Schema):
+class FittedParameter(Schema):
     """An estimate.
 
     :param value: in ``unit``.
@@ -24,7 +24,7 @@ class RobotParameter(Schema):
     side: str | None = None
 
 
-class RobotJoint(Schema):
+class FittedJoint(Schema):
     """A joint.
 
     :param rms: error by kind of run [rad].
@@ -33,11 +33,11 @@ class RobotJoint(Schema):
     """
 
     rms: Any
-    parameters: dict[str, RobotParameter]
+    parameters: dict[str, FittedParameter]
     centre: float = 0.0
 
 
-class RobotFile(Schema):
+class RobotFitFile(Schema):
     """The file.
 
     :param rms: total errors [rad].
@@ -51,17 +51,17 @@ class RobotFile(Schema):
 
     schema: Literal[1]
     rms: Any
-    per_joint: dict[str, RobotJoint]
+    per_joint: dict[str, FittedJoint]
     per_run: Any
     laws: dict[str, str]
-    base: dict[str, RobotParameter]
+    base: dict[str, FittedParameter]
     not_determined: Any = None
     seconds: float = 0.0
 
 
-def read_robot_file(path: Path) -> RobotFile:
+def read_robot_file(path: Path) -> RobotFitFile:
     """Read the file.
 
     :raises ConfigError: for a file of another kind.
     """
-    return read_json(path, RobotFile)
+    return read_json(path, RobotFitFile)

@@ -24,7 +24,7 @@ from stribeck.core.friction import LAWS
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.estimates.clusters import bias_reduced
 from stribeck.estimates.levenberg_marquardt import BlockEquations, minimise_blocks
-from stribeck.io.robot_file import RobotFile
+from stribeck.io.robot_file import RobotFitFile
 from stribeck.robots.problem import SHARED, UNKNOWNS, RobotProblem, motion_of, problem_of
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import Array
@@ -61,7 +61,7 @@ class JointDrift:
 
 
 def friction_over_runs(
-    tree: RobotTree, runs: Sequence[RobotRun], known: RobotFile, excluded: Sequence[str] = ()
+    tree: RobotTree, runs: Sequence[RobotRun], known: RobotFitFile, excluded: Sequence[str] = ()
 ) -> list[JointDrift]:
     """Friction of each joint in each run, and the test for a change since ``known``.
 
@@ -115,7 +115,7 @@ def _evidence(change: Array, variance: Array, earlier: float, effect: float) -> 
 
 
 def _known_problem(
-    tree: RobotTree, runs: Sequence[RobotRun], joints: Sequence[int], known: RobotFile
+    tree: RobotTree, runs: Sequence[RobotRun], joints: Sequence[int], known: RobotFitFile
 ) -> RobotProblem:
     """The problem whose only unknowns are :data:`FREE` of each run and joint, block by block."""
     law = LAWS[known.laws[tree.names[joints[0]]]]
