@@ -9,7 +9,7 @@ QUICK := test/core test/estimates test/io test/session test/kinematics test/test
 ROBOT := test/core test/io test/session test/servo test/emulator test/nodes
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
-.PHONY: demo demo-arm test test-quick test-slow test-versions lint docs docs-links bench clean
+.PHONY: demo demo-arm test test-quick test-slow test-versions lint docs docs-links bench soak clean
 
 demo: $(VENV)/.fit
 	$(BIN)/stribeck demo --output build/demo
@@ -56,6 +56,12 @@ docs-links: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python bench/run.py
+
+# Bus, nodes, guard and compensation at 1 kHz with random faults, bounded: MINUTES=60 (at most 120).
+MINUTES ?= 30
+soak: $(VENV)/.fit
+	mkdir -p build
+	$(BIN)/python bench/soak.py --minutes $(MINUTES) --json build/soak.json
 
 clean:
 	rm -rf $(VENV) build dist docs/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

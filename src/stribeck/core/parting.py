@@ -37,9 +37,18 @@ class Parting:
         self._own, self._friction = own, friction
         self._left = REPEATS if np.any(friction) else 0
 
+    def left_behind(self, now: float, own: FloatArray, friction: FloatArray) -> None:
+        """As :meth:`passed_on`, for a controller that is silent already: fading starts at ``now`` [s]."""
+        self._at, self._last = -math.inf, now
+        self._own, self._friction, self._left = own, friction, REPEATS
+
     def forget(self) -> None:
         """Publish nothing more, because another sender is in charge."""
         self._left, self._at, self._last = 0, math.inf, math.inf
+
+    def rest(self) -> FloatArray | None:
+        """The controller's effort (n,) [N m], if its fading is under way and not complete."""
+        return self._own if self._left and self._last != self._at else None
 
     def due(self, now: float) -> FloatArray | None:
         """Effort (n,) [N m] to publish at ``now`` [s]; ``None`` while the controller is active, and after the last one."""

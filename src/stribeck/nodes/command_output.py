@@ -35,17 +35,24 @@ class CommandOutput:
         """The current time, for messages that do not respond to a stamped message."""
         return Stamp.of(self._clock.now().nanoseconds)
 
-    def send(self, compensator: Compensator, now: float, stamp: Stamp | None) -> None:
-        """Publish the output, if any, at a steady time [s].
+    def send(self, compensator: Compensator, now: float, stamp: Stamp | None) -> bool:
+        """Publish the output, if any, at a steady time [s]; returns whether there was one.
 
         :param stamp: stamp of the message that triggered the output.
         """
         output = compensator.output(now)
         if output is None:
-            return
+            return False
         self.publisher.publish(self._message.filled(output.values, self.now() if stamp is None else stamp))
         if self._sums:
             self.parting.passed_on(now, output.values - output.friction, output.friction)
+        return True
+
+    def end_parting(self) -> None:
+        """Publish the last effort without friction torque, if it still contains some, before another sender takes over."""
+        if (effort := self.parting.rest()) is not None:
+            self.publisher.publish(self._message.filled(effort, self.now()))
+        self.parting.forget()
 
     def send_parting(self, now: float) -> None:
         """Remove the friction torque from the last effort of a silent controller, if that is due."""

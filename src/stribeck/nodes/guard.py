@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Int64
 
-from stribeck.core.compensator import Compensator
+from stribeck.core.compensator import TIMES_TO_FULL_TORQUE, Compensator
 from stribeck.io.cdr import JointStateReader, Stamp
 from stribeck.nodes.base import ServiceNode, run
 from stribeck.nodes.command_output import DEPTH, REVOKED, CommandOutput
@@ -26,6 +27,9 @@ from stribeck.nodes.telemetry import apply_telemetry
 
 ZERO_PERIOD = 0.02
 """Publication period of the zero torque [s]."""
+
+PARTING_MARGIN = 0.05
+"""A node with a heartbeat this much later has itself taken back the friction torque of a silent controller [s]."""
 
 
 class GuardNode(ServiceNode[GuardParameters]):
@@ -57,6 +61,11 @@ class GuardNode(ServiceNode[GuardParameters]):
         self._last = time.monotonic()
         self._lease = Lease(parameters.lease, self._last)
         self._command: tuple[bytes, float] | None = None
+        self._commanded_at = self._heard_at = -math.inf
+        fastest = parameters.slew_limit or TIMES_TO_FULL_TORQUE * passthrough.model.limit
+        fading = float(np.max(passthrough.model.limit / fastest))
+        self._parting_time = parameters.command_timeout + fading + PARTING_MARGIN
+        self._sums = parameters.output_mode == "sum"
         self._friction = b""
         self._passthrough = passthrough
         subscriptions = [
@@ -93,12 +102,15 @@ class GuardNode(ServiceNode[GuardParameters]):
 
     def _on_alive(self, data: bytes) -> None:
         with self._lock:
-            change = self._lease.sign(whole_number(data), time.monotonic())
+            spell, now = whole_number(data), time.monotonic()
+            change = self._lease.sign(spell, now)
+            if spell:
+                self._heard_at = now
             if change == "lost":
                 self._take_over(np.zeros_like(self._left))
             elif change == "returned":
                 self._friction = b""
-                self._command_output.parting.forget()
+                self._command_output.end_parting()
 
     def _take_over(self, friction: Any) -> None:
         """Take charge, and ramp down the last friction torque."""
@@ -112,7 +124,16 @@ class GuardNode(ServiceNode[GuardParameters]):
         self._last = time.monotonic()
         self._revoked.publish(Int64(data=self._lease.revoked))
         self._read_command()
-        self._send()
+        if not self._send() and self._sums and self._heard_at <= self._commanded_at + self._parting_time:
+            self._take_back()
+
+    def _take_back(self) -> None:
+        """Take the friction torque back from the last effort of a controller that fell silent when the node did."""
+        if self._passthrough is None:
+            return
+        command = self._passthrough.wishes.commands.latest(self._last, math.inf)
+        if command is not None and np.isfinite(command.effort).all():
+            self._command_output.parting.left_behind(self._last, command.effort, self._left)
 
     def _last_friction(self) -> Any:
         """The last friction torque of the node; zeros if unknown."""
@@ -137,7 +158,8 @@ class GuardNode(ServiceNode[GuardParameters]):
 
     def _on_command(self, data: bytes) -> None:
         with self._lock:
-            self._command = data, time.monotonic()
+            self._commanded_at = time.monotonic()
+            self._command = data, self._commanded_at
             if self._lease.in_charge and self._active and not self._zeros:
                 self._send(self._read_command())
 
@@ -165,14 +187,14 @@ class GuardNode(ServiceNode[GuardParameters]):
             elif now - self._last >= ZERO_PERIOD:
                 self._send()
 
-    def _send(self, stamp: Stamp | None = None) -> None:
+    def _send(self, stamp: Stamp | None = None) -> bool:
         if (passthrough := self._passthrough) is None:
-            return
+            return False
         now = time.monotonic()
         if not self._zeros:
             self._left = passthrough.fade(self._left, now - self._last)
         self._last = now
-        self._command_output.send(passthrough, now, stamp)
+        return self._command_output.send(passthrough, now, stamp)
 
     def _status(self) -> tuple[str, str, Mapping[str, Any]]:
         if self._lease.in_charge:
