@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -149,10 +150,14 @@ def _derivatives(model: Model, file: ParameterFile, covariance: FloatArray) -> t
 
 
 def _new(run: Log, logs: Sequence[Log]) -> tuple[str, ...]:
-    known = {
+    known: dict[str, set[Any]] = {
         "gain": {log.setup.kp for log in logs},
         "load": {round(log.setup.load, 6) for log in logs},
         "trajectory": {log.trajectory for log in logs},
     }
-    values = {"gain": run.setup.kp, "load": round(run.setup.load, 6), "trajectory": run.trajectory}
+    values: dict[str, Any] = {
+        "gain": run.setup.kp,
+        "load": round(run.setup.load, 6),
+        "trajectory": run.trajectory,
+    }
     return tuple(name for name, value in values.items() if value not in known[name])
