@@ -14,7 +14,7 @@ from stribeck.io.bag import write_bag
 from stribeck.io.bench import recording_name
 from stribeck.io.files import check_writable
 from stribeck.io.recordings import recorded_runs
-from stribeck.io.run_units import limp, overload
+from stribeck.io.run_units import oddities, overload
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import Storage
 
@@ -59,7 +59,9 @@ def run(options: ImportOptions) -> int:
         servo = load_actuator(options.actuator if own and options.actuator else name)
         own_logs = [log for log in logs if log.actuator == name]
         warn_of_supply(own_logs, servo)
-        for text in filter(None, (overload(own_logs, servo), *map(limp, own_logs))):
+        for text in filter(
+            None, (overload(own_logs, servo), *(line for log in own_logs for line in oddities(log)))
+        ):
             warn(text)
     for _, path, found in runs:
         write_bag(targets[path], found, storage=options.storage)

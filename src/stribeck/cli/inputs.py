@@ -19,7 +19,7 @@ from stribeck.io.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
-from stribeck.io.run_units import limp
+from stribeck.io.run_units import oddities
 from stribeck.io.schema import convert
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import is_bag
@@ -188,7 +188,7 @@ def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str]
 
 def warn_of_control(logs: Sequence[Log], actuator: Actuator, note: Callable[[str], None] = warn) -> None:
     """Warn if the recordings contradict the control law of the servo: other gains, or another duty than it would apply."""
-    for text in filter(None, map(limp, logs)):
+    for text in (line for log in logs for line in oddities(log)):
         note(text)
     lacking = {name for log in logs for name in actuator.lacks_gains(Gains(1.0, log.setup.ki, log.setup.kd))}
     if lacking:

@@ -58,8 +58,10 @@ class ImportTask:
         """
         if self.joint is None and len(joints) == 1:
             return next(iter(joints))
+        if not joints:
+            raise ConfigError(f"{self.path} has no joint with the parameters of a servo")
         if self.joint not in joints:
-            listed = ", ".join(joints) or "none with a servo"
+            listed = ", ".join(joints)
             wanted = (
                 "several joints; name one with --joint" if self.joint is None else f"no joint {self.joint!r}"
             )
@@ -69,7 +71,10 @@ class ImportTask:
 
 def import_bam(task: ImportTask) -> ParameterFile:
     """The parameters of a BAM file."""
-    return read_parameter_file(task.path, task.actuator)
+    file = read_parameter_file(task.path, task.actuator)
+    if file.actuator.name != task.actuator.name:
+        raise ConfigError(f"{task.path} is of {file.actuator.name!r}, --actuator is {task.actuator.name!r}")
+    return file
 
 
 def import_isaaclab(task: ImportTask) -> ParameterFile:

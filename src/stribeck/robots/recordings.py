@@ -70,20 +70,39 @@ class RobotRun:
         return round(SETTLING / self.dt)
 
 
-def read_runs(paths: Sequence[Path], tree: RobotTree, excluded: Sequence[str] = ()) -> list[RobotRun]:
-    """Read runs from files, folders and bags.
+def read_runs(
+    paths: Sequence[Path], tree: RobotTree, excluded: Sequence[str] = (), degrees: bool = False
+) -> list[RobotRun]:
+    """Read runs from files, folders and bags; each episode of a LeRobot data set is a run.
 
     :param excluded: joints of the model that are not checked; files may lack them.
+    :param degrees: whether goals and positions are in degrees.
     :raises RecordingError: for files whose columns are not the joints of the model, or of implausible content.
     """
-    return [_run(read_table(path), tree, excluded) for path in find_tables(paths)]
+    tables = [part for path in find_tables(paths) for part in _episodes(read_table(path))]
+    return [_run(table, tree, excluded, np.pi / 180.0 if degrees else 1.0) for table in tables]
 
 
-def _run(table: Table, tree: RobotTree, excluded: Sequence[str]) -> RobotRun:
+def _episodes(table: Table) -> list[Table]:
+    """The table, or one for each value of ``episode_index``."""
+    owner = table.arrays.get("episode_index")
+    if owner is None or len(np.unique(owner)) < 2:
+        return [table]
+    return [
+        replace(
+            table,
+            path=table.path.with_stem(f"{table.path.stem}-episode-{episode:g}"),
+            arrays={name: values[owner == episode] for name, values in table.arrays.items()},
+        )
+        for episode in np.unique(owner)
+    ]
+
+
+def _run(table: Table, tree: RobotTree, excluded: Sequence[str], unit: float) -> RobotRun:
     where = table.path
     time = _first_of(table, TIMES, "times").reshape(-1)
     used = np.array([name not in excluded for name in tree.names])
-    position, goal = (_joints(table, tree, used, kind) for kind in ("position", "goal"))
+    position, goal = (unit * _joints(table, tree, used, kind) for kind in ("position", "goal"))
     seen = np.all(np.isfinite(position[:, used]), axis=1)
     if len(time) != len(position) or not seen.any():
         raise RecordingError(
@@ -187,7 +206,7 @@ def _check_ranges(
             span = max(upper[joint] - lower[joint], 0.1)
             if most > 4.0 * np.pi:
                 raise RecordingError(
-                    f"{where}: the {what} of {tree.names[joint]} reaches {most:.0f}; radians are needed, not degrees"
+                    f"{where}: the {what} of {tree.names[joint]} reaches {most:.0f}; radians are needed, not degrees; give --degrees"
                 )
             if not lower[joint] - 0.25 * span <= middle <= upper[joint] + 0.25 * span:
                 raise RecordingError(
