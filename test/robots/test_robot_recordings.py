@@ -104,6 +104,64 @@ def test_goals_of_trajectories_move_linearly_and_are_replaced(tmp_path):
     assert np.count_nonzero(seen) > 190
 
 
+def swapped(content):
+    """The columns in another order; only the goals, as if another file's."""
+    return content | {"des_dof_pos": content["des_dof_pos"][:, ::-1]}
+
+
+def joined(content):
+    """Two runs in one file, with times that go on; the second begins elsewhere."""
+    position, goal = content["dof_pos"], content["des_dof_pos"]
+    return content | {"dof_pos": np.concatenate([position[:700], position[:500:-1] + 0.4])[: len(goal)]}
+
+
+def unrelated(content):
+    """Goals of another robot, with the same number of joints."""
+    time = content["time"]
+    return content | {
+        "des_dof_pos": 0.4 * np.stack([np.sign(np.sin(9.1 * time)), np.sin(7.7 * time)], axis=1)
+    }
+
+
+def limp(content):
+    """Torque off from the middle on: the leg hangs."""
+    position = content["dof_pos"].copy()
+    position[800:] = [0.0, -0.6]
+    return content | {"dof_pos": position}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (swapped, "it follows that of knee: the columns must be hip, knee"),
+        (unrelated, "does not follow its goal"),
+        (joined, "two runs in one file?"),
+        (limp, "torque off"),
+    ],
+)
+def test_runs_that_cannot_be_used_are_named_and_refused(leg, tmp_path, capsys, change, words):
+    """Goals of another robot or order, joined runs, torque off: the run is left out with its reason, in one line."""
+    model, run = leg
+    with np.load(run) as content:
+        np.savez(tmp_path / "odd.npz", **change(dict(content)))
+    assert (
+        main(["identify-robot", "--model", str(model), "--data", str(tmp_path / "odd.npz"), "--quiet"]) == 1
+    )
+    error = capsys.readouterr().err.strip()
+    assert words in error
+    assert "\n" not in error
+
+
+def test_a_model_without_a_recorded_joint_is_refused(leg, tmp_path, capsys):
+    """Its joints and theirs are counted."""
+    model, run = leg
+    text = model.read_text()
+    cut = text[: text.index('<body name="shank"')] + "</body></body></worldbody></mujoco>"
+    (tmp_path / "short.xml").write_text(cut)
+    assert main(["identify-robot", "--model", str(tmp_path / "short.xml"), "--data", str(run)]) == 1
+    assert "has 2 joints, short.xml has 1: hip" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("field", ["reference", "desired"])
 def test_goals_of_controller_states_are_read(field):
     """Of both generations of the message."""

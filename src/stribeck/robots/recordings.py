@@ -35,6 +35,12 @@ STOPPED = 1.0
 MOVED = 0.3
 """See :data:`STOPPED` [rad]."""
 
+JUMP = 0.15
+"""Change of position from one row to the next that may be where two runs are joined [rad]."""
+
+LATEST, FOLLOWS = 0.25, 0.4
+"""Largest time by which a position may follow its goal [s], and least correlation between them then."""
+
 
 @dataclass(frozen=True, eq=False)
 class RobotRun:
@@ -236,6 +242,46 @@ def _gain(table: Table, name: str, tree: RobotTree, used: npt.NDArray[np.bool_])
 
 
 def _flaw(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str | None:
+    """Why a run cannot be used, if so."""
+    return _blocked(run, tree, used) or _jump(run, tree, used) or _stranger(run, tree, used)
+
+
+def _jump(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str | None:
+    """Name a joint whose position jumps, as where two runs are joined."""
+    moves = np.abs(np.diff(run.position, axis=0))
+    usual = np.quantile(moves, 0.995, axis=0)
+    for joint in np.flatnonzero(used):
+        row = int(np.argmax(moves[:, joint]))
+        if moves[row, joint] > max(JUMP, 4.0 * usual[joint]):
+            return f"{tree.names[joint]} jumps by {moves[row, joint]:.2f} rad at {row * run.dt:.1f} s: two runs in one file?"
+    return None
+
+
+def _stranger(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str | None:
+    """Name a joint whose position does not follow its goal, within :data:`LATEST`; and whose goal it follows, if any."""
+    joints = np.flatnonzero(used)
+    rows = max(round(LATEST / run.dt), 1)
+    found = np.zeros((len(joints), len(joints)))
+    for late in range(0, rows + 1, max(rows // 8, 1)):
+        position, goal = run.position[late:, joints], run.goal[: len(run.goal) - late, joints]
+        spread = np.outer(np.std(position, axis=0), np.std(goal, axis=0))
+        product = (position - position.mean(axis=0)).T @ (goal - goal.mean(axis=0)) / len(goal)
+        found = np.maximum(found, product / np.maximum(spread, 1e-12))
+    for k, joint in enumerate(joints):
+        moving = np.ptp(run.goal[:, joint]) > MOVED and np.ptp(run.position[:, joint]) > 0.1 * MOVED
+        if not moving or found[k, k] > FOLLOWS:
+            continue
+        other = int(np.argmax(found[k]))
+        hint = "these goals are not this robot's, or columns are in another order"
+        if found[k, other] > 0.9:
+            hint = (
+                f"it follows that of {tree.names[joints[other]]}: the columns must be {', '.join(tree.names)}"
+            )
+        return f"{tree.names[joint]} does not follow its goal (correlation {found[k, k]:.2f}); {hint}"
+    return None
+
+
+def _blocked(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str | None:
     """Name a joint that stands still while its goal moves, as if it were blocked or its torque off."""
     window = max(round(STOPPED / run.dt), 1)
     for joint in np.flatnonzero(used):
