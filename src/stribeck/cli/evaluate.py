@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from stribeck.cli.fit import FitOptions
 from stribeck.cli.inputs import (
     check_actuators,
@@ -20,6 +22,7 @@ from stribeck.cli.inputs import (
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
 from stribeck.cli.table import print_table
 from stribeck.fit.assessment import Recordings, Stepping, simulated, stepping_of
+from stribeck.fit.prediction import COVERAGE, coverage_of, half_widths
 from stribeck.io.parameter_file import ParameterFile
 
 SCHEMA = 1
@@ -61,22 +64,42 @@ def evaluation(path: Path, file: ParameterFile, recordings: Recordings, stepping
     """Errors of one parameter file for each run [rad]."""
     batch, position = simulated(path, file, recordings, stepping)
     errors = batch.mean_absolute_errors(position).tolist()
+    widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
+    bands: list[dict[str, float]] = [{} for _ in recordings.logs]
+    if np.all(np.isfinite(widths)):
+        shares, means = coverage_of(position - batch.position, widths, batch), np.mean(widths, axis=0)
+        bands = [
+            {"band_half_width": float(mean), "band_coverage": share}
+            for mean, share in zip(means, shares, strict=True)
+        ]
     return {
         "params": str(path),
         "model": file.law.name,
         "mae": sum(errors) / len(errors),
         "per_log": [
-            {"log": log.name, "kp": log.setup.kp, "trajectory": log.trajectory, "mae": error}
-            for log, error in zip(recordings.logs, errors, strict=True)
+            {"log": log.name, "kp": log.setup.kp, "trajectory": log.trajectory, "mae": error, **band}
+            for log, error, band in zip(recordings.logs, errors, bands, strict=True)
         ],
     }
 
 
 def print_errors(paths: Sequence[Path], results: Sequence[dict[str, Any]]) -> None:
-    """Print a table of mean absolute errors: one row per run, one column per parameter file."""
+    """Print a table of mean absolute errors, with the 90 % band of the motion and the share of samples in it.
+
+    One row per run, one column per parameter file.
+    """
     header = ["mean absolute error [mrad]", *(display_name(path, paths) for path in paths)]
     rows = [
-        [entries[0]["log"], *(f"{1e3 * entry['mae']:.2f}" for entry in entries)]
+        [entries[0]["log"], *map(_entry, entries)]
         for entries in zip(*(result["per_log"] for result in results), strict=True)
     ]
     print_table(header, [*rows, ["mean of all runs", *(f"{1e3 * result['mae']:.2f}" for result in results)]])
+    if any("band_coverage" in one for result in results for one in result["per_log"]):
+        print(f"± half-width of the {100 * COVERAGE:g} % band of the motion (share of the samples within it)")
+
+
+def _entry(entry: dict[str, Any]) -> str:
+    error = f"{1e3 * entry['mae']:.2f}"
+    if "band_coverage" not in entry:
+        return error
+    return f"{error} ± {1e3 * entry['band_half_width']:.0f} ({100 * entry['band_coverage']:.0f} %)"

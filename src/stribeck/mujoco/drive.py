@@ -41,7 +41,7 @@ from stribeck.io.servo import Servo
 LOWEST_VOLTAGE = 1e-3
 """Lower limit of a sagging supply [V], so that the duty is defined."""
 
-_OF_MOTORS = ("kt", "R", "ratio", "current_limit")
+_OF_MOTORS = ("kt", "R", "ratio", "current_limit", "torque_saturation")
 
 
 class ServoMemory(NamedTuple):
