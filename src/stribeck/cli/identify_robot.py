@@ -35,7 +35,7 @@ class IdentifyRobotOptions:
     since: Path | None = _fit(
         "--json of an earlier fit: only say, run by run, which joint's friction changed", None, "P.json"
     )
-    output: Path | None = _output("folder for the parameters and the simulated motion", None, "DIR")
+    output: Path | None = _output("folder for the parameters, the simulated motion and pictures", None, "DIR")
     json: Path | None = _output("parameters and errors for programs", None, "FILE")
     quiet: bool = _output("no progress", False)
 

@@ -42,6 +42,11 @@ def report_drift(
         rows.append([each.joint, f"{each.speed:.2f}", f"{each.earlier[0]:.3f}", *values, change])
     print("friction [N m] at the given speed [rad/s], and the change that is certain")
     print_table(["joint", "speed", "earlier", *names, "change"], rows)
+    unsure = [each.joint for each in found if not np.isfinite(each.earlier[1])]
+    if unsure:
+        print(
+            f"not tested, because the earlier fit has no intervals (it needs three runs): {', '.join(unsure)}"
+        )
     print(f"probability of a false alarm of any joint, however many runs follow: at most {FALSE_ALARMS:.0%}")
     content: dict[str, Any] = {"schema": 1, "runs": names, "false_alarms": FALSE_ALARMS}
     content["drift"] = {each.joint: _content(each, names) for each in found}

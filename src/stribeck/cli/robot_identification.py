@@ -53,6 +53,10 @@ def run_identify_robot(options: IdentifyRobotOptions) -> int:
     write_json(options.json, content, allow_nan=False)
     if summary:
         write_atomically(summary, json.dumps(content, indent=1, allow_nan=False) + "\n")
+        from stribeck.cli.robot_pictures import write_motion, write_pictures
+
+        write_motion(fit, summary.parent)
+        write_pictures(fit, alone, summary.parent)
     return 0
 
 
