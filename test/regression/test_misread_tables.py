@@ -7,6 +7,7 @@ from helpers import assert_clear
 from stribeck.cli.main import main
 from stribeck.errors import RecordingError
 from stribeck.estimates.clusters import bias_reduced
+from stribeck.estimates.estimate import estimate_of
 from stribeck.io.bench_survey import survey_bench
 from stribeck.io.files import shared_directory
 
@@ -82,3 +83,19 @@ def test_motion_that_no_parameter_changes_has_no_clusters():
     gradient, curvature = clusters_of(scores, 0, np.ones(2, dtype=bool))
     assert gradient.shape == (1, 2)
     assert not bias_reduced(gradient, curvature + 1e-12 * np.eye(2)).matrix.any()
+
+
+def test_a_positive_parameter_has_no_negative_limit():
+    """What happened: the Stribeck velocity of an arm "between 0.01 and 3.1", with an interval from -0.68 in the files."""
+    found = estimate_of(1.2, "rad/s", (-0.7, 3.1), bounds=(0.01, 10.0))
+    assert found.interval == (0.0, 3.1)
+
+
+def test_a_servo_of_a_negative_voltage(folder, capsys):
+    text = (shared_directory("config") / "actuators" / "xl330.yaml").read_text()
+    (folder / "negative.yaml").write_text(
+        text.replace("name: xl330", "name: mine").replace("nominal: 5.0", "nominal: -5.0")
+    )
+    code, said = imported(capsys, servo="negative.yaml")
+    assert code == 1
+    assert "supply: expected nominal above 0" in said
