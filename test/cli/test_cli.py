@@ -181,7 +181,9 @@ def test_evaluate_gives_errors_by_run(bags, fitted, tmp_path, capsys):
     assert len(results) == 2
     assert results[0]["params"] == str(fitted)
     assert results[0]["model"] == "m1"
-    assert set(results[0]["per_log"][0]) == {"log", "kp", "trajectory", "mae"}
+    assert set(results[0]["per_log"][0]) == {
+        *("log", "kp", "trajectory", "mae", "band_half_width", "band_coverage")
+    }
     assert results[0]["mae"] == pytest.approx(np.mean([entry["mae"] for entry in results[0]["per_log"]]))
     assert results[0]["mae"] == pytest.approx(read_parameter_file(fitted).provenance.loss["train_mae"])
     assert "mean of all runs" in capsys.readouterr().out

@@ -184,7 +184,9 @@ def test_parts_that_do_not_go_together_are_refused(logs, servo):
         task_for(split, servo, law, settings, fixed={"ktt": 1.0})
     with pytest.raises(Exception, match="--set: kt must be positive"):
         task_for(split, servo, law, settings, fixed={"kt": -1.0})
-    with pytest.raises(ConfigError, match="only current_limit, command_delay can be freed"):
+    with pytest.raises(
+        ConfigError, match="only current_limit, command_delay, torque_saturation can be freed"
+    ):
         task_for(split, servo, law, settings, freed=["kt"])
     with pytest.raises(ConfigError, match="every parameter is fixed"):
         task_for(split, servo, law, settings, fixed=servo.parameters(law).values())
