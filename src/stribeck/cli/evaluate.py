@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,27 @@ from stribeck.cli.inputs import (
     warn_of_supply,
     write_json,
 )
-from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
+from stribeck.cli.options import (
+    ParameterFileOptions,
+    Positive,
+    RecordingOptions,
+    SimulationOptions,
+    group,
+    option,
+)
 from stribeck.cli.table import print_table
+from stribeck.errors import ConfigError
 from stribeck.fit.assessment import Recordings, Stepping, simulated, stepping_of
 from stribeck.fit.prediction import COVERAGE, coverage_of, half_widths
-from stribeck.io.parameter_file import ParameterFile
+from stribeck.io.actuators import load_actuator
+from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 
 SCHEMA = 1
+
+OTHERS = {".xml": "mjcf", ".urdf": "urdf", ".yaml": "isaaclab", ".yml": "isaaclab"}
+"""Formats of other programs among ``--params``, by the end of the file name."""
+
+_others = group("--params that are MJCF (.xml), URDF (.urdf) or Isaac Lab (.yaml) files")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +47,32 @@ class EvaluateOptions(SimulationOptions, RecordingOptions, ParameterFileOptions)
     """Options: parameter files and recordings."""
 
     json: Path | None = option("errors for scripts", None, "FILE")
+    file_joint: str | None = _others("joint to read (default: the only one)", None, "NAME")
+    file_kp: Positive | None = _others("firmware gain that their stiffness belongs to", None, "K")
+    file_supply: Positive | None = _others("voltage of their torques (default: the nominal one)", None, "V")
+    file_motor: Path | None = _others("parameter file with the motor, for URDF files", None, "P.json")
 
 
 def run(options: EvaluateOptions) -> int:
     """Simulate every run with every file; print and write the errors."""
     check_outputs([options.json], options.params, options.logdir)
-    evaluate_files(parameter_files_of(options), options)
+    own = tuple(path for path in options.params if path.suffix not in OTHERS)
+    files = dict(parameter_files_of(replace(options, params=own)))
+    files |= {path: _imported(path, options) for path in options.params if path.suffix in OTHERS}
+    evaluate_files([(path, files[path]) for path in options.params], options)
     return 0
+
+
+def _imported(path: Path, options: EvaluateOptions) -> ParameterFile:
+    """A file of another program, as ``stribeck import-params`` reads it."""
+    from stribeck.exports.imports import ImportTask, imported
+
+    if options.actuator is None:
+        raise ConfigError(f"{path} does not name its servo: give --actuator, and --file-kp for its stiffness")
+    actuator = load_actuator(options.actuator)
+    motor = None if options.file_motor is None else read_parameter_file(options.file_motor, actuator)
+    of_file = (options.file_joint, options.file_kp, options.file_supply, motor)
+    return imported(OTHERS[path.suffix], ImportTask(path, actuator, *of_file))
 
 
 def evaluate_files(

@@ -210,6 +210,8 @@ def warn_of_control(logs: Sequence[Log], actuator: Actuator, note: Callable[[str
 
 def display_name(path: Path, others: Sequence[Path]) -> str:
     """A short name of a parameter file: its name, with enough folders to distinguish it from the others."""
+    if any(other != path and other.with_suffix("") == path.with_suffix("") for other in others):
+        return path.name  # they differ by their ending alone
     names = [other.with_suffix("").parts for other in others]
     parts = path.with_suffix("").parts
     for depth in range(1, len(parts) + 1):

@@ -47,7 +47,7 @@ class ImportTask:
         """
         if self.kp is None:
             raise ConfigError(
-                f"{self.path} holds a stiffness: give the firmware gain that it belongs to with --kp"
+                f"{self.path} holds a stiffness: give the firmware gain that it belongs to with --kp (evaluate: --file-kp)"
             )
         return self.kp
 
@@ -63,7 +63,9 @@ class ImportTask:
         if self.joint not in joints:
             listed = ", ".join(joints)
             wanted = (
-                "several joints; name one with --joint" if self.joint is None else f"no joint {self.joint!r}"
+                "several joints; name one with --joint (evaluate: --file-joint)"
+                if self.joint is None
+                else f"no joint {self.joint!r}"
             )
             raise ConfigError(f"{self.path} has {wanted}; it has: {listed}")
         return str(self.joint)
@@ -120,7 +122,7 @@ def import_urdf(task: ImportTask) -> ParameterFile:
     """
     if task.motor is None:
         raise ConfigError(
-            f"{task.path} has friction and no motor: give a parameter file of the servo with --motor"
+            f"{task.path} has friction and no motor: give a parameter file of the servo with --motor (evaluate: --file-motor)"
         )
     text = XmlText(task.path)
     dynamics = {
