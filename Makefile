@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Tests side by side; those of one file stay together.
 JOBS ?= 2
-# Folders of tests that are quick, and those of what runs on a robot.
-QUICK := test/core test/estimates test/io test/session test/kinematics test/test_project.py
+# Tests that are quick, and folders of those for what runs on a robot.
+QUICK := test/core test/estimates test/io test/session test/test_project.py --ignore=test/core/test_jax_agreement.py
 ROBOT := test/core test/io test/session test/servo test/emulator test/nodes
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 

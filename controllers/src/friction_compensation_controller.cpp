@@ -163,6 +163,7 @@ stribeck::JointModel FrictionCompensationController::joint_model(const std::stri
   servo.gain = p.control_gain, servo.damping = p.control_damping, servo.output_max = p.output_max;
   servo.coasts = p.coasts;
   servo.kt = or_nan(p.kt), servo.resistance = or_nan(p.R), servo.current_limit = or_nan(p.current_limit);
+  servo.saturation = p.torque_saturation;
   servo.nominal_supply = servo.rated_supply = p.supply_voltage;
   joint.armature = p.armature, joint.max_torque = p.max_torque, joint.resolution = p.resolution;
   joint.temperature = p.temperature > -273.15 ? p.temperature : stribeck::not_a_number;

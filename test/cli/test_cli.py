@@ -22,36 +22,35 @@ from virtual import Encoder
 
 SMALL = Bench("mx106", (0.5, 1.5), 0.15, 0.05, (8.0, 32.0), 15.0)
 STEP = 2.0 * np.pi / 4096.0
+COARSE = ("--integrator", "paper", "--dt", "0.005")
+"""The step that compiles fastest."""
 
 
 @pytest.fixture(scope="module")
-def bags(tmp_path_factory):
+def logs():
+    return virtual_logs(SMALL, truth_of(SMALL, "m1"), "m1", Encoder(STEP, STEP))
+
+
+@pytest.fixture(scope="module")
+def bags(logs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bags")
-    logs = virtual_logs(SMALL, truth_of(SMALL, "m1"), "m1", Encoder(STEP, STEP))
     write_bag(folder / "campaign", logs)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def few(logs, tmp_path_factory):
+    """A run of each gain."""
+    folder = tmp_path_factory.mktemp("few")
+    write_bag(folder / "campaign", list({log.setup.kp: log for log in logs}.values()))
     return folder
 
 
 @pytest.fixture(scope="module")
 def fitted(bags, tmp_path_factory):
     path = tmp_path_factory.mktemp("fitted") / "m1.json"
-    assert (
-        main(
-            [
-                "fit",
-                "--model",
-                "m1",
-                "--logdir",
-                str(bags),
-                "--output",
-                str(path),
-                "--trials",
-                "6000",
-                "--quiet",
-            ]
-        )
-        == 0
-    )
+    words = ["--model", "m1", "--trials", "6000", "--quiet", *COARSE]
+    assert main(["fit", "--logdir", str(bags), "--output", str(path), *words]) == 0
     return path
 
 
@@ -120,6 +119,9 @@ def test_fit_writes_file_and_summary(bags, tmp_path, capsys):
     assert set(summary["intervals"]) <= set(summary["parameters"])
     file = read_parameter_file(tmp_path / "m1.json")
     assert file.values == summary["parameters"]
+    truth = truth_of(SMALL, "m1").values()
+    for name in ("kt", "armature", "friction_base", "friction_viscous"):
+        assert file.values[name] == pytest.approx(truth[name], rel=0.01), name
     printed = capsys.readouterr().out
     assert "M1 (Coulomb-viscous)" in printed
     assert "friction_viscous" in printed
@@ -179,7 +181,9 @@ def test_evaluate_gives_errors_by_run(bags, fitted, tmp_path, capsys):
     assert len(results) == 2
     assert results[0]["params"] == str(fitted)
     assert results[0]["model"] == "m1"
-    assert set(results[0]["per_log"][0]) == {"log", "kp", "trajectory", "mae"}
+    assert set(results[0]["per_log"][0]) == {
+        *("log", "kp", "trajectory", "mae", "band_half_width", "band_coverage")
+    }
     assert results[0]["mae"] == pytest.approx(np.mean([entry["mae"] for entry in results[0]["per_log"]]))
     assert results[0]["mae"] == pytest.approx(read_parameter_file(fitted).provenance.loss["train_mae"])
     assert "mean of all runs" in capsys.readouterr().out
@@ -202,12 +206,12 @@ def test_eval_evaluates_the_file_of_output(bags, fitted, capsys):
     assert "mean of all runs" in capsys.readouterr().out
 
 
-def test_plot_and_diagram_write_pictures(bags, fitted, tmp_path):
+def test_plot_and_diagram_write_pictures(few, fitted, tmp_path):
     """One picture per run, one of all, and the diagram."""
     command = [
         "plot",
         "--logdir",
-        str(bags),
+        str(few),
         "--params",
         str(fitted),
         "--sim",
@@ -216,7 +220,7 @@ def test_plot_and_diagram_write_pictures(bags, fitted, tmp_path):
     ]
     assert main(command) == 0
     pictures = list((tmp_path / "plots").iterdir())
-    assert len(pictures) == 17
+    assert len(pictures) == 3
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
     diagram = tmp_path / "diagram.png"
     assert main(["diagram", "--params", str(fitted), "--max-torque", "3", "--output", str(diagram)]) == 0
@@ -257,10 +261,10 @@ def test_wrong_usage_is_exit_2(capsys):
     assert "invalid choice" in capsys.readouterr().err
 
 
-def test_bad_input_is_one_line(bags, fitted, tmp_path, capsys):
+def test_bad_input_is_one_line(few, fitted, tmp_path, capsys):
     """Every mistake: what was found, what is valid, exit 1, nothing written."""
     output = tmp_path / "m1.json"
-    fit = ("fit", "--model", "m1", "--logdir", bags, "--output", output, "--quiet")
+    fit = ("fit", "--model", "m1", "--logdir", few, "--output", output, "--quiet")
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "holds no recordings" in refused(capsys, "fit", "--logdir", empty)
@@ -275,29 +279,29 @@ def test_bad_input_is_one_line(bags, fitted, tmp_path, capsys):
     assert "add --study" in refused(capsys, *fit, "--resume")
     assert "measured supply voltage" in refused(capsys, *fit, "--effects", "supply")
     assert "--free" in refused(capsys, *fit, "--free", "kt")
-    assert "is a folder" in refused(capsys, "fit", "--logdir", bags, "--output", tmp_path)
-    assert "is not a folder" in refused(capsys, "fit", "--logdir", bags, "--output", fitted / "x.json")
+    assert "is a folder" in refused(capsys, "fit", "--logdir", few, "--output", tmp_path)
+    assert "is not a folder" in refused(capsys, "fit", "--logdir", few, "--output", fitted / "x.json")
     assert "with --model all name a folder" in refused(
-        capsys, "fit", "--model", "all", "--logdir", bags, "--output", fitted
+        capsys, "fit", "--model", "all", "--logdir", few, "--output", fitted
     )
     assert "unknown picture format" in refused(
         capsys, "diagram", "--params", fitted, "--max-torque", 1, "--output", tmp_path / "d.jpg"
     )
-    assert "--sim draws" in refused(capsys, "plot", "--logdir", bags, "--sim", "--output", tmp_path / "p")
-    assert "no such file" in refused(capsys, "evaluate", "--params", tmp_path / "none.json", "--logdir", bags)
+    assert "--sim draws" in refused(capsys, "plot", "--logdir", few, "--sim", "--output", tmp_path / "p")
+    assert "no such file" in refused(capsys, "evaluate", "--params", tmp_path / "none.json", "--logdir", few)
     broken = tmp_path / "broken.json"
     broken.write_text(fitted.read_text()[:200])
-    assert "not valid JSON" in refused(capsys, "evaluate", "--params", broken, "--logdir", bags)
+    assert "not valid JSON" in refused(capsys, "evaluate", "--params", broken, "--logdir", few)
     broken.write_text(fitted.read_text().replace('"kt"', '"ktt"', 1))
-    assert "missing" in refused(capsys, "evaluate", "--params", broken, "--logdir", bags)
+    assert "missing" in refused(capsys, "evaluate", "--params", broken, "--logdir", few)
     assert not output.exists()
 
 
-def test_a_failed_fit_leaves_the_old_file(bags, fitted, tmp_path, capsys):
+def test_a_failed_fit_leaves_the_old_file(few, fitted, tmp_path, capsys):
     """What was there before a mistake is there after it."""
     kept = tmp_path / "kept.json"
     kept.write_bytes(fitted.read_bytes())
-    refused(capsys, "fit", "--logdir", bags, "--output", kept, "--validation-kp", "99")
+    refused(capsys, "fit", "--logdir", few, "--output", kept, "--validation-kp", "99")
     assert kept.read_bytes() == fitted.read_bytes()
 
 

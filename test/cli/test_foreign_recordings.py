@@ -201,6 +201,8 @@ def test_import_fit_compensate(request, tmp_path, name, truth, one):
         "--quiet",
         "--trials",
         "4000",
+        "--dt",
+        "0.005",
     ]
     assert main([*fit, "--json", str(summary)]) == 0
     assert json.loads(summary.read_text())["train_mae"] < 4e-3

@@ -34,6 +34,8 @@ def command(bags, output, *options):
         "random",
         "--trials",
         "64",
+        "--dt",
+        "0.005",
         "--quiet",
         "--validation-fraction",
         "0.25",

@@ -22,6 +22,7 @@ from stribeck.core.actuator import (
     motor_torque,
     voltage_torque,
 )
+from stribeck.core.electrics import motor_current
 from stribeck.core.friction import LAWS
 from stribeck.core.step import plant_of, simulate
 from stribeck.io.actuators import load_actuator
@@ -50,6 +51,7 @@ def torque_of(control, goal, position, velocity, *, p=MOTOR, kp=10.0, enable=1.0
     return motor_torque(actuator, p, Gains(kp, ki, kd), state, command, position, velocity, DT)[0]
 
 
+XL330 = load_actuator("xl330")
 VOLTAGE = VoltageControl(gain=0.1, duty_max=0.9)
 
 
@@ -104,6 +106,28 @@ def test_a_current_limit_bounds_the_phase_current_as_far_as_the_supply_allows(du
     """|U - k_t v| <= R I_max with I_max = 1 A, and |U| <= V whatever happens."""
     limited = {**MOTOR, "current_limit": 1.0}
     assert voltage_torque(VOLTAGE, limited, duty, ON, velocity) == pytest.approx(torque, rel=1e-14)
+
+
+def test_a_saturated_torque_is_that_of_the_current_by_hand_and_gives_the_current_back():
+    """k_t I/(1 + c |I|), with the back-EMF of the unsaturated constant; torque off and c = 0 as without."""
+    saturated = {**MOTOR, "torque_saturation": 0.2}
+    for duty, velocity in ((0.5, 0.0), (-0.7, 2.0), (1.0, -3.0)):
+        plain = voltage_torque(VOLTAGE, MOTOR, duty, ON, velocity)
+        current = plain / MOTOR["kt"]
+        torque = voltage_torque(VOLTAGE, saturated, duty, ON, velocity)
+        assert torque == pytest.approx(MOTOR["kt"] * current / (1.0 + 0.2 * abs(current)))
+        assert motor_current(saturated, torque) == pytest.approx(current)
+        assert voltage_torque(VOLTAGE, {**MOTOR, "torque_saturation": 0.0}, duty, ON, velocity) == plain
+
+
+def test_the_saturation_of_the_xl330_reproduces_its_stall_points():
+    """Stall torques of the e-manual at 3.7, 5 and 6 V within their rounding, with the constant of its no-load speeds."""
+    c = XL330.effects["saturation"][0]
+    for current, torque in ((1.11, 0.42), (1.47, 0.52), (1.74, 0.60)):
+        assert 0.455 * current / (1.0 + c * current) == pytest.approx(torque, abs=0.01)
+    saturated = XL330.with_effects(["current-limit", "saturation"])
+    assert saturated.rise_of_constant == pytest.approx(1.0 + c * 1.47)
+    assert saturated.parameters(LAWS["m1"])["kt"].upper == pytest.approx(0.5 * (1.0 + c * 1.47))
 
 
 def test_a_current_limit_out_of_reach_changes_nothing():

@@ -25,8 +25,8 @@ def servo(request) -> Actuator:
 
 @pytest.fixture(scope="module")
 def batch(servo) -> Batch:
-    """Three runs of 6 s that move fast, move slowly, and drop."""
-    return driven(servo, TRAJECTORIES)
+    """Three runs of 3 s that move fast, move slowly, and drop."""
+    return driven(servo, TRAJECTORIES, duration=3.0)
 
 
 def simulated(
@@ -66,7 +66,7 @@ def assert_identical(one: Simulation, other: Simulation) -> None:
     ],
 )
 def test_a_law_with_zero_terms_is_the_simpler_law(servo, batch, rich, simple, zero):
-    """Zero coefficients add exact zeros to the budget, so 1200 steps agree to the last bit."""
+    """Zero coefficients add exact zeros to the budget, so 600 steps agree to the last bit."""
     values = published(servo.name, rich)
     assert any(values[name] != 0.0 for name in zero), "these terms say nothing about this servo"
     without = {**values, **dict.fromkeys(zero, 0.0)}
@@ -124,7 +124,7 @@ def common_load_terms(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def test_the_directional_law_with_equal_coefficients_is_the_load_dependent_law(servo, batch):
-    """|K a - K b| and K |a - b| differ in the last place only, and 1200 steps keep them close.
+    """|K a - K b| and K |a - b| differ in the last place only, and 600 steps keep them close.
 
     Roundings of 1e-16 per step are amplified by a few powers of ten while the joint sticks and slips.
     """

@@ -34,10 +34,10 @@ def servo_of(name: str, law: str, **more) -> Servo:
     """A servo with its published parameters and further terms."""
     terms = {"asymmetric": "friction_base_negative" in more, "offset": "torque_offset" in more}
     actuator = load_actuator(name)
-    limited = "current_limit" in more
+    effects = {"current_limit": "current-limit", "torque_saturation": "saturation"}
     values = {"q_offset": 0.0, **actuator.published.get(law, {}), **more}
     file = ParameterFile(
-        actuator.with_effects(["current-limit"] if limited else []),
+        actuator.with_effects([effect for name, effect in effects.items() if name in more]),
         law_named(law).with_terms(**terms),
         values,
     )
@@ -60,6 +60,7 @@ def joints() -> tuple[JointServo, ...]:
         *(JointServo(f"xl330 {law}", servo_of("xl330", law)) for law in LAWS),
         JointServo("asymmetric", servo_of("xl330", "m6", **directional)),
         JointServo("limited", servo_of("xl330", "m1", current_limit=0.9)),
+        JointServo("saturated", servo_of("xl330", "m1", current_limit=0.9, torque_saturation=0.2)),
         JointServo("coasting", coasting),
         JointServo("1st", servo_of("erob80_50", "m5")),
         JointServo("go1", servo_of("unitree_go1", "m1", **go1)),
@@ -68,7 +69,14 @@ def joints() -> tuple[JointServo, ...]:
 
 def names() -> list[str]:
     """The joints' names in C."""
-    return [f"xl330_{law}" for law in LAWS] + ["asymmetric", "limited", "coasting", "_1st", "go1"]
+    return [f"xl330_{law}" for law in LAWS] + [
+        "asymmetric",
+        "limited",
+        "saturated",
+        "coasting",
+        "_1st",
+        "go1",
+    ]
 
 
 def header(folder: Path) -> Path:

@@ -1,9 +1,11 @@
 """What a format holds comes back by ``stribeck import-params``; nothing else in a robot file changes."""
 
+import json
+
 import numpy as np
 import pytest
 
-from helpers import published, refusal
+from helpers import XL330, needs_xl330, published, refusal
 from stribeck.cli.main import main
 from stribeck.core.friction import LAWS, friction_budget, law_named
 from stribeck.core.step import batch_for, simulate
@@ -264,3 +266,37 @@ def _named(state):
         "external_torque": state["external"],
         "velocity": state["velocity"],
     }
+
+
+def test_a_model_whose_meshes_are_missing_is_read(tmp_path):
+    """As published models are without their assets: the joint's friction and controller count alone."""
+    pytest.importorskip("mujoco")
+    (tmp_path / "out.yaml").write_text(
+        """<mujoco><asset><mesh name="m" file="absent.stl"/></asset><worldbody><body><joint name="a" damping="0.6"
+        frictionloss="0.05" armature="0.03"/><geom type="mesh" mesh="m"/></body></worldbody>
+        <actuator><position joint="a" kp="17.5" forcerange="-3 3"/></actuator></mujoco>"""
+    )
+    found = imported(tmp_path, "mjcf", "--kp", 16, servo="sts3215_12v")
+    wanted = {"friction_viscous": 0.6, "friction_base": 0.05, "armature": 0.03}
+    assert {name: found.values[name] for name in wanted} == pytest.approx(wanted)
+    assert found.actuator.control.gain == pytest.approx(17.5 / 16)
+
+
+@needs_xl330
+def test_files_of_several_programs_are_compared_in_one_command(tmp_path, capsys):
+    """A parameter file and what Isaac Lab's file holds of it: one error each; without gain or servo one line."""
+    servo, own = servo_of(), tmp_path / "own.json"
+    written(tmp_path, "isaaclab", ("elbow", servo))
+    write_parameter_file(own, servo.parameters)
+    files = ["evaluate", "--params", str(own), str(tmp_path / "out.yaml")]
+    recordings = ["--logdir", str(XL330 / "kp400_sin_sin.json"), "--arm-mass", "0"]
+    known = ["--actuator", "xl330", "--file-supply", str(servo.voltage)]
+    target = tmp_path / "errors.json"
+    assert main([*files, *recordings, *known, "--file-kp", "400", "--json", str(target)]) == 0
+    errors = [result["mae"] for result in json.loads(target.read_text())["results"]]
+    assert errors[0] == pytest.approx(errors[1], rel=1e-9)
+    assert main([*files, *recordings]) == 1
+    assert main([*files, *recordings, *known]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "--actuator" in line and "--file-kp" in line]
+    assert "--file-kp" in said[-1]

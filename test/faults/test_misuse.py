@@ -263,6 +263,7 @@ def test_names_with_blanks_and_other_letters(place, tmp_path, monkeypatch, capsy
     shutil.copytree(BAG, tmp_path / "Gelenk – größer & 2" / "erste fahrt")
     result = tmp_path / "é è" / "m1.json"
     words = ["--logdir", "Gelenk – größer & 2", "--trials", "200", "--quiet", "--output", str(result)]
+    words += ["--integrator", "paper", "--dt", "0.005"]  # compiles fastest
     assert main(["fit", "--actuator", "xl330", "--model", "m1", *words]) == 0
     assert main(["evaluate", "--params", str(result), "--logdir", "Gelenk – größer & 2"]) == 0
     assert "mean of all runs" in capsys.readouterr().out

@@ -36,6 +36,7 @@ def servo():
     return load_actuator("mx106")
 
 
+@pytest.mark.slow
 def test_known_parameters_come_back_from_a_search_without_hints(logs, servo):
     """Law M3 from 16 noisy simulated runs: within 1 % of the truth, and the search knows it is done."""
     result = identify(task_for(split_runs(logs), servo, law_named("m3"), FitSettings(trials=30_000)))
@@ -101,7 +102,7 @@ def test_the_file_says_how_warm_the_servo_was(logs, servo, tmp_path):
     held_out = [warmed(log, 90.0, 90.0) for log in logs if log.setup.kp != 8]
     told = [warmed(train[0], 30.0, 34.0), warmed(train[1], 38.0, 42.0), *train[2:]]
     split = split_runs([*told, *held_out], validation_kp=32)
-    result = identify(task_for(split, servo, law_named("m1"), FitSettings(trials=200)))
+    result = identify(task_for(split, servo, law_named("m1"), FitSettings(trials=200, refine=False)))
     write_parameter_file(tmp_path / "m1.json", result.parameter_file())
     file = read_parameter_file(tmp_path / "m1.json")
     assert file.provenance.temperature == pytest.approx({"mean": 36.0, "min": 30.0, "max": 42.0})
@@ -140,7 +141,7 @@ def test_asymmetric_friction_is_told_from_symmetric(servo):
         assert result.parameters[name].value == pytest.approx(truth[name], rel=0.02)
 
 
-@pytest.mark.parametrize("trials", [1, 50, 700])
+@pytest.mark.parametrize("trials", [1, 700])
 def test_even_a_tiny_budget_gives_a_result(logs, servo, trials):
     """Fewer trials than one batch still end with a point, not with an error."""
     result = identify(task_for(split_runs(logs[:4]), servo, law_named("m1"), FitSettings(trials=trials)))
@@ -183,7 +184,9 @@ def test_parts_that_do_not_go_together_are_refused(logs, servo):
         task_for(split, servo, law, settings, fixed={"ktt": 1.0})
     with pytest.raises(Exception, match="--set: kt must be positive"):
         task_for(split, servo, law, settings, fixed={"kt": -1.0})
-    with pytest.raises(ConfigError, match="only current_limit, command_delay can be freed"):
+    with pytest.raises(
+        ConfigError, match="only current_limit, command_delay, torque_saturation can be freed"
+    ):
         task_for(split, servo, law, settings, freed=["kt"])
     with pytest.raises(ConfigError, match="every parameter is fixed"):
         task_for(split, servo, law, settings, fixed=servo.parameters(law).values())

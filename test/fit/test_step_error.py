@@ -8,8 +8,9 @@ import pytest
 from recovery import MX106, STEP_12_BITS, Bench, refit, truth_of
 from stribeck.core import law_named
 from stribeck.core.step import batch_for, simulate
-from stribeck.fit.identify import STEP_SHARE, identify
+from stribeck.fit.identify import identify
 from stribeck.fit.objective import split_runs
+from stribeck.fit.refinement import STEP_SHARE
 from stribeck.fit.result import FitSettings
 from stribeck.fit.rollout import Rollout
 from stribeck.fit.task import task_for

@@ -76,3 +76,22 @@ def test_searches_that_did_not_end_are_reasons(sound):
     """Interrupted: doubtful; diverged: unusable."""
     assert keys(replace(sound, uncertainty=None, outcome="interrupted")) == {"unfinished"}
     assert judge_result(replace(sound, descent=SolverStatus.DIVERGED)).use == "unusable"
+
+
+def test_friction_that_no_run_determines_is_unusable(sound):
+    """What happened: a recording at rest gave 0.00 mrad and "verdict: usable". Torque that is off throughout is told, too."""
+    estimates = {
+        name: replace(one, status="not determined", interval=None)
+        for name, one in sound.uncertainty.estimates.items()
+    }
+    unknown = replace(sound, uncertainty=replace(sound.uncertainty, estimates=estimates))
+    assert judge_result(unknown).use == "unusable"
+    assert "does the joint move" in judge_result(unknown).reasons[0].text
+    estimates["friction_base"] = replace(estimates["friction_base"], status="at bound", side="upper")
+    known = replace(sound, uncertainty=replace(sound.uncertainty, estimates=estimates))
+    assert "friction_unknown" not in keys(known), "a term at its bound is known to be large"
+    off = tuple(
+        replace(log, torque_enable=replace(log.torque_enable, value=0.0 * log.torque_enable.value))
+        for log in sound.split.train
+    )
+    assert keys(replace(sound, split=replace(sound.split, train=off))) == {"torque_off"}

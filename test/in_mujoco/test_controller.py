@@ -38,21 +38,22 @@ def hold(model, controller, seconds, goals, enable=None):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", ["xl330", "mx64", "erob80_50", "erob80_100"])
 def test_pendulums_move_as_in_our_simulation(name, law):
-    """Five loads, gains and trajectories of 6 s each: below 2 mrad at 5 ms."""
-    bench = bench_of(parameters_of(name, law), 0.005)
+    """Five loads, gains and trajectories of 6 s each: below 3.5 mrad at 5 ms, of which torque off between steps costs 2.5."""
+    bench = bench_of(parameters_of(name, law), 0.005, finer=8)
     model = model_of(bench.setups, bench.dt)
     errors = bench.errors(played(model, Controller(model, bench.servos()), bench))
-    assert np.all(errors < 2e-3), errors
+    assert np.all(errors < 3.5e-3), errors
     assert np.all(np.ptp(bench.position, axis=0) > 0.2)  # they moved
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_pendulums_move_as_in_our_simulation_at_1_ms(law):
-    """The load of the step before is nearer: below 1 mrad."""
-    bench = bench_of(parameters_of("xl330", law), 0.001)
+    """Below 0.6 mrad, half of it in the mean: torque off and the load of the step before are nearer."""
+    bench = bench_of(parameters_of("xl330", law), 0.001, finer=4)
     model = model_of(bench.setups, bench.dt)
     errors = bench.errors(played(model, Controller(model, bench.servos()), bench))
-    assert np.all(errors < 1e-3), errors
+    assert np.all(errors < 6e-4), errors
+    assert np.mean(errors) < 3e-4
 
 
 @pytest.mark.parametrize("law", ["m1", "m2", "m6"])
@@ -60,11 +61,11 @@ def test_friction_that_differs_by_direction(law):
     """Asymmetric budgets and an offset torque, as in our simulation."""
     values = {"friction_base_negative": 0.003, "friction_viscous_negative": 0.008, "torque_offset": 0.02}
     chosen = law_named(law).with_terms(asymmetric=True, offset=True)
-    bench = bench_of(parameters_of("xl330", chosen, values), 0.005)
+    bench = bench_of(parameters_of("xl330", chosen, values), 0.005, finer=8)
     symmetric = bench_of(parameters_of("xl330", law), 0.005)
     model = model_of(bench.setups, bench.dt)
     errors = bench.errors(played(model, Controller(model, bench.servos()), bench))
-    assert np.all(errors < 2e-3), errors
+    assert np.all(errors < 3.5e-3), errors
     assert np.all(symmetric.errors(bench.position) > 4e-3)  # the terms matter
 
 
@@ -72,9 +73,10 @@ def test_friction_that_differs_by_direction(law):
 def test_implicit_damping_has_no_part_in_it(integrator):
     """Viscous friction is in the budget, so what an integrator does to damping does not matter."""
     bench = bench_of(M1, 0.005)
-    model = model_of(bench.setups, bench.dt, option=f'integrator="{integrator}"', joint='damping="3"')
-    errors = bench.errors(played(model, Controller(model, bench.servos()), bench))
-    assert np.all(errors < 1e-5), errors
+    damped = model_of(bench.setups, bench.dt, option=f'integrator="{integrator}"', joint='damping="3"')
+    plain = model_of(bench.setups, bench.dt)
+    found, wanted = (played(model, Controller(model, bench.servos()), bench) for model in (damped, plain))
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("law", ["m1", "m6"])
@@ -120,7 +122,7 @@ def test_joints_behind_others_of_any_kind():
         '<body pos="7 0 0"><joint type="ball"/><geom size="0.1" mass="1" pos="0 0 -0.5"/></body>'
         '<body pos="9 0 0"><joint type="slide" frictionloss="0.5"/><geom size="0.1" mass="1"/></body>'
     )
-    bench = bench_of(M6, 0.005)
+    bench = bench_of(M6, 0.005, finer=8)
     model = model_of(bench.setups, bench.dt, before=before)
     servos = dict(reversed(bench.servos().items()))  # another order than the model's
     controller = Controller(model, servos)
@@ -131,12 +133,12 @@ def test_joints_behind_others_of_any_kind():
         controller.update(data, bench.goal[k, ::-1], bench.torque_enable[k, ::-1])
         mujoco.mj_step(model, data)
     assert controller.joints == tuple(servos)
-    assert np.all(bench.errors(found) < 2e-3)
+    assert np.all(bench.errors(found) < 3.5e-3)
 
 
 def test_equalities_that_come_and_go():
     """Rows of other constraints before the joint's friction change in number: the load is still its own."""
-    bench = bench_of(M6, 0.005, SMALL[:2])
+    bench = bench_of(M6, 0.005, SMALL[:2], finer=8)
     text = '<body name="a" pos="0 0 3"><joint name="a" type="slide"/><geom size="0.1"/></body>'
     spec = mujoco.MjSpec.from_string(xml_of(bench.setups, bench.dt, before=text))
     equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1="a")
@@ -149,7 +151,7 @@ def test_equalities_that_come_and_go():
         found[k] = data.qpos[-2:]
         controller.update(data, bench.goal[k], bench.torque_enable[k])
         mujoco.mj_step(model, data)
-    assert np.all(bench.errors(found) < 2e-3)
+    assert np.all(bench.errors(found) < 3.5e-3)
 
 
 def test_a_linear_axis():
@@ -246,11 +248,12 @@ def test_a_firmware_holds_its_output_between_its_cycles():
     duties = []
     p = M1.values
     for k in range(40):
-        controller.update(data, [0.002 * k])
-        torque, speed = data.qfrc_applied[0], data.qvel[0]
-        duties.append((torque * p["R"] / p["kt"] + p["kt"] * speed) / servo.voltage)
+        controller.update(data, [0.01 * k])
+        torque, before = data.qfrc_applied[0], data.qvel[0]
         mujoco.mj_step(model, data)
-    changed = np.flatnonzero(np.abs(np.diff(duties)) > 1e-9) + 1
+        speed = 0.5 * (before + data.qvel[0])
+        duties.append((torque * p["R"] / p["kt"] + p["kt"] * speed) / servo.voltage)
+    changed = np.flatnonzero(np.abs(np.diff(duties)) > 1e-3) + 1
     np.testing.assert_array_equal(changed, np.arange(5, 40, 5))
     bench = bench_of(M1, 0.005)
     plain, stepped = (
@@ -287,10 +290,11 @@ def test_commands_come_late():
     """The effect delay of a parameter file, as in our simulation of it."""
     actuator = load_actuator("xl330").with_effects(["delay"])
     values = {**M1.values, "command_delay": 0.013}
-    bench = bench_of(ParameterFile(actuator, M1.law, values), 0.005)
+    plays = [SMALL[0], SMALL[2], SMALL[3]]
+    bench = bench_of(ParameterFile(actuator, M1.law, values), 0.005, plays, finer=8)
     model = model_of(bench.setups, bench.dt)
-    assert np.all(bench.errors(played(model, Controller(model, bench.servos()), bench)) < 1e-4)
-    assert np.all(bench_of(M1, 0.005).errors(bench.position) > 1e-3)
+    late = bench.errors(played(model, Controller(model, bench.servos()), bench))
+    assert np.all(late < 0.25 * bench_of(M1, 0.005, plays, finer=8).errors(bench.position)), late
 
 
 @pytest.mark.parametrize(

@@ -333,7 +333,7 @@ def test_a_block_that_is_not_what_this_version_writes_is_refused(tmp_path, chang
     [
         name
         for name in vars(PROVENANCE)
-        if name not in ("correlation", "minima", "convergence", "estimates", "selection")
+        if name not in ("correlation", "minima", "convergence", "estimates", "selection", "prediction")
     ],
 )
 def test_every_key_of_the_block_is_needed(tmp_path, key):

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import full_log, log_of, refusal
 from stribeck.core.log import Log, Series
-from stribeck.io.run_units import check_units
+from stribeck.io.run_units import check_units, oddities
 
 TIME = np.arange(200) / 50
 
@@ -80,3 +80,40 @@ def test_recordings_in_si_units_are_accepted(log):
     if log.name == "run" and log.supply_voltage is not None:
         log = replace(log, velocity=Series(log.position.time, np.cos(log.position.time), held=False))
     check_units(log, "run")
+
+
+def test_what_contradicts_a_set_up_is_told():
+    """A goal and a position in each other's place, and a gain of zero; the same signals in order are none."""
+    log = moved()
+    assert oddities(log) == []
+    swapped = replace(log, position=replace(log.goal, held=False), goal=replace(log.position, held=True))
+    (line,) = oddities(swapped)
+    assert "moves 100 ms before its goal" in line
+    (line,) = oddities(replace(log, setup=replace(log.setup, kp=0.0)))
+    assert "kp is 0" in line
+
+
+def test_angles_that_start_again_after_a_turn_are_refused():
+    """What happened: with a unit given, jumps of 360 degrees went into the fit; without, "is it in degrees?"."""
+    wrapped = moved(8.0, 8.8, 8.0)
+    wrapped = replace(
+        wrapped,
+        position=replace(wrapped.position, value=(wrapped.position.value + np.pi) % (2.0 * np.pi) - np.pi),
+    )
+    for declared in ((), ("position", "goal")):
+        assert "jumps by a whole turn" in refusal(
+            lambda given=declared: check_units(wrapped, "run", declared=given)
+        )
+
+
+def test_velocities_of_something_else_are_refused():
+    """Not correlated with the slope of the position."""
+    log = moved()
+    other = replace(log, velocity=replace(log.velocity, value=np.sin(17.0 * TIME)))
+    assert "nothing to do with the slope" in refusal(lambda: check_units(other, "run"))
+
+
+def test_fast_motion_is_no_turn():
+    """Steps of whole turns between all samples, as of thousandths of a degree, have no turns to unwrap."""
+    wild = moved(400.0, 440.0, 400.0)
+    check_units(wild, "run", declared=("position", "goal"))

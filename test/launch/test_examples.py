@@ -42,7 +42,8 @@ def launch(environment, tmp_path):
 
 
 def test_a_ros2_control_robot(launch):
-    """Efforts of a controller come out with friction added, in the order of the forward_command_controller."""
+    """Efforts of a controller come out with friction added, in the order of the forward_command_controller: without
+    goals the share of it that is certain, 4.6 mN m here."""
     with Graph() as graph, launch("ros2_control") as running:
         for node in ("compensation", "guard"):
             running.reaches(graph, node)
@@ -50,12 +51,16 @@ def test_a_ros2_control_robot(launch):
         states = graph.publisher(JointState, "/joint_states")
         out = graph.collect(Float64MultiArray, "/friction_effort_controller/commands")
 
+        began = time.monotonic()
+
         def cycle():
             now = graph.user.get_clock().now().to_msg()
             # Also a joint that nobody compensates; shoulder and elbow move in opposite directions.
             state = JointState(name=["gripper", "elbow", "shoulder"])
             state.header.stamp = now
-            state.position, state.velocity, state.effort = [0.0] * 3, [0.0, -1.0, 1.0], [0.0] * 3
+            angle = time.monotonic() - began
+            state.position = [0.0, -angle, angle]  # positions that stand still beside velocities are doubted
+            state.velocity, state.effort = [0.0, -1.0, 1.0], [0.0] * 3
             states.publish(state)
             efforts.publish(Float64MultiArray(data=[0.02, -0.02]))
             graph.executor.wake()
@@ -65,7 +70,7 @@ def test_a_ros2_control_robot(launch):
         enable = graph.user.create_client(SetBool, "/compensation/enable")
         again = graph.user.create_timer(1.0, lambda: enable.call_async(SetBool.Request(data=True)))
         found = wait_for(
-            lambda: next((m.data for m in out if m.data[0] > 0.025 and m.data[1] < -0.025), None),
+            lambda: next((m.data for m in out if m.data[0] > 0.024 and m.data[1] < -0.024), None),
             "efforts with friction",
         )
         timer.cancel()

@@ -92,6 +92,8 @@ def test_a_urdf_gives_the_dynamics(set_up):
     np.testing.assert_allclose(up, -down)
     with pytest.raises(ConfigError, match="gravity: expected three numbers, found 1"):
         set_up(urdf="arm.urdf", gravity=[9.81])
+    with pytest.raises(ConfigError, match="payload belongs to a urdf"):
+        set_up(payload=[1.0, 0.0, 0.0, 0.1])
 
 
 def test_loads_of_each_joint_give_the_dynamics(set_up):

@@ -70,8 +70,11 @@ def test_a_node_that_was_suspended_stands_back_before_it_serves(enabled, pause, 
     assert enabled.state.muted is trips
     assert enabled.compensator.enabled is not trips
     assert bool(enabled.state.spell) is not trips
-    expected = [("error", "suspended for 45 ms, the guard took over: enable again")] if trips else []
-    assert enabled.log == expected
+    assert len(enabled.log) == trips
+    if trips:
+        level, text = enabled.log[0]
+        assert (level, text[:54]) == ("error", "suspended for 45 ms, the guard took over: enable again")
+        assert "pause_limit (0.04 s)" in text
     enabled.tick(2.0)
     assert enabled.compensator.enabled is not trips, "it does not return by itself"
 
@@ -94,7 +97,9 @@ def test_only_the_present_spell_can_be_revoked(enabled) -> None:
     assert enabled.compensator.enabled
     enabled.state.revoke(before + 5, enabled.time)
     assert not enabled.compensator.enabled
-    assert enabled.log[-1][1] == "no sign of life reached the guard, the guard took over: enable again"
+    assert enabled.log[-1][1].startswith(
+        "no sign of life reached the guard, the guard took over: enable again"
+    )
     assert not enabled.state.resumes(enabled.time + 10.0)
 
 

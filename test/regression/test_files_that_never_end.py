@@ -86,3 +86,11 @@ def test_names_that_the_locale_cannot_decode(tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert Path(tmp_path / "öl.svg").is_file()
+
+
+def test_a_byte_order_mark_is_no_damage(tmp_path):
+    """What happened: JSON and YAML saved by an editor on Windows were "not valid JSON"."""
+    (tmp_path / "signals.yaml").write_bytes(
+        b"\xef\xbb\xbfposition: {column: q}\ngoal: {column: g}\ntorque_enable: {constant: 1}\n"
+    )
+    assert read_yaml(tmp_path / "signals.yaml", SignalFile).position.column == "q"

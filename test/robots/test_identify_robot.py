@@ -35,6 +35,8 @@ def fitted(leg):
         late,
         "--json",
         path,
+        "--output",
+        model.parent / "out",
         "--quiet",
     ]
     assert main([str(word) for word in words]) == 0
@@ -69,6 +71,17 @@ def test_what_the_data_cannot_tell_is_a_direction(fitted):
     for doubt in fitted["not_determined"]:
         assert len(doubt["change"]) > 1
         assert doubt["rms_rise"] < 0.5 * doubt["rms_rise_alone"]
+
+
+@pytest.mark.slow
+def test_simulated_motion_and_pictures_are_written(fitted, leg):
+    """Of each run, and three pictures."""
+    folder = leg[0].parent / "out"
+    with np.load(folder / "run0-simulated.npz") as content:
+        assert content["simulated"].shape == content["position"].shape
+        assert np.sqrt(np.mean((content["simulated"] - content["position"])[200:] ** 2)) < 1e-3
+    for name in ("errors", "friction", "worst-run"):
+        assert (folder / f"{name}.png").stat().st_size > 10_000
 
 
 def changed(run, folder, **arrays):

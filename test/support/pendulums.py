@@ -75,8 +75,8 @@ def parameters_of(name: str, law: str | FrictionLaw, values: dict[str, float] | 
     return ParameterFile(load_actuator(name), law, {**known, **(values or {})})
 
 
-def bench_of(parameters: ParameterFile, dt: float, plays=None) -> Bench:
-    """Our own simulation of the runs of a servo, with the step that MuJoCo takes."""
+def bench_of(parameters: ParameterFile, dt: float, plays=None, finer: int = 1) -> Bench:
+    """Our own simulation of the runs of a servo: with the step that MuJoCo takes, or accurately with ``finer`` steps in it."""
     plays = SETUPS[parameters.actuator.name] if plays is None else plays
     rng = np.random.default_rng(0)
     logs = record(
@@ -86,11 +86,11 @@ def bench_of(parameters: ParameterFile, dt: float, plays=None) -> Bench:
         [(setup, trajectory_named(name)) for setup, name in plays],
         Encoder(0.0),
         rng,
-        dt=dt,
-        integrator="semi-implicit",
+        dt=dt / finer,
+        integrator="semi-implicit" if finer == 1 else "exponential",
     )
     columns = [
-        np.stack([getattr(log, name).value for log in logs], axis=1)
+        np.stack([getattr(log, name).value[::finer] for log in logs], axis=1)
         for name in ("position", "goal", "torque_enable")
     ]
     return Bench(parameters, tuple(setup for setup, _ in plays), dt, *columns)

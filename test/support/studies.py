@@ -15,9 +15,10 @@ TINY = Bench("mx106", (0.5,), 0.15, 0.05, (8.0,), 15.0)
 NAME = "stribeck mx106 m1"
 
 
-def tiny_task(logs, law="m1", **settings) -> FitTask:
-    """A law to fit to a few runs."""
-    return task_for(split_runs(logs), load_actuator("mx106"), law_named(law), FitSettings(**settings))
+def tiny_task(logs, law="m1", refine=False, **settings) -> FitTask:
+    """A law to fit to a few runs, with the time step of the search alone."""
+    options = FitSettings(refine=refine, **settings)
+    return task_for(split_runs(logs), load_actuator("mx106"), law_named(law), options)
 
 
 def trials_in(url: str, name: str = NAME) -> list[FrozenTrial]:

@@ -62,6 +62,7 @@ struct Servo
   double kt = not_a_number;               ///< torque constant [N m/A]
   double resistance = not_a_number;       ///< winding resistance [ohm], NaN if unknown
   double current_limit = not_a_number;    ///< of the phase, NaN without one [A]
+  double saturation = 0.0;                ///< fall of the torque constant with current [1/A]
   double ratio = 1.0;                     ///< torque multiplier of the torque law
   double nominal_supply = 0.0;            ///< [V]
   double rated_supply = 0.0;              ///< highest rated [V]
@@ -87,7 +88,8 @@ struct Servo
       voltage = clip(clip(voltage, back_emf - reach, back_emf + reach), -supply, supply);
     }
     const double driven = coasts ? std::abs(voltage) / supply : 1.0;
-    return kt / resistance * (voltage - driven * back_emf);
+    const double torque = kt / resistance * (voltage - driven * back_emf);
+    return torque / (1.0 + saturation / kt * std::abs(torque));
   }
 
   /// Torque at standstill with full output and the highest rated supply [N m].

@@ -107,7 +107,7 @@ def _prior(actuator: Actuator, law: FrictionLaw, parameter: Parameter) -> Densit
         return TruncatedNormal(mean, deviation, parameter.lower, parameter.upper)
     if name == "q_offset":
         return Normal(0.0, OFFSET)
-    if name in ("current_limit", "command_delay", "ratio"):
+    if name in ("current_limit", "command_delay", "torque_saturation", "ratio"):
         return TruncatedNormal(parameter.value, max(LIMIT * parameter.value, 1e-3), 0.0)
     if name in ("kt", "R"):
         mean = _by_stall(actuator, name)

@@ -14,7 +14,7 @@ from stribeck.io.bench_survey import survey_bench
 from stribeck.io.commented_yaml import TODO, Commented, commented_yaml
 from stribeck.io.files import write_keeping
 from stribeck.io.recordings import recorded_runs, recordings_below
-from stribeck.io.run_units import limp
+from stribeck.io.run_units import oddities
 from stribeck.io.schema import convert
 from stribeck.io.signals import SignalFile
 
@@ -76,7 +76,7 @@ def _read_back(entries: Sequence[Commented], paths: Sequence[Path]) -> None:
             for _, logs in recorded_runs(
                 path, signals=table, bench=Benches(BenchFile(defaults=any_load), "survey")
             ):
-                for text in filter(None, map(limp, logs)):
+                for text in (line for log in logs for line in oddities(log)):
                     warn(text)
         except RecordingError as error:
             warn(f"{error}")

@@ -13,7 +13,7 @@ from stribeck.core.log import Log
 from stribeck.fit.selection import Selection, select
 from stribeck.fit.task import FitTask
 
-COMPARED = ("current-limit", "supply")
+COMPARED = ("current-limit", "supply", "saturation")
 """Effects that are compared with none, where the servo's file and the recordings allow them."""
 
 ONE_RUN = "m4"

@@ -20,6 +20,7 @@ class IdentifyRobotOptions:
         "runs with goals and positions of all joints: files, folders that hold them, or bags", metavar="PATH"
     )
     validate: tuple[Path, ...] = _data("runs that are predicted only", (), "PATH")
+    degrees: bool = _data("goals and positions are in degrees, as in LeRobot data sets", False)
     exclude: tuple[str, ...] = _data(
         "joints that are not identified, separated by commas or blanks", (), "JOINT"
     )
@@ -31,7 +32,10 @@ class IdentifyRobotOptions:
     same: tuple[str, ...] = _fit("joints with equal drives, separated by commas or blanks", (), "JOINT")
     leave_one_out: bool = _fit("also predict each run from the others", False)
     no_polish: bool = _fit("do not fit again under the simulated motion of the whole robot", False)
-    output: Path | None = _output("folder for the parameters and the simulated motion", None, "DIR")
+    since: Path | None = _fit(
+        "--json of an earlier fit: only say, run by run, which joint's friction changed", None, "P.json"
+    )
+    output: Path | None = _output("folder for the parameters, the simulated motion and pictures", None, "DIR")
     json: Path | None = _output("parameters and errors for programs", None, "FILE")
     quiet: bool = _output("no progress", False)
 

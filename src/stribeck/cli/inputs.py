@@ -19,10 +19,13 @@ from stribeck.io.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
-from stribeck.io.run_units import limp
+from stribeck.io.run_units import oddities
 from stribeck.io.schema import convert
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import is_bag
+
+LOW_SUPPLY = 0.5
+"""Share of the rated supply voltage below which the recorded one is doubted."""
 
 DUTY_DIFFERENCE = 0.1
 """Relative difference of reported and computed duty from which on there is a warning."""
@@ -178,7 +181,13 @@ def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str]
     """Warn of recordings made above the servo's rated supply voltage."""
     highest = max(log.setup.supply_voltage for log in logs)
     measured = [float(log.supply_voltage.value.mean()) for log in logs if log.supply_voltage is not None]
-    highest = max([highest, *measured])
+    highest = (
+        max(measured) if measured and max(measured) < LOW_SUPPLY * highest else max([highest, *measured])
+    )
+    if highest < LOW_SUPPLY * actuator.supply.rated_min:
+        note(
+            f"recorded at {highest:.3g} V, far below the rated {actuator.supply.rated_min:g} V of {actuator.title}: is it in volts?"
+        )
     if highest > actuator.supply.rated_max * 1.005:
         note(
             f"recorded at {highest:.3g} V, above the rated {actuator.supply.rated_max:g} V of {actuator.title}: "
@@ -188,7 +197,7 @@ def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str]
 
 def warn_of_control(logs: Sequence[Log], actuator: Actuator, note: Callable[[str], None] = warn) -> None:
     """Warn if the recordings contradict the control law of the servo: other gains, or another duty than it would apply."""
-    for text in filter(None, map(limp, logs)):
+    for text in (line for log in logs for line in oddities(log)):
         note(text)
     lacking = {name for log in logs for name in actuator.lacks_gains(Gains(1.0, log.setup.ki, log.setup.kd))}
     if lacking:
@@ -210,6 +219,8 @@ def warn_of_control(logs: Sequence[Log], actuator: Actuator, note: Callable[[str
 
 def display_name(path: Path, others: Sequence[Path]) -> str:
     """A short name of a parameter file: its name, with enough folders to distinguish it from the others."""
+    if any(other != path and other.with_suffix("") == path.with_suffix("") for other in others):
+        return path.name  # they differ by their ending alone
     names = [other.with_suffix("").parts for other in others]
     parts = path.with_suffix("").parts
     for depth in range(1, len(parts) + 1):

@@ -25,6 +25,7 @@ VERBS = {
     "fit": ("fit", "identify a friction law from recordings"),
     "fit-all": ("fit_all", "fit many servos and laws, in processes or on a Dask cluster"),
     "evaluate": ("evaluate", "compute the errors of parameter files on recordings"),
+    "suggest": ("suggest", "rank runs that could be recorded next by what they would tell"),
     "plot": ("plot", "draw measured and simulated motion"),
     "diagram": ("diagram", "draw drive/backdrive diagrams"),
     "report": ("report", "write an HTML report that assesses parameter files on recordings"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from stribeck.cli.inputs import check_actuators, display_name, parameter_files_of, recordings_of
 from stribeck.cli.options import (
     ParameterFileOptions,
@@ -16,6 +18,7 @@ from stribeck.cli.options import (
 )
 from stribeck.errors import ConfigError
 from stribeck.fit.assessment import Recordings, simulated, stepping_of
+from stribeck.fit.prediction import half_widths
 from stribeck.io.files import check_writable
 
 
@@ -42,12 +45,15 @@ def run(options: PlotOptions) -> int:
     check_actuators(logs, files)
     recordings = Recordings(logs)
     batch = recordings.batch(options.dt, options.integrator or "exponential")
-    motions, errors = {}, {}
+    motions, errors, bands = {}, {}, {}
     for path, file in files if options.sim else ():
         label = display_name(path, options.params)
         stepping = stepping_of(file, options.dt, options.reset_period, options.integrator)
         _, motions[label] = simulated(path, file, recordings, stepping)
         errors[label] = batch.mean_absolute_errors(motions[label])
+        widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
+        if np.all(np.isfinite(widths)):
+            bands[label] = widths
     drawings = []
     for r, log in enumerate(logs):
         length = len(log.resample(options.dt).time)
@@ -60,6 +66,7 @@ def run(options: PlotOptions) -> int:
                 simulated={label: motion[:length, r] for label, motion in motions.items()},
                 title=log.name,
                 errors={label: float(by_run[r]) for label, by_run in errors.items()},
+                bands={label: widths[:length, r] for label, widths in bands.items()},
             )
         )
     pictures = {"overview": draw_overview(drawings)}

@@ -12,6 +12,7 @@ import numpy as np
 
 from stribeck.cli.identify_robot import IdentifyRobotOptions
 from stribeck.cli.inputs import check_outputs, write_json
+from stribeck.cli.robot_drift import report_drift
 from stribeck.cli.table import print_table
 from stribeck.io.files import write_atomically
 from stribeck.robots.identify import RobotFit, RunScore, identify_robot, left_out
@@ -31,11 +32,13 @@ def run_identify_robot(options: IdentifyRobotOptions) -> int:
             print(f"[{time.perf_counter() - started:6.1f} s] {text}", file=sys.stderr, flush=True)
 
     tree = load_tree(options.model)
-    train = read_runs(options.data, tree, excluded)
-    validation = read_runs(options.validate, tree, excluded) if options.validate else []
+    train = read_runs(options.data, tree, excluded, options.degrees)
+    validation = read_runs(options.validate, tree, excluded, options.degrees) if options.validate else []
     for run in (*train, *validation):
         for text in run.notes:
             note(f"{run.name}: {text}")
+    if options.since:
+        return report_drift(options.since, options, tree, train, excluded, note)
     setting: dict[str, Any] = {
         "law": options.law,
         "excluded": excluded,
@@ -50,6 +53,10 @@ def run_identify_robot(options: IdentifyRobotOptions) -> int:
     write_json(options.json, content, allow_nan=False)
     if summary:
         write_atomically(summary, json.dumps(content, indent=1, allow_nan=False) + "\n")
+        from stribeck.cli.robot_pictures import write_motion, write_pictures
+
+        write_motion(fit, summary.parent)
+        write_pictures(fit, alone, summary.parent)
     return 0
 
 
@@ -78,6 +85,7 @@ def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
         per_joint[joint] = {
             "rms": {part: float(np.sqrt(value)) for part, value in squares.items()},
             "parameters": {name: each.to_json() for name, each in fit.estimates[joint].items()},
+            "centre": float(fit.problem.fixed[fit.problem.kind.names.index("centre"), index]),
         }
     per_run = {
         part: [

@@ -12,26 +12,37 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from stribeck.core.control_laws import (
+    Control as Control,
+)
+from stribeck.core.control_laws import (
+    CurrentControl as CurrentControl,
+)
+from stribeck.core.control_laws import (
+    Gains as Gains,
+)
+from stribeck.core.control_laws import (
+    TorqueControl as TorqueControl,
+)
+from stribeck.core.control_laws import (
+    VoltageControl as VoltageControl,
+)
 from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, Values
 from stribeck.core.namespace import array_namespace
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
 
-EFFECTS = ("current-limit", "supply", "delay")
+EFFECTS = ("current-limit", "supply", "delay", "saturation")
 """Optional effects beyond the paper, named as on the command line; all are off by default."""
 
-EFFECT_PARAMETERS = {"current-limit": "current_limit", "delay": "command_delay"}
+EFFECT_PARAMETERS = {
+    "current-limit": "current_limit",
+    "delay": "command_delay",
+    "saturation": "torque_saturation",
+}
 """The parameter that each effect adds; it stays at its datasheet value unless freed."""
 
-EFFECT_UNITS = {"current_limit": "A", "command_delay": "s"}
-
-
-class Gains(NamedTuple):
-    """Firmware gains of a run, in firmware units: floats for one run, arrays for many."""
-
-    kp: Any
-    ki: Any
-    kd: Any
+EFFECT_UNITS = {"current_limit": "A", "command_delay": "s", "torque_saturation": "1/A"}
 
 
 class ServoCommand(NamedTuple):
@@ -57,92 +68,6 @@ class ControlState(NamedTuple):
     integral: Any
 
 
-@dataclass(frozen=True)
-class VoltageControl:
-    r"""Position control by duty cycle, for a servo that switches its supply onto the motor.
-
-    :math:`d = clip(g K_p e + g_i K_i \int e - g_d K_d \dot\theta, \pm d_{max})`, :math:`U = d V`, and with a
-    drive/brake bridge :math:`\tau_m = k_t (U - k_t\dot\theta) / R`. With a drive/coast bridge the current stops
-    whenever the bridge opens, so the back-EMF brakes only during the driven part of the PWM period:
-    :math:`\tau_m = k_t |d| (sign(d) V - k_t\dot\theta) / R` (electrical time constant far below the PWM period;
-    Sihite et al., IROS 2019). Torque off is an open circuit: :math:`\tau_m = 0`.
-
-    :param gain: duty per K_p and rad of position error.
-    :param duty_max: largest duty that the firmware applies.
-    :param integral_gain: duty per K_i and rad s, where the firmware has it.
-    :param derivative_gain: duty per K_d and rad/s, where the firmware has it.
-    :param goal_speed: speed of the firmware's goal ramp [rad/s], ``None`` without a ramp.
-    :param bridge: ``"brake"`` or ``"coast"``.
-    """
-
-    gain: float
-    duty_max: float
-    integral_gain: float | None = None
-    derivative_gain: float | None = None
-    goal_speed: float | None = None
-    bridge: Literal["brake", "coast"] = "brake"
-
-    kind = "voltage"
-    motor_parameters = ("kt", "R", "armature")
-    required_parameters = ("kt", "R", "armature")
-
-    def with_used_terms(self, gains: Gains) -> VoltageControl:
-        """The law without the terms whose gain is zero in every run."""
-        return replace(
-            self,
-            integral_gain=self.integral_gain if np.any(gains.ki) else None,
-            derivative_gain=self.derivative_gain if np.any(gains.kd) else None,
-        )
-
-
-@dataclass(frozen=True)
-class CurrentControl:
-    r"""Position control by motor current.
-
-    :math:`I^* = g K_p e - d\sqrt{K_p}\,\dot\theta`;
-    :math:`I = clip(I^*, [\max((-V - k_t\dot\theta)/R, -I_{max}), \min((V - k_t\dot\theta)/R, I_{max})])`
-    where :math:`I_{max}` wins if the interval is empty; :math:`\tau_m = k_t I`. Torque off means
-    :math:`I^* = 0`, not an open circuit. Without a known R there is no voltage bound.
-
-    :param gain: current per K_p and rad of position error [A/rad].
-    :param damping: d [A s/rad].
-    :param current_max: largest current :math:`I_{max}` [A].
-    """
-
-    gain: float
-    damping: float
-    current_max: float
-
-    kind = "current"
-    motor_parameters = ("kt", "R", "armature")
-    required_parameters = ("kt", "armature")
-
-
-@dataclass(frozen=True)
-class TorqueControl:
-    r"""Position control by torque, for an actuator that closes its own current loop.
-
-    :math:`\tau_m = clip(\rho g K_p e - (d + g_d K_d)\,\dot\theta, \pm\tau_{max})`, :math:`\rho` the torque
-    multiplier (key ``ratio``).
-
-    :param gain: torque per K_p and rad of position error [N m/rad].
-    :param damping: d [N m s/rad].
-    :param torque_max: largest torque [N m].
-    :param derivative_gain: torque per K_d and rad/s [N m s/rad], where the firmware has it.
-    """
-
-    gain: float
-    damping: float
-    torque_max: float
-    derivative_gain: float | None = None
-
-    kind = "torque"
-    motor_parameters = ("ratio", "armature")
-    required_parameters = ("ratio", "armature")
-
-
-Control = VoltageControl | CurrentControl | TorqueControl
-
 MOTOR_UNITS = {
     "kt": {"rotary": "N m/A", "linear": "N/A"},
     "R": {"rotary": "ohm", "linear": "ohm"},
@@ -163,6 +88,13 @@ class Supply:
     nominal: float
     rated_min: float
     rated_max: float
+
+    def __post_init__(self) -> None:
+        if not (self.nominal > 0.0 and 0.0 <= self.rated_min <= self.rated_max):
+            raise ValueError(
+                f"expected nominal above 0 and 0 <= rated_min <= rated_max [V], found {self.nominal:g}, {self.rated_min:g} "
+                f"and {self.rated_max:g}"
+            )
 
 
 @dataclass(frozen=True)
@@ -255,6 +187,10 @@ class Actuator:
                     f"effect {effect!r} has no datasheet value for {self.name}; "
                     f"known for it: {', '.join(self.known_effects)}. Add it under effects: in its YAML file"
                 )
+            if effect == "saturation" and self.control.kind != "voltage":
+                raise ConfigError(
+                    f"effect 'saturation' means nothing for {self.name}: its firmware sets current or torque"
+                )
             if effect == "supply" and self.control.kind == "torque":
                 raise ConfigError(
                     f"effect 'supply' means nothing for {self.name}: its torque needs no voltage"
@@ -266,6 +202,16 @@ class Actuator:
         if not isinstance(self.control, VoltageControl):
             return self
         return replace(self, control=self.control.with_used_terms(gains))
+
+    @property
+    def rise_of_constant(self) -> float:
+        r"""Ratio :math:`1 + c I_{stall}` of k_t without current to that at the datasheet's stall, 1 without saturation."""
+        saturates = "saturation" in self.active_effects
+        return (
+            1.0 + self.effects["saturation"][0] * self.datasheet.get("stall_current", 0.0)
+            if saturates
+            else 1.0
+        )
 
     @property
     def known_effects(self) -> tuple[str, ...]:
@@ -287,6 +233,8 @@ class Actuator:
             if name not in self.bounds:
                 continue
             lower, upper = narrowed.get(name, self.bounds[name])
+            if name == "kt" and name in narrowed:
+                lower, upper = lower * self.rise_of_constant, upper * self.rise_of_constant
             unit = MOTOR_UNITS[name][self.units]
             parameters.append(Parameter(name, unit, 0.5 * (lower + upper), lower, upper))
         for name in law.parameter_names:
@@ -421,7 +369,8 @@ def voltage_torque(
     r"""Torque of a motor driven by a bridge [N m] (see :class:`VoltageControl`; paper, eq. 13).
 
     If the values include ``current_limit``, the firmware bounds the phase current,
-    :math:`|U - k_t\dot\theta| \le R I_{max}`, as far as the supply allows.
+    :math:`|U - k_t\dot\theta| \le R I_{max}`, as far as the supply allows. If they include ``torque_saturation`` c
+    [1/A], the iron saturates: :math:`\tau_m = k_t I / (1 + c|I|)`, with the back-EMF of the unsaturated constant.
     """
     xp = array_namespace(duty, velocity, *p.values())
     supply = command.supply_voltage
@@ -431,7 +380,10 @@ def voltage_torque(
         reach = p["R"] * p["current_limit"]
         voltage = xp.clip(xp.clip(voltage, back_emf - reach, back_emf + reach), -supply, supply)
     driven = 1.0 if control.bridge == "brake" else xp.abs(voltage) / supply
-    return command.torque_enable * (p["kt"] / p["R"]) * (voltage - driven * back_emf)
+    torque = command.torque_enable * (p["kt"] / p["R"]) * (voltage - driven * back_emf)
+    if "torque_saturation" in p:
+        torque = torque / (1.0 + p["torque_saturation"] / p["kt"] * xp.abs(torque))
+    return torque
 
 
 def current_torque(

@@ -24,10 +24,13 @@ FEWEST_DUTIES = 50
 
 
 def motor_current(p: Values, motor_torque: Any) -> Any:
-    r"""Winding current :math:`I = \tau_m / k_t` [A].
+    r"""Winding current :math:`I = \tau_m / k_t` [A], with saturation :math:`\tau_m / (k_t - c|\tau_m|)`.
 
     :param motor_torque: :math:`\tau_m` at the output shaft [N m].
     """
+    if "torque_saturation" in p:
+        xp = array_namespace(motor_torque, *p.values())
+        return motor_torque / (p["kt"] - p["torque_saturation"] * xp.abs(motor_torque))
     return motor_torque / p["kt"]
 
 

@@ -166,25 +166,13 @@ def velocity_step(
     :returns: velocity [rad/s] and distance [rad].
     """
     xp = array_namespace(velocity, external, *p.values())
-    outer = external + p["torque_offset"] if law.offset else external
-    direction = xp.sign(velocity)
-    weight = slope = 0.0
-    if law.stribeck:
-        weight = stribeck_weight(velocity, p["dtheta_stribeck"], p["alpha"])
-        slope = stribeck_slope(velocity, p["dtheta_stribeck"], p["alpha"], weight)
-
-    def acceleration(v: Any, weight: Any) -> Any:
-        torque = motor(v)
-        positive, negative = friction_budget(law, p, torque, external, v, weight)
-        against = xp.where(direction > 0.0, positive, negative) if law.asymmetric else positive
-        return (torque + outer - direction * against) * mobility
-
-    damping = xp.maximum(0.5 * (motor(velocity - 1.0) - motor(velocity + 1.0)), 0.0)
-    rate = (damping + p["friction_viscous"]) * mobility
-    decay = _decay(dt * rate)
+    outer, direction, rate, decay, weight, acceleration = _moving(
+        law, mobility, p, velocity, motor, external, dt
+    )
     halfway = velocity + 0.25 * dt * (1.0 + decay) * acceleration(velocity, weight)
     halfway = xp.where(halfway * direction < 0.0, 0.0, halfway)
     if law.stribeck:
+        slope = stribeck_slope(velocity, p["dtheta_stribeck"], p["alpha"], weight)
         weight = xp.clip(weight + slope * (xp.abs(halfway) - xp.abs(velocity)), 0.0, 1.0)
     mean = acceleration(halfway, weight) + rate * (halfway - velocity)
     slowed = velocity + dt * decay * mean
@@ -201,6 +189,67 @@ def velocity_step(
     restarted = xp.where(friction == -net, 0.0, left * braked * mobility * (net + friction))
     distance = xp.where(stops, 0.5 * (velocity * until + restarted * left), 0.5 * dt * (velocity + slowed))
     return xp.where(stops, restarted, slowed), distance
+
+
+class _Moving(NamedTuple):
+    r"""A moving joint: torques besides motor and friction [N m], sign of the velocity, :math:`\lambda`,
+    :math:`\varphi(\lambda h)`, Stribeck weight, and the acceleration as a function of velocity and weight.
+    """
+
+    outer: Any
+    direction: Any
+    rate: Any
+    decay: Any
+    weight: Any
+    acceleration: Callable[[Any, Any], Any]
+
+
+def _moving(
+    law: FrictionLaw,
+    mobility: Any,
+    p: Values,
+    velocity: Any,
+    motor: Callable[[Any], Any],
+    external: Any,
+    dt: float,
+) -> _Moving:
+    xp = array_namespace(velocity, external, *p.values())
+    outer = external + p["torque_offset"] if law.offset else external
+    direction = xp.sign(velocity)
+    weight = stribeck_weight(velocity, p["dtheta_stribeck"], p["alpha"]) if law.stribeck else 0.0
+
+    def acceleration(v: Any, weight: Any) -> Any:
+        torque = motor(v)
+        positive, negative = friction_budget(law, p, torque, external, v, weight)
+        against = xp.where(direction > 0.0, positive, negative) if law.asymmetric else positive
+        return (torque + outer - direction * against) * mobility
+
+    damping = xp.maximum(0.5 * (motor(velocity - 1.0) - motor(velocity + 1.0)), 0.0)
+    rate = (damping + p["friction_viscous"]) * mobility
+    return _Moving(outer, direction, rate, _decay(dt * rate), weight, acceleration)
+
+
+def mean_velocity(
+    law: FrictionLaw,
+    mobility: Any,
+    p: Values,
+    velocity: Any,
+    motor: Callable[[Any], Any],
+    external: Any,
+    dt: float,
+) -> Any:
+    r"""Mean velocity over a step, for simulators whose torques are constant within a step.
+
+    :math:`\bar v = v_0 + h\,a(v_0)\,\frac{1 - \varphi(\lambda h)}{\lambda h}`, with the arguments of :func:`velocity_step`; 0 at
+    rest and where the joint stops. With the torques at :math:`\bar v` the step is :math:`v_1 = v_0 + h\varphi(\lambda h) a(v_0)`,
+    exact for torques that are linear in velocity, and cannot overshoot.
+
+    :returns: [rad/s].
+    """
+    xp = array_namespace(velocity, external, *p.values())
+    _, direction, rate, decay, weight, acceleration = _moving(law, mobility, p, velocity, motor, external, dt)
+    mean = velocity + dt * decay * (0.5 + dt * rate / 12.0) * acceleration(velocity, weight)
+    return xp.where(mean * direction <= 0.0, 0.0, mean)
 
 
 def _decay(z: Any) -> Any:

@@ -199,7 +199,13 @@ def _voltage_motor(control: VoltageControl, values: Mapping[str, float]) -> Iter
         yield f"STRIBECK_REAL reach = {_number(values['R'] * values['current_limit'])};"
         yield "voltage = stribeck_clip(stribeck_clip(voltage, back_emf - reach, back_emf + reach), -supply, supply);"
     driven = "back_emf" if control.bridge == "brake" else "STRIBECK_ABS(voltage) / supply * back_emf"
-    yield f"return {_number(values['kt'] / values['R'])} * (voltage - {driven});"
+    torque = f"{_number(values['kt'] / values['R'])} * (voltage - {driven})"
+    if "torque_saturation" not in values:
+        yield f"return {torque};"
+        return
+    share = _number(values["torque_saturation"] / values["kt"])
+    yield f"STRIBECK_REAL torque = {torque};"
+    yield f"return torque / ({_number(1.0)} + {share} * STRIBECK_ABS(torque));"
 
 
 def _current_motor(control: CurrentControl, values: Mapping[str, float]) -> Iterator[str]:

@@ -37,7 +37,6 @@ def write(task: ExportTask) -> Written:
         {task.output: "\n".join([*lines, "}", ""]) + _APPLY},
         (
             note,
-            "written to Genesis's documented interface, which was not at hand for a test",
             *ramp_notes(task),
         ),
     )

@@ -47,7 +47,7 @@ class ImportTask:
         """
         if self.kp is None:
             raise ConfigError(
-                f"{self.path} holds a stiffness: give the firmware gain that it belongs to with --kp"
+                f"{self.path} holds a stiffness: give the firmware gain that it belongs to with --kp (evaluate: --file-kp)"
             )
         return self.kp
 
@@ -58,10 +58,14 @@ class ImportTask:
         """
         if self.joint is None and len(joints) == 1:
             return next(iter(joints))
+        if not joints:
+            raise ConfigError(f"{self.path} has no joint with the parameters of a servo")
         if self.joint not in joints:
-            listed = ", ".join(joints) or "none with a servo"
+            listed = ", ".join(joints)
             wanted = (
-                "several joints; name one with --joint" if self.joint is None else f"no joint {self.joint!r}"
+                "several joints; name one with --joint (evaluate: --file-joint)"
+                if self.joint is None
+                else f"no joint {self.joint!r}"
             )
             raise ConfigError(f"{self.path} has {wanted}; it has: {listed}")
         return str(self.joint)
@@ -69,7 +73,10 @@ class ImportTask:
 
 def import_bam(task: ImportTask) -> ParameterFile:
     """The parameters of a BAM file."""
-    return read_parameter_file(task.path, task.actuator)
+    file = read_parameter_file(task.path, task.actuator)
+    if file.actuator.name != task.actuator.name:
+        raise ConfigError(f"{task.path} is of {file.actuator.name!r}, --actuator is {task.actuator.name!r}")
+    return file
 
 
 def import_isaaclab(task: ImportTask) -> ParameterFile:
@@ -115,7 +122,7 @@ def import_urdf(task: ImportTask) -> ParameterFile:
     """
     if task.motor is None:
         raise ConfigError(
-            f"{task.path} has friction and no motor: give a parameter file of the servo with --motor"
+            f"{task.path} has friction and no motor: give a parameter file of the servo with --motor (evaluate: --file-motor)"
         )
     text = XmlText(task.path)
     dynamics = {

@@ -11,6 +11,7 @@ from stribeck.errors import ConfigError
 from stribeck.exports.imports import ImportTask, torque_controlled, voltage_controlled
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.io.strict import read_bytes
+from stribeck.robots.tree import strip_mjcf
 
 
 def import_joint(task: ImportTask) -> ParameterFile:
@@ -53,7 +54,10 @@ def _model(path: Path) -> mujoco.MjModel:
     try:
         root = ElementTree.fromstring(text)  # noqa: S314  # a file that MuJoCo also reads
         if root.find("worldbody") is not None or root.find("include") is not None:
-            return mujoco.MjModel.from_xml_path(str(path))
+            try:
+                return mujoco.MjModel.from_xml_path(str(path))
+            except ValueError:
+                return _without_meshes(root)
         bodies = "".join(
             f'<body><joint name="{node.get("joint")}" class="{node.get("class")}"/><geom size="0.1"/></body>'
             for node in root.iterfind("actuator/*")
@@ -62,3 +66,10 @@ def _model(path: Path) -> mujoco.MjModel:
         return mujoco.MjSpec.from_string(xml, include={"servo.xml": text.encode()}).compile()
     except (ValueError, ElementTree.ParseError, mujoco.FatalError) as problem:
         raise ConfigError(f"{path}: {problem}") from None
+
+
+def _without_meshes(root: ElementTree.Element) -> mujoco.MjModel:
+    """The model without meshes, whose files may be missing; masses that came from them do not matter here."""
+    strip_mjcf(root)
+    ElementTree.SubElement(root, "compiler", boundmass="1e-6", boundinertia="1e-9")
+    return mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))

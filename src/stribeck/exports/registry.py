@@ -72,7 +72,7 @@ FORMATS = {
             "c",
             "one C99/C++17 header without dependencies: friction, feed-forward and motor torque of any law, for firmware",
             "c_header",
-            effects=ALL_EFFECTS,
+            effects=(*ALL_EFFECTS, "saturation"),
             terms=True,
         ),
         Format("bam", "flat JSON of the BAM program, all six laws; loads there, and by it in mjlab", "bam"),

@@ -16,6 +16,9 @@ SHARE = 0.5
 """Largest feed-forward torque as a share of the motor's torque, as the node's own default."""
 
 
+_MOTOR = ("kt", "R", "current_limit", "torque_saturation")
+
+
 def write(task: ExportTask) -> Written:
     """The YAML file."""
     joints: dict[str, object] = {"joints": [servo.joint for servo in task.joints]}
@@ -60,7 +63,7 @@ def _friction(joint: JointServo) -> dict[str, object]:
         "output_max": float(getattr(control, outputs[control.kind])),
         "p_gain": float(servo.kp),
         "supply_voltage": float(servo.voltage),
-        **{name: float(values[name]) for name in ("kt", "R", "current_limit") if name in values},
+        **{name: float(values[name]) for name in _MOTOR if name in values},
     }
     if getattr(control, "bridge", "brake") == "coast":
         found["coasts"] = True

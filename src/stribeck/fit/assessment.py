@@ -19,6 +19,7 @@ from stribeck.core.step import INTEGRATORS, Integrator, batch_for, simulate
 from stribeck.errors import ParameterFileError
 from stribeck.estimates.estimate import Status, disagreements
 from stribeck.fit.objective import EQUALLY_GOOD
+from stribeck.fit.prediction import half_widths
 from stribeck.fit.trends import Trend, trends
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.io.recordings import digest_of, fingerprint
@@ -63,12 +64,14 @@ class Simulated:
     :param position: simulated (n,) [rad].
     :param residual: simulated minus measured position (n,) [rad], NaN for samples without a measurement.
     :param error: mean absolute residual [rad].
+    :param band: half-width of the 90 % band (n,) [rad], NaN if the file has none.
     """
 
     time: FloatArray
     position: FloatArray
     residual: FloatArray
     error: float
+    band: FloatArray
 
 
 class Stepping(NamedTuple):
@@ -327,6 +330,7 @@ def _assessed(
     batch, position = simulated(path, file, recordings, stepping)
     errors = batch.mean_absolute_errors(position)
     residual = np.where(batch.weight > 0.0, position - batch.position, np.nan)
+    widths = half_widths(file, batch, stepping.integrator, stepping.reset_period)
     lengths = [len(log.resample(batch.dt).time) for log in batch.logs]
     roles, matched, same_data = _roles(file, recordings)
     largest_load = MARGIN * max(float(np.max(gravity_amplitude(batch.pendulum))), 1e-3)
@@ -336,9 +340,9 @@ def _assessed(
         file=file,
         runs={
             log.name: Simulated(
-                batch.time[:length], position[:length, r], residual[:length, r], float(errors[r])
+                batch.time[:n], position[:n, r], residual[:n, r], float(errors[r]), widths[:n, r]
             )
-            for r, (log, length) in enumerate(zip(batch.logs, lengths, strict=True))
+            for r, (log, n) in enumerate(zip(batch.logs, lengths, strict=True))
         },
         roles=roles,
         matched=matched,

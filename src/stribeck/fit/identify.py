@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -24,31 +24,20 @@ from stribeck.fit.incumbent import BudgetSpentError, Incumbent, SearchProblem, e
 from stribeck.fit.minima import equally_good, with_minima
 from stribeck.fit.objective import equivalent_error, smooth_absolute
 from stribeck.fit.parallel import ParallelFits
-from stribeck.fit.prior import WithPrior, prior_for
+from stribeck.fit.prior import WithPrior
+from stribeck.fit.refinement import checked_point, problem_of, with_finer_step
 from stribeck.fit.result import Errors, FitResult, FitSettings, Outcome
 from stribeck.fit.rollout import Rollout
 from stribeck.fit.sampling import OptunaSampler, Sampler, SharedCMA, sample, sampler_for
 from stribeck.fit.search import SEARCHES
 from stribeck.fit.task import FitTask
-from stribeck.fit.uncertainty import Uncertainty, estimate_uncertainty
+from stribeck.fit.uncertainty import Uncertainty, estimate_uncertainty, with_prediction
 from stribeck.fit.workers import search_in_processes
 
 FloatArray = npt.NDArray[np.float64]
 
-FLOAT32_TOLERANCE = 1e-3
-"""Largest relative difference between the loss in the search's arithmetic and in float64."""
-
 UNEXPLAINED_STEPS = 1.5
 """Errors up to this many encoder steps are noise; a search that reaches them ends."""
-
-STEP_SHARE = 0.25
-"""Largest error due to the time step, as a share of the half-width of a parameter's interval ..."""
-
-FINEST_STEP = 0.000625
-"""... unless the step is this short already [s]."""
-
-BUDGET_OF_FINER_STEP = 10_000
-"""Evaluations allowed with each shorter step."""
 
 POLISHING = 50
 """Evaluations per free parameter reserved for the final polishing."""
@@ -100,13 +89,11 @@ def identify(
         outcome = "interrupted"
     # If the search ran in workers, this process has compiled nothing yet.
     before = rollout.meter.compile_seconds
-    unit, residual = _checked(rollout, incumbent.best_points)
+    unit, residual = checked_point(rollout, incumbent.best_points)
     uncertainty = None
     if not interrupted:
-        uncertainty = estimate_uncertainty(rollout, unit, residual)
-        if task.settings.refine:
-            task, unit, uncertainty, seconds = _with_finer_step(task, unit, uncertainty, incumbent)
-            compile_seconds += seconds
+        task, unit, uncertainty, seconds = _uncertain(task, rollout, unit, residual, incumbent)
+        compile_seconds += seconds
     minima = equally_good(task.parameters, unit, incumbent)
     if uncertainty is not None:
         uncertainty = with_minima(uncertainty, task.parameters, minima)
@@ -123,35 +110,24 @@ def identify(
     )
 
 
-def _with_finer_step(
-    task: FitTask, unit: FloatArray, uncertainty: Uncertainty, incumbent: Incumbent
+def _uncertain(
+    task: FitTask, rollout: Rollout, unit: FloatArray, residual: FloatArray, incumbent: Incumbent
 ) -> tuple[FitTask, FloatArray, Uncertainty, float]:
-    """Reduce the time step and polish the point until the step's error is below :data:`STEP_SHARE`.
+    """Uncertainty of an optimum and of the motions it predicts, with a step fine enough for it.
 
     :returns: the task with its last step, the point, its uncertainty, and the time spent compiling [s].
     """
-    compiled = 0.0
-    while uncertainty.step_share > STEP_SHARE and task.settings.dt > FINEST_STEP:
-        halvings = np.ceil(0.5 * np.log2(uncertainty.step_share / STEP_SHARE))  # of second order
-        dt = max(task.settings.dt * 0.5 ** int(np.clip(halvings, 1, 3)), FINEST_STEP)
-        task = replace(task, settings=replace(task.settings, dt=dt))
-        rollout = task.rollout()
-        meter = rollout.meter
-        finer = Incumbent(BUDGET_OF_FINER_STEP, partial(getattr, meter, "evaluations"))
-        with suppress(BudgetSpentError):
-            polish(_problem(task, rollout), finer, unit)
-        unit, residual = _checked(rollout, finer.best_points)
-        uncertainty = estimate_uncertainty(rollout, unit, residual)
-        incumbent.status, incumbent.loss = finer.status, finer.loss
-        compiled += meter.compile_seconds
-    return task, unit, uncertainty, compiled
-
-
-def _problem(task: FitTask, rollout: Rollout) -> SearchProblem:
-    """The simulations, with prior knowledge where there is any."""
-    runs = len(task.split.train) / task.settings.prior_strength
-    prior = prior_for(task.actuator, task.parameters, runs)
-    return rollout if prior is None else WithPrior(rollout, prior)
+    uncertainty, seconds, searched = estimate_uncertainty(rollout, unit, residual), 0.0, task
+    if task.settings.refine:
+        task, rollout, unit, residual, uncertainty, seconds = with_finer_step(
+            task, rollout, unit, residual, uncertainty, incumbent
+        )
+        if task is not searched and task.settings.study is not None and not task.samples:
+            with closing(open_for(searched, join=True)) as opened:
+                studies.keep_best(opened, task.parameters, unit, incumbent.loss)
+    problem = problem_of(task, rollout)
+    prior = problem.prior if isinstance(problem, WithPrior) else None
+    return task, unit, with_prediction(uncertainty, rollout, unit, residual, prior), seconds
 
 
 def _stopping(
@@ -213,32 +189,6 @@ def _result(task: FitTask, unit: FloatArray, outcome: Outcome, evaluations: int)
     )
 
 
-def _checked(rollout: Rollout, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The best of points (S, n), the best first, whose loss float64 confirms, and its residuals (T, R) [rad].
-
-    Between sticking and slipping, rounding decides the motion of some points, so their loss in float32 is meaningless.
-    """
-    batch = rollout.batch
-    checked = []
-    for point, loss in zip(points, rollout.losses(points), strict=True):
-        values = rollout.parameters.with_vector(rollout.parameters.from_unit(point)).values()
-        motion = simulate(
-            batch,
-            rollout.actuator,
-            rollout.law,
-            values,
-            integrator=rollout.integrator,
-            reset_period=rollout.reset_period,
-        )
-        residual = motion.position - batch.position
-        confirmed = float(np.sum(batch.weight * smooth_absolute(residual)))
-        checked.append((confirmed, point, residual))
-        if confirmed <= loss * (1.0 + FLOAT32_TOLERANCE):
-            break
-    _, point, residual = min(checked, key=lambda entry: entry[0])
-    return point, residual
-
-
 def _searched(
     task: FitTask,
     rollout: Rollout,
@@ -287,7 +237,7 @@ def search(
     if start is None and task.settings.method == "hybrid" and trials >= FROM_SIMPLER_LAWS:
         start = _from_simpler_laws(task, rollout, incumbent)
     incumbent.start = start
-    problem = _problem(task, rollout)
+    problem = problem_of(task, rollout)
     opened = None
     if task.samples or task.settings.study is not None:
         opened = open_for(task, join=join)

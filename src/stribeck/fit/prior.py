@@ -73,8 +73,10 @@ def prior_for(actuator: Actuator, parameters: ParameterSet, runs: float) -> Prio
     """
     if "current-limit" not in actuator.active_effects:
         return None
+    rise = {"kt": actuator.rise_of_constant}
     terms: list[tuple[dict[str, float], float, float]] = [
-        ({name: 1.0}, mean, spread) for name, (mean, spread) in actuator.datasheet_prior.items()
+        ({name: 1.0}, mean * rise.get(name, 1.0), spread * rise.get(name, 1.0))
+        for name, (mean, spread) in actuator.datasheet_prior.items()
     ]
     terms += [({motor: 1.0, external: -1.0}, 0.0, DIRECTION_SPREAD) for motor, external in DIRECTIONS]
     rows, offsets = [], []

@@ -216,6 +216,7 @@ class FitResult:
             convergence=_thinned(self.history) or None,
             estimates=self.estimates,
             selection=self.selection,
+            prediction=uncertainty.prediction,
         )
         return ParameterFile(self.actuator, self.law, self.parameters.values(), provenance)
 

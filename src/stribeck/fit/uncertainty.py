@@ -21,7 +21,10 @@ from stribeck.core.step import batch_for, simulate
 from stribeck.estimates.clusters import ClusterCovariance, CorrelationMatrix, bias_reduced, leave_one_out
 from stribeck.estimates.correlation import correlation_time
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, Interval, Side, at_bound, estimate_of
+from stribeck.fit.prediction import Model, prediction_of
+from stribeck.fit.prior import Prior
 from stribeck.fit.rollout import Rollout, Scores
+from stribeck.io.parameter_file import PredictionEntry
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -47,6 +50,8 @@ class Uncertainty:
     :param clusters: the unit assumed to be independent, in words.
     :param correlation: correlation of the parameters that are neither held at a bound nor rank-deficient.
     :param step_errors: error of each parameter due to the time step, in its unit (:func:`step_errors`).
+    :param covariance: of the free parameters in the unit cube (n, n), zero for those held at a bound.
+    :param prediction: predictive distribution of motions.
     """
 
     estimates: Mapping[str, Estimate]
@@ -54,6 +59,8 @@ class Uncertainty:
     clusters: str
     correlation: CorrelationMatrix | None = None
     step_errors: Mapping[str, float] = field(default_factory=dict)
+    covariance: FloatArray | None = field(default=None, compare=False)
+    prediction: PredictionEntry | None = None
 
     @property
     def step_share(self) -> float:
@@ -95,6 +102,25 @@ def estimate_uncertainty(
     scores = rollout.scores(unit[None], length)
     estimated = _estimated(rollout, unit, scores, 0, length, confidence)
     return replace(estimated, step_errors=_step_errors(rollout, unit, residual, scores, length))
+
+
+def with_prediction(
+    uncertainty: Uncertainty, rollout: Rollout, unit: FloatArray, residual: FloatArray, prior: Prior | None
+) -> Uncertainty:
+    """The uncertainty with the predictive distribution of motions around an optimum (:mod:`stribeck.fit.prediction`)."""
+    if uncertainty.covariance is None:
+        return uncertainty
+    scores = rollout.scores(unit[None], _cluster_length(rollout, unit, residual))
+    model = Model(
+        rollout.batch,
+        rollout.actuator,
+        rollout.law,
+        rollout.parameters,
+        rollout.integrator,
+        rollout.reset_period,
+    )
+    prediction = prediction_of(model, unit, residual, scores, uncertainty.covariance, prior)
+    return replace(uncertainty, prediction=prediction)
 
 
 def _step_errors(
@@ -169,6 +195,8 @@ def _estimated(
     inner, covariance = _covariance(scores, point, bounded, bias_reduced if by_run else leave_one_out)
     widths = np.zeros(len(bounded))
     widths[inner] = covariance.half_widths(confidence)[: int(np.sum(inner))]
+    whole = np.zeros((len(inner), len(inner)))
+    whole[np.ix_(inner, inner)] = covariance.matrix
     estimates = _estimates(parameters, unit, widths, at_bounds, _one_load(batch), clusters, confidence)
     chosen = [name for name, varies in zip(parameters.free_names, inner, strict=True) if varies]
     return Uncertainty(
@@ -176,6 +204,7 @@ def _estimated(
         statements=_statements(batch, parameters, estimates),
         clusters=clusters,
         correlation=covariance.correlation(chosen) if chosen else None,
+        covariance=whole,
     )
 
 
@@ -216,6 +245,7 @@ def clusters_of(scores: Scores, point: int, inner: npt.NDArray[np.bool_]) -> tup
     gradient = gradient.reshape(-1, size)[:, inner]
     curvature = curvature.reshape(-1, size, size)[:, inner][:, :, inner]
     present = np.any(gradient != 0.0, axis=1)
+    present |= not present.any()  # no parameter moves anything
     return gradient[present], curvature[present]
 
 

@@ -58,6 +58,14 @@ def _estimates(result: FitResult, error: float) -> list[Reason]:
     if bounds:
         text = f"{', '.join(bounds.values())}: the search wanted to go on"
         reasons.append(Reason("at_bound", "doubtful", text))
+    friction = {name: one for name, one in result.estimates.items() if name in FRICTION_PARAMETERS}
+    if friction and all(one.status == "not determined" for one in friction.values()):
+        text = f"none of {', '.join(friction)} is determined by these runs: does the joint move in them?"
+        reasons.append(Reason("friction_unknown", "unusable", text))
+    runs = result.split.train
+    if "kt" in result.estimates and all(np.max(run.torque_enable.value) < 0.5 for run in runs):
+        text = "torque is off in all runs, so the motor's parameters mean nothing: is torque_enable right?"
+        reasons.append(Reason("torque_off", "doubtful", text))
     known = [one for one in result.estimates.values() if one.interval is not None]
     widths = [0.5 * (one.interval[1] - one.interval[0]) for one in known if one.interval is not None]
     return reasons + interval_reason([one.value for one in known], widths, error)

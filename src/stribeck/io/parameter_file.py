@@ -72,6 +72,25 @@ class MinimumEntry(TypedDict):
     values: dict[str, float]
 
 
+class PredictionEntry(TypedDict):
+    """Predictive distribution of motions (:mod:`stribeck.fit.prediction`).
+
+    :param names: uncertain parameters.
+    :param covariance: of these, in their units (n, n).
+    :param deviation: standard deviation of the model's error [rad].
+    :param correlation_time: of that error [s].
+    :param factors: on the standard deviation: under recorded conditions, and under a new one of each kind.
+    :param conditions: recorded conditions of each kind.
+    """
+
+    names: tuple[str, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    deviation: float
+    correlation_time: float
+    factors: dict[str, float]
+    conditions: dict[str, tuple[str, ...]]
+
+
 @dataclass(frozen=True)
 class Provenance:
     """The block ``stribeck``: provenance and uncertainty of identified parameters.
@@ -99,6 +118,7 @@ class Provenance:
     :param estimates: all parameters with unit, interval and status; files of version 0.1 do not have it.
     :param selection: of the law by conditions left out: ``expected_error`` under a new condition of each kind [rad], and
         the errors of all candidates.
+    :param prediction: predictive distribution of motions.
     """
 
     units: Mapping[str, str]
@@ -123,6 +143,7 @@ class Provenance:
     convergence: tuple[tuple[float, float], ...] | None = None
     estimates: Mapping[str, Estimate] | None = None
     selection: Mapping[str, Any] | None = None
+    prediction: PredictionEntry | None = None
 
     def __post_init__(self) -> None:
         for key in ("bounds", "intervals"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -37,6 +38,15 @@ AWAY, HANGING, AWAY_SHARE = 0.5, 0.2, 0.1
 """A joint this far from its goal [rad], yet at rest and this close to hanging straight down [rad], in this share of the
 samples, has no torque: a controller that only lags behind its goal holds it where gravity does something."""
 
+UNRELATED = 0.2
+"""Velocities with less correlation with the slope of the position are of something else."""
+
+SMOOTH = 0.5
+"""Usual steps between samples must be smaller [rad] for a larger one to be told as a jump."""
+
+LEAD, LEAD_SAMPLES = 0.015, 20
+"""A position that moves so much before its goal [s] does not follow it; looked for over so many samples."""
+
 
 def overload(logs: Sequence[Log], actuator: Actuator) -> str:
     """A line on the heaviest load if the servo cannot have moved it; else empty."""
@@ -61,6 +71,45 @@ def limp(log: Log) -> str:
     return (
         f"{log.name}: the joint hangs at rest, more than {AWAY:g} rad from its goal, in {100.0 * share:.0f} % of the samples: if torque "
         "was off, give the signal torque_enable instead of a constant"
+    )
+
+
+def oddities(log: Log) -> list[str]:
+    """Lines on what contradicts the set-up of a run: torque that seems off, a goal that follows its joint, a gain of zero."""
+    lines = [limp(log), _early(log)]
+    time = log.position.time
+    if log.setup.kp == 0.0 and np.std(log.position.value) > AWAY * np.std(log.goal.at(time)) > 0.0:
+        lines.append(
+            f"{log.name}: kp is 0, yet the joint moves as far as its goal: which gain was it recorded with?"
+        )
+    return [line for line in lines if line]
+
+
+def _early(log: Log) -> str:
+    """A line on a position that moves before its goal, as if one were taken for the other; else empty."""
+    step = float(np.median(np.diff(log.position.time)))
+    grid = np.arange(log.position.time[0], log.position.time[-1], step)
+    if len(grid) < 2 * LEAD_SAMPLES:
+        return ""
+    at = np.clip(np.searchsorted(log.goal.time, grid, side="right") - 1, 0, len(log.goal.time) - 1)
+    goal, position = (
+        np.diff(log.goal.value[at]),
+        np.diff(np.interp(grid, log.position.time, log.position.value)),
+    )
+    inner = slice(LEAD_SAMPLES, len(goal) - LEAD_SAMPLES)
+    if min(np.std(goal[inner]), np.std(position[inner])) < 1e-9:
+        return ""
+    lags = range(-LEAD_SAMPLES, LEAD_SAMPLES + 1)
+    together = [
+        float(np.corrcoef(goal[inner.start - k : inner.stop - k], position[inner])[0, 1]) for k in lags
+    ]
+    best = int(np.argmax(together))
+    lead = -lags[best] * step
+    if lead < max(LEAD, 2.0 * step) or together[best] < 0.8:
+        return ""
+    return (
+        f"{log.name}: the position moves {1e3 * lead:.0f} ms before its goal: are the two taken for each other, or their clocks "
+        "different?"
     )
 
 
@@ -115,6 +164,7 @@ def _check_motion(
     log: Log, what: str, name: Mapping[str, str], declared: Collection[str], advice: str
 ) -> None:
     """Compare the slope of the position with measured velocities, and the position with its goal."""
+    _check_turns(log, what, name)
     slope = _slope(log)
     if slope is None:
         return
@@ -123,6 +173,11 @@ def _check_motion(
         raise RecordingError(
             f"{what}: {name['velocity']} is 0 throughout, but {name['position']} moves: leave velocity out of the table "
             "of signals, --signals FILE; it is then the slope of the position"
+        )
+    if ratio is not None and math.isnan(ratio):
+        raise RecordingError(
+            f"{what}: {name['velocity']} has nothing to do with the slope of {name['position']}: is it of another joint, or "
+            "one of them noise? Leave velocity out of the table of signals, and it is the slope"
         )
     if ratio is not None and not 0.4 < ratio < 2.5:
         raise RecordingError(
@@ -152,6 +207,19 @@ def _check_motion(
         )
 
 
+def _check_turns(log: Log, what: str, name: Mapping[str, str]) -> None:
+    """Refuse positions that jump by a whole turn from one sample to the next, as angles do that are kept within one turn."""
+    time, value = log.position.time, log.position.value
+    jumps = np.abs(np.diff(value))
+    whole = (np.abs(jumps - 2.0 * np.pi) < 0.1 * np.pi) & (np.diff(time) < LONGEST_INTERVAL)
+    if whole.any() and np.median(jumps) < SMOOTH:
+        k = int(np.argmax(whole))
+        raise RecordingError(
+            f"{what}: {name['position']} jumps by a whole turn at {time[k + 1]:.3f} s: readings that start again after a "
+            "turn have to be unwrapped first (numpy.unwrap), goals alike"
+        )
+
+
 def _slope(log: Log) -> np.ndarray | None:
     """Slope of the position over :data:`STRIDE` samples; ``None`` with too few of them."""
     time, value = log.position.time, log.position.value
@@ -161,8 +229,15 @@ def _slope(log: Log) -> np.ndarray | None:
 
 
 def _velocity_ratio(log: Log, slope: np.ndarray) -> float | None:
-    """Measured velocity divided by the slope of the position, by least squares; ``None`` without clear motion."""
+    """Measured velocity divided by the slope of the position, by least squares; ``None`` without clear motion, NaN
+    for velocities that are not correlated with it.
+    """
     measured = log.velocity.at(log.position.time)[STRIDE // 2 : STRIDE // 2 + len(slope)]
     if np.sqrt(np.mean(slope**2)) < 0.3:
         return None
+    together = float(
+        np.sum(slope * measured) / math.sqrt(max(float(np.sum(slope**2) * np.sum(measured**2)), 1e-300))
+    )
+    if np.any(measured) and abs(together) < UNRELATED:
+        return math.nan
     return float(np.sum(slope * measured) / np.sum(slope**2))

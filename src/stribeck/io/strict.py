@@ -25,7 +25,7 @@ def read_text(path: Path, error: type[StribeckError]) -> str:
 
     :raises StribeckError: of the given type, if it cannot be read as UTF-8 text.
     """
-    return _read(path, lambda: path.read_text(encoding="utf-8"), error)
+    return _read(path, lambda: path.read_text(encoding="utf-8-sig"), error)
 
 
 def read_bytes(path: Path, error: type[StribeckError]) -> bytes:

@@ -1,4 +1,4 @@
-"""Tables of numbers from text, MAT and NPZ files, and from the joint states of bags.
+"""Tables of numbers from text, MAT, NPZ and Parquet files, and from the joint states of bags.
 
 :func:`read_table` chooses the reader by the suffix, :func:`find_tables` collects the files of folders. All readers
 return a :class:`Table`, whose error messages are the same for all file types.
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from stribeck.errors import MissingDependencyError, RecordingError
 from stribeck.io import strict
 from stribeck.io.bag_signals import decode
+from stribeck.io.goal_messages import CONTROLLER_STATE, TRAJECTORY, controller_goals, trajectory_goals
 from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES, Topic
 from stribeck.io.storage import is_bag, read_messages
 
@@ -74,7 +75,7 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Read a ``.csv``, ``.txt``, ``.mat`` or ``.npz`` file, or a bag (see :func:`read_joint_states`).
+    """Read a ``.csv``, ``.txt``, ``.mat``, ``.npz`` or ``.parquet`` file, or a bag (see :func:`read_joint_states`).
 
     :raises RecordingError: for another suffix, or a file that is missing, damaged or holds no numbers.
     """
@@ -131,7 +132,7 @@ def read_text_table(path: Path) -> Table:
 
     :raises RecordingError: for a file that cannot be read, without numbers, or with rows of different length.
     """
-    content = strict.read_text(path, RecordingError).removeprefix("\ufeff")
+    content = strict.read_text(path, RecordingError)
     lines = [
         (number, line)
         for number, line in enumerate(content.splitlines(), 1)
@@ -261,18 +262,30 @@ def _table_of_arrays(path: Path, content: Mapping[str, object]) -> Table:
     return Table(path, tuple(arrays), arrays)
 
 
+def _goal_row(time: float, goals: Mapping[str, float]) -> dict[str, float]:
+    return {"time": time, **{f"{joint}/position_command": value for joint, value in goals.items()}}
+
+
 def read_joint_states(path: Path, topics: Sequence[Topic] = (JOINT_STATES, JOINT_COMMANDS)) -> Table:
     """Read joint states and commands of a bag, one row for each message, with header stamps as times.
 
     Columns: ``time`` [s]; ``<joint>/position``, ``<joint>/velocity`` and ``<joint>/effort`` of states;
     ``<joint>/position_command``, ``<joint>/velocity_command`` and ``<joint>/effort_command`` of commands. Values
-    missing in a message are NaN.
+    missing in a message are NaN. Goals are also taken from the states of a trajectory controller, and without these from
+    trajectories (:mod:`stribeck.io.goal_messages`).
 
     :raises RecordingError: for a damaged bag, or one without joint states.
     """
     content = read_messages(path)
     rows: list[dict[str, float]] = []
+    trajectories = []
     for message in content.messages:
+        if message.topic.type in (CONTROLLER_STATE, TRAJECTORY) and JOINT_COMMANDS in topics:
+            found = decode(path, message, content.typestore)
+            if message.topic.type == TRAJECTORY:
+                trajectories.append((1e-9 * message.log_time, found))
+            else:
+                rows.append(_goal_row(*controller_goals(found)))
         if message.topic not in topics:
             continue
         state = decode(path, message, content.typestore)
@@ -282,6 +295,8 @@ def read_joint_states(path: Path, topics: Sequence[Topic] = (JOINT_STATES, JOINT
             for joint, value in zip(state.name, getattr(state, quantity), strict=False):
                 row[f"{joint}/{quantity}{suffix}"] = value
         rows.append(row)
+    if not any(name.endswith("/position_command") for row in rows for name in row):
+        rows += [_goal_row(time, goals) for time, goals in trajectory_goals(trajectories)]
     if not rows:
         raise RecordingError(f"{path}: no messages on {topics[0].name}")
     rows.sort(key=lambda row: row["time"])
@@ -289,9 +304,35 @@ def read_joint_states(path: Path, topics: Sequence[Topic] = (JOINT_STATES, JOINT
     return Table(path, names, {name: np.array([row.get(name, np.nan) for row in rows]) for name in names})
 
 
+def read_parquet_table(path: Path) -> Table:
+    """Read the numeric columns of a Parquet file; a column of lists of one length, as in LeRobot data sets, is (N, k).
+
+    :raises RecordingError: for a file that cannot be read.
+    :raises MissingDependencyError: without PyArrow.
+    """
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise MissingDependencyError(
+            f"{path}: reading Parquet files needs PyArrow: pip install 'stribeck[lerobot]'"
+        ) from None
+    try:
+        content = parquet.read_table(path)
+    except (OSError, ArrowException) as error:
+        raise RecordingError(f"{path} is not a Parquet file that can be read: {error}") from None
+    columns: dict[str, object] = {}
+    for name in content.column_names:
+        try:
+            columns[name] = np.array(content[name].to_pylist(), dtype=np.float64)
+        except (TypeError, ValueError):  # text, images, lists of different lengths
+            continue
+    return _table_of_arrays(path, columns)
+
+
 READERS: dict[str, Callable[[Path], Table]] = {
     **dict.fromkeys(TEXT_SUFFIXES, read_text_table),
     ".mat": read_mat_table,
     ".npz": read_npz_table,
+    ".parquet": read_parquet_table,
 }
 """Readers by the suffix of the file."""

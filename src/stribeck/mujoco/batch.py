@@ -103,7 +103,8 @@ class BatchController:
         """
         goals = self._floats(data, goals)
         enable = self._flags(goals, torque_enable)
-        external = self._external(data, memory.force)
+        inertia = jnp.diagonal(mjx.full_m(self.model, data))[self._dofs]
+        external = self._external(data, inertia, memory.force)
         actions, memories = [], []
         for j, drive in enumerate(self._drives):
             action, after = drive.act(
@@ -113,6 +114,7 @@ class BatchController:
                 data.qpos[self._positions[j]],
                 data.qvel[self._dofs[j]],
                 external[j],
+                1.0 / inertia[j],
                 memory.cycle % drive.every == 0,
             )
             actions.append(action)
@@ -123,9 +125,8 @@ class BatchController:
         data = data.replace(qfrc_applied=data.qfrc_applied.at[self._dofs].set(force))
         return mjx.step(model, data), BatchMemory(tuple(memories), force, memory.cycle + 1)
 
-    def _external(self, data: mjx.Data, force: jax.Array) -> jax.Array:
+    def _external(self, data: mjx.Data, inertia: jax.Array, force: jax.Array) -> jax.Array:
         friction = data._impl.efc_force[data._impl.ne + self._ranks]  # equality constraints come first
-        inertia = jnp.diagonal(mjx.full_m(self.model, data))[self._dofs]
         external: jax.Array = inertia * data.qacc[self._dofs] - force - friction
         return external
 

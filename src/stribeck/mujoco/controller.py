@@ -126,6 +126,7 @@ class Controller:
                 qpos.item(joint.position),
                 qvel.item(joint.dof),
                 self._external[i],
+                1.0 / data.M.item(joint.diagonal),
                 self._cycle % drive.every == 0,
             )
             applied[joint.dof] = self._force[i] = action.force

@@ -10,6 +10,10 @@ MuJoCo bounds the friction of a joint by :math:`\pm` ``frictionloss``, the frict
 
 The viscous term is included in these bounds, as in the simulation used for a fit, and ``damping`` is zero: MuJoCo
 integrates damping implicitly, which adds :math:`\Delta t K_v` to the inertia and makes joints creep at rest.
+
+MuJoCo's Euler step is the leapfrog rule: its velocity at :math:`t_k` is that of :math:`t_k - \Delta t/2`, and its forces those of
+:math:`t_k`. So back-EMF, velocity feedback and friction are taken at the mean velocity of the step
+(:func:`stribeck.core.step.mean_velocity`), which makes positions of second order.
 """
 
 from __future__ import annotations
@@ -22,20 +26,22 @@ from stribeck.core.actuator import (
     ControlState,
     ServoCommand,
     control_output,
+    firmware_output,
     initial_control_state,
+    next_control_state,
     output_torque,
 )
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 from stribeck.core.friction import friction_budget
 from stribeck.core.namespace import array_namespace
-from stribeck.core.step import delayed
+from stribeck.core.step import delayed, mean_velocity
 from stribeck.errors import ConfigError
 from stribeck.io.servo import Servo
 
 LOWEST_VOLTAGE = 1e-3
 """Lower limit of a sagging supply [V], so that the duty is defined."""
 
-_OF_MOTORS = ("kt", "R", "ratio", "current_limit")
+_OF_MOTORS = ("kt", "R", "ratio", "current_limit", "torque_saturation")
 
 
 class ServoMemory(NamedTuple):
@@ -105,6 +111,7 @@ class Drive:
         position: Any,
         velocity: Any,
         external: Any,
+        mobility: Any,
         due: Any = True,
     ) -> tuple[Action, ServoMemory]:
         r"""The servo's inputs to MuJoCo for the next step, and its state afterwards.
@@ -114,6 +121,7 @@ class Drive:
         :param position: [rad].
         :param velocity: [rad/s].
         :param external: :math:`\tau_e`, torque on the joint other than motor and friction [N m].
+        :param mobility: :math:`1/M_{ii}` [1/(kg m²)].
         :param due: whether a cycle of the firmware begins with this step.
         """
         control, output, drawn, commands = memory
@@ -125,25 +133,33 @@ class Drive:
             supply = xp.maximum(
                 sagging_supply(self.voltage, self.servo.supply_resistance, drawn), LOWEST_VOLTAGE
             )
-        if self.every == 1 or due is not False:
-            updated = control_output(
-                self.actuator,
-                self.motor,
-                self.gains,
-                control,
-                goal,
-                position,
-                velocity,
-                self.every * self.dt,
-            )
-            output, control = updated if self.every == 1 else _chosen(due, updated, (output, control))
-        motor = output_torque(
-            self.actuator, self.motor, output, ServoCommand(goal, torque_enable, supply), velocity
-        )
+        command = ServoCommand(goal, torque_enable, supply)
+        halfway = control
+        if self.every == 1:
+            halfway = self._advanced(control, goal, position)
+            control = self._advanced(halfway, goal, position)
+        elif due is not False:
+            cycle = self.every * self.dt
+            sampled = (self.actuator, self.motor, self.gains, control, goal, position, velocity, cycle)
+            output, control = _chosen(due, control_output(*sampled), (output, control))
+
+        def motor(v: Any) -> Any:
+            held = output
+            if self.every == 1:
+                law = (self.actuator, self.motor, self.gains, halfway)
+                held = firmware_output(*law, goal, position, v)
+            return output_torque(self.actuator, self.motor, held, command, v)
+
+        mean = mean_velocity(self.law, mobility, self.friction, velocity, motor, external, self.dt)
+        torque = motor(mean)
         if self.servo.supply_resistance:
-            current = motor_current(self.motor, motor)
-            drawn = supply_current(duty_for_current(self.motor, current, supply, velocity), current)
-        return self._action(motor, external, velocity), ServoMemory(control, output, drawn, commands)
+            current = motor_current(self.motor, torque)
+            drawn = supply_current(duty_for_current(self.motor, current, supply, mean), current)
+        return self._action(torque, external, mean), ServoMemory(control, output, drawn, commands)
+
+    def _advanced(self, control: ControlState, goal: Any, position: Any) -> ControlState:
+        """The firmware's state half a step later."""
+        return next_control_state(self.actuator, self.gains, control, goal, position, 0.5 * self.dt)
 
     def _action(self, motor: Any, external: Any, velocity: Any) -> Action:
         positive, negative = friction_budget(self.law, self.friction, motor, external, velocity)

@@ -134,6 +134,8 @@ def learning_of(
     :param base: folder to which relative file names refer.
     :raises ConfigError: for a URDF that does not match, or if only some of the joints have loads.
     """
+    if parameters.payload and not parameters.urdf:
+        raise ConfigError("payload belongs to a urdf, and none is given: give it, or leave the payload out")
     if not parameters.adapt:
         return Learning(None, (), "adapt is false")
     dynamics, words = (

@@ -127,7 +127,8 @@ class EnableState:
             self._when_calm, self._calm_since = True, now
             self._log("warning", self.tripped)
         else:
-            self._log("error", self.tripped)
+            advice = f"a machine that pauses for longer than pause_limit ({self._pause:g} s) needs a larger one, and a larger lease"
+            self._log("error", f"{self.tripped}; {advice}")
 
 
 class Lease:

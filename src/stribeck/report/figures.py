@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class RunDrawing:
     :param simulated: simulated positions (n,) [rad] by label, for instance a parameter file's name.
     :param title: name of the run.
     :param errors: mean absolute error of each simulation [rad] by label.
+    :param bands: half-widths of the 90 % bands (n,) [rad] of the simulations that have one, by label.
     """
 
     time: FloatArray
@@ -51,6 +52,7 @@ class RunDrawing:
     simulated: Mapping[str, FloatArray]
     title: str
     errors: Mapping[str, float]
+    bands: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def legend_entry(self, label: str, longest: int) -> str:
         """The label of a simulation, shortened to ``longest`` characters, with its error."""
@@ -72,6 +74,11 @@ def draw_run(run: RunDrawing) -> Figure:
             panels[1].axhline(0.0, color="black", linewidth=0.8)
             for label, position in run.simulated.items():
                 panels[1].plot(run.time, 1e3 * (position - run.measured), **looks[label])
+                if label in run.bands:
+                    half = 1e3 * run.bands[label]
+                    panels[1].fill_between(
+                        run.time, -half, half, color=looks[label]["color"], alpha=0.13, linewidth=0
+                    )
             panels[1].set(ylabel="simulated −\nmeasured [mrad]")
         panels[-1].set(xlabel="time [s]")
         handles = _fixed_handles([run]) + _simulation_handles(run, looks, longest=80)

@@ -74,6 +74,13 @@ def _run(run: AssessedRun, files: tuple[Assessed, ...], looks: Mapping[str, int]
     for one, residual in zip(files, residuals, strict=True):
         simulated_run = one.runs[name]
         look = f"trace law law-{looks[one.label]}"
+        covered = ""
+        if np.all(np.isfinite(band := simulated_run.band)):
+            kept = thinned(band, most)
+            half, valid = 1e3 * np.minimum(band, room), np.isfinite(residual)
+            shading = f"spread law-{looks[one.label]}"
+            lower.append(left.band(simulated_run.time[kept], -half[kept], half[kept], class_=shading))
+            covered = f", {np.mean(np.abs(residual[valid]) <= 1e3 * band[valid]):.0%} within its 90 % band"
         upper.append(
             _line(position, simulated_run.time, simulated_run.position, most, one.label, class_=look)
         )
@@ -82,7 +89,7 @@ def _run(run: AssessedRun, files: tuple[Assessed, ...], looks: Mapping[str, int]
         errors.append(
             element(
                 "span",
-                f"{one.label}: {mrad(simulated_run.error)}{role}",
+                f"{one.label}: {mrad(simulated_run.error)}{role}{covered}",
                 class_=f"entry law-{looks[one.label]}",
             )
         )

@@ -255,14 +255,15 @@ def motion_of(position: Array, dt: float, cutoff: float | None) -> tuple[Array, 
     return position, velocity, np.gradient(velocity, dt, axis=0)
 
 
-def segments_of(runs: Sequence[RobotRun]) -> tuple[Segment, ...]:
-    """Equal parts of each run of at most :data:`SEGMENT`; of many, every n-th of each run."""
-    whole = sum(max(run.dt * len(run.position) / SEGMENT, 1.0) for run in runs)
-    every = int(np.ceil(whole / max(PARTS, len(runs))))
+def segments_of(runs: Sequence[RobotRun], part: float | None = None) -> tuple[Segment, ...]:
+    """Equal parts of each run of at most ``part`` seconds, by default :data:`SEGMENT` and of many every n-th of each run."""
+    longest = SEGMENT if part is None else part
+    whole = sum(max(run.dt * len(run.position) / longest, 1.0) for run in runs)
+    every = 1 if part is not None else int(np.ceil(whole / max(PARTS, len(runs))))
     found = []
     for index, run in enumerate(runs):
         rows = len(run.position)
-        parts = max(int(np.ceil(rows * run.dt / SEGMENT - 0.1)), 1)
+        parts = max(int(np.ceil(rows * run.dt / longest - 0.1)), 1)
         edges = np.linspace(0, rows, parts + 1).astype(int)
         found += [
             Segment(index, int(a), int(b))
@@ -317,14 +318,16 @@ def problem_of(
     same: Sequence[Collection[int]] = (),
     substeps: int = 1,
     lanes: Lanes | None = None,
+    part: float | None = None,
 ) -> RobotProblem:
     """Set up the problem of a robot.
 
     :param joints: indices of joints to identify.
     :param free: parameters besides those of the law, ``stiffness`` where the recordings have no gains.
+    :param part: longest part of a run that a lane simulates [s]; by default that of :func:`segments_of`.
     :param same: groups of joints that share the parameters of their law and those of :data:`ALIKE`.
     """
-    kind, segments = Kind(law, substeps), segments_of(runs)
+    kind, segments = Kind(law, substeps), segments_of(runs, part)
     names = [name for name in kind.names if name in (*free, *law.parameter_names) and name not in FIXED]
     derived = [name for name in kind.names if name in (*names, "stiffness", "derivative")]
     rows = tuple(kind.names.index(name) for name in derived)

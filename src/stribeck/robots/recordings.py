@@ -35,6 +35,12 @@ STOPPED = 1.0
 MOVED = 0.3
 """See :data:`STOPPED` [rad]."""
 
+JUMP = 0.15
+"""Change of position from one row to the next that may be where two runs are joined [rad]."""
+
+LATEST, FOLLOWS = 0.25, 0.4
+"""Largest time by which a position may follow its goal [s], and least correlation between them then."""
+
 
 @dataclass(frozen=True, eq=False)
 class RobotRun:
@@ -70,20 +76,39 @@ class RobotRun:
         return round(SETTLING / self.dt)
 
 
-def read_runs(paths: Sequence[Path], tree: RobotTree, excluded: Sequence[str] = ()) -> list[RobotRun]:
-    """Read runs from files, folders and bags.
+def read_runs(
+    paths: Sequence[Path], tree: RobotTree, excluded: Sequence[str] = (), degrees: bool = False
+) -> list[RobotRun]:
+    """Read runs from files, folders and bags; each episode of a LeRobot data set is a run.
 
     :param excluded: joints of the model that are not checked; files may lack them.
+    :param degrees: whether goals and positions are in degrees.
     :raises RecordingError: for files whose columns are not the joints of the model, or of implausible content.
     """
-    return [_run(read_table(path), tree, excluded) for path in find_tables(paths)]
+    tables = [part for path in find_tables(paths) for part in _episodes(read_table(path))]
+    return [_run(table, tree, excluded, np.pi / 180.0 if degrees else 1.0) for table in tables]
 
 
-def _run(table: Table, tree: RobotTree, excluded: Sequence[str]) -> RobotRun:
+def _episodes(table: Table) -> list[Table]:
+    """The table, or one for each value of ``episode_index``."""
+    owner = table.arrays.get("episode_index")
+    if owner is None or len(np.unique(owner)) < 2:
+        return [table]
+    return [
+        replace(
+            table,
+            path=table.path.with_stem(f"{table.path.stem}-episode-{episode:g}"),
+            arrays={name: values[owner == episode] for name, values in table.arrays.items()},
+        )
+        for episode in np.unique(owner)
+    ]
+
+
+def _run(table: Table, tree: RobotTree, excluded: Sequence[str], unit: float) -> RobotRun:
     where = table.path
     time = _first_of(table, TIMES, "times").reshape(-1)
     used = np.array([name not in excluded for name in tree.names])
-    position, goal = (_joints(table, tree, used, kind) for kind in ("position", "goal"))
+    position, goal = (unit * _joints(table, tree, used, kind) for kind in ("position", "goal"))
     seen = np.all(np.isfinite(position[:, used]), axis=1)
     if len(time) != len(position) or not seen.any():
         raise RecordingError(
@@ -187,7 +212,7 @@ def _check_ranges(
             span = max(upper[joint] - lower[joint], 0.1)
             if most > 4.0 * np.pi:
                 raise RecordingError(
-                    f"{where}: the {what} of {tree.names[joint]} reaches {most:.0f}; radians are needed, not degrees"
+                    f"{where}: the {what} of {tree.names[joint]} reaches {most:.0f}; radians are needed, not degrees; give --degrees"
                 )
             if not lower[joint] - 0.25 * span <= middle <= upper[joint] + 0.25 * span:
                 raise RecordingError(
@@ -217,6 +242,46 @@ def _gain(table: Table, name: str, tree: RobotTree, used: npt.NDArray[np.bool_])
 
 
 def _flaw(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str | None:
+    """Why a run cannot be used, if so."""
+    return _blocked(run, tree, used) or _jump(run, tree, used) or _stranger(run, tree, used)
+
+
+def _jump(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str | None:
+    """Name a joint whose position jumps, as where two runs are joined."""
+    moves = np.abs(np.diff(run.position, axis=0))
+    usual = np.quantile(moves, 0.995, axis=0)
+    for joint in np.flatnonzero(used):
+        row = int(np.argmax(moves[:, joint]))
+        if moves[row, joint] > max(JUMP, 4.0 * usual[joint]):
+            return f"{tree.names[joint]} jumps by {moves[row, joint]:.2f} rad at {row * run.dt:.1f} s: two runs in one file?"
+    return None
+
+
+def _stranger(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str | None:
+    """Name a joint whose position does not follow its goal, within :data:`LATEST`; and whose goal it follows, if any."""
+    joints = np.flatnonzero(used)
+    rows = max(round(LATEST / run.dt), 1)
+    found = np.zeros((len(joints), len(joints)))
+    for late in range(0, rows + 1, max(rows // 8, 1)):
+        position, goal = run.position[late:, joints], run.goal[: len(run.goal) - late, joints]
+        spread = np.outer(np.std(position, axis=0), np.std(goal, axis=0))
+        product = (position - position.mean(axis=0)).T @ (goal - goal.mean(axis=0)) / len(goal)
+        found = np.maximum(found, product / np.maximum(spread, 1e-12))
+    for k, joint in enumerate(joints):
+        moving = np.ptp(run.goal[:, joint]) > MOVED and np.ptp(run.position[:, joint]) > 0.1 * MOVED
+        if not moving or found[k, k] > FOLLOWS:
+            continue
+        other = int(np.argmax(found[k]))
+        hint = "these goals are not this robot's, or columns are in another order"
+        if found[k, other] > 0.9:
+            hint = (
+                f"it follows that of {tree.names[joints[other]]}: the columns must be {', '.join(tree.names)}"
+            )
+        return f"{tree.names[joint]} does not follow its goal (correlation {found[k, k]:.2f}); {hint}"
+    return None
+
+
+def _blocked(run: RobotRun, tree: RobotTree, used: npt.NDArray[np.bool_]) -> str | None:
     """Name a joint that stands still while its goal moves, as if it were blocked or its torque off."""
     window = max(round(STOPPED / run.dt), 1)
     for joint in np.flatnonzero(used):

@@ -105,7 +105,7 @@ def load_tree(path: Path) -> RobotTree:
             f"{path}: the root element is {root.tag}; a URDF (robot) or MJCF (mujoco) is needed"
         )
     hung = any(joint.tag == "freejoint" or joint.get("type") in ("free", "floating") for joint in root.iter())
-    (_strip_urdf if root.tag == "robot" else _strip_mjcf)(root)
+    (_strip_urdf if root.tag == "robot" else strip_mjcf)(root)
     try:
         model = mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
     except ValueError as error:
@@ -147,7 +147,7 @@ def _strip_urdf(root: ElementTree.Element) -> None:
     ElementTree.SubElement(extension, "compiler", {"fusestatic": "true", "discardvisual": "true"})
 
 
-def _strip_mjcf(root: ElementTree.Element) -> None:
+def strip_mjcf(root: ElementTree.Element) -> None:
     """Remove meshes, floating base, actuators and what refers to them."""
     for tag in ("asset", "sensor", "keyframe", "contact", "equality", "tendon", "visual"):
         for element in root.findall(tag):

@@ -1,0 +1,88 @@
+"""Laws M2 to M6 as each format holds them, on recordings: error from the measurement, and from the law itself [mrad].
+
+Fits every law, exports it with a projection and with ``--plain``, and reads what ``stribeck export`` writes beside the file.
+M1 fitted directly is the least that a projection onto M1 can reach. Takes about half an hour for a servo:
+
+    python bench/exported_laws.py xl330 DATA/xl330 --arm-mass 0 [--law m6] [--format mjcf] [--fits FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import tempfile
+from pathlib import Path
+
+from stribeck.cli.main import main as stribeck
+
+URDF = """<robot name="bench"><link name="base"/><link name="bar"/><joint name="joint" type="continuous"><parent link="base"/>
+<child link="bar"/></joint><transmission name="t"><type>transmission_interface/SimpleTransmission</type><joint name="joint"/>
+<actuator name="motor"><mechanicalReduction>1</mechanicalReduction></actuator></transmission></robot>"""
+
+FORMATS = ("c", "mjcf", "isaaclab", "urdf", "drake", "genesis")
+
+
+def run(words: list[str]) -> int:
+    """A command of stribeck, quietly."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        return stribeck(words)
+
+
+def measure(options: argparse.Namespace, folder: Path) -> None:
+    """Print one row for each law and format."""
+    recordings = ["--logdir", str(options.recordings), "--arm-mass", options.arm_mass]
+    (folder / "bench.urdf").write_text(URDF, encoding="utf-8")
+    params = {law: options.fits / f"{options.servo}_{law}.json" for law in ("m1", *options.law)}
+    for law, path in params.items():
+        if not path.is_file():
+            run(["fit", "--actuator", options.servo, "--model", law, "--output", str(path), *recordings])
+    target = str(folder / "errors.json")
+    run(["evaluate", "--params", str(params["m1"]), *recordings, "--json", target])
+    direct = json.loads(Path(target).read_text(encoding="utf-8"))["results"][0]["mae"]
+    print(f"{options.servo}: M1 fitted directly {1e3 * direct:.1f} mrad from the measurement", flush=True)
+    print("law  format     itself  projected       --plain         projected/direct, projected/plain")
+    for law in options.law:
+        for form in options.format:
+            found = {}
+            for name, more in (("projected", []), ("plain", ["--plain"])):
+                output = folder / f"{law}_{form}_{name}"
+                words = ["--params", str(params[law]), "--output", str(output), "--kp", options.kp, *more]
+                model = ["--model", str(folder / "bench.urdf")] if form in ("urdf", "drake") else []
+                run(["export", "--to", form, *words, *model, *recordings])
+                text = output.with_name(f"{output.name}.loss.json").read_text(encoding="utf-8")
+                found[name] = json.loads(text)["joints"][0]
+            errors = {name: one["from_measurement"]["mean"] for name, one in found.items()}
+            cells = [
+                f"{1e3 * errors[name]:6.1f} ({1e3 * one['from_source']['mean']:5.1f})"
+                for name, one in found.items()
+            ]
+            own = 1e3 * found["plain"]["source_from_measurement"]["mean"]
+            ratios = f"{errors['projected'] / direct:.2f}  {errors['projected'] / errors['plain']:.2f}"
+            print(f"{law:4} {form:10} {own:6.1f}  {cells[0]}  {cells[1]}  {ratios}", flush=True)
+
+
+def main() -> None:
+    """Read the options."""
+    laws = ("m2", "m3", "m4", "m5", "m6")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("servo")
+    parser.add_argument("recordings", type=Path)
+    parser.add_argument("--arm-mass", default="0")
+    parser.add_argument("--kp", default="400", help="gain in the file; runs are simulated with their own")
+    parser.add_argument("--law", nargs="+", default=laws, choices=laws)
+    parser.add_argument("--format", nargs="+", default=FORMATS, choices=FORMATS)
+    parser.add_argument(
+        "--fits", type=Path, help="folder with SERVO_LAW.json; missing ones are fitted into it"
+    )
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        options.fits = options.fits or Path(folder)
+        measure(options, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""``stribeck suggest``: which recording would tell most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stribeck.cli.inputs import check_actuators, check_outputs, parameter_files_of, recordings_of, write_json
+from stribeck.cli.options import ParameterFileOptions, RecordingOptions, SimulationOptions, option
+from stribeck.cli.table import print_table
+from stribeck.errors import ConfigError
+from stribeck.fit.assessment import stepping_of
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuggestOptions(SimulationOptions, RecordingOptions, ParameterFileOptions):
+    """Options: a parameter file, and the recordings that it was fitted to."""
+
+    count: int = option("suggestions to print (default: 8)", 8, "N")
+    json: Path | None = option("all suggestions for scripts", None, "FILE")
+
+
+def run(options: SuggestOptions) -> int:
+    """Print masses, gains and trajectories, ranked by the spread of predicted motions that a run of each would leave."""
+    from stribeck.fit.suggestion import suggest
+
+    check_outputs([options.json], options.params, options.logdir)
+    if len(options.params) != 1:
+        raise ConfigError(f"suggest takes one parameter file, found {len(options.params)}")
+    files = parameter_files_of(options)
+    logs = recordings_of(options, options.actuator)
+    check_actuators(logs, files)
+    path, file = files[0]
+    found = suggest(file, logs, stepping_of(file, options.dt, None, options.integrator))
+    print(
+        f"Standard deviation of motions by the parameters of {path.name}: {1e3 * found.spread:.1f} mrad over all runs below."
+    )
+    rows = [
+        [
+            one.trajectory,
+            f"{one.setup.kp:g}",
+            f"{one.setup.mass:.4g}",
+            f"{1e3 * one.spread:.2f}",
+            f"{one.information:.2f}",
+            ", ".join(one.new),
+        ]
+        for one in found.runs[: options.count]
+    ]
+    header = ["trajectory", "gain", "mass [kg]", "left after it [mrad]", "information [nats]", "new"]
+    print_table(header, rows)
+    write_json(
+        options.json,
+        {
+            "schema": SCHEMA,
+            "spread": found.spread,
+            "suggestions": [
+                {
+                    "trajectory": one.trajectory,
+                    "kp": one.setup.kp,
+                    "mass": one.setup.mass,
+                    "spread": one.spread,
+                    "information": one.information,
+                    "new": list(one.new),
+                }
+                for one in found.runs
+            ],
+        },
+    )
+    return 0

@@ -1,0 +1,225 @@
+r"""Predictive distribution of a motion: uncertain parameters, and the model's error.
+
+Around the simulated motion :math:`y(t;\hat\theta)` the measured one has the variance
+
+.. math:: s^2(t) = \kappa^2 (s_\theta^2(t) + \sigma^2)
+
+with :math:`s_\theta` the spread of motions whose parameters are drawn from :math:`N(\hat\theta, C)` within their bounds,
+and an error of the model that is a first-order autoregressive process with the standard deviation :math:`\sigma` and the
+correlation time of the residuals of the fit. The factor :math:`\kappa` is that with which the bands cover
+:data:`COVERAGE` of the samples: of the fitted runs for recorded conditions; for a new gain, load or trajectory of the
+runs of each, predicted by fits without them (cross-conformal prediction: Vovk 2015, 10.1007/s10472-013-9368-4). Of the
+L factors that belong to the known gains it is their mean plus :math:`\sqrt{1 + 1/L}` standard deviations, because a new
+one scatters as they do. The fits take damped Newton steps from the optimum with the derivatives of the runs that remain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stribeck.core.actuator import Actuator, Gains
+from stribeck.core.bench import Pendulum
+from stribeck.core.friction import FrictionLaw
+from stribeck.core.log import Batch, Log
+from stribeck.core.parameters import ParameterSet
+from stribeck.core.step import Integrator, simulate
+from stribeck.estimates.correlation import correlation_time
+from stribeck.fit.conditions import KINDS, Mask, kinds_of
+from stribeck.fit.objective import smooth_absolute
+from stribeck.io.parameter_file import ParameterFile, PredictionEntry
+
+if TYPE_CHECKING:
+    from stribeck.fit.prior import Prior
+    from stribeck.fit.rollout import Scores
+
+FloatArray = npt.NDArray[np.float64]
+
+COVERAGE = 0.9
+"""Share of samples within a band."""
+
+QUANTILE = NormalDist().inv_cdf(0.5 + 0.5 * COVERAGE)
+
+DRAWS = 24
+"""Motions from which the spread due to the parameters is computed."""
+
+SHARES = (1.0, 0.5, 0.25, 0.1, 0.0)
+"""Parts of a Newton step that are tried."""
+
+
+class Model(NamedTuple):
+    """Runs and what simulates them; the free parameters are uncertain."""
+
+    batch: Batch
+    actuator: Actuator
+    law: FrictionLaw
+    parameters: ParameterSet
+    integrator: Integrator
+    reset_period: float | None
+
+
+def prediction_of(
+    model: Model,
+    unit: FloatArray,
+    residual: FloatArray,
+    scores: Scores,
+    covariance: FloatArray,
+    prior: Prior | None = None,
+) -> PredictionEntry:
+    """The distribution of motions around those of an optimum.
+
+    :param unit: the optimum in the unit cube (n,).
+    :param residual: simulated minus measured position there (T, R) [rad].
+    :param scores: contributions to the derivatives at the optimum.
+    :param covariance: of the parameters in the unit cube (n, n); zero for those held at a bound.
+    """
+    parameters, batch = model.parameters, model.batch
+    widths = parameters.upper - parameters.lower
+    matrix = covariance * np.outer(widths, widths)
+    valid = batch.weight > 0.0
+    deviation = float(np.sqrt(np.mean(residual[valid] ** 2)))
+    drawn = _drawn(parameters.from_unit(unit), matrix, parameters.lower, parameters.upper)
+    spread = np.sqrt(np.var(motions(model, drawn), axis=2) + deviation**2)
+    factors = {"recorded": _factor(residual, spread, valid)}
+    for kind in kinds_of(batch.logs):
+        found = []
+        for mask in kind.masks:
+            missed = _without(model, unit, scores, mask, covariance, prior)[:, mask]
+            found.append(_factor(missed, spread[:, mask], valid[:, mask]))
+        beyond = np.mean(found) + np.std(found, ddof=1) * np.sqrt(1.0 + 1.0 / len(found))
+        factors[kind.name] = max(float(beyond), factors["recorded"])
+    return PredictionEntry(
+        names=parameters.free_names,
+        covariance=tuple(tuple(row) for row in matrix.tolist()),
+        deviation=deviation,
+        correlation_time=0.5 * batch.dt * correlation_time(residual.T, centred=False),
+        factors=factors,
+        conditions={
+            name: tuple(sorted({str(value(log)) for log in batch.logs})) for name, _, value, _ in KINDS
+        },
+    )
+
+
+def _factor(residual: FloatArray, spread: FloatArray, valid: Mask) -> float:
+    """Factor on the spread with which bands cover :data:`COVERAGE` of the samples."""
+    return float(np.quantile(np.abs(residual[valid]) / spread[valid], COVERAGE)) / QUANTILE
+
+
+def _drawn(mean: FloatArray, matrix: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Parameters (DRAWS, n) from a normal distribution, in pairs about its mean, within bounds."""
+    values, axes = np.linalg.eigh(matrix)
+    normal = np.random.default_rng(0).standard_normal((DRAWS // 2, len(mean)))
+    moved = (normal * np.sqrt(np.maximum(values, 0.0))) @ axes.T
+    return np.asarray(np.clip(mean + np.concatenate([moved, -moved]), lower, upper))
+
+
+def _repeated(batch: Batch, count: int) -> Batch:
+    """A batch whose runs are repeated ``count`` times, run by run."""
+    many: dict[str, Any] = {
+        name: np.repeat(getattr(batch, name), count, axis=1)
+        for name in ("position", "velocity", "goal", "torque_enable", "supply_voltage", "weight")
+    }
+    return replace(
+        batch,
+        logs=tuple(log for log in batch.logs for _ in range(count)),
+        pendulum=Pendulum(*(np.repeat(part, count) for part in batch.pendulum)),
+        gains=Gains(*(np.repeat(part, count) for part in batch.gains)),
+        nominal_supply=np.repeat(batch.nominal_supply, count),
+        **many,
+    )
+
+
+def motions(model: Model, points: FloatArray) -> FloatArray:
+    """Positions (T, R, S) [rad] with parameters (S, n) in their units, in float64."""
+    batch, parameters = model.batch, model.parameters
+    values: dict[str, Any] = {p.name: np.float64(p.value) for p in parameters} | {
+        name: np.tile(column, len(batch.logs))
+        for name, column in zip(parameters.free_names, points.T, strict=True)
+    }
+    if "command_delay" in parameters.free_names:
+        values["command_delay"] = float(np.mean(values["command_delay"]))
+    with np.errstate(all="ignore"):
+        position = simulate(
+            _repeated(batch, len(points)),
+            model.actuator,
+            model.law,
+            values,
+            integrator=model.integrator,
+            reset_period=model.reset_period,
+        ).position
+    return np.nan_to_num(position).reshape(len(batch.time), len(batch.logs), len(points))
+
+
+def _without(
+    model: Model,
+    unit: FloatArray,
+    scores: Scores,
+    left_out: Mask,
+    covariance: FloatArray,
+    prior: Prior | None,
+) -> FloatArray:
+    """Residuals of all runs (T, R) [rad] with parameters that a fit without some of them has."""
+    batch, parameters = model.batch, model.parameters
+    inner = np.diag(covariance) > 0.0
+    kept = ~left_out
+    gradient = np.sum(scores.gradient[0][:, kept], axis=(0, 1))
+    hessian = np.sum(scores.curvature[0][:, kept], axis=(0, 1))
+    if prior is not None:
+        loss = float(np.sum(batch.weight * smooth_absolute(motions(model, parameters.from_unit(unit)[None])[:, :, 0] - batch.position)))  # fmt: skip
+        gradient, hessian = gradient + loss * prior.gradient(unit[None])[0], hessian + loss * prior.hessian
+    gradient, hessian = gradient[inner], hessian[inner][:, inner]
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-30))
+    step = np.zeros(len(unit))
+    damped = hessian * np.outer(scale, scale) + 1e-4 * np.eye(len(hessian))
+    step[inner] = -scale * np.linalg.solve(damped, scale * gradient)
+    points = np.clip(unit + np.array(SHARES)[:, None] * step, 0.0, 1.0)
+    residual = motions(model, parameters.from_unit(points)) - batch.position[:, :, None]
+    weight = batch.weight[:, kept, None]
+    losses = np.sum(weight * smooth_absolute(residual[:, kept]), axis=(0, 1))
+    if prior is not None:
+        losses = losses * np.exp(prior.exponent(points))
+    return np.asarray(residual[:, :, int(np.argmin(losses))])
+
+
+def factor_of(prediction: PredictionEntry, log: Log) -> float:
+    """Factor on the spread for the conditions of a run: the largest of those that are new in it."""
+    factors, seen = prediction["factors"], prediction["conditions"]
+    new = [name for name, _, value, _ in KINDS if str(value(log)) not in seen.get(name, ())]
+    largest = max(factors.values())
+    return max([factors["recorded"], *(factors.get(name, largest) for name in new)])
+
+
+def model_of(file: ParameterFile, batch: Batch, integrator: Integrator, reset_period: float | None) -> Model:
+    """A file's simulation of a batch of runs; its uncertain parameters are free."""
+    prediction = file.provenance.prediction if file.provenance is not None else None
+    names = prediction["names"] if prediction is not None else ()
+    parameters = file.actuator.parameters(file.law).freed(names)
+    parameters = parameters.fixed({name: file.values[name] for name in parameters.names if name not in names})
+    return Model(batch, file.actuator, file.law, parameters, integrator, reset_period)
+
+
+def half_widths(
+    file: ParameterFile, batch: Batch, integrator: Integrator, reset_period: float | None
+) -> FloatArray:
+    """Half-widths (T, R) [rad] of the bands of a file on a batch of runs; NaN if the file has no prediction."""
+    prediction = file.provenance.prediction if file.provenance is not None else None
+    if prediction is None:
+        return np.full_like(batch.position, np.nan)
+    model = model_of(file, batch, integrator, reset_period)
+    parameters = model.parameters
+    mean = np.array([file.values[name] for name in parameters.free_names])
+    drawn = _drawn(mean, np.array(prediction["covariance"]), parameters.lower, parameters.upper)
+    spread = np.sqrt(np.var(motions(model, drawn), axis=2) + prediction["deviation"] ** 2)
+    return np.asarray(QUANTILE * spread * [factor_of(prediction, log) for log in batch.logs])
+
+
+def coverage_of(residual: FloatArray, widths: FloatArray, batch: Batch) -> list[float]:
+    """Share of each run's samples within its band (R,)."""
+    valid = batch.weight > 0.0
+    inside = (np.abs(residual) <= widths) & valid
+    shares: list[float] = (np.sum(inside, axis=0) / np.sum(valid, axis=0)).tolist()
+    return shares
