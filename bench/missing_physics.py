@@ -824,7 +824,7 @@ def main() -> None:
         "every run alone: " + ", ".join(f"{k} {1e3 * v:.1f} mrad" for k, v in table["alone"].items()),
         flush=True,
     )
-    for effect in [*by_run(len(study.logs)), *effects(options.servo)]:
+    for effect in [*effects(options.servo), *by_run(len(study.logs))]:
         if options.only and not any(effect.name.startswith(part) for part in options.only):
             continue
         row = table["rows"][effect.name] = study.errors(effect)

@@ -8,8 +8,9 @@ with :math:`s_\theta` the spread of motions whose parameters are drawn from :mat
 and an error of the model that is a first-order autoregressive process with the standard deviation :math:`\sigma` and the
 correlation time of the residuals of the fit. The factor :math:`\kappa` is that with which the bands cover
 :data:`COVERAGE` of the samples: of the fitted runs for recorded conditions; for a new gain, load or trajectory of the
-runs of each, predicted by fits without them (cross-conformal prediction: Vovk 2015, 10.1007/s10472-013-9368-4). These
-fits take damped Newton steps from the optimum with the derivatives of the runs that remain.
+runs of each, predicted by fits without them (cross-conformal prediction: Vovk 2015, 10.1007/s10472-013-9368-4). Of the
+L factors that belong to the known gains it is their mean plus :math:`\sqrt{1 + 1/L}` standard deviations, because a new
+one scatters as they do. The fits take damped Newton steps from the optimum with the derivatives of the runs that remain.
 """
 
 from __future__ import annotations
@@ -85,11 +86,12 @@ def prediction_of(
     spread = np.sqrt(np.var(motions(model, drawn), axis=2) + deviation**2)
     factors = {"recorded": _factor(residual, spread, valid)}
     for kind in kinds_of(batch.logs):
-        missed = np.zeros_like(residual)
+        found = []
         for mask in kind.masks:
-            if not np.all(mask):
-                missed[:, mask] = _without(model, unit, scores, mask, covariance, prior)[:, mask]
-        factors[kind.name] = max(_factor(missed, spread, valid), factors["recorded"])
+            missed = _without(model, unit, scores, mask, covariance, prior)[:, mask]
+            found.append(_factor(missed, spread[:, mask], valid[:, mask]))
+        beyond = np.mean(found) + np.std(found, ddof=1) * np.sqrt(1.0 + 1.0 / len(found))
+        factors[kind.name] = max(float(beyond), factors["recorded"])
     return PredictionEntry(
         names=parameters.free_names,
         covariance=tuple(tuple(row) for row in matrix.tolist()),

@@ -160,7 +160,7 @@ def score(
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
     every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS)
-    delay = p["delay"] + rows_late * run.dt
+    delay = p["delay"] + rows_late * run.dt + 0.5 * run.dt / every
     goals = mean_goals(np.nan_to_num(run.goal), delay, every, run.dt)
     held = [joint for joint in range(len(tree.names)) if joint not in problem.joints]
     goals[:, held] = run.position[0, held]
