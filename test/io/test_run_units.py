@@ -111,3 +111,9 @@ def test_velocities_of_something_else_are_refused():
     log = moved()
     other = replace(log, velocity=replace(log.velocity, value=np.sin(17.0 * TIME)))
     assert "nothing to do with the slope" in refusal(lambda: check_units(other, "run"))
+
+
+def test_fast_motion_is_no_turn():
+    """Steps of whole turns between all samples, as of thousandths of a degree, have no turns to unwrap."""
+    wild = moved(400.0, 440.0, 400.0)
+    check_units(wild, "run", declared=("position", "goal"))
