@@ -100,3 +100,10 @@ def test_a_servo_of_a_negative_voltage(folder, capsys):
     code, said = imported(capsys, servo="negative.yaml")
     assert code == 1
     assert "supply: expected nominal above 0" in said
+
+
+def test_an_actuator_that_contradicts_the_bench_is_told(folder, capsys):
+    """What happened: --actuator was ignored without a word where the bench names another servo."""
+    code, said = imported(capsys, "--actuator", "sts3215")
+    assert code == 0
+    assert "run is of 'xl330', as it or its bench says: --actuator sts3215 is not used" in said

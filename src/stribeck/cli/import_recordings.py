@@ -63,6 +63,10 @@ def run(options: ImportOptions) -> int:
             options.actuator if own and options.actuator else bench.servo(name) if bench else name
         )
         own_logs = [log for log in logs if log.actuator == name]
+        if options.actuator is not None and not own:
+            warn(
+                f"{own_logs[0].name} is of {name!r}, as it or its bench says: --actuator {options.actuator} is not used for it"
+            )
         warn_of_supply(own_logs, servo)
         for text in filter(
             None, (overload(own_logs, servo), *(line for log in own_logs for line in oddities(log)))
