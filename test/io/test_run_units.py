@@ -89,6 +89,8 @@ def test_what_contradicts_a_set_up_is_told():
     swapped = replace(log, position=replace(log.goal, held=False), goal=replace(log.position, held=True))
     (line,) = oddities(swapped)
     assert "moves 100 ms before its goal" in line
+    (line,) = oddities(replace(log, goal=replace(log.position, held=True)))
+    assert "the goal is the position itself" in line
     (line,) = oddities(replace(log, setup=replace(log.setup, kp=0.0)))
     assert "kp is 0" in line
 

@@ -49,6 +49,7 @@ def test_a_servo_named_once(folder, capsys):
     ("change", "parts"),
     [
         (("{column: t}", "{column: stamp}"), ("no column stamp of numbers for time", "t, q, g, u")),
+        (("{column: q}", "{column: q, scale: 0}"), ("position: scale: must not be 0",)),
         (("{column: q}", "{column: q, file: other.csv}"), ("position from a file other.csv", "folder")),
     ],
 )

@@ -78,6 +78,8 @@ def oddities(log: Log) -> list[str]:
     """Lines on what contradicts the set-up of a run: torque that seems off, a goal that follows its joint, a gain of zero."""
     lines = [limp(log), _early(log)]
     time = log.position.time
+    if np.std(log.position.value) > 0.0 and np.array_equal(log.goal.at(time), log.position.value):
+        lines.append(f"{log.name}: the goal is the position itself: is one column taken for both?")
     if log.setup.kp == 0.0 and np.std(log.position.value) > AWAY * np.std(log.goal.at(time)) > 0.0:
         lines.append(
             f"{log.name}: kp is 0, yet the joint moves as far as its goal: which gain was it recorded with?"
