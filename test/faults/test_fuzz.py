@@ -5,13 +5,15 @@ Seeds are fixed, so that a failure comes back; the number in the test's name say
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from helpers import assert_clear, bam_recording, full_log, write_json
+from helpers import REPOSITORY, assert_clear, bam_recording, full_log, write_json
 from stribeck.errors import StribeckError
 from stribeck.io.actuators import load_actuator, read_actuator
 from stribeck.io.bag import read_bag, write_bag
@@ -115,3 +117,16 @@ def test_damaged_yaml_files_are_read_or_refused(tmp_path, name, read, batch):
     for _ in range(PER_BATCH // 2):
         path.write_bytes(damaged(whole, rng))
         read_or_refused(lambda: read(path), path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("first", range(0, 100_000, 10_000))
+def test_files_of_strangers_end_in_a_result_or_a_clear_error(tmp_path, first):
+    """10⁵ bags, recordings, parameter, servo and signal files with bytes, numbers and nesting changed: no other exception, no
+    file takes 5 s or 1 GB.
+    """
+    command = [sys.executable, str(REPOSITORY / "test" / "support" / "fuzzing_child.py"), str(tmp_path)]
+    done = subprocess.run([*command, str(first), "10000"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-3000:]
+    assert min(json.loads(done.stdout).values()) > 100

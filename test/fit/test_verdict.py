@@ -87,6 +87,9 @@ def test_friction_that_no_run_determines_is_unusable(sound):
     unknown = replace(sound, uncertainty=replace(sound.uncertainty, estimates=estimates))
     assert judge_result(unknown).use == "unusable"
     assert "does the joint move" in judge_result(unknown).reasons[0].text
+    estimates["friction_base"] = replace(estimates["friction_base"], status="at bound", side="upper")
+    known = replace(sound, uncertainty=replace(sound.uncertainty, estimates=estimates))
+    assert "friction_unknown" not in keys(known), "a term at its bound is known to be large"
     off = tuple(
         replace(log, torque_enable=replace(log.torque_enable, value=0.0 * log.torque_enable.value))
         for log in sound.split.train

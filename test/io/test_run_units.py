@@ -89,6 +89,8 @@ def test_what_contradicts_a_set_up_is_told():
     swapped = replace(log, position=replace(log.goal, held=False), goal=replace(log.position, held=True))
     (line,) = oddities(swapped)
     assert "moves 100 ms before its goal" in line
+    (line,) = oddities(replace(log, goal=replace(log.position, held=True)))
+    assert "the goal is the position itself" in line
     (line,) = oddities(replace(log, setup=replace(log.setup, kp=0.0)))
     assert "kp is 0" in line
 
@@ -111,3 +113,9 @@ def test_velocities_of_something_else_are_refused():
     log = moved()
     other = replace(log, velocity=replace(log.velocity, value=np.sin(17.0 * TIME)))
     assert "nothing to do with the slope" in refusal(lambda: check_units(other, "run"))
+
+
+def test_fast_motion_is_no_turn():
+    """Steps of whole turns between all samples, as of thousandths of a degree, have no turns to unwrap."""
+    wild = moved(400.0, 440.0, 400.0)
+    check_units(wild, "run", declared=("position", "goal"))

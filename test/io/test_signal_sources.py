@@ -190,7 +190,7 @@ def test_a_table_in_degrees_is_read_as_a_run(tmp_path, kind):
         (("{joint}_angle", "angle"), "no column angle of numbers for position; it has t, knee_angle"),
         (("{joint}_angle", "{joint}_pos"), "{joint}_pos (joint 'knee')"),
         (("time: {column: t, unit: ms}", ""), "which column is its time?"),
-        (("time: {column: t,", "time: {column: s,"), "which column is its time?"),
+        (("time: {column: t,", "time: {column: s,"), "no column s of numbers for time; it has t"),
         (("position: {column", "position: {topic: /x, names: n, values"), "gives no column for position"),
     ],
 )

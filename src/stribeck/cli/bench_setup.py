@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,8 +38,10 @@ def run_bench_setup(options: SetupRobotOptions) -> int:
     _read_back(found.entries, paths)
     print(f"{output}: {len(paths)} recording{'s' if len(paths) > 1 else ''}")
     print_kept(output, kept)
-    words = " ".join(map(str, options.data))
-    print_next(found.open_keys, f"stribeck import {words} --bench {output} --output my_bags")
+    words = shlex.join(
+        ["stribeck", "import", *map(str, options.data), "--bench", str(output), "--output", "my_bags"]
+    )
+    print_next(found.open_keys, words)
     return 0
 
 

@@ -11,7 +11,7 @@ from stribeck.core.log import Log
 from stribeck.errors import ConfigError, OutputError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.bag import write_bag
-from stribeck.io.bench import recording_name
+from stribeck.io.bench import Benches, recording_name
 from stribeck.io.files import check_writable
 from stribeck.io.recordings import recorded_runs
 from stribeck.io.run_units import oddities, overload
@@ -45,7 +45,10 @@ class ImportOptions:
 
 def run(options: ImportOptions) -> int:
     """Read all recordings, then write all bags, so that an unreadable recording leaves no bags behind."""
-    runs = [(folder, path, logs) for folder in options.recordings for path, logs in _read(options, folder)]
+    bench = None if options.bench is None else benches_of(options.bench, options.actuator)
+    runs = [
+        (folder, path, logs) for folder in options.recordings for path, logs in _read(options, bench, folder)
+    ]
     targets = {path: _target(options.output, folder, path) for folder, path, _ in runs}
     if len(set(targets.values())) < len(runs):
         raise OutputError("two recordings of one name: import them to different folders")
@@ -56,8 +59,14 @@ def run(options: ImportOptions) -> int:
     logs = [log for _, _, found in runs for log in found]
     for name in sorted({log.actuator for log in logs}):
         own = options.actuator is not None and load_actuator(options.actuator).name == name
-        servo = load_actuator(options.actuator if own and options.actuator else name)
+        servo = load_actuator(
+            options.actuator if own and options.actuator else bench.servo(name) if bench else name
+        )
         own_logs = [log for log in logs if log.actuator == name]
+        if options.actuator is not None and not own:
+            warn(
+                f"{own_logs[0].name} is of {name!r}, as it or its bench says: --actuator {options.actuator} is not used for it"
+            )
         warn_of_supply(own_logs, servo)
         for text in filter(
             None, (overload(own_logs, servo), *(line for log in own_logs for line in oddities(log)))
@@ -71,12 +80,12 @@ def run(options: ImportOptions) -> int:
     return 0
 
 
-def _read(options: ImportOptions, folder: Path) -> list[tuple[Path, list[Log]]]:
+def _read(options: ImportOptions, bench: Benches | None, folder: Path) -> list[tuple[Path, list[Log]]]:
     runs = recorded_runs(
         folder,
         signals=None if options.signals is None else load_signals(options.signals),
         joint=options.joint,
-        bench=None if options.bench is None else benches_of(options.bench, options.actuator),
+        bench=bench,
         arm_mass=options.arm_mass,
         actuator=options.actuator,
         note=warn,

@@ -24,6 +24,9 @@ from stribeck.io.schema import convert
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import is_bag
 
+LOW_SUPPLY = 0.5
+"""Share of the rated supply voltage below which the recorded one is doubted."""
+
 DUTY_DIFFERENCE = 0.1
 """Relative difference of reported and computed duty from which on there is a warning."""
 
@@ -178,7 +181,13 @@ def warn_of_supply(logs: Sequence[Log], actuator: Actuator, note: Callable[[str]
     """Warn of recordings made above the servo's rated supply voltage."""
     highest = max(log.setup.supply_voltage for log in logs)
     measured = [float(log.supply_voltage.value.mean()) for log in logs if log.supply_voltage is not None]
-    highest = max([highest, *measured])
+    highest = (
+        max(measured) if measured and max(measured) < LOW_SUPPLY * highest else max([highest, *measured])
+    )
+    if highest < LOW_SUPPLY * actuator.supply.rated_min:
+        note(
+            f"recorded at {highest:.3g} V, far below the rated {actuator.supply.rated_min:g} V of {actuator.title}: is it in volts?"
+        )
     if highest > actuator.supply.rated_max * 1.005:
         note(
             f"recorded at {highest:.3g} V, above the rated {actuator.supply.rated_max:g} V of {actuator.title}: "

@@ -89,6 +89,13 @@ class Supply:
     rated_min: float
     rated_max: float
 
+    def __post_init__(self) -> None:
+        if not (self.nominal > 0.0 and 0.0 <= self.rated_min <= self.rated_max):
+            raise ValueError(
+                f"expected nominal above 0 and 0 <= rated_min <= rated_max [V], found {self.nominal:g}, {self.rated_min:g} "
+                f"and {self.rated_max:g}"
+            )
+
 
 @dataclass(frozen=True)
 class PwmRegister:

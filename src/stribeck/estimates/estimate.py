@@ -128,7 +128,7 @@ def estimate_of(
     lower, upper = (float(end) for end in interval)
     half = 0.5 * (upper - lower)
     scale, magnitude = scale_of(value, bounds), bounds is not None and bounds[0] == 0.0
-    ends = (max(lower, 0.0), upper) if magnitude else (lower, upper)
+    ends = (max(lower, 0.0), upper) if bounds is not None and bounds[0] >= 0.0 else (lower, upper)
     status: Status
     if bounds is not None:
         lower, upper = max(lower, bounds[0]), min(upper, bounds[1])

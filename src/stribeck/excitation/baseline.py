@@ -26,6 +26,9 @@ HALVINGS = 5
 LEAST = 16
 """Number of trajectories of a batch that are finished even if time is up: drawing them took longer."""
 
+HOPELESS = 10
+"""After so many trajectories without one within the effort limits, the search ends when its time is up."""
+
 SMALLEST = 0.05
 """Trajectories that still collide, or need too much torque, at this share of their amplitude are replaced."""
 
@@ -93,10 +96,17 @@ def _batch(
     :raises ConfigError: if the arm cannot hold itself in any of :data:`DRAWS` batches.
     """
     made: list[tuple[Array, float]] = []
+    tried = 0
     for _ in range(DRAWS):
         for z in _shrink_to_clear(criterion, _draw_clear(criterion, rng)):
             found = _within_torque(criterion, z)
             made += [] if found is None else [found]
+            tried += 1
+            if not made and tried >= HOPELESS and not go_on():
+                raise ConfigError(
+                    f"none of {tried} random trajectories can be held within the effort limits: check limits: effort, and the "
+                    "masses and inertias of the URDF"
+                )
             if len(made) == count or (len(made) >= LEAST and not go_on()):
                 return made
     if made:

@@ -245,6 +245,7 @@ def clusters_of(scores: Scores, point: int, inner: npt.NDArray[np.bool_]) -> tup
     gradient = gradient.reshape(-1, size)[:, inner]
     curvature = curvature.reshape(-1, size, size)[:, inner][:, :, inner]
     present = np.any(gradient != 0.0, axis=1)
+    present |= not present.any()  # no parameter moves anything
     return gradient[present], curvature[present]
 
 

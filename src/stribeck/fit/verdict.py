@@ -58,11 +58,7 @@ def _estimates(result: FitResult, error: float) -> list[Reason]:
     if bounds:
         text = f"{', '.join(bounds.values())}: the search wanted to go on"
         reasons.append(Reason("at_bound", "doubtful", text))
-    friction = {
-        name: one
-        for name, one in result.estimates.items()
-        if name in FRICTION_PARAMETERS and one.side is None
-    }
+    friction = {name: one for name, one in result.estimates.items() if name in FRICTION_PARAMETERS}
     if friction and all(one.status == "not determined" for one in friction.values()):
         text = f"none of {', '.join(friction)} is determined by these runs: does the joint move in them?"
         reasons.append(Reason("friction_unknown", "unusable", text))

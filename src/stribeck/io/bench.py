@@ -180,6 +180,15 @@ class Benches:
         """The sources of the signals, if the file gives them."""
         return None if self.content.signals is None else self.content.signals.table()
 
+    def servo(self, name: str) -> str:
+        """The YAML file of the servo ``name`` that these descriptions give, otherwise its name."""
+        found = [self.content.defaults, *self.content.runs.values()]
+        for text in {values.actuator for values in found} - {None}:
+            if str(text).endswith((".yaml", ".yml")) and _actuator_name(str(text), Path(self.what)) == name:
+                beside = Path(self.what).parent / Path(str(text)).expanduser()
+                return str(beside if beside.is_file() else text)
+        return name
+
     def patterns(self, recording: Path) -> list[str]:
         """The patterns that match a recording."""
         names = (recording.name, recording_name(recording), recording.as_posix())

@@ -98,6 +98,17 @@ def candidates_of(paths: Sequence[Path], joint: str | None) -> tuple[list[Candid
     named = [place for place in places.values() if place.joints]
     joints = list(dict.fromkeys(name for place in named for name in place.joints))
     read = {path: read_bag_signals(path, bag, _table(named), joints, ()) for path, bag in contents.items()}
+    if not joints:
+        there = sorted(
+            {
+                f"{message.topic.name} ({message.topic.type})"
+                for bag in contents.values()
+                for message in bag.messages
+            }
+        )
+        raise RecordingError(
+            f"{bags[0]}: no messages with names of joints; it has {', '.join(there) or 'none'}"
+        )
     servo = joint or _only_moving(bags[0], joints, read, named)
     if servo not in joints:
         raise RecordingError(f"{bags[0]} has no joint {servo!r}; it has: {', '.join(joints)}")

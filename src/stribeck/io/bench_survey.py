@@ -93,17 +93,18 @@ def survey_bench(paths: Sequence[Path], actuator: Actuator | None, joint: str | 
     :raises RecordingError: for recordings without a position that moves.
     """
     candidates, joint = candidates_of(paths, joint)
-    chosen: dict[str, Candidate] = {}
+    found, chosen = BenchSurvey(), dict[str, Candidate]()
     for one in candidates:
         if one.signal is not None and len(one.values) and (one.signal != "time" or one.label == "time"):
-            chosen.setdefault(one.signal, one)
+            first = chosen.setdefault(one.signal, one)
+            if first is not one and one.signal in ("position", "goal") and "topic" not in one.source:
+                found.notes.append(f"{first.label} is taken for the {one.signal}, {one.label} is not")
     there = ", ".join(one.label for one in candidates)
     if "position" not in chosen:
         raise RecordingError(
             f"{paths[0]}: nothing that is called a position; it has {there or 'no numbers'}: write a table of signals by "
             "hand, see docs/recordings.md"
         )
-    found = BenchSurvey()
     bag = "topic" in chosen["position"].source
     step = 1.0 if bag else _add_time(found, chosen.get("time"), there)
     for name, one in chosen.items():

@@ -107,6 +107,8 @@ class SignalSource(Schema):
             raise ValueError(f"columns: expected [first, one beyond the last], or names; found [{found}]")
         if isinstance(self.scale, str) and place and self.variable is None:
             raise ValueError(f"scale: {self.scale!r} names a variable; the signal is in none: give a number")
+        if self.scale == 0.0:
+            raise ValueError("scale: must not be 0")
         if (self.unit == "counts") != (self.counts_per_turn is not None):
             raise ValueError("the unit counts and counts_per_turn need each other")
 

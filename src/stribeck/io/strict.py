@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -93,6 +95,10 @@ def parse_json(text: str, source: Path, error: type[StribeckError]) -> Any:
         raise error(f"{source} holds an integer of thousands of digits") from None
 
 
+DEEPEST = 200
+"""Largest depth of brackets in YAML."""
+
+
 class _UniqueKeyLoader(yaml.SafeLoader):
     """Refuses duplicate keys, which YAML loaders accept."""
 
@@ -104,8 +110,16 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def _nesting(text: str) -> int:
+    """Depth of brackets and braces, those in strings counted, too."""
+    steps = (1 if found in "[{" else -1 for found in re.findall(r"[\[\]{}]", text))
+    return max(accumulate(steps), default=0)
+
+
 def parse_yaml(text: str, source: Path, error: type[StribeckError]) -> Any:
-    """Parse YAML safely; refuse duplicate keys."""
+    """Parse YAML safely; refuse duplicate keys, and deep nesting, for which PyYAML takes minutes."""
+    if _nesting(text) > DEEPEST:
+        raise error(f"{source} is nested too deeply")
     try:
         return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as problem:

@@ -140,6 +140,10 @@ def _chosen(
     wanted = " or ".join(
         str(one.variable or (one.column if one.column is not None else list(one.columns))) for one in here
     )
+    if elsewhere := [one.file for one in here if one.file is not None and one.file not in tables]:
+        raise RecordingError(
+            f"{path}: the table of signals takes {signal} from a file {elsewhere[0]}: name the folder that holds all files"
+        )
     found = ", ".join(name for table in tables.values() for name in table.arrays)
     joints = f" (joint {joint!r})" if "{joint}" in wanted else ""
     raise RecordingError(f"{path} has no column {wanted}{joints} of numbers for {signal}; it has {found}")
@@ -152,6 +156,10 @@ def _times(table: Table, sources: Sequence[SignalSource], rows: int) -> FloatArr
             return np.arange(rows) / source.rate
         if has(table, source, ""):
             return table_signal(table, "time", source, ("time",))[:, 0]
+    if named := [str(source.column if source.column is not None else source.variable) for source in sources]:
+        raise RecordingError(
+            f"{table.path} has no column {' or '.join(named)} of numbers for time; it has {', '.join(table.arrays)}"
+        )
     raise RecordingError(
         f"{table.path}: which column is its time? Give time: {{column: NAME}}, or time: {{rate: HZ}}, in the table "
         f"of signals; it has {', '.join(table.arrays)}"

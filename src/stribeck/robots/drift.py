@@ -1,11 +1,14 @@
 r"""Friction of each joint run by run, and which joint changed since an earlier fit.
 
 Coulomb and viscous friction of each joint and run are fitted anew, with everything else as in the earlier fit. Compared is
-the friction at the joint's root mean square speed, :math:`F = K_c + K_v v`. With d the mean deviation of the runs so far from the
-earlier value, :math:`\sigma^2` its variance, :math:`\sigma_0^2` that of the earlier value, and a change of standard deviation
-:math:`\tau` = 10 % under the alternative,
+the friction at the joint's root mean square speed, :math:`F = K_c + K_v v`. With d the mean deviation of the runs from run s to
+run n from the earlier value, :math:`\sigma^2` its variance, :math:`\sigma_0^2` that of the earlier value, and a change of standard
+deviation :math:`\tau` (10 % or 50 %) that began with run s under the alternative,
 
-.. math:: \Lambda = \frac{N(d;\, 0,\, \sigma^2 + \sigma_0^2 + \tau^2)}{N(d;\, 0,\, \sigma^2 + \sigma_0^2)}.
+.. math:: \Lambda_n = \sum_{s, \tau} \frac{1}{2 s (s + 1)}
+   \frac{N(d;\, 0,\, \sigma^2 + \sigma_0^2 + \tau^2)}{N(d;\, 0,\, \sigma^2 + \sigma_0^2)},
+
+where starts s > n, which the data do not concern, count with a ratio of 1.
 
 A joint counts as changed from the run on in which :math:`\Lambda` exceeds :math:`J/\alpha` with J joints: however many runs
 follow, the probability of a false alarm of any joint is at most :math:`\alpha`.
@@ -36,8 +39,8 @@ FREE = ("friction_base", "friction_viscous", "delay")
 PART = 4.0
 """Longest part of a run that counts as one independent piece [s]."""
 
-FALSE_ALARMS, EFFECT, STEPS = 0.05, 0.1, 12
-"""α, relative size of the change τ, most steps of the search."""
+FALSE_ALARMS, SIZES, STEPS = 0.05, (0.1, 0.5), 12
+"""α, relative sizes τ of a change, most steps of the search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +95,9 @@ def friction_over_runs(
             for each in (base, viscous)
         ]
         spread = float(np.hypot(widths[0], speed * widths[1]))
-        evidence = _evidence(
-            frictions[:, position] - before, variances[:, position], spread**2, EFFECT * before
+        change = frictions[:, position] - before
+        evidence = change_evidence(
+            change, variances[:, position], spread**2, [size * before for size in SIZES]
         )
         over = np.flatnonzero(evidence > np.log(len(joints) / FALSE_ALARMS))
         deviation = np.sqrt(variances[:, position])
@@ -104,14 +108,27 @@ def friction_over_runs(
     return found
 
 
-def _evidence(change: Array, variance: Array, earlier: float, effect: float) -> Array:
-    """Logarithm of Λ after each run (R,)."""
+def change_evidence(change: Array, variance: Array, earlier: float, sizes: Sequence[float]) -> Array:
+    """Logarithm of Λ after each run (R,).
+
+    :param change: of each run from the earlier value (R,), with its ``variance`` (R,).
+    :param earlier: variance of the earlier value.
+    :param sizes: standard deviations τ of changes, in the unit of ``change``.
+    """
     if not np.isfinite(earlier):
         return np.zeros_like(change)
-    weight = np.cumsum(1.0 / variance)
-    mean, spread = np.cumsum(change / variance) / weight, 1.0 / weight + earlier
-    wide = spread + effect**2
-    return np.asarray(0.5 * (np.log(spread / wide) + mean**2 * (1.0 / spread - 1.0 / wide)))
+    found = np.full(len(change), -np.inf)
+    for start in range(len(change)):
+        late, spread = change[start:], variance[start:]
+        weight = np.cumsum(1.0 / spread)
+        mean, spread = np.cumsum(late / spread) / weight, 1.0 / weight + earlier
+        for size in sizes:
+            wide = spread + size**2
+            gain = 0.5 * (np.log(spread / wide) + mean**2 * (1.0 / spread - 1.0 / wide))
+            gain -= np.log(len(sizes) * (start + 1) * (start + 2))
+            found[start:] = np.logaddexp(found[start:], gain)
+    # Starts that are still to come count with their weight, as without a change.
+    return np.asarray(np.logaddexp(found, -np.log(np.arange(len(change)) + 2.0)))
 
 
 def _known_problem(

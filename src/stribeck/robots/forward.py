@@ -3,6 +3,10 @@ r"""All joints of a robot together, forward in time from goals alone: MuJoCo wit
 :math:`(M(q) + I_a)\,\ddot q + h(q, \dot q) = \tau_m + \tau_0 + \tau_f`. In each step the friction budget of
 :func:`stribeck.core.friction.friction_budget` becomes the ``frictionloss`` of its joint, for which MuJoCo solves the dry
 friction of all joints jointly; torques that grow with velocity are integrated implicitly.
+
+MuJoCo's velocities are those half a step later than its positions (leapfrog), at which the damping torque then acts:
+:math:`-D\dot q(t + h/2) \approx -D\dot q - D h/2\, \ddot q`. So :math:`D h/2` (at most half of the inertia) is taken off the armature, and goals are means around the
+time of the positions; the motion is then of second order in the step h.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ def simulate_robot(
     """Free-running motion of the robot from rest (T, J).
 
     :param p: parameters of the drives by name (J,), see :data:`stribeck.robots.rollout.DRIVE`, and of the law.
-    :param goals: mean goals over each step, late by their delay (K, J) [rad].
+    :param goals: mean goals around the beginning of each step, late by their delay (K, J) [rad].
     :param start: positions at the first row (J,) [rad].
     :param dt: step [s].
     :param every: steps per row.
@@ -46,6 +50,7 @@ def simulate_robot(
     model.dof_solimp[:], model.dof_solref[:] = STIFF, (2.0 * dt, 1.0)
     model.dof_frictionloss[:] = 1.0
     mujoco.mj_setConst(model, data)
+    model.dof_armature[:] -= np.minimum(0.5 * dt * damping, 0.5 * model.dof_M0)
     dry = {**p, "friction_viscous": 0.0}
     changing = law.load != "none" or law.stribeck or any(p[name].any() for name in PLACE)
     positions = np.empty((len(goals) // every, len(start)))

@@ -25,6 +25,9 @@ ROWS_LATE = 4
 """Largest number of rows by which goals of a run may lie earlier or later than in the others."""
 
 
+COUPLED = 1.02
+"""Error of all joints together over that of each alone from which on the fit is repeated under the simulated loads."""
+
 CLEARLY = 0.8
 """Goals count as late only if that lowers the error to this share."""
 
@@ -112,7 +115,7 @@ def identify_robot(
     problem, x = fitted(tree, good, tree_joints, law, equal, note)
     decoupled = float(np.sqrt(problem.errors(x).mean()))
     scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
-    if polish:
+    if polish and _total(scores) > COUPLED * decoupled:
         note(
             f"all joints together {_total(scores) * 1e3:.2f} mrad, each alone {decoupled * 1e3:.2f}; fitted again"
         )
@@ -160,7 +163,7 @@ def score(
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
     every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS)
-    delay = p["delay"] + rows_late * run.dt
+    delay = p["delay"] + rows_late * run.dt + 0.5 * run.dt / every
     goals = mean_goals(np.nan_to_num(run.goal), delay, every, run.dt)
     held = [joint for joint in range(len(tree.names)) if joint not in problem.joints]
     goals[:, held] = run.position[0, held]
