@@ -50,12 +50,12 @@ def test_a_recording_cut_off_anywhere_is_refused(tmp_path, share):
         ('"text"', ["expected named values"]),
         ("[" * 100000, ["nested too deeply"]),
         ('{"a": ' * 100000, ["nested too deeply"]),
-        ("\ufeff{}", ["not valid JSON"]),
+        ("\ufeff[]", ["expected named values"]),
     ],
     ids=["list", "null", "text", "deep list", "deep mapping", "byte order mark"],
 )
 def test_json_that_is_no_recording_is_refused(tmp_path, text, parts):
-    """A list, nothing, a text, a trap for parsers, a byte order mark."""
+    """A list, nothing, a text, a trap for parsers; a byte order mark before it is not what is named."""
     refused(tmp_path, text, *parts)
 
 
