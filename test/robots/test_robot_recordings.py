@@ -162,6 +162,20 @@ def test_a_model_without_a_recorded_joint_is_refused(leg, tmp_path, capsys):
     assert "has 2 joints, short.xml has 1: hip" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--degrees"], "no joint is further than"),
+        (["--exclude", "hip,knee"], "are excluded: leave at least one"),
+    ],
+)
+def test_degrees_of_radians_and_no_joint_at_all_are_refused(leg, capsys, options, words):
+    """What happened: tracebacks from the solver and from JAX."""
+    model, run = leg
+    assert main(["identify-robot", "--model", str(model), "--data", str(run), "--quiet", *options]) == 1
+    assert words in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("field", ["reference", "desired"])
 def test_goals_of_controller_states_are_read(field):
     """Of both generations of the message."""

@@ -14,7 +14,7 @@ from stribeck.cli.arm_compensation import launch_command, write_compensation
 from stribeck.cli.arm_payload import CarriedPayload, carried_payload
 from stribeck.cli.arm_plots import draw
 from stribeck.cli.identify_arm import IdentifyArmOptions
-from stribeck.cli.inputs import check_outputs, warn, write_json
+from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.machine_setup import set_up
 from stribeck.cli.main import DONE, INTERRUPTED, NOT_USABLE
 from stribeck.cli.progress import StageLine
@@ -55,6 +55,7 @@ def run_identify_arm(options: IdentifyArmOptions) -> int:
     robot = read_robot(options.config or _set_up(options))
     config = identification_config(robot)
     _check_outputs(options, robot)
+    warn_of_seen(options.data, options.validate)
     machine = _machine(options, robot, config)
     runs = _read(options.data, machine, robot, config)
     others = _read(options.validate, machine, robot, config) if options.validate else []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.cli.calibrate import CalibrateOptions
-from stribeck.cli.inputs import check_outputs, write_json
+from stribeck.cli.inputs import check_outputs, warn_of_seen, write_json
 from stribeck.cli.select_poses import CHOSEN, result_path, select_poses
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError
@@ -99,6 +99,7 @@ def _sets(
 ) -> Sets:
     data = measured.data
     if options.validate:
+        warn_of_seen(options.data, options.validate)
         other = read_poses(options.validate, config, chain)
         check_same_base(measured.base, other.base)
         return {"train": data, "validation": other.data}

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from stribeck.cli.inputs import check_outputs, warn, write_json
+from stribeck.cli.inputs import check_outputs, warn, warn_of_friction, write_json
 from stribeck.cli.options import group, one_or_assigned, option
 from stribeck.cli.table import print_table
 from stribeck.core.compensation import EFFORT_MEANINGS
@@ -101,6 +101,8 @@ def run(options: CompensateOptions) -> int:
     parameters = _parameters(options, bag)
     base = None if options.config is None else options.config.parent
     joints = compensated_joints(parameters, base)
+    for joint in joints:
+        warn_of_friction(joint.model.source, joint.file)
     parameters = replace(parameters, effort_meaning=_effort_meaning(parameters, joints))
     learning = learning_of(parameters, joints, base)
     if learning.dynamics is not None:

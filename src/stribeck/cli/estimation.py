@@ -13,7 +13,7 @@ import numpy as np
 from tqdm import tqdm
 
 from stribeck.cli.estimate import EstimateOptions
-from stribeck.cli.inputs import check_outputs, warn, write_json
+from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.table import print_table
 from stribeck.estimates.estimate import estimates_to_json
 from stribeck.multibody.drives import drives
@@ -38,6 +38,7 @@ def run_estimate(options: EstimateOptions) -> int:
     started = time.perf_counter()
     model = _model(options)
     check_outputs([options.output, options.json], [*options.data, *options.validate, model.path])
+    warn_of_seen(options.data, options.validate)
     step = model.settings.step
     mechanism = model.mechanism
     fitted = [on_grid(r, mechanism, step) for r in read_recordings(options.data, model, warn)]

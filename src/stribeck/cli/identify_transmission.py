@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stribeck.cli.inputs import check_outputs, write_json
+from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.options import Positive, group, option
 from stribeck.cli.table import print_table
 from stribeck.errors import ConfigError, RecordingError
+from stribeck.io.run_units import LARGEST_POSITION, LONGEST_INTERVAL
 from stribeck.io.tables import Table, find_tables, read_table
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ def run(options: IdentifyTransmissionOptions) -> int:
     from stribeck.robots.transmission import identify_transmission
 
     check_outputs([options.json], [*options.data, *options.validate])
+    warn_of_seen(options.data, options.validate)
     fitted = [_read(path, options) for path in find_tables(options.data)]
     unseen = [_read(path, options) for path in find_tables(options.validate)] if options.validate else []
     content: dict[str, Any] = {"schema": 1, "per_joint": {}}
     rows = []
-    for joint in _joints(options, fitted[0].motor.shape[1]):
+    for joint in _joints(options, fitted):
         found = identify_transmission(fitted, joint)
         errors = {"left_out": found.left_out, "train": _rms(found, fitted, joint)}
         errors |= {"validation": _rms(found, unseen, joint)} if unseen else {}
@@ -82,12 +84,20 @@ def _rms(found: Transmission, runs: list[EncoderRun], joint: int) -> float:
     return float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
 
 
-def _joints(options: IdentifyTransmissionOptions, count: int) -> list[int]:
+def _joints(options: IdentifyTransmissionOptions, runs: list[EncoderRun]) -> list[int]:
+    count = runs[0].motor.shape[1]
     words = [word for text in options.joints for word in text.split(",") if word]
     for word in words:
         if not word.isdecimal() or not 1 <= int(word) <= count:
             raise ConfigError(f"--joints: there is no joint {word}; the recordings have joints 1 to {count}")
-    return [int(word) - 1 for word in words] or list(range(count))
+    chosen = [int(word) - 1 for word in words] or list(range(count))
+    still = {joint: _still(runs, joint) for joint in chosen}
+    for joint, encoder in still.items():
+        if encoder:
+            warn(f"joint {joint + 1} is left out: its {encoder} position never changes")
+    if all(still.values()):
+        raise RecordingError("no joint moves at both encoders: name the arrays with --motor and --link")
+    return [joint for joint in chosen if not still[joint]]
 
 
 def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
@@ -103,7 +113,24 @@ def _read(path: Path, options: IdentifyTransmissionOptions) -> EncoderRun:
     dt = float(np.median(steps))
     if not dt > 0.0 or np.any(np.abs(steps - dt) > 0.1 * dt):
         raise RecordingError(f"{path}: times must rise in even steps; give --time or --step")
+    if dt > LONGEST_INTERVAL:
+        raise RecordingError(
+            f"{path}: samples are {dt:g} s apart; are times in milliseconds? Seconds are expected"
+        )
+    largest = float(max(np.nanmax(np.abs(motor)), np.nanmax(np.abs(link))))
+    if not options.degrees and largest > LARGEST_POSITION:
+        raise RecordingError(
+            f"{path}: positions reach {largest:.1f} rad; are they in degrees? Then give --degrees, else convert them to radians"
+        )
     return EncoderRun(path.stem, dt, scale * motor, scale * link, torque * ratio, rotor * ratio**2)
+
+
+def _still(runs: list[EncoderRun], joint: int) -> str:
+    """Which of the encoders of a joint never moves; empty if both do."""
+    for name in ("motor", "link"):
+        if all(np.ptp(getattr(run, name)[:, joint]) == 0.0 for run in runs):
+            return name
+    return ""
 
 
 def _tall(table: Table, name: str) -> Any:

@@ -19,7 +19,7 @@ from stribeck.io.bench import SETUP_KEYS, Benches, BenchFile, BenchValues
 from stribeck.io.files import check_writable, write_atomically
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file
 from stribeck.io.recordings import read_recordings
-from stribeck.io.run_units import oddities
+from stribeck.io.run_units import oddities, overload
 from stribeck.io.schema import convert
 from stribeck.io.signals import load_signals
 from stribeck.io.storage import is_bag
@@ -108,7 +108,18 @@ def parameter_files_of(options: ParameterFileOptions) -> list[tuple[Path, Parame
     for path, file in files:
         if servo is not None and file.actuator.name != servo.name:
             raise ConfigError(f"{path} is of {file.actuator.name!r}, --actuator is {servo.name!r}")
+        warn_of_friction(path, file)
     return files
+
+
+def warn_of_friction(path: Path | str, file: ParameterFile) -> None:
+    """Warn of constant friction above the servo's stall torque: it could never turn."""
+    stall, friction = file.actuator.datasheet_torque, file.values.get("friction_base", 0.0)
+    if stall and friction > stall:
+        warn(
+            f"{path}: friction_base {friction:g} N m exceeds the stall torque of {stall:g} N m of {file.actuator.title}: "
+            "is it in mN m?"
+        )
 
 
 def actuator_for(option: str | None, logs: Sequence[Log]) -> Actuator:
@@ -125,13 +136,15 @@ def actuator_for(option: str | None, logs: Sequence[Log]) -> Actuator:
 
 
 def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFile]]) -> None:
-    """Refuse parameter files of a servo other than the recorded one."""
+    """Refuse parameter files of a servo other than the recorded one; warn of loads that it could not have moved."""
     for path, file in files:
         others = sorted({log.actuator for log in logs} - {file.actuator.name})
         if others:
             raise ConfigError(
                 f"{path} is of {file.actuator.name!r}, the recordings are of {', '.join(map(repr, others))}"
             )
+    if text := overload(logs, files[0][1].actuator):
+        warn(text)
 
 
 def check_outputs(
@@ -145,6 +158,14 @@ def check_outputs(
     for output in outputs:
         if output is not None:
             check_writable(output)
+
+
+def warn_of_seen(data: Sequence[Path], validate: Sequence[Path]) -> None:
+    """Warn of recordings for validation that are also fitted: named twice, or within a folder of the others."""
+    fitted, unseen = ([path.resolve() for path in paths] for paths in (data, validate))
+    for path, whole in zip(validate, unseen, strict=True):
+        if any(whole == one or whole in one.parents or one in whole.parents for one in fitted):
+            warn(f"{path} is both in --data and in --validate: its error is not that of a run left out")
 
 
 def write_json(path: Path | None, content: Mapping[str, Any], *, allow_nan: bool = True) -> None:

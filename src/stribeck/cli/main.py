@@ -53,6 +53,9 @@ EXTRAS = {
 }
 """Optional libraries that a verb may need, and the extra that installs them."""
 
+AGAIN = 0.02
+"""Time after which a lost interrupt is sent again [s]."""
+
 ALL_OF = {
     **dict.fromkeys(("excite", "setup-robot", "identify-arm", "estimate"), "arm"),
     "posterior": "bayes",
@@ -67,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     :returns: exit code: 0 success, 1 reported error, 2 wrong usage (from argparse) or, with ``--strict``, a result that
         should not be used, 130 interrupted.
     """
+    if argv is None:
+        sys.unraisablehook = _interrupted_again
     if argv is None and any(word in COMPUTING for word in sys.argv[1:2]):
         return exit_code(_supervised)
     return exit_code(lambda: _parsed_and_run(sys.argv[1:] if argv is None else argv))
@@ -101,6 +106,16 @@ def exit_code(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("stribeck: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _interrupted_again(lost: sys.UnraisableHookArgs) -> None:
+    """Send SIGINT again where Python drops KeyboardInterrupt: in callbacks of its garbage collector, of which JAX has one."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        again = threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 @contextmanager

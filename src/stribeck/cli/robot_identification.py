@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.cli.identify_robot import IdentifyRobotOptions
-from stribeck.cli.inputs import check_outputs, write_json
+from stribeck.cli.inputs import check_outputs, warn_of_seen, write_json
 from stribeck.cli.robot_drift import report_drift
 from stribeck.cli.table import print_table
 from stribeck.io.files import write_atomically
@@ -25,6 +25,7 @@ def run_identify_robot(options: IdentifyRobotOptions) -> int:
     started = time.perf_counter()
     summary = options.output / "robot.json" if options.output else None
     check_outputs([options.json, summary], [options.model, *options.data, *options.validate])
+    warn_of_seen(options.data, options.validate)
     excluded, same = (_words(given) for given in (options.exclude, options.same))
 
     def note(text: str) -> None:

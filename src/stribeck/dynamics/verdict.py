@@ -110,7 +110,7 @@ def _effort(arm: ArmModel, motions: Sequence[ProcessedMotion]) -> list[Reason]:
         listed = ", ".join(f"{joint} {scale:.3g}" for joint, scale in other.items())
         text = (
             f"the effort is a multiple of the torque of the URDF ({listed}): a current or a torque of the motor taken for "
-            "the torque of the joint (set scale or gears), or masses of the URDF in grams"
+            "the torque of the joint (set scale or gears), or masses of the URDF or the payload in grams"
         )
         reasons.append(Reason("effort_unit", "unusable" if most else "doubtful", text))
     reasons += [Reason("effort_check", "doubtful", note) for note in survey.notes if not against]

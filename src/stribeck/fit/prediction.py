@@ -106,7 +106,8 @@ def prediction_of(
 
 def _factor(residual: FloatArray, spread: FloatArray, valid: Mask) -> float:
     """Factor on the spread with which bands cover :data:`COVERAGE` of the samples."""
-    return float(np.quantile(np.abs(residual[valid]) / spread[valid], COVERAGE)) / QUANTILE
+    with np.errstate(invalid="ignore", divide="ignore"):  # at rest neither residual nor spread: unknown
+        return float(np.quantile(np.abs(residual[valid]) / spread[valid], COVERAGE)) / QUANTILE
 
 
 def _drawn(mean: FloatArray, matrix: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:

@@ -120,6 +120,8 @@ def with_prediction(
         rollout.reset_period,
     )
     prediction = prediction_of(model, unit, residual, scores, uncertainty.covariance, prior)
+    if not np.all(np.isfinite([*prediction["factors"].values()])):  # of a joint at rest
+        return uncertainty
     return replace(uncertainty, prediction=prediction)
 
 

@@ -75,9 +75,15 @@ def limp(log: Log) -> str:
 
 
 def oddities(log: Log) -> list[str]:
-    """Lines on what contradicts the set-up of a run: torque that seems off, a goal that follows its joint, a gain of zero."""
+    """Lines on what contradicts the set-up of a run: samples that are missing, torque that seems off, a goal that follows its joint, a gain of zero."""
     lines = [limp(log), _early(log)]
     time = log.position.time
+    steps = np.diff(time)
+    if steps.max() > LONGEST_INTERVAL:
+        lines.append(
+            f"{log.name}: no samples for {steps.max():.2g} s after {time[np.argmax(steps)] - time[0]:.3g} s: the goal is taken to "
+            "stay as it was; split the run there"
+        )
     if np.std(log.position.value) > 0.0 and np.array_equal(log.goal.at(time), log.position.value):
         lines.append(f"{log.name}: the goal is the position itself: is one column taken for both?")
     if log.setup.kp == 0.0 and np.std(log.position.value) > AWAY * np.std(log.goal.at(time)) > 0.0:

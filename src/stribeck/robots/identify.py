@@ -110,6 +110,8 @@ def identify_robot(
     unknown = [name for name in (*excluded, *same) if name not in tree.names]
     if unknown:
         raise ConfigError(f"{tree.path} has no joint {', '.join(unknown)}; it has {', '.join(tree.names)}")
+    if not tree_joints:
+        raise ConfigError(f"all joints of {tree.path} are excluded: leave at least one to identify")
     good = usable(train, note)
     equal = [tree.names.index(name) for name in same]
     problem, x = fitted(tree, good, tree_joints, law, equal, note)

@@ -137,6 +137,11 @@ def _run(table: Table, tree: RobotTree, excluded: Sequence[str], unit: float) ->
     repeated = float(np.mean(same[1:-1] & ~same[:-2] & ~same[2:]))  # without rows in which the robot rests
     if repeated > 0.005:
         notes.append(f"{repeated:.1%} of the rows repeat the one before while the robot moves")
+    if unit != 1.0 and np.abs(position[:, used]).max(initial=0.0) < unit * np.pi:
+        most = np.abs(position[:, used]).max(initial=0.0) / unit
+        raise RecordingError(
+            f"{where}: with --degrees no joint is further than {most:.2g} degrees from zero: are these radians? Leave --degrees out"
+        )
     _check_ranges(where, tree, used, position, goal)
     position = np.where(used, position, _resting(tree, position))
     gains = [_gain(table, name, tree, used) for name in ("kp", "kd")]
