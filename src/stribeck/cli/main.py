@@ -74,7 +74,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.unraisablehook = _interrupted_again
     if argv is None and any(word in COMPUTING for word in sys.argv[1:2]):
         return exit_code(_supervised)
-    return exit_code(lambda: _parsed_and_run(sys.argv[1:] if argv is None else argv))
+    code = exit_code(lambda: _parsed_and_run(sys.argv[1:] if argv is None else argv))
+    if (
+        argv is None and code == INTERRUPTED
+    ):  # one sent again while Python ends would kill it without the exit code
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code
 
 
 def exit_code(command: Callable[[], int]) -> int:
