@@ -35,8 +35,11 @@ def hold(model, controller, seconds, goals, enable=None):
     return data
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("name", ["xl330", "mx64", "erob80_50", "erob80_100"])
+@pytest.mark.parametrize(("name", "law"), [
+    pytest.param(name, law, marks=[] if name == "xl330" or law == "m6" else pytest.mark.slow)
+    for name in ("xl330", "mx64", "erob80_50", "erob80_100")
+    for law in LAWS
+])  # fmt: skip
 def test_pendulums_move_as_in_our_simulation(name, law):
     """Five loads, gains and trajectories of 6 s each: below 3.5 mrad at 5 ms, of which torque off between steps costs 2.5."""
     bench = bench_of(parameters_of(name, law), 0.005, finer=8)
@@ -46,7 +49,9 @@ def test_pendulums_move_as_in_our_simulation(name, law):
     assert np.all(np.ptp(bench.position, axis=0) > 0.2)  # they moved
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(
+    "law", ["m1", *(pytest.param(law, marks=pytest.mark.slow) for law in list(LAWS)[1:])]
+)
 def test_pendulums_move_as_in_our_simulation_at_1_ms(law):
     """Below 0.6 mrad, half of it in the mean: torque off and the load of the step before are nearer."""
     bench = bench_of(parameters_of("xl330", law), 0.001, finer=4)
