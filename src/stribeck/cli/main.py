@@ -75,10 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None and any(word in COMPUTING for word in sys.argv[1:2]):
         return exit_code(_supervised)
     code = exit_code(lambda: _parsed_and_run(sys.argv[1:] if argv is None else argv))
-    if (
-        argv is None and code == INTERRUPTED
-    ):  # one sent again while Python ends would kill it without the exit code
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if argv is None and code == INTERRUPTED:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one while Python ends would take the exit code away
     return code
 
 
