@@ -76,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exit_code(_supervised)
     code = exit_code(lambda: _parsed_and_run(sys.argv[1:] if argv is None else argv))
     if argv is None and code == INTERRUPTED:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one while Python ends would take the exit code away
+        # A second one while Python ends would take the exit code away.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     return code
 
 
