@@ -7,13 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from stribeck.cli.inputs import display_name, parameter_files_of
+from stribeck.cli.inputs import display_name, parameter_files_of, warn
 from stribeck.cli.options import Numbers, ParameterFileOptions, Positive, option
+from stribeck.core.compensation import stall_torque
 from stribeck.core.diagram import SPEEDS, diagram_curve
 from stribeck.errors import ConfigError
 from stribeck.io.files import check_writable
 
 POINTS = 200
+
+FAR = 10.0
+"""Multiple of the strongest stall torque above which an axis of torque is doubted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,10 @@ def run(options: DiagramOptions) -> int:
         )
     check_writable(options.output)
     motor_torque = np.linspace(0.0, options.max_torque, POINTS)
+    files = parameter_files_of(options)
+    strongest = max(stall_torque(file.actuator, file.values) for _, file in files)
+    if options.max_torque > FAR * strongest:
+        warn(f"--max-torque {options.max_torque:g} N m: no servo drawn has more than {strongest:.3g} N m")
     curves = [
         diagram_curve(
             f"{display_name(path, options.params)} ({file.law.name.upper()}, {file.actuator.title})",
@@ -44,7 +52,7 @@ def run(options: DiagramOptions) -> int:
             motor_torque,
             options.speeds or SPEEDS,
         )
-        for path, file in parameter_files_of(options)
+        for path, file in files
     ]
     save(draw_diagram(curves, max_torque=options.max_torque, title="Drive/backdrive diagram"), options.output)
     print(options.output)

@@ -137,14 +137,15 @@ def actuator_for(option: str | None, logs: Sequence[Log]) -> Actuator:
 
 
 def check_actuators(logs: Sequence[Log], files: Sequence[tuple[Path, ParameterFile]]) -> None:
-    """Refuse parameter files of a servo other than the recorded one; warn of loads that it could not have moved."""
+    """Refuse parameter files of a servo other than the recorded one; warn of what contradicts the set-up of the runs."""
     for path, file in files:
         others = sorted({log.actuator for log in logs} - {file.actuator.name})
         if others:
             raise ConfigError(
                 f"{path} is of {file.actuator.name!r}, the recordings are of {', '.join(map(repr, others))}"
             )
-    if text := overload(logs, files[0][1].actuator):
+    heavy = overload(logs, files[0][1].actuator)
+    for text in filter(None, (heavy, *(line for log in logs for line in oddities(log)))):
         warn(text)
 
 
