@@ -114,7 +114,7 @@ def test_missing_samples_are_told(folder, capsys):
     assert "no samples for 1 s after 0.99 s" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("limit, told", [("1000", True), ("2", False)])
+@pytest.mark.parametrize(("limit", "told"), [("1000", True), ("2", False)])
 def test_a_diagram_beyond_all_servos_is_told(folder, capsys, limit, told):
     """What happened: a picture of 1000 N m for a servo of 0.6 N m, without a word."""
     assert main(["diagram", "--params", "p.json", "--max-torque", limit, "--output", "d.png"]) == 0
