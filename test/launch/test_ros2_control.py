@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ros_graph import Graph, domain, wait_for
+from builtin_interfaces.msg import Duration
+from std_msgs.msg import Float64MultiArray, String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
 from compensating import model
+from launching import Launched, needs_launch
 from stribeck.core.compensator import Compensator
 from stribeck.core.joint_map import JointMap
 from stribeck.core.settings import Settings
@@ -20,6 +28,7 @@ FOUND = [place / PROGRAM for place in PREFIXES if (place / PROGRAM).exists()]
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.real_time,
     pytest.mark.skipif(
         not FOUND,
         reason="stribeck_controllers is not built with its tests: colcon build --base-paths . controllers, with ros2_control",
@@ -90,3 +99,29 @@ def test_it_tracks_as_well_as_the_python_compensator(figures):
     """Error of the trajectory controller with and without compensation, within 2 % of the same loop in Python."""
     assert figures["without"] == pytest.approx(simulated(0.0), rel=0.02)
     assert figures["with"] == pytest.approx(simulated(0.8), rel=0.02)
+
+
+@needs_launch
+def test_the_example_compensates_and_again_after_its_controller_manager_was_killed(tmp_path):
+    """Trajectory controller, compensation and mock hardware from one command; SIGKILL, started again: the same."""
+    environment = {**os.environ, "ROS_DOMAIN_ID": str(domain())}
+    goal = JointTrajectoryPoint(positions=[2.0, -2.0], time_from_start=Duration(sec=20))
+    path = JointTrajectory(joint_names=["shoulder", "elbow"], points=[goal])
+    for attempt in ("first", "second"):
+        command = ["ros2", "launch", "stribeck_controllers", "example.launch.py"]
+        with Graph() as graph, Launched(command, environment, tmp_path / attempt) as running:
+            running.says("Configured and activated joint_trajectory_controller")
+            torques = graph.collect(Float64MultiArray, "/friction_compensation/friction_torque")
+            doubts = graph.collect(String, "/friction_compensation/doubt")
+            paths = graph.publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory")
+            wait_for(paths.get_subscription_count, "the trajectory controller")
+            paths.publish(path)
+            wait_for(
+                lambda found=torques: found and found[-1].data[0] > 0.1 and found[-1].data[1] < -0.1,
+                "friction torque in the direction of the goals",
+            )
+            assert not doubts[-1].data
+            node = re.search(r"\[ros2_control_node-\d+\]: process started with pid \[(\d+)\]", running.output)
+            os.kill(int(node[1]), signal.SIGKILL)
+            running.says("process has died")
+            running.interrupt()
