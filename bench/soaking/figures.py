@@ -47,7 +47,9 @@ def waiting_of(pid: int) -> dict[int, float]:
     try:
         for task in (Path("/proc") / str(pid) / "task").iterdir():
             with contextlib.suppress(OSError, IndexError):
-                found[int(task.name)] = 1e-9 * int((task / "schedstat").read_text(encoding="ascii").split()[1])
+                found[int(task.name)] = 1e-9 * int(
+                    (task / "schedstat").read_text(encoding="ascii").split()[1]
+                )
     except OSError:
         return {}
     return found

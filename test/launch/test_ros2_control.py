@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from ros_graph import Graph, domain, wait_for
 from builtin_interfaces.msg import Duration
 from std_msgs.msg import Float64MultiArray, String
@@ -63,7 +62,9 @@ def goal(t):
 def simulated(gain):
     """Error of the same joints under the Python compensator, in the same loop [rad]."""
     joint = model("a", "m1", 3.0, friction_base=COULOMB, friction_viscous=VISCOUS, armature=0.0)
-    joint = replace(joint, actuator=replace(joint.actuator, resolution=1e-4))  # as the parameters of the controller
+    joint = replace(
+        joint, actuator=replace(joint.actuator, resolution=1e-4)
+    )  # as the parameters of the controller
     ours = Compensator(
         [joint], [JointMap()], Settings("sum", "none", gain=gain or 0.8, loop_delay=1.0 / RATE)
     )

@@ -44,7 +44,9 @@ def test_an_answer_after_a_pause_is_followed_by_the_effort_alone(tmp_path, monke
 
         def moves() -> bool:
             now = time.time_ns()
-            state = JointState(name=["hinge"], position=[1e-9 * now % 1.0 + 0.2], velocity=[1.0], effort=[0.0])
+            state = JointState(
+                name=["hinge"], position=[1e-9 * now % 1.0 + 0.2], velocity=[1.0], effort=[0.0]
+            )
             command = JointState(name=["hinge"], effort=[EFFORT])
             for message, publisher in ((command, commands), (state, states)):
                 message.header.stamp.sec, message.header.stamp.nanosec = divmod(now, 10**9)
