@@ -13,7 +13,7 @@ from stribeck.estimates.clusters import bias_reduced
 from stribeck.estimates.estimate import Estimate, at_bound, estimate_of
 from stribeck.robots.choice import fitted
 from stribeck.robots.forward import simulate_robot
-from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, under
+from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, substeps_of, together
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import Array, mean_goals
 from stribeck.robots.tree import RobotTree
@@ -25,8 +25,8 @@ ROWS_LATE = 4
 """Largest number of rows by which goals of a run may lie earlier or later than in the others."""
 
 
-COUPLED = 1.02
-"""Error of all joints together over that of each alone from which on the fit is repeated under the simulated loads."""
+COUPLED, ROUNDS = 0.02, 3
+"""Relative difference between the errors of all joints together and of each alone from which on the fit is repeated, and how often."""
 
 CLEARLY = 0.8
 """Goals count as late only if that lowers the error to this share."""
@@ -117,15 +117,19 @@ def identify_robot(
     problem, x = fitted(tree, good, tree_joints, law, equal, note)
     decoupled = float(np.sqrt(problem.errors(x).mean()))
     scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
-    if polish and _total(scores) > COUPLED * decoupled:
-        note(
-            f"all joints together {_total(scores) * 1e3:.2f} mrad, each alone {decoupled * 1e3:.2f}; fitted again"
-        )
-        again = under(problem, tree, [each.simulated for each in scores])
+    apart = problem
+    for _ in range(ROUNDS if polish else 0):
+        before = _total(scores)
+        if abs(before - np.sqrt(apart.errors(x).mean())) < COUPLED * before:
+            break
+        note(f"all joints together {before * 1e3:.2f} mrad; fitted again by what that differs from each alone")
+        again = together(problem, x, [each.simulated for each in scores])
         better = again.fit(x).point
         polished = [score(tree, again, better, run, index) for index, run in enumerate(good)]
-        if _total(polished) < _total(scores):
-            problem, x, scores = again, better, polished
+        if _total(polished) >= before:
+            break
+        apart, x, scores = again, better, polished
+    problem = apart
     note(f"all joints together {_total(scores) * 1e3:.2f} mrad")
     unseen = [predicted(tree, problem, x, run) for run in validation]
     estimates, base = _estimates(tree, problem, x)
@@ -164,7 +168,8 @@ def score(
     if run.stiffness is not None and run.derivative is not None:
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
-    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS)
+    finer = max(problem.kind.substeps // substeps_of(run.dt), 1)
+    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS) * finer
     delay = p["delay"] + rows_late * run.dt + 0.5 * run.dt / every
     goals = mean_goals(np.nan_to_num(run.goal), delay, every, run.dt)
     held = [joint for joint in range(len(tree.names)) if joint not in problem.joints]

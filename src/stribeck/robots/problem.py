@@ -272,23 +272,23 @@ def segments_of(runs: Sequence[RobotRun], part: float | None = None) -> tuple[Se
     return tuple(found)
 
 
+def substeps_of(dt: float) -> int:
+    """Usual number of simulated steps per row of ``dt`` [s] of a joint alone."""
+    return max(round(dt / 0.0075), 1)
+
+
 def lanes_of(
     tree: RobotTree,
     runs: Sequence[RobotRun],
     segments: Sequence[Segment],
     joints: Sequence[int],
-    motions: Sequence[Array] | None = None,
 ) -> Lanes:
-    """Series of all segments, under the loads of the measured motions or of ``motions`` (T, J) for each run."""
+    """Series of all segments, under the loads of the measured motions."""
     rows, used = max(segment.end - segment.start for segment in segments), list(joints)
     parts: list[list[Array]] = []
     loads = []
-    for index, run in enumerate(runs):
-        moved = (
-            motion_of(run.position, run.dt, CUTOFF)
-            if motions is None
-            else motion_of(motions[index], run.dt, None)
-        )
+    for run in runs:
+        moved = motion_of(run.position, run.dt, CUTOFF)
         loads.append((moved[1], tree.loads(*moved)))
     for segment in segments:
         run, (velocity, load) = runs[segment.run], loads[segment.run]
@@ -371,6 +371,13 @@ def with_law(problem: RobotProblem, other: RobotProblem, x: Array, share: float)
     return np.array(found)
 
 
-def under(problem: RobotProblem, tree: RobotTree, motions: Sequence[Array]) -> RobotProblem:
-    """The problem under the loads of other motions."""
-    return replace(problem, lanes=lanes_of(tree, problem.runs, problem.segments, problem.joints, motions))
+def together(problem: RobotProblem, x: Array, motions: Sequence[Array]) -> RobotProblem:
+    """The problem whose lanes move as all joints together do, by what both motions differ at ``x``.
+
+    :param motions: of all joints of each run together with the parameters ``x`` (T, J) [rad].
+    """
+    lanes, rows, used = problem.lanes, len(problem.lanes.position), list(problem.joints)
+    joint = [_padded(motions[each.run][each.start : each.end][:, used], rows) for each in problem.segments]
+    apart = simulate_lanes(problem.kind, lanes, problem.values(x)) - np.concatenate(joint, axis=1)
+    apart[0] = 0.0  # where a lane begins
+    return replace(problem, lanes=lanes._replace(position=lanes.position + apart.astype(np.float32)))
