@@ -20,7 +20,7 @@ from stribeck.robots.identify import identify_robot
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.tree import RobotTree, load_tree
 
-DT, INNER = 0.005, 25
+DT, INNER = 0.005, 50
 KP, KD = 30.0, 1.0
 QUANTUM = 3e-5
 NAMES = ("armature", "friction_base", "friction_viscous", "load_friction_base", "delay")
@@ -64,7 +64,13 @@ def moved(
     position, previous, coupled = np.empty((rows, count)), np.zeros(count), np.zeros(count)
     edges = np.arange(rows * INNER + 1) * step - 0.5 * step
     held = np.concatenate([np.zeros((1, count)), np.cumsum(goal * DT, axis=0)])
-    integral = np.stack([np.interp(edges - late, np.arange(rows + 1) * DT, held[:, j], left=np.nan) for j, late in enumerate(truth["delay"])], axis=1)
+    integral = np.stack(
+        [
+            np.interp(edges - late, np.arange(rows + 1) * DT, held[:, j], left=np.nan)
+            for j, late in enumerate(truth["delay"])
+        ],
+        axis=1,
+    )
     integral = np.where(np.isnan(integral), (edges[:, None] - truth["delay"]) * goal[0], integral)
     wanted = np.diff(integral, axis=0) / step
     diagonal = model.M_rowadr + model.M_rownnz - 1
@@ -104,7 +110,13 @@ def main() -> None:
         tree = load_tree(options.model)
         truth = drawn(generator, len(tree.names), options.law == "m3")
         runs = [moved(tree, truth, generator, options.seconds, f"run{k}") for k in range(options.runs)]
-        fit = identify_robot(tree, runs, law=options.law, excluded=options.exclude, note=print if options.verbose else (lambda text: None))
+        fit = identify_robot(
+            tree,
+            runs,
+            law=options.law,
+            excluded=options.exclude,
+            note=print if options.verbose else (lambda text: None),
+        )
         for joint, found in fit.estimates.items():
             index = tree.names.index(joint)
             for name in NAMES:

@@ -79,7 +79,9 @@ def fitted(
         found = _with_places(problem_with(law, PLACE), found, tree, note)
     if found[0].errors(found[1]).mean() < SMALL**2:
         exact = replace(found[0], kind=replace(found[0].kind, substeps=substeps * FINER))
-        found = told((exact, exact.fit(found[1]).point), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms")
+        found = told(
+            (exact, exact.fit(found[1]).point), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms"
+        )
     return found
 
 

@@ -13,7 +13,7 @@ from stribeck.estimates.clusters import bias_reduced
 from stribeck.estimates.estimate import Estimate, at_bound, estimate_of
 from stribeck.robots.choice import fitted
 from stribeck.robots.forward import simulate_robot
-from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, substeps_of, together
+from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, series_of, substeps_of, together
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import Array, mean_goals
 from stribeck.robots.tree import RobotTree
@@ -122,7 +122,9 @@ def identify_robot(
         before = _total(scores)
         if abs(before - np.sqrt(apart.errors(x).mean())) < COUPLED * before:
             break
-        note(f"all joints together {before * 1e3:.2f} mrad; fitted again by what that differs from each alone")
+        note(
+            f"all joints together {before * 1e3:.2f} mrad; fitted again by what that differs from each alone"
+        )
         again = together(problem, x, [each.simulated for each in scores])
         better = again.fit(x).point
         polished = [score(tree, again, better, run, index) for index, run in enumerate(good)]
@@ -132,7 +134,7 @@ def identify_robot(
     problem = apart
     note(f"all joints together {_total(scores) * 1e3:.2f} mrad")
     unseen = [predicted(tree, problem, x, run) for run in validation]
-    estimates, base = _estimates(tree, problem, x)
+    estimates, base = _estimates(tree, problem, x, _error_of_step(tree, problem, x, scores))
     doubts = _doubts(tree, problem, x)
     return RobotFit(tree, problem, x, tuple(scores), tuple(unseen), estimates, base, doubts, decoupled)
 
@@ -161,15 +163,25 @@ def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotR
 
 
 def score(
-    tree: RobotTree, problem: RobotProblem, x: Array, run: RobotRun, index: int, rows_late: int = 0
+    tree: RobotTree,
+    problem: RobotProblem,
+    x: Array,
+    run: RobotRun,
+    index: int,
+    rows_late: int = 0,
+    *,
+    coarse: int = 1,
 ) -> RunScore:
-    """Simulate a run from its goals alone, all joints together, with the parameters of run ``index``."""
+    """Simulate a run from its goals alone, all joints together, with the parameters of run ``index``.
+
+    :param coarse: by how much the step is larger than usual.
+    """
     p = problem.drives(x, index, len(tree.names))
     if run.stiffness is not None and run.derivative is not None:
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
-    finer = max(problem.kind.substeps // substeps_of(run.dt), 1)
-    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS) * finer
+    finer = 2 * _finer(problem) if _finer(problem) > 1 else 1
+    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS) * finer // coarse
     delay = p["delay"] + rows_late * run.dt + 0.5 * run.dt / every
     goals = mean_goals(np.nan_to_num(run.goal), delay, every, run.dt)
     held = [joint for joint in range(len(tree.names)) if joint not in problem.joints]
@@ -239,14 +251,31 @@ def left_out(fit: RobotFit, note: Callable[[str], None] = lambda text: None) -> 
     return tuple(found)
 
 
+def _finer(problem: RobotProblem) -> int:
+    """By how much steps are smaller than usual, see :func:`stribeck.robots.choice.fitted`."""
+    return problem.kind.substeps // substeps_of(problem.runs[0].dt)
+
+
+def _error_of_step(tree: RobotTree, problem: RobotProblem, x: Array, scores: Sequence[RunScore]) -> Array:
+    """Change of the parameters if the simulation of the whole robot had twice its step, where that counts (n,)."""
+    if _finer(problem) == 1:
+        return np.zeros(len(x))
+    coarse = [score(tree, problem, x, each.run, index, coarse=2) for index, each in enumerate(scores)]
+    apart = [fine.simulated - other.simulated for fine, other in zip(scores, coarse, strict=True)]
+    return problem.shift(x, series_of(problem, apart))
+
+
 def _total(scores: Sequence[RunScore]) -> float:
     return float(np.sqrt(np.mean([each.squares.mean() for each in scores])))
 
 
 def _estimates(
-    tree: RobotTree, problem: RobotProblem, x: Array
+    tree: RobotTree, problem: RobotProblem, x: Array, step: Array
 ) -> tuple[dict[str, dict[str, Estimate]], dict[str, Estimate]]:
-    """Values with intervals that count runs as independent (CR2), or segments where there are fewer than 3 runs."""
+    """Values with intervals that count runs as independent (CR2), or segments where there are fewer than 3 runs.
+
+    :param step: what twice the step of the simulation changes (n,); it widens the intervals.
+    """
     found = problem.lane_equations(x)
     owners = np.array([segment.run for segment in problem.segments])
     if owners.max() < 2:
@@ -261,6 +290,7 @@ def _estimates(
     widths = np.full(kept.sum(), np.inf)
     if len(scores) > 2:
         widths = bias_reduced(np.array(scores), np.array(curvatures)).half_widths()
+        widths = np.hypot(widths, step[kept])
     joints: dict[str, dict[str, Estimate]] = {tree.names[joint]: {} for joint in problem.joints}
     base: dict[str, Estimate] = {}
     for width, index in zip(widths, np.flatnonzero(kept), strict=True):

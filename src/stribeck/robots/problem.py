@@ -189,6 +189,14 @@ class RobotProblem:
         hessian = np.tensordot(self.maps, found.hessian @ self.maps, ((0, 1), (0, 1))) + np.diag(prior)
         return found, gradient, hessian
 
+    def shift(self, x: Array, apart: Array) -> Array:
+        """Change of the solution ``x`` (n,) if measured positions were ``apart`` (T, L) higher, to first order."""
+        prior = self.priors()
+        _, before, hessian = self._normal(x, None, prior)
+        after = moved(self, apart)._normal(x, None, prior)[1]
+        size = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
+        return np.asarray(np.linalg.pinv(hessian / np.outer(size, size)) @ ((before - after) / size) / size)
+
     def _box(self) -> Array:
         return np.array([(each.lower, each.upper, each.size) for each in self.unknowns()]).T
 
@@ -371,13 +379,23 @@ def with_law(problem: RobotProblem, other: RobotProblem, x: Array, share: float)
     return np.array(found)
 
 
+def series_of(problem: RobotProblem, motions: Sequence[Array]) -> Array:
+    """Motions of whole runs (T, J) as those of the lanes (T, L)."""
+    rows, used = len(problem.lanes.position), list(problem.joints)
+    parts = [_padded(motions[each.run][each.start : each.end][:, used], rows) for each in problem.segments]
+    return np.concatenate(parts, axis=1)
+
+
+def moved(problem: RobotProblem, apart: Array) -> RobotProblem:
+    """The problem with other measured positions, ``apart`` (T, L) higher; lanes begin where they did."""
+    apart = np.concatenate([np.zeros_like(apart[:1]), apart[1:]]).astype(np.float32)
+    return replace(problem, lanes=problem.lanes._replace(position=problem.lanes.position + apart))
+
+
 def together(problem: RobotProblem, x: Array, motions: Sequence[Array]) -> RobotProblem:
     """The problem whose lanes move as all joints together do, by what both motions differ at ``x``.
 
     :param motions: of all joints of each run together with the parameters ``x`` (T, J) [rad].
     """
-    lanes, rows, used = problem.lanes, len(problem.lanes.position), list(problem.joints)
-    joint = [_padded(motions[each.run][each.start : each.end][:, used], rows) for each in problem.segments]
-    apart = simulate_lanes(problem.kind, lanes, problem.values(x)) - np.concatenate(joint, axis=1)
-    apart[0] = 0.0  # where a lane begins
-    return replace(problem, lanes=lanes._replace(position=lanes.position + apart.astype(np.float32)))
+    alone = simulate_lanes(problem.kind, problem.lanes, problem.values(x))
+    return moved(problem, alone - series_of(problem, motions))
