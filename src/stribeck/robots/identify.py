@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stribeck.errors import ConfigError, RecordingError
-from stribeck.estimates.clusters import bias_reduced
-from stribeck.estimates.estimate import Estimate, at_bound, estimate_of
+from stribeck.estimates.estimate import Estimate
+from stribeck.estimates.population import Population
 from stribeck.robots.choice import fitted
 from stribeck.robots.forward import simulate_robot
-from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, series_of, substeps_of, together
+from stribeck.robots.intervals import alike, estimates_of
+from stribeck.robots.problem import RobotProblem, problem_of, series_of, substeps_of, together
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import Array, mean_goals
 from stribeck.robots.tree import RobotTree
@@ -68,6 +69,7 @@ class RobotFit:
 
     :param estimates: by joint and parameter.
     :param base: of parameters of the base.
+    :param populations: of joints with equal drives, by parameter.
     """
 
     tree: RobotTree
@@ -79,6 +81,7 @@ class RobotFit:
     base: dict[str, Estimate]
     doubts: tuple[Doubt, ...]
     decoupled: float
+    populations: Mapping[str, Population]
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -101,7 +104,8 @@ def identify_robot(
 
     :param law: ``m1`` to ``m6``, or ``auto`` for the one chosen by runs left out.
     :param excluded: names of joints that are held where they rest.
-    :param same: names of joints with equal drives.
+    :param same: names of joints with equal drives: their parameters are drawn towards a common mean, by as much as the scatter
+        between them and their intervals tell.
     :param polish: fit again under the loads of the simulated motion of the whole robot.
     :param note: receives lines on the progress.
     :raises ConfigError: for names of joints that the model does not have.
@@ -110,11 +114,16 @@ def identify_robot(
     unknown = [name for name in (*excluded, *same) if name not in tree.names]
     if unknown:
         raise ConfigError(f"{tree.path} has no joint {', '.join(unknown)}; it has {', '.join(tree.names)}")
+    if same and len(set(same) - set(excluded)) < 2:
+        raise ConfigError(f"equal drives need two joints at least, found {', '.join(same)}")
     if not tree_joints:
         raise ConfigError(f"all joints of {tree.path} are excluded: leave at least one to identify")
     good = usable(train, note)
-    equal = [tree.names.index(name) for name in same]
-    problem, x = fitted(tree, good, tree_joints, law, equal, note)
+    problem, x = fitted(tree, good, tree_joints, law, note)
+    populations: dict[str, Population] = {}
+    if same:
+        problem, populations = alike(problem, x, [tree.names.index(name) for name in same])
+        x = problem.fit(x).point
     decoupled = float(np.sqrt(problem.errors(x).mean()))
     scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
     apart = problem
@@ -134,9 +143,10 @@ def identify_robot(
     problem = apart
     note(f"all joints together {_total(scores) * 1e3:.2f} mrad")
     unseen = [predicted(tree, problem, x, run) for run in validation]
-    estimates, base = _estimates(tree, problem, x, _error_of_step(tree, problem, x, scores))
+    estimates, base = estimates_of(tree, problem, x, _error_of_step(tree, problem, x, scores))
     doubts = _doubts(tree, problem, x)
-    return RobotFit(tree, problem, x, tuple(scores), tuple(unseen), estimates, base, doubts, decoupled)
+    scored = tuple(scores), tuple(unseen)
+    return RobotFit(tree, problem, x, *scored, estimates, base, doubts, decoupled, populations)
 
 
 def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotRun]:
@@ -267,49 +277,6 @@ def _error_of_step(tree: RobotTree, problem: RobotProblem, x: Array, scores: Seq
 
 def _total(scores: Sequence[RunScore]) -> float:
     return float(np.sqrt(np.mean([each.squares.mean() for each in scores])))
-
-
-def _estimates(
-    tree: RobotTree, problem: RobotProblem, x: Array, step: Array
-) -> tuple[dict[str, dict[str, Estimate]], dict[str, Estimate]]:
-    """Values with intervals that count runs as independent (CR2), or segments where there are fewer than 3 runs.
-
-    :param step: what twice the step of the simulation changes (n,); it widens the intervals.
-    """
-    found = problem.lane_equations(x)
-    owners = np.array([segment.run for segment in problem.segments])
-    if owners.max() < 2:
-        owners = np.arange(len(owners))
-    lanes = np.repeat(owners, len(problem.joints))
-    kept = np.array([name != "shift" for name, _ in problem.columns])
-    scores, curvatures = [], []
-    for owner in np.unique(owners):
-        maps = problem.maps[lanes == owner][:, :, kept]
-        scores.append(np.einsum("lfn,lf->n", maps, found.gradient[lanes == owner]))
-        curvatures.append(np.tensordot(maps, found.hessian[lanes == owner] @ maps, ((0, 1), (0, 1))))
-    widths = np.full(kept.sum(), np.inf)
-    if len(scores) > 2:
-        widths = bias_reduced(np.array(scores), np.array(curvatures)).half_widths()
-        widths = np.hypot(widths, step[kept])
-    joints: dict[str, dict[str, Estimate]] = {tree.names[joint]: {} for joint in problem.joints}
-    base: dict[str, Estimate] = {}
-    for width, index in zip(widths, np.flatnonzero(kept), strict=True):
-        name, owner = problem.columns[index]
-        unknown, value = UNKNOWNS[name], float(x[index])
-        bounds = (unknown.lower, unknown.upper)
-        interval = (
-            (max(value - width, bounds[0]), min(value + width, bounds[1])) if np.isfinite(width) else None
-        )
-        estimate = estimate_of(value, unknown.unit, interval, bounds=bounds)
-        if value in bounds:
-            estimate = at_bound(value, unknown.unit, "lower" if value == bounds[0] else "upper", bounds)
-        if owner < 0:
-            base[name] = estimate
-            continue
-        for position, joint in enumerate(problem.joints):
-            if problem.maps[position, :, index].any():
-                joints[tree.names[joint]][name] = estimate
-    return joints, base
 
 
 def _doubts(tree: RobotTree, problem: RobotProblem, x: Array) -> tuple[Doubt, ...]:
