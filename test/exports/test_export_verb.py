@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from helpers import PUBLISHED, XL330, needs_xl330, published
 from reporting import provenance_of
 from stribeck.cli.main import main
 from stribeck.core.friction import friction_budget, law_named
-from stribeck.exports.projection import missing_terms, plain
+from stribeck.exports.projection import missing_terms, plain, rest_remark
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.task import ExportTask, JointServo
 from stribeck.io.actuators import load_actuator
@@ -97,6 +98,7 @@ def test_joints_have_the_names_of_their_files(tmp_path):
         (["--to", "mjcf", "--strict", "--kp", "400"], ["mjcf cannot hold", "Stribeck", "load"]),
         (["--to", "mjcf", "--plain"], ["firmware's gain", "--kp"]),
         (["--to", "bam", "--joint", "a", "b"], ["one servo", "found 2 (a, b)"]),
+        (["--to", "c", "--output", "."], ["folder"]),
     ],
 )
 def test_what_cannot_be_exported_ends_in_one_line(tmp_path, capsys, words, parts):
@@ -143,6 +145,19 @@ def test_iron_saturation_is_held_or_said_to_be_lost(tmp_path, form):
     held = plain(source, FORMATS[form])
     assert ("torque_saturation" in held.values) != missing
     assert missing or (held.values, held.actuator) == (source.values, source.actuator)
+
+
+def test_friction_at_rest_that_gets_lost_is_told(tmp_path):
+    """Moving runs do not show that a joint no longer holds itself; half of the friction is still enough."""
+    source, form = read_parameter_file(params(tmp_path, "m2")), FORMATS["mjcf"]
+    whole = source.values["friction_base"] + source.values["friction_stribeck"]
+    held = [
+        replace(source, law=law_named("m1"), values={**source.values, "friction_base": share * whole})
+        for share in (0.4, 0.6)
+    ]
+    assert f"{0.4 * whole:.3g} as written" in rest_remark(source, held[0], form)
+    assert rest_remark(source, held[1], form) is None
+    assert rest_remark(source, held[0], FORMATS["drake"]) is None
 
 
 def test_ros_parameters_hold_the_saturation(tmp_path):
