@@ -211,7 +211,10 @@ class Driver:
             if self.state == "on" or (self.state == "off" and not any(self.bus.errors)):
                 return
             if self.state == "off":
-                self.state, self.reason = "fault", f"a servo reports {', '.join(filter(None, self.bus.errors))}"
+                self.state, self.reason = (
+                    "fault",
+                    f"a servo reports {', '.join(filter(None, self.bus.errors))}",
+                )
             self.bus.close()
             self._reconnect(clear_errors=True)
             self.state, self.reason = "off", ""
