@@ -29,9 +29,9 @@ FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "`config/actuators/*.yaml`, `--actuator FILE`. `control` has the key `kind` and those of one of the three laws.",
         (
             "stribeck.io.actuators:ActuatorFile",
-            "stribeck.core.actuator:VoltageControl",
-            "stribeck.core.actuator:CurrentControl",
-            "stribeck.core.actuator:TorqueControl",
+            "stribeck.core.control_laws:VoltageControl",
+            "stribeck.core.control_laws:CurrentControl",
+            "stribeck.core.control_laws:TorqueControl",
         ),
     ),
     (

@@ -52,8 +52,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Actuator, Gains, ServoCommand, initial_control_state, motor_torque
+from stribeck.core.actuator import Actuator, ServoCommand, initial_control_state, motor_torque
 from stribeck.core.bench import STANDARD_GRAVITY
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import FrictionLaw, Values, friction_budget, friction_torque, stopping_torque
 from stribeck.core.namespace import array_namespace
 from stribeck.core.step import PlantState, Torques

@@ -24,7 +24,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Actuator, Gains
+from stribeck.core.actuator import Actuator
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import law_named
 from stribeck.core.log import Log
 from stribeck.core.trajectories import cubic

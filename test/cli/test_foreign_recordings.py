@@ -10,7 +10,7 @@ import pytest
 from bags import Bag, message, multi_array
 from helpers import assert_clear
 from stribeck.cli.main import main
-from stribeck.core.actuator import VoltageControl
+from stribeck.core.control_laws import VoltageControl
 from stribeck.core.friction import law_named
 from stribeck.core.log import Log, Series, Setup, batch_of
 from stribeck.core.step import simulate

@@ -11,7 +11,7 @@ from bags import Bag, joint_state
 from helpers import REPOSITORY
 from recovery import Bench, truth_of, virtual_logs
 from stribeck.cli.main import main
-from stribeck.core.actuator import Gains
+from stribeck.core.control_laws import Gains
 from stribeck.core.electrics import duty_ratio
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import read_parameter_file

@@ -10,18 +10,15 @@ from helpers import driven, setup_for
 from stribeck.core.actuator import (
     Actuator,
     ControlState,
-    CurrentControl,
-    Gains,
     ServoCommand,
     Supply,
-    TorqueControl,
-    VoltageControl,
     control_output,
     current_torque,
     initial_control_state,
     motor_torque,
     voltage_torque,
 )
+from stribeck.core.control_laws import CurrentControl, Gains, TorqueControl, VoltageControl
 from stribeck.core.electrics import motor_current
 from stribeck.core.friction import LAWS
 from stribeck.core.step import plant_of, simulate

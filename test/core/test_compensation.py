@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from helpers import PUBLISHED, published, refusal
-from stribeck.core.actuator import ControlState, Gains, ServoCommand, VoltageControl, motor_torque
+from stribeck.core.actuator import ControlState, ServoCommand, motor_torque
 from stribeck.core.compensation import (
     PROBE,
     FrictionModel,
@@ -19,6 +19,7 @@ from stribeck.core.compensation import (
     load_feedback,
     stall_torque,
 )
+from stribeck.core.control_laws import Gains, VoltageControl
 from stribeck.core.direction import Tuning, intended_direction, smooth_step
 from stribeck.core.friction import FRICTION_PARAMETERS, LAWS, FrictionLaw, friction_budget
 from stribeck.io.actuators import load_actuator

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from compensating import M1, NAN, STEP, XL330, Driven, model
-from stribeck.core.actuator import ControlState, Gains, motor_torque
+from stribeck.core.actuator import ControlState, motor_torque
 from stribeck.core.actuator import ServoCommand as FirmwareCommand
 from stribeck.core.compensation import goal_offset
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap
 from stribeck.core.settings import OUTPUT_MODES, Settings

@@ -8,10 +8,11 @@ import pytest
 
 from compensating import M1, NAN, STEP, XL330, Driven, model
 from helpers import refusal
-from stribeck.core.actuator import ControlState, Gains, motor_torque
+from stribeck.core.actuator import ControlState, motor_torque
 from stribeck.core.actuator import ServoCommand as FirmwareCommand
 from stribeck.core.compensation import JointModel, goal_offset
 from stribeck.core.compensator import Compensator
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import LAWS
 from stribeck.core.joint_map import JointMap
 from stribeck.core.settings import Settings

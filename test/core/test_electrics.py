@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stribeck.core.actuator import ServoCommand, VoltageControl, voltage_torque
+from stribeck.core.actuator import ServoCommand, voltage_torque
+from stribeck.core.control_laws import VoltageControl
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 
 MOTOR = {"kt": 0.4, "R": 3.0}

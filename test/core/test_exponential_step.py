@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from helpers import FRICTIONLESS, published
 from stribeck.core import LAWS, Log, Series, Setup, simulate, trajectory_named
-from stribeck.core.actuator import ControlState, Gains, ServoCommand
+from stribeck.core.actuator import ControlState, ServoCommand
 from stribeck.core.bench import Pendulum, gravity_amplitude, inertia
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import stribeck_slope, stribeck_weight
 from stribeck.core.step import Plant, PlantState, batch_for, step, velocity_step
 from stribeck.io.actuators import load_actuator

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import published
-from stribeck.core.actuator import ControlState, Gains, ServoCommand
+from stribeck.core.actuator import ControlState, ServoCommand
 from stribeck.core.bench import Pendulum
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import LAWS, friction_budget
 from stribeck.core.namespace import array_namespace
 from stribeck.core.step import Plant, PlantState, step

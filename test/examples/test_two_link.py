@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from helpers import log_of, published
 from simulation import _gauss_seidel
 from stribeck.core import LAWS
-from stribeck.core.actuator import Gains, ServoCommand, initial_control_state
+from stribeck.core.actuator import ServoCommand, initial_control_state
+from stribeck.core.control_laws import Gains
 from stribeck.core.log import Setup, batch_of
 from stribeck.core.step import PlantState
 from stribeck.core.step import simulate as simulate_pendulum

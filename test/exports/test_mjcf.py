@@ -12,8 +12,9 @@ from pendulums import SETUPS, bench_of, mujoco, parameters_of, xml_of
 from helpers import REPOSITORY
 from stribeck.cli.main import main
 from stribeck.core import LAWS, Setup, law_named
-from stribeck.core.actuator import Gains, ServoCommand, initial_control_state, motor_torque
+from stribeck.core.actuator import ServoCommand, initial_control_state, motor_torque
 from stribeck.core.bench import STANDARD_GRAVITY
+from stribeck.core.control_laws import Gains
 from stribeck.core.step import simulate
 from stribeck.errors import ConfigError
 from stribeck.exports.mjcf import DC_MOTOR, export_onto, exported, simulated, snippet

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from helpers import REFERENCE, REPOSITORY, needs_reference, refusal
-from stribeck.core.actuator import CurrentControl, TorqueControl, VoltageControl
+from stribeck.core.control_laws import CurrentControl, TorqueControl, VoltageControl
 from stribeck.core.friction import LAWS
 from stribeck.io.actuators import (
     ActuatorFile,

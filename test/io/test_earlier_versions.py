@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stribeck.core.actuator import Gains, ServoCommand, initial_control_state, motor_torque
+from stribeck.core.actuator import ServoCommand, initial_control_state, motor_torque
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import friction_budget
 from stribeck.core.log import batch_of
 from stribeck.core.step import simulate

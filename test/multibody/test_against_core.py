@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mechanisms import hanging
-from stribeck.core.actuator import Gains, initial_control_state
+from stribeck.core.actuator import initial_control_state
 from stribeck.core.bench import Pendulum
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import law_named
 from stribeck.core.step import Plant, Torques, advance
 from stribeck.core.step import PlantState as CoreState

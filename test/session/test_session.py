@@ -8,8 +8,9 @@ import pytest
 
 from helpers import SETUP, published, refusal
 from sessions import DROP, DT, SHORT, TROUBLES, WIDE, Follower, drive, session_of
-from stribeck.core.actuator import Gains, ServoCommand, initial_control_state
+from stribeck.core.actuator import ServoCommand, initial_control_state
 from stribeck.core.bench import Pendulum
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import LAWS
 from stribeck.core.step import Plant, PlantState, step
 from stribeck.core.trajectories import trajectory_named

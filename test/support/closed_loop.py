@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stribeck.core.actuator import Actuator, ControlState, Gains, ServoCommand, motor_torque
+from stribeck.core.actuator import Actuator, ControlState, ServoCommand, motor_torque
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.compensation import JointModel, goal_offset
 from stribeck.core.compensator import Compensator
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import LAWS, FrictionLaw, friction_budget
 from stribeck.core.joint_map import JointMap
 from stribeck.core.settings import Settings

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from helpers import REPOSITORY
-from stribeck.core.actuator import CurrentControl, VoltageControl
 from stribeck.core.adaptation import AdaptationSettings
 from stribeck.core.compensator import Account, Compensator, Output
+from stribeck.core.control_laws import CurrentControl, VoltageControl
 from stribeck.core.dynamics import IndependentJoints
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.core.observer import Learned

@@ -10,7 +10,8 @@ from statistics import median
 from typing import Any
 
 from stribeck.cli.options import ParameterFileOptions, RecordingOptions
-from stribeck.core.actuator import Actuator, Gains, VoltageControl
+from stribeck.core.actuator import Actuator
+from stribeck.core.control_laws import Gains, VoltageControl
 from stribeck.core.electrics import duty_ratio
 from stribeck.core.log import Log, common_value
 from stribeck.errors import ConfigError, OutputError, RecordingError

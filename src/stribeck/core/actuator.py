@@ -12,21 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from stribeck.core.control_laws import (
-    Control as Control,
-)
-from stribeck.core.control_laws import (
-    CurrentControl as CurrentControl,
-)
-from stribeck.core.control_laws import (
-    Gains as Gains,
-)
-from stribeck.core.control_laws import (
-    TorqueControl as TorqueControl,
-)
-from stribeck.core.control_laws import (
-    VoltageControl as VoltageControl,
-)
+from stribeck.core.control_laws import Control, CurrentControl, Gains, VoltageControl
 from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, Values
 from stribeck.core.namespace import array_namespace
 from stribeck.core.parameters import Parameter, ParameterSet

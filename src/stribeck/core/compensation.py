@@ -17,15 +17,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import (
-    Actuator,
-    ControlState,
-    CurrentControl,
-    Gains,
-    ServoCommand,
-    VoltageControl,
-    motor_torque,
-)
+from stribeck.core.actuator import Actuator, ControlState, ServoCommand, motor_torque
+from stribeck.core.control_laws import CurrentControl, Gains, VoltageControl
 from stribeck.core.direction import Tuning, clipped
 from stribeck.core.electrics import motor_current
 from stribeck.core.formulas import Compiler, Formula, as_written, compiled_by

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stribeck.core.actuator import ControlState, Gains, VoltageControl, duty_of
+from stribeck.core.actuator import ControlState, duty_of
+from stribeck.core.control_laws import Gains, VoltageControl
 from stribeck.core.friction import Values
 from stribeck.core.log import Log
 from stribeck.core.namespace import array_namespace

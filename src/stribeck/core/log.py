@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Gains
 from stribeck.core.bench import Pendulum
+from stribeck.core.control_laws import Gains
 from stribeck.errors import RecordingError, TooShortError
 
 FloatArray = npt.NDArray[np.float64]

@@ -41,7 +41,6 @@ import numpy.typing as npt
 from stribeck.core.actuator import (
     Actuator,
     ControlState,
-    Gains,
     ServoCommand,
     firmware_output,
     initial_control_state,
@@ -50,6 +49,7 @@ from stribeck.core.actuator import (
     output_torque,
 )
 from stribeck.core.bench import Pendulum, gravity_torque, inertia
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import (
     FrictionLaw,
     Values,

@@ -22,8 +22,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from stribeck.core.actuator import Gains
 from stribeck.core.bench import Pendulum
+from stribeck.core.control_laws import Gains
 from stribeck.core.step import PlantState
 from stribeck.emulator.control_table import ControlTable
 from stribeck.emulator.joint import BARE, OFF, Drive, EmulatedJoint, Firmware, published_parameters

@@ -11,14 +11,13 @@ from typing import Literal
 
 from stribeck.core.actuator import (
     ControlState,
-    Gains,
     ServoCommand,
-    VoltageControl,
     firmware_output,
     next_control_state,
     voltage_torque,
 )
 from stribeck.core.bench import Pendulum, gravity_torque, inertia
+from stribeck.core.control_laws import Gains, VoltageControl
 from stribeck.core.electrics import duty_for_current, motor_current, sagging_supply, supply_current
 from stribeck.core.friction import law_named
 from stribeck.core.step import Plant, PlantState, velocity_step

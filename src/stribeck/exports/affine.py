@@ -12,14 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stribeck.core.actuator import (
-    CurrentControl,
-    ServoCommand,
-    TorqueControl,
-    VoltageControl,
-    initial_control_state,
-    motor_torque,
-)
+from stribeck.core.actuator import ServoCommand, initial_control_state, motor_torque
+from stribeck.core.control_laws import CurrentControl, TorqueControl, VoltageControl
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.io.servo import Servo
 

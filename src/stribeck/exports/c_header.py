@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from stribeck.core.actuator import CurrentControl, VoltageControl
+from stribeck.core.control_laws import CurrentControl, VoltageControl
 from stribeck.core.friction import SMALLEST_RATIO, FrictionLaw
 from stribeck.errors import ConfigError
 from stribeck.exports.task import ExportTask, JointServo, Written, identifier, title_of

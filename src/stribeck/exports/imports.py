@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stribeck.core.actuator import Actuator, TorqueControl, VoltageControl
+from stribeck.core.actuator import Actuator
+from stribeck.core.control_laws import TorqueControl, VoltageControl
 from stribeck.core.friction import FrictionLaw, law_named
 from stribeck.errors import ConfigError
 from stribeck.estimates.estimate import CONFIDENCE

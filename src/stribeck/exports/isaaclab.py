@@ -15,7 +15,7 @@ from typing import Literal
 
 import yaml
 
-from stribeck.core.actuator import VoltageControl
+from stribeck.core.control_laws import VoltageControl
 from stribeck.errors import ConfigError
 from stribeck.exports.affine import affine
 from stribeck.exports.task import ExportTask, JointServo, Written, identifier, ramp_notes, title_of

@@ -2,7 +2,7 @@ r"""Export as MJCF: joint attributes, an actuator and the required options, for 
 
 Coulomb friction becomes MuJoCo's ``frictionloss``, viscous friction its ``damping``. A servo with a voltage bridge becomes
 a ``<dcmotor>`` where the installed MuJoCo has it (4.0 and newer): resistance, motor constant, controller, voltage and
-current limits, goal ramp and delay are those of :class:`stribeck.core.actuator.VoltageControl`, and the joint is free of
+current limits, goal ramp and delay are those of :class:`stribeck.core.control_laws.VoltageControl`, and the joint is free of
 back-EMF while its actuator group is disabled. Every other servo becomes an affine actuator with a force range, and its
 back-EMF part of ``damping``:
 
@@ -26,7 +26,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import CurrentControl, VoltageControl
+from stribeck.core.control_laws import CurrentControl, VoltageControl
 from stribeck.core.log import Batch
 from stribeck.errors import ConfigError, OutputError
 from stribeck.exports.affine import affine

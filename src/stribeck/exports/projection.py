@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from stribeck.core.actuator import Actuator, VoltageControl
+from stribeck.core.actuator import Actuator
+from stribeck.core.control_laws import VoltageControl
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Batch
 from stribeck.errors import StribeckError

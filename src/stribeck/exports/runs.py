@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from stribeck.core.actuator import CurrentControl, VoltageControl
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.compensation import stall_torque
+from stribeck.core.control_laws import CurrentControl, VoltageControl
 from stribeck.core.log import Batch, Log, Series, Setup
 from stribeck.core.step import batch_for, simulate
 from stribeck.core.trajectories import trajectory_named

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Actuator, Gains
+from stribeck.core.actuator import Actuator
 from stribeck.core.bench import Pendulum
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Batch, Log
 from stribeck.core.parameters import ParameterSet

@@ -18,8 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.actuator import Actuator, Gains, ServoCommand, initial_control_state
+from stribeck.core.actuator import Actuator, ServoCommand, initial_control_state
 from stribeck.core.bench import Pendulum
+from stribeck.core.control_laws import Gains
 from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Batch
 from stribeck.core.parameters import ParameterSet

@@ -11,16 +11,8 @@ from typing import Any, Literal
 from msgspec import field
 from msgspec.structs import asdict
 
-from stribeck.core.actuator import (
-    EFFECT_PARAMETERS,
-    Actuator,
-    Control,
-    CurrentControl,
-    PwmRegister,
-    Supply,
-    TorqueControl,
-    VoltageControl,
-)
+from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator, PwmRegister, Supply
+from stribeck.core.control_laws import Control, CurrentControl, TorqueControl, VoltageControl
 from stribeck.core.friction import FRICTION_PARAMETERS
 from stribeck.errors import ConfigError
 from stribeck.io.files import included_file, included_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from stribeck.core.actuator import CurrentControl, Gains, VoltageControl
+from stribeck.core.control_laws import CurrentControl, Gains, VoltageControl
 from stribeck.errors import ConfigError
 from stribeck.io.parameter_file import ParameterFile
 

@@ -36,7 +36,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.core.actuator import ServoCommand, VoltageControl, voltage_torque
+from stribeck.core.actuator import ServoCommand, voltage_torque
+from stribeck.core.control_laws import VoltageControl
 from stribeck.multibody import complementarity, rotation
 from stribeck.multibody.kinematics import Layout, Pose
 from stribeck.multibody.mechanism import Mechanism, Physical, inertia_matrices
