@@ -30,7 +30,8 @@ def test_the_current_of_an_impossible_torque_is_finite_and_has_its_sign():
     limit = MOTOR["kt"] / 0.2
     torques = np.array([0.5, 0.98, 1.0, 1.5, 100.0]) * limit
     currents = motor_current(saturated, torques)
-    assert np.all(np.isfinite(currents)) and np.all(np.diff(currents) > 0.0)
+    assert np.all(np.isfinite(currents))
+    assert np.all(np.diff(currents) > 0.0)
     assert currents[0] == pytest.approx(limit / MOTOR["kt"])
     assert np.array_equal(motor_current(saturated, -torques), -currents)
 
