@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from stribeck.core.friction import LAWS
-from stribeck.robots.problem import RobotProblem, problem_of, with_law
+from stribeck.robots.problem import RobotProblem, problem_of, substeps_of, with_law
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import PLACE, Array
 from stribeck.robots.tree import RobotTree
@@ -20,6 +21,9 @@ DELAYS, DAMPINGS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08), (0.1, 0.7)
 CHAIN = {"m1": (), "m2": ("m2",), "m3": ("m3",), "m4": ("m3", "m4"), "m5": ("m3", "m4", "m5")}
 CHAIN["m6"] = (*CHAIN["m5"], "m6")
 """Laws that are fitted one after the other, each from the solution of the one before, the first from that of M1."""
+
+SMALL, FINER = 5e-4, 4
+"""Error of each joint alone below which that of the time step counts [rad], and by how much steps are then divided."""
 
 STEPS = 3
 """Steps of the search from the solution of all runs to that of one half of them."""
@@ -35,15 +39,14 @@ def fitted(
     runs: Sequence[RobotRun],
     joints: Sequence[int],
     law: str,
-    same: Sequence[int],
     note: Callable[[str], None],
 ) -> Fitted:
     """Fit law M1 from the best of several delays, from there the wanted law, and friction over position where it counts."""
     free = ["armature", "bias", "delay"]
     free += ["tilt_x", "tilt_y"] if tree.hung else []
     free += ["stiffness"] if runs[0].stiffness is None else []
-    substeps = max(round(runs[0].dt / 0.0075), 1)
-    setting: dict[str, Any] = {"free": free, "same": [same] if same else (), "substeps": substeps}
+    substeps = substeps_of(runs[0].dt)
+    setting: dict[str, Any] = {"free": free, "substeps": substeps}
     problem = problem_of(tree, runs, joints, LAWS["m1"], **setting)
 
     def problem_with(name: str, places: Sequence[str] = ()) -> RobotProblem:
@@ -73,6 +76,11 @@ def fitted(
     found = by_law[law]
     if len(runs) > 1:
         found = _with_places(problem_with(law, PLACE), found, tree, note)
+    if found[0].errors(found[1]).mean() < SMALL**2:
+        exact = replace(found[0], kind=replace(found[0].kind, substeps=substeps * FINER))
+        found = told(
+            (exact, exact.fit(found[1]).point), f"steps of {runs[0].dt / substeps / FINER * 1e3:.2g} ms"
+        )
     return found
 
 
@@ -130,8 +138,8 @@ def _with_places(
     """Friction that depends on position, of the joints whose error in runs left out falls by more than a standard error."""
     richer, x = continued(richer, *poorer)
     counts = _gain_counts(left_out_squares(*poorer), left_out_squares(richer, x))
-    element, lane = richer.blocks()
-    groups = {int(group) for group in np.unique(lane) if counts[lane[: len(counts)] == group].mean() > 0.5}
+    element = richer.blocks()[0]
+    groups = set(np.flatnonzero(counts))
     if not groups:
         return poorer
     kept = [
@@ -140,6 +148,6 @@ def _with_places(
         if name not in PLACE or element[index] in groups
     ]
     chosen = richer.only(kept) if len(kept) < len(x) else richer
-    names = [tree.names[joint] for joint, group in zip(richer.joints, lane, strict=False) if group in groups]
+    names = [tree.names[richer.joints[group]] for group in sorted(groups)]
     note(f"friction depends on position in {', '.join(names)}")
     return chosen, x if chosen is richer else chosen.fit(x[kept]).point
