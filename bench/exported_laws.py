@@ -1,7 +1,8 @@
 """Laws M2 to M6 as each format holds them, on recordings: error from the measurement, and from the law itself [mrad].
 
 Fits every law, exports it with a projection and with ``--plain``, and reads what ``stribeck export`` writes beside the file.
-M1 fitted directly is the least that a projection onto M1 can reach. Takes about half an hour for a servo:
+M1 fitted directly is the least that a projection onto M1 can reach. ``controller`` is ``stribeck.mujoco.Controller`` with the law itself,
+at a step of 1 ms beside the law at an accurate one. Takes about half an hour for a servo:
 
     python bench/exported_laws.py xl330 DATA/xl330 --arm-mass 0 [--law m6] [--format mjcf] [--fits FOLDER]
 """
@@ -15,19 +16,59 @@ import json
 import tempfile
 from pathlib import Path
 
+import mujoco
+import numpy as np
+
 from stribeck.cli.main import main as stribeck
+from stribeck.core.step import batch_for, simulate
+from stribeck.exports.mjcf_runs import pendulum, servo_of_run
+from stribeck.io.parameter_file import read_parameter_file
+from stribeck.io.recordings import read_recordings
+from stribeck.io.servo import Servo
+from stribeck.mujoco import Controller
 
 URDF = """<robot name="bench"><link name="base"/><link name="bar"/><joint name="joint" type="continuous"><parent link="base"/>
 <child link="bar"/></joint><transmission name="t"><type>transmission_interface/SimpleTransmission</type><joint name="joint"/>
 <actuator name="motor"><mechanicalReduction>1</mechanicalReduction></actuator></transmission></robot>"""
 
-FORMATS = ("c", "mjcf", "isaaclab", "urdf", "drake", "genesis")
+FORMATS = ("controller", "c", "mjcf", "isaaclab", "urdf", "drake", "genesis")
+SUFFIXES = {"isaaclab": ".py"}
+ROW, STEP, ACCURATE = 0.005, 0.001, 0.0003125
+"""Distance of compared positions, step of the controller and of the law beside it [s]."""
 
 
-def run(words: list[str]) -> int:
-    """A command of stribeck, quietly."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        return stribeck(words)
+def run(words: list[str]) -> None:
+    """A command of stribeck, quietly; what it says ends the benchmark if it fails."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+        failed = stribeck(words)
+    if failed:
+        raise SystemExit(said.getvalue())
+
+
+def controller(params: Path, recordings: Path, arm_mass: float) -> np.ndarray:
+    """Errors of the runs (R,) [rad] of the controller in MuJoCo from the law itself."""
+    file, logs = read_parameter_file(params), read_recordings(recordings, arm_mass=arm_mass)
+    every, accurate = round(ROW / STEP), round(ROW / ACCURATE)
+    law = batch_for(logs, ACCURATE, "exponential")
+    wanted = simulate(law, file.actuator, file.law, file.values).position[::accurate]
+    runs = batch_for(logs, STEP, "semi-implicit")  # goals as they are at the beginning of each step
+    found = np.empty_like(wanted)
+    for r, log in enumerate(logs):
+        xml = pendulum(log.setup, file.values["q_offset"], "X")
+        model = mujoco.MjModel.from_xml_string(
+            xml.replace('<include file="X"/>', f'<option timestep="{STEP!r}"/>')
+        )
+        servo = Controller(model, {"joint": servo_of_run(Servo(file, 1.0), runs, r)})
+        data = mujoco.MjData(model)
+        data.qpos[0], data.qvel[0] = runs.position[0, r], runs.velocity[0, r]
+        for k in range(len(found)):
+            found[k, r] = data.qpos[0]
+            for row in range(every * k, min(every * (k + 1), len(runs.goal))):
+                servo.update(data, [runs.goal[row, r]], [float(runs.torque_enable[row, r] >= 0.5)])
+                mujoco.mj_step(model, data)
+    weight = law.weight[::accurate] > 0.0
+    return np.sum(weight * np.abs(found - wanted), axis=0) / np.sum(weight, axis=0)
 
 
 def measure(options: argparse.Namespace, folder: Path) -> None:
@@ -45,9 +86,16 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
     print("law  format     itself  projected       --plain         projected/direct, projected/plain")
     for law in options.law:
         for form in options.format:
+            if form == "controller":
+                off = 1e3 * controller(params[law], options.recordings, float(options.arm_mass))
+                print(
+                    f"{law:4} {form:10} from the law itself {np.mean(off):.2f}, worst run {np.max(off):.2f}",
+                    flush=True,
+                )
+                continue
             found = {}
             for name, more in (("projected", []), ("plain", ["--plain"])):
-                output = folder / f"{law}_{form}_{name}"
+                output = folder / f"{law}_{form}_{name}{SUFFIXES.get(form, '')}"
                 words = ["--params", str(params[law]), "--output", str(output), "--kp", options.kp, *more]
                 model = ["--model", str(folder / "bench.urdf")] if form in ("urdf", "drake") else []
                 run(["export", "--to", form, *words, *model, *recordings])

@@ -12,9 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from soaking.faults import BUS_FAULTS, COMPENSATION_FAULTS, KILLS, EndError, Stage
-from soaking.figures import Usage, percentile, usage_of
-from soaking.robot import RATE, Robot
+from soaking.figures import Usage, percentile, usage_of, waiting_of
+from soaking.robot import PAUSE, RATE, Robot
 
-PERIOD = 5.0
-"""Of looking at the processes [s]."""
+PERIOD, WATCHING = 5.0, 0.05
+"""Of looking at the processes, and at how long they wait for a processor [s]."""
 
 REST = 2.0
 """Shortest time between two faults [s]."""
@@ -58,7 +60,9 @@ def soak(seconds: float, seed: int) -> tuple[Report, dict[str, Any]]:
     report, chance = Report(), random.Random(seed)  # noqa: S311
     with tempfile.TemporaryDirectory(prefix="soak") as folder, Stage(Path(folder)) as stage:
         stage.start()
-        robot = stage.robot
+        robot, ended = stage.robot, threading.Event()
+        watching = threading.Thread(target=watch, args=(stage, ended), daemon=True)
+        watching.start()
         begin = due = time.monotonic()
         strike_at = begin + REST
         waiting: list[str] = []
@@ -90,9 +94,25 @@ def soak(seconds: float, seed: int) -> tuple[Report, dict[str, Any]]:
             stage.calm()
         except EndError as error:
             report.broken.append(f"at the end: {error}")
+        ended.set()
+        watching.join()
         judge(report, robot)
         counts = robot.counts()
     return report, counts
+
+
+def watch(stage: Stage, ended: threading.Event) -> None:
+    """Tell the robot of each time that the kernel let a thread wait for a processor so long that a queue overflows."""
+    before: dict[int, float] = {}
+    last = time.monotonic()
+    while not ended.wait(WATCHING):
+        pids = [os.getpid(), *(stage.processes[name].pid for name in ("compensation", "guard"))]
+        waited = {task: seconds for pid in pids for task, seconds in waiting_of(pid).items()}
+        now = time.monotonic()
+        longest = max((seconds - before.get(task, seconds) for task, seconds in waited.items()), default=0.0)
+        if longest > PAUSE:
+            stage.robot.machine_paused(last - longest - WATCHING, now + WATCHING)
+        before, last = waited, now
 
 
 def suffer(stage: Stage, report: Report, name: str, chance: random.Random) -> None:

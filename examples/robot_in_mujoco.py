@@ -2,9 +2,10 @@
 
 Run it as ``robot_in_mujoco.py MODEL.xml OUT/robot.json RUN.npz TARGET``.
 
-``OUT/robot.json`` is what ``stribeck identify-robot --model MODEL.xml --data … --output OUT`` wrote with law M1, for a robot whose
-firmware gains the run holds (``kp``, ``kd``). TARGET gets ``identified.xml``, which needs nothing of Stribeck, and the motion as
-``motion.png``. A fixed base; meshes are left out.
+``OUT/robot.json`` is what ``stribeck identify-robot --model MODEL.xml --data … --output OUT`` wrote with law M1. Gains are those of
+the run (``kp``, ``kd``), or the identified stiffness where it has none. Joints that were not identified keep what the model gives
+them, and stay where they are. TARGET gets ``identified.xml``, which needs nothing of Stribeck, and the motion as ``motion.png``. A
+fixed base; meshes are left out.
 """
 
 import json
@@ -24,13 +25,15 @@ STEP = 0.001
 """Largest time step [s]; a whole number of steps fits into a row of the recording."""
 
 
-def identified(model: Path, fit: dict, gains: tuple[np.ndarray, np.ndarray], dt: float) -> str:
+def identified(model: Path, fit: dict, gains: dict[str, tuple[float, float]], dt: float) -> str:
     """The model with armature, friction and a position controller in each joint; ctrl is the goal less its bias."""
     tree, root = load_tree(model), ElementTree.parse(model).getroot()  # noqa: S314 - a file of the user
     strip_mjcf(root)
-    for name in ("actuator", "option"):
-        for element in root.findall(name):
-            root.remove(element)
+    for element in root.findall("option"):
+        root.remove(element)
+    for group in root.findall("actuator"):
+        for element in [one for one in group if one.get("joint") in gains]:
+            group.remove(element)
     tilt = tuple(fit["base"][name]["value"] for name in ("tilt_x", "tilt_y")) if fit["base"] else (0.0, 0.0)
     gravity = " ".join(f"{value:.9g}" for value in gravity_vector(tilt))
     option = ElementTree.SubElement(
@@ -40,7 +43,8 @@ def identified(model: Path, fit: dict, gains: tuple[np.ndarray, np.ndarray], dt:
     solref, solimp = (" ".join(map(str, values)) for values in friction_solver(dt))
     joints = {joint.get("name"): joint for joint in root.iter("joint") if joint.get("name")}
     actuators = ElementTree.SubElement(root, "actuator")
-    for name, kp, kd, limit in zip(tree.names, *gains, tree.limits, strict=True):
+    limits = dict(zip(tree.names, tree.limits, strict=True))
+    for name, (kp, kd) in gains.items():
         p = {key: one["value"] for key, one in fit["per_joint"][name]["parameters"].items()}
         joints[name].attrib |= {
             "armature": f"{p['armature']:.9g}",
@@ -50,6 +54,7 @@ def identified(model: Path, fit: dict, gains: tuple[np.ndarray, np.ndarray], dt:
             "solimpfriction": solimp,
         }
         given = {"name": name, "joint": name, "kp": f"{kp:.9g}", "kv": f"{kd:.9g}"}
+        limit = limits[name]
         force = {} if np.isinf(limit) else {"forcerange": f"{-limit:.9g} {limit:.9g}"}
         ElementTree.SubElement(actuators, "position", given | force)
     ElementTree.indent(root)
@@ -60,47 +65,54 @@ def main(model: Path, fitted: Path, recording: Path, target: Path) -> float:
     """Write the model, simulate the run; returns the error after the first second [rad]."""
     fit = json.loads(fitted.read_text(encoding="utf-8"))
     tree = load_tree(model)
-    (run,) = read_runs([recording], tree)
-    with np.load(recording) as arrays:
-        gains = arrays["kp"], arrays["kd"]
+    names = list(fit["per_joint"])
+    (run,) = read_runs([recording], tree, [name for name in tree.names if name not in names])
+    drives = {name: fit["per_joint"][name]["parameters"] for name in names}
+    columns = [tree.names.index(name) for name in names]
+    if run.stiffness is None or run.derivative is None:
+        gains = {name: (drives[name]["stiffness"]["value"], 0.0) for name in names}
+    else:
+        gains = dict(
+            zip(names, zip(run.stiffness[columns], run.derivative[columns], strict=True), strict=True)
+        )
     every = int(np.ceil(run.dt / STEP - 1e-3))
     dt = run.dt / every
     target.mkdir(parents=True, exist_ok=True)
     (target / "identified.xml").write_text(identified(model, fit, gains, dt), encoding="utf-8")
     compiled = mujoco.MjModel.from_xml_path(str(target / "identified.xml"))
     data = mujoco.MjData(compiled)
-    drives = [fit["per_joint"][name]["parameters"] for name in tree.names]
-    bias, delay = (np.array([drive[name]["value"] for drive in drives]) for name in ("bias", "delay"))
+    bias, delay = (np.array([drives[name][key]["value"] for name in names]) for key in ("bias", "delay"))
     data.qpos[:] = run.position[0]
-    found, columns = np.empty_like(run.position), np.arange(len(drives))
+    data.ctrl[:] = [run.position[0, joint] for joint in compiled.actuator_trnid[:, 0]]
+    found, driven = np.empty_like(run.position), [compiled.actuator(name).id for name in names]
     for k in range(len(found) * every):
         if k % every == 0:
             found[k // every] = data.qpos
         rows = np.clip(np.floor((k * dt - delay) / run.dt + 1e-9).astype(int), 0, len(found) - 1)
-        data.ctrl[:] = run.goal[rows, columns] - bias
+        data.ctrl[driven] = run.goal[rows, columns] - bias
         mujoco.mj_step(compiled, data)
-    draw(target / "motion.png", run, found, tree.names)
-    return float(np.sqrt(np.mean((found - run.position)[round(1.0 / run.dt) :] ** 2)))
+    draw(target / "motion.png", run, found, [(tree.names[column], column) for column in columns])
+    return float(np.sqrt(np.mean((found - run.position)[round(1.0 / run.dt) :, columns] ** 2)))
 
 
-def draw(path: Path, run, found: np.ndarray, names) -> None:
+def draw(path: Path, run, found: np.ndarray, joints: list[tuple[str, int]]) -> None:
     """One leg or arm: goal, recording and simulation, and their difference."""
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    count = min(3, len(names))
+    count = len(joints) if len(joints) < 7 else 3
     time = np.arange(len(found)) * run.dt
     figure, axes = plt.subplots(
         count, 2, figsize=(10, 2.4 * count), sharex=True, squeeze=False, layout="constrained"
     )
-    for j, (left, right) in enumerate(axes):
+    for (left, right), (name, j) in zip(axes, joints, strict=False):
         left.plot(time, run.goal[:, j], color="0.7", label="goal")
         left.plot(time, run.position[:, j], color="k", label="recorded")
         left.plot(time, found[:, j], "--", color="C1", label="simulated in MuJoCo")
         right.plot(time, 1e3 * (found[:, j] - run.position[:, j]), color="C1", linewidth=0.8)
-        left.set_ylabel(f"{names[j]} [rad]")
+        left.set_ylabel(f"{name} [rad]")
         right.set_ylabel("simulated - recorded [mrad]")
-    axes[0, 0].legend(loc="upper right", fontsize="small")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
     figure.savefig(path, dpi=110)

@@ -177,8 +177,9 @@ class Stage:
 
         def served() -> bool:
             nonlocal asked
-            if self.robot.said.get("servo", (0,))[0] == 2 and time.monotonic() - asked > 1.0:
-                self.robot.servo_pauses += 1
+            stopped = self.robot.said.get("servo", (0,))[0] == 2
+            if (stopped or self.says("servo", "torque is off")) and time.monotonic() - asked > 1.0:
+                self.robot.servo_pauses += stopped
                 self.call(self._clear, Trigger.Request())
                 self.enable("servo")
                 asked = time.monotonic()
@@ -225,7 +226,8 @@ class Stage:
         while not condition():
             if time.monotonic() - begin > patience:
                 said = {name: text for name, (_, text, _) in self.robot.said.items()}
-                raise EndError(f"after {patience:g} s still not: {what}; said last: {said}")
+                last = f"last friction torque {self.robot.last_friction:.3g} N m"
+                raise EndError(f"after {patience:g} s still not: {what}; {last}; said last: {said}")
             time.sleep(0.002)
         return time.monotonic() - begin
 
@@ -317,14 +319,14 @@ def silent_controller(stage: Stage, chance: random.Random) -> float:
     """The friction is taken back from the last effort, then nothing more is sent."""
     robot = stage.robot
     robot.commanding = False
-    took = stage.until(
-        lambda: len(robot.friction) > 2 and max(list(robot.friction)[-3:]) < QUIET, "the effort alone"
-    )
+    took = stage.until(lambda: robot.last_friction < QUIET, "the effort alone")
     time.sleep(0.2)
     before = robot.answered + robot.twice
     time.sleep(0.3)
     if robot.answered + robot.twice != before:
         raise EndError("commands were sent although the controller is silent")
+    if robot.last_friction >= QUIET:
+        raise EndError(f"friction torque of {robot.last_friction:.3g} N m stays applied")
     robot.commanding = True
     return back(stage, took)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from pathlib import Path
@@ -38,6 +39,20 @@ def usage_of(pid: int) -> Usage | None:
     return Usage(
         resident / 1e6, files, (int(fields[11]) + int(fields[12])) / TICKS, up - int(fields[19]) / TICKS
     )
+
+
+def waiting_of(pid: int) -> dict[int, float]:
+    """By thread of a process, how long the kernel has let it wait for a processor [s]; empty when it is gone."""
+    found = {}
+    try:
+        for task in (Path("/proc") / str(pid) / "task").iterdir():
+            with contextlib.suppress(OSError, IndexError):
+                found[int(task.name)] = 1e-9 * int(
+                    (task / "schedstat").read_text(encoding="ascii").split()[1]
+                )
+    except OSError:
+        return {}
+    return found
 
 
 def percentile(values: object, q: float) -> float:

@@ -29,7 +29,7 @@ PATIENCE = 1.0
 """An answer that takes longer is lost [s]."""
 
 PAUSE = 0.03
-"""A pause of this process that can overflow the queues of answers, DEPTH periods long [s]."""
+"""A pause of a process that can overflow its queue, DEPTH periods long [s]."""
 
 BUS = "soak_bus"
 """Namespace of the servo node, apart from the robot's topics."""
@@ -38,7 +38,8 @@ BUS = "soak_bus"
 class Robot(ServiceNode[Any]):
     """The robot. Threads: its loop, the executor, and the hot loop that hears the answers.
 
-    :ivar friction: largest friction torque in each of the last 50 answers [N m].
+    :ivar friction: largest friction torque in each of the last 50 answers since the last fault began [N m].
+    :ivar last_friction: that in the last answer, which a receiver would still apply [N m].
     :ivar said: by node, level and words of its last diagnostics, and their figures.
     """
 
@@ -50,6 +51,7 @@ class Robot(ServiceNode[Any]):
         self.feeding = self.commanding = self.moving = True
         self.spoiled: dict[str, Any] = {}
         self.friction: deque[float] = deque(maxlen=50)
+        self.last_friction = 0.0
         self.said: dict[str, tuple[int, str, dict[str, str]]] = {}
         self.sent = self.answered = self.twice = self.late = 0
         self.servo_states = self.servo_pauses = 0
@@ -153,7 +155,8 @@ class Robot(ServiceNode[Any]):
         state = self._reader.read(data)
         with self._lock:
             at = self._pending.pop(state.stamp.nanoseconds, None)
-            self.friction.append(float(np.abs(state.numbers[2] - EFFORT).max()))
+            self.last_friction = float(np.abs(state.numbers[2] - EFFORT).max())
+            self.friction.append(self.last_friction)
             if at is None:
                 self.twice += 1
             else:
@@ -184,6 +187,11 @@ class Robot(ServiceNode[Any]):
         with self._lock:
             self._windows[-1][1] = time.monotonic()
 
+    def machine_paused(self, begin: float, end: float) -> None:
+        """A process that takes part did not run although it could have [s]."""
+        with self._lock:
+            self._pauses.append([begin, end])
+
     def latency(self) -> tuple[float, float]:
         """Median and 99th percentile of the answers since the last call [ms]."""
         with self._lock:
@@ -199,7 +207,7 @@ class Robot(ServiceNode[Any]):
                 kept.clear()
 
     def counts(self) -> dict[str, int]:
-        """What came of the commands; lost ones are accounted for by a fault, by the guard's taking over, or by a pause of this
+        """What came of the commands; lost ones are accounted for by a fault, by the guard's taking over, or by a pause of a
         process that overflowed its queue.
         """
         with self._lock:

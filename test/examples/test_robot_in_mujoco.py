@@ -39,3 +39,36 @@ def test_a_leg_goes_to_its_goal_less_its_bias(tmp_path):
     assert 'armature="0.05"' in text
     assert 'frictionloss="0"' in text
     assert (tmp_path / "out" / "motion.png").stat().st_size > 10_000
+
+
+ARM = """<mujoco><worldbody><body pos="0 0 1"><joint name="lift" axis="0 1 0"/>
+<inertial mass="0.5" pos="0 0 -0.2" diaginertia="0.001 0.001 0.001"/><body pos="0 0 -0.3"><joint name="jaw" axis="0 1 0" damping="0.3"/>
+<inertial mass="0.1" pos="0 0 -0.05" diaginertia="0.001 0.001 0.001"/></body></body></worldbody>
+<actuator><position joint="lift" kp="900"/><position name="jaw" joint="jaw" kp="50"/></actuator></mujoco>"""
+
+
+def test_an_arm_without_known_gains_has_the_identified_stiffness(tmp_path):
+    """A hobby arm whose jaw was excluded: the jaw keeps the controller of the given model, and stays."""
+    from robot_in_mujoco import main
+
+    (tmp_path / "arm.xml").write_text(ARM)
+    drive = {"armature": 0.02, "stiffness": 8.0, "bias": 0.0, "delay": 0.0}
+    drive |= {"friction_base": 0.0, "friction_viscous": 0.6}
+    fit = {
+        "base": {},
+        "per_joint": {"lift": {"parameters": {name: {"value": v} for name, v in drive.items()}}},
+    }
+    (tmp_path / "robot.json").write_text(json.dumps(fit))
+    time, rest = 0.02 * np.arange(200), 0.0
+    for _ in range(50):
+        rest = (
+            0.4
+            - 9.80665 * (0.5 * 0.2 * np.sin(rest) + 0.1 * (0.3 * np.sin(rest) + 0.05 * np.sin(rest))) / 8.0
+        )
+    goal, position = np.tile([0.4, 0.0], (200, 1)), np.tile([rest, 0.0], (200, 1))
+    np.savez(tmp_path / "run.npz", t=time, goal=goal, position=position)
+    assert main(tmp_path / "arm.xml", tmp_path / "robot.json", tmp_path / "run.npz", tmp_path / "out") < 2e-3
+    text = (tmp_path / "out" / "identified.xml").read_text()
+    assert 'name="jaw" joint="jaw" kp="50"' in text
+    assert 'name="lift" joint="lift" kp="8"' in text
+    assert "900" not in text

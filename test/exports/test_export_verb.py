@@ -2,13 +2,17 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 from helpers import PUBLISHED, XL330, needs_xl330, published
+from reporting import provenance_of
 from stribeck.cli.main import main
 from stribeck.core.friction import friction_budget, law_named
+from stribeck.exports.projection import missing_terms, plain, rest_remark
 from stribeck.exports.registry import FORMATS
 from stribeck.exports.task import ExportTask, JointServo
 from stribeck.io.actuators import load_actuator
@@ -23,9 +27,10 @@ def params(folder, law="m6", servo="xl330", **more):
     values = {**published(servo, law), **more}
     if "R" not in load_actuator(servo).published[law]:
         del values["R"]
-    write_parameter_file(
-        path, ParameterFile(load_actuator(servo), law_named(law).with_terms(**terms), values)
-    )
+    effects = ("saturation",) if "torque_saturation" in more else ()
+    actuator, told = load_actuator(servo).with_effects(effects), provenance_of(law, (), effects=effects)
+    law_used = law_named(law).with_terms(**terms)
+    write_parameter_file(path, ParameterFile(actuator, law_used, values, told if effects else None))
     return path
 
 
@@ -93,6 +98,7 @@ def test_joints_have_the_names_of_their_files(tmp_path):
         (["--to", "mjcf", "--strict", "--kp", "400"], ["mjcf cannot hold", "Stribeck", "load"]),
         (["--to", "mjcf", "--plain"], ["firmware's gain", "--kp"]),
         (["--to", "bam", "--joint", "a", "b"], ["one servo", "found 2 (a, b)"]),
+        (["--to", "c", "--output", "."], ["folder"]),
     ],
 )
 def test_what_cannot_be_exported_ends_in_one_line(tmp_path, capsys, words, parts):
@@ -124,6 +130,55 @@ def test_plain_leaves_terms_out(tmp_path, capsys):
     assert "lost: the Stribeck effect" in capsys.readouterr().out
     friction = f'frictionloss="{published("xl330", "m2")["friction_base"]:.15g}"'
     assert friction in (tmp_path / "out").read_text()
+
+
+SATURATION = {"torque_saturation": 0.18}
+"""Of an XL330 by its datasheet [1/A]."""
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_iron_saturation_is_held_or_said_to_be_lost(tmp_path, form):
+    """Formats with friction alone, or with all numbers of the motor, keep the law; the others name what they lack."""
+    source = read_parameter_file(params(tmp_path, "m1", **SATURATION))
+    missing = "the effect saturation" in missing_terms(source, FORMATS[form])
+    assert missing == (form not in ("c", "ros2_control", "onnx", "csv"))
+    held = plain(source, FORMATS[form])
+    assert ("torque_saturation" in held.values) != missing
+    assert missing or (held.values, held.actuator) == (source.values, source.actuator)
+
+
+def test_friction_at_rest_that_gets_lost_is_told(tmp_path):
+    """Moving runs do not show that a joint no longer holds itself; half of the friction is still enough."""
+    source, form = read_parameter_file(params(tmp_path, "m2")), FORMATS["mjcf"]
+    whole = source.values["friction_base"] + source.values["friction_stribeck"]
+    held = [
+        replace(source, law=law_named("m1"), values={**source.values, "friction_base": share * whole})
+        for share in (0.4, 0.6)
+    ]
+    assert f"{0.4 * whole:.3g} as written" in rest_remark(source, held[0], form)
+    assert rest_remark(source, held[1], form) is None
+    assert rest_remark(source, held[0], FORMATS["drake"]) is None
+
+
+def test_ros_parameters_hold_the_saturation(tmp_path):
+    """The controller gets it, and the error of the export is zero."""
+    source = params(tmp_path, "m1", **SATURATION)
+    assert export(tmp_path, "ros2_control", "--params", source, "--kp", "400") == 0
+    found = yaml.safe_load((tmp_path / "out").read_text())["friction_compensation"]["ros__parameters"]
+    assert found["friction"]["joint"]["torque_saturation"] == SATURATION["torque_saturation"]
+    assert loss(tmp_path)["from_source"] == {"mean": 0.0, "worst": 0.0}
+
+
+@pytest.mark.slow
+def test_a_projection_makes_up_for_iron_saturation(tmp_path, capsys):
+    """Without it a servo is too strong near stall; fitted motor constants take a third of the error away, and the loss is named."""
+    source = params(tmp_path, "m1", **SATURATION)
+    errors = {}
+    for name, more in (("projected", []), ("plain", ["--plain"])):
+        assert export(tmp_path, "mjcf", "--params", source, "--kp", "400", *more, output=name) == 0
+        assert "lost: the effect saturation" in capsys.readouterr().out
+        errors[name] = loss(tmp_path, name)["from_source"]["mean"]
+    assert errors["projected"] < 0.67 * errors["plain"]
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from stribeck.cli.table import print_table
 from stribeck.core.log import Batch, Log
 from stribeck.errors import ConfigError
 from stribeck.exports.loss import SCHEMA, Loss, loss_of
-from stribeck.exports.projection import lost, missing_terms, plain, projected
+from stribeck.exports.projection import lost, missing_terms, plain, projected, rest_remark
 from stribeck.exports.registry import FORMATS, Format, format_named
 from stribeck.exports.runs import batch_of_source, bench_runs, usual_gain
 from stribeck.exports.task import ExportTask, JointServo, Written, check_names
@@ -29,6 +29,7 @@ from stribeck.fit.assessment import Stepping, stepping_of
 from stribeck.io.files import write_atomically
 from stribeck.io.parameter_file import ParameterFile
 from stribeck.io.servo import Servo
+from stribeck.io.strict import read_bytes
 
 
 class _Judged(NamedTuple):
@@ -56,7 +57,7 @@ def run_export(options: ExportOptions) -> int:
     logs = _logs(options)
     if logs:
         check_actuators(logs, files)
-    beside = output.with_name(f"{output.name}.loss.json")
+    beside = output.parent / f"{output.name}.loss.json"
     check_outputs([output, beside], [*options.params, options.model], options.logdir)
     missing = {path: lost(file, form) for path, file in files}
     _check_strict(options, form, missing)
@@ -78,6 +79,8 @@ def run_export(options: ExportOptions) -> int:
     for one in judged:
         driven = [servo for servo, path in zip(task.joints, sources, strict=True) if path == one.path]
         names = ", ".join(joint for joint, _ in driven)
+        if (remark := rest_remark(one.source, one.held, form)) is not None:
+            warn(f"{names}: {remark}")
         of_file = (one.runs, one.stepping, missing[one.path])
         losses.append(loss_of(names, driven[0].servo, form, *of_file, recorded=bool(logs)))
     _finish(form, written, losses, beside, files, options)
@@ -109,6 +112,8 @@ def _check_model(form: Format, options: ExportOptions) -> None:
         raise ConfigError(f"--to {form.name} changes a robot file: name it with --model")
     if form.model is False and options.model is not None:
         raise ConfigError(f"--to {form.name} does not use --model {options.model}: leave it out")
+    if options.model is not None:
+        read_bytes(options.model, ConfigError)  # says at once that it is missing, or no file
 
 
 def _check_strict(options: ExportOptions, form: Format, missing: Mapping[Path, tuple[str, ...]]) -> None:

@@ -50,6 +50,10 @@ class Parting:
         """The controller's effort (n,) [N m], if its fading is under way and not complete."""
         return self._own if self._left and self._last != self._at else None
 
+    def unfaded(self) -> FloatArray | None:
+        """The controller's effort (n,) [N m], if the last one published contains friction torque."""
+        return self._own if self._left else None
+
     def due(self, now: float) -> FloatArray | None:
         """Effort (n,) [N m] to publish at ``now`` [s]; ``None`` while the controller is active, and after the last one."""
         if not self._left or now - self._at <= self._timeout:

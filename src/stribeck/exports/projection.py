@@ -14,7 +14,7 @@ import numpy as np
 
 from stribeck.core.actuator import Actuator
 from stribeck.core.control_laws import VoltageControl
-from stribeck.core.friction import FrictionLaw
+from stribeck.core.friction import FrictionLaw, friction_budget
 from stribeck.core.log import Batch
 from stribeck.errors import StribeckError
 from stribeck.exports.registry import Format
@@ -66,6 +66,19 @@ def missing_terms(source: ParameterFile, form: Format) -> tuple[str, ...]:
     missing = sorted(source.actuator.active_effects - target_actuator(source, form).active_effects)
     words += ["Coulomb friction"] if "friction_base" in form.absent else []
     return (*words, *(f"the effect {name}" for name in missing))
+
+
+def rest_remark(source: ParameterFile, held: ParameterFile, form: Format) -> str | None:
+    """A remark if a format holds less than half of the friction at rest without load, which moving runs do not show."""
+    own, written = (
+        float(friction_budget(file.law, file.values, 0.0, 0.0, 0.0)[0]) for file in (source, held)
+    )
+    if written >= 0.5 * own or "friction_base" in form.absent:
+        return None
+    return (
+        f"friction at rest without load is {own:.3g} by the source law and {written:.3g} as written: a joint that should "
+        "rest may sink; a projection over recordings with such rests (--logdir) keeps it"
+    )
 
 
 def plain(source: ParameterFile, form: Format) -> ParameterFile:

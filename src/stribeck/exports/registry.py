@@ -8,6 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal
 
+from stribeck.core.actuator import EFFECTS
 from stribeck.errors import ConfigError
 from stribeck.exports.task import ExportTask, Written
 
@@ -55,13 +56,14 @@ class Format:
         return import_module(f"stribeck.exports.{self.module}")
 
 
-ALL_EFFECTS = ("current-limit", "supply", "delay")
+MOTOR_EFFECTS = ("current-limit", "supply", "delay")
+"""Effects of a motor whose torque is proportional to its current."""
 
 ROBOT: dict[str, Any] = {
     "law": "m1",
     "fitted": ("friction_base", "friction_viscous", "kt", "R"),
     "model": True,
-    "effects": ALL_EFFECTS,
+    "effects": MOTOR_EFFECTS,
 }
 """What robot descriptions have in common: friction of M1, and the motor as limits of effort and velocity."""
 
@@ -72,7 +74,7 @@ FORMATS = {
             "c",
             "one C99/C++17 header without dependencies: friction, feed-forward and motor torque of any law, for firmware",
             "c_header",
-            effects=(*ALL_EFFECTS, "saturation"),
+            effects=EFFECTS,
             terms=True,
         ),
         Format("bam", "flat JSON of the BAM program, all six laws; loads there, and by it in mjlab", "bam"),
@@ -84,7 +86,7 @@ FORMATS = {
             law="m1",
             gain=True,
             model=None,
-            effects=ALL_EFFECTS,
+            effects=MOTOR_EFFECTS,
         ),
         Format(
             "urdf",
@@ -140,21 +142,21 @@ FORMATS = {
             "ROS 2: parameters of the compensation node and of the controller of ros2_control",
             "ros2_control",
             gain=True,
-            effects=ALL_EFFECTS,
+            effects=EFFECTS,
             terms=True,
         ),
         Format(
             "onnx",
             "ONNX graph of the friction of any law (motor and external torque, velocity to budget)",
             "onnx_graph",
-            effects=ALL_EFFECTS,
+            effects=EFFECTS,
             terms=True,
         ),
         Format(
             "csv",
             "table of the friction of any law over velocity and load, of all joints",
             "table",
-            effects=ALL_EFFECTS,
+            effects=EFFECTS,
             terms=True,
         ),
     )

@@ -54,6 +54,12 @@ class CommandOutput:
             self.publisher.publish(self._message.filled(effort, self.now()))
         self.parting.forget()
 
+    def take_back(self) -> None:
+        """Publish the last effort again without its friction torque: it came late, when the guard was already in charge."""
+        if (effort := self.parting.unfaded()) is not None:
+            self.publisher.publish(self._message.filled(effort, self.now()))
+        self.parting.forget()
+
     def send_parting(self, now: float) -> None:
         """Remove the friction torque from the last effort of a silent controller, if that is due."""
         if (effort := self.parting.due(now)) is not None:

@@ -221,6 +221,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         """Publish the output, if there is one and the guard is not in charge."""
         if self._compensator is not None and not self._enabling.muted:
             self._command_output.send(self._compensator, now, stamp)
+            if self._enabling.check_pause(time.monotonic()):
+                self._command_output.take_back()  # suspended while it computed: nobody may correct this effort
 
     def _publish_torque(self, stamp: Stamp) -> None:
         if self._compensator is not None and self._torque.get_subscription_count():

@@ -88,11 +88,16 @@ class EnableState:
         self.spell, self.muted = 0, self._guarded
         return True
 
-    def check_pause(self, now: float) -> None:
-        """Trip after too long a pause, as the guard has taken over; call before processing messages."""
+    def check_pause(self, now: float) -> bool:
+        """Trip after too long a pause, as the guard has taken over; call before processing messages, and after publishing.
+
+        Returns whether it was enabled and has tripped.
+        """
         pause = now - self._last_sign
-        if pause > self._pause and self._guarded:
-            self.trip(f"suspended for {1e3 * pause:.0f} ms", now)
+        if not (pause > self._pause and self._guarded and self._compensator.enabled):
+            return False
+        self.trip(f"suspended for {1e3 * pause:.0f} ms", now)
+        return True
 
     def sign(self, now: float) -> None:
         """Prepare to send a heartbeat."""
