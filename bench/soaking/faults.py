@@ -179,9 +179,8 @@ class Stage:
             nonlocal asked
             stopped = self.robot.said.get("servo", (0,))[0] == 2
             if (stopped or self.says("servo", "torque is off")) and time.monotonic() - asked > 1.0:
-                if stopped:
-                    self.robot.servo_pauses += 1
-                    self.call(self._clear, Trigger.Request())
+                self.robot.servo_pauses += stopped
+                self.call(self._clear, Trigger.Request())
                 self.enable("servo")
                 asked = time.monotonic()
             return self.energised(True)

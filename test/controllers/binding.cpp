@@ -46,7 +46,7 @@ Law law_of(const double * v)
   return {v[0] != 0.0, static_cast<Load>(static_cast<int>(v[1])), v[2] != 0.0, v[3] != 0.0, v[4] != 0.0};
 }
 
-constexpr int joint_columns = 5 + 16 + 11 + 4 + 3 + 6;
+constexpr int joint_columns = 5 + 16 + 12 + 4 + 3 + 6;
 
 JointModel joint_of(const double * v)
 {
@@ -59,8 +59,8 @@ JointModel joint_of(const double * v)
     *place = *v++;
   }
   servo.coasts = *v++ != 0.0;
-  for (double * place : {&servo.kt, &servo.resistance, &servo.current_limit, &servo.ratio, &servo.nominal_supply,
-      &servo.rated_supply, &joint.armature, &joint.max_torque, &joint.resolution, &joint.temperature, &joint.sign,
+  for (double * place : {&servo.kt, &servo.resistance, &servo.current_limit, &servo.saturation, &servo.ratio,
+      &servo.nominal_supply, &servo.rated_supply, &joint.armature, &joint.max_torque, &joint.resolution, &joint.temperature, &joint.sign,
       &joint.ratio, &joint.offset, &joint.tuning.deadband, &joint.tuning.error_width,
       &joint.tuning.command_velocity, &joint.tuning.moving_velocity, &joint.tuning.away, &joint.tuning.presliding})
   {

@@ -15,7 +15,6 @@ from stribeck.core.compensation import (
     FrictionModel,
     JointModel,
     check_gain,
-    current_of,
     goal_offset,
     load_feedback,
     stall_torque,
@@ -118,11 +117,33 @@ def test_a_goal_offset_makes_the_firmware_add_its_torque(name: str, torque: floa
 
 
 def test_offset_and_current_by_hand() -> None:
-    """τR/(k_t V g K_p) and τ/k_t, for one point."""
+    """τR/(k_t V g K_p) and τ/k_t, for one point, saturated R(I(τ_0 + τ) - I(τ_0))/(V g K_p) and τ/(k_t - cτ)."""
     gain = XL330.control.gain
     values = {"kt": 0.5, "R": 2.0}
     assert goal_offset(XL330, values, 200.0, 5.0, 0.1) == pytest.approx(0.1 * 2 / (0.5 * 5 * gain * 200))
-    assert current_of(values, 0.1) == 0.2
+    saturated = {**values, "torque_saturation": 1.0}
+    expected = (0.3 / 0.2 - 0.2 / 0.3) * 2.0 / (5.0 * gain * 200.0)
+    assert goal_offset(XL330, saturated, 200.0, 5.0, 0.1, 0.2) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("torque", [0.05, -0.12])
+def test_a_saturated_motor_gets_the_offset_and_current_of_the_torque_at_its_load(torque: float) -> None:
+    """The motor's torque at the shifted goal is its torque at the goal plus the one asked for."""
+    values = {"kt": 0.45, "R": 3.0, "armature": 0.01, "torque_saturation": 0.3}
+    model = FrictionModel([joint(LAWS["m1"], {**published("xl330", "m1"), **values})])
+    kp, supply, rest = np.array([300.0]), np.array([5.0]), np.zeros(1)
+    goal, position = np.array([0.9]), np.array([0.5])
+    before = model.firmware_torque(goal, position, rest, kp, supply)
+    assert before[0] > 0.1
+    offset = model.offsets(np.array([torque]), kp, supply, before)
+    after = model.firmware_torque(goal + offset, position, rest, kp, supply)
+    assert after - before == pytest.approx(torque, rel=1e-9)
+    current = model.currents(np.array([torque]))[0]
+    assert 0.45 * current / (1.0 + 0.3 * abs(current)) == pytest.approx(torque)
+    stalled = 6.0 / 3.0
+    for most in (1e9, -np.inf):  # the saturated torque of an infinite current is 1.5 N m
+        assert model.currents(np.array([most]))[0] == pytest.approx(np.sign(most) * stalled)
+        assert np.isfinite(model.offsets(np.array([most]), kp, supply, before)[0])
 
 
 def test_the_stall_torque_is_what_the_motor_can_at_most() -> None:

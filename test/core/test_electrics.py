@@ -24,6 +24,18 @@ def test_electrics_by_hand():
     np.testing.assert_allclose(sagging_supply(5.0, np.array([0.0, 100.0]), 0.4), [5.0, 0.0])
 
 
+def test_the_current_of_an_impossible_torque_is_finite_and_has_its_sign():
+    """Above k_t/c no current gives the torque: the current grows on, without a pole."""
+    saturated = {**MOTOR, "torque_saturation": 0.2}
+    limit = MOTOR["kt"] / 0.2
+    torques = np.array([0.5, 0.98, 1.0, 1.5, 100.0]) * limit
+    currents = motor_current(saturated, torques)
+    assert np.all(np.isfinite(currents))
+    assert np.all(np.diff(currents) > 0.0)
+    assert currents[0] == pytest.approx(limit / MOTOR["kt"])
+    assert np.array_equal(motor_current(saturated, -torques), -currents)
+
+
 @given(st.floats(-1.5, 1.5), st.floats(-10.0, 10.0), st.floats(3.0, 6.0))
 def test_the_duty_for_a_current_drives_that_current(current, velocity, supply):
     """The motor equation with that duty gives the current back, where the supply suffices."""

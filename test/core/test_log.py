@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import SETUP, full_log, log_of, refusal
-from stribeck.core.log import LONGEST_GAP, MINIMUM_DURATION, Log, Series, Setup
+from stribeck.core.log import LONGEST_GAP, MINIMUM_DURATION, Log, Series, Setup, batch_of
 
 NAN, INF = float("nan"), float("inf")
 
@@ -215,6 +215,14 @@ def test_measurements_a_tenth_of_a_second_apart_still_count():
     """Below the limit the line between two measurements is taken for the motion."""
     assert np.all(log_of(np.arange(0.0, 2.0, 0.09)).resample(0.005).valid)
     assert not np.all(log_of(np.arange(0.0, 2.0, 0.11)).resample(0.005).valid)
+
+
+def test_only_points_near_samples_of_a_slow_measurement_are_compared():
+    """On a grid of 5 ms, one point of four of a measurement at 50 Hz counts, every one at 200 Hz or with 5.3 ms."""
+    for interval, share in ((0.02, 0.25), (0.005, 1.0), (0.0053, 1.0)):
+        batch = batch_of([log_of(np.arange(0.0, 2.0, interval)).resample(0.005)])
+        assert np.mean(batch.weight > 0.0) == pytest.approx(share, abs=0.01)
+        assert np.sum(batch.weight) == pytest.approx(1.0)
 
 
 def test_resampling_leaves_the_log_as_it_was():

@@ -33,14 +33,14 @@ def disturbed(log, rng, deviation=0.02, correlation_time=0.5):
     return replace(log, position=Series(time, log.position.value + error, held=False))
 
 
-def fitted(train, law="m1"):
+def fitted(train, law="m1", left_out=None):
     task = task_for(
         Split(tuple(train), (), "some"),
         load_actuator("mx106"),
         law_named(law),
         FitSettings(trials=2500, refine=False),
     )
-    return identify(task).parameter_file()
+    return identify(task, left_out=left_out).parameter_file()
 
 
 def covered(file, logs):
@@ -71,6 +71,16 @@ def test_bands_cover_runs_left_out_with_an_autoregressive_error(logs, file):
     prediction = file.provenance.prediction
     assert prediction["deviation"] == pytest.approx(0.02, rel=0.3)
     assert prediction["correlation_time"] == pytest.approx(0.5, rel=0.5)
+
+
+def test_bands_widen_with_the_errors_of_whole_fits_without_a_condition(logs, file):
+    """Errors of 0.5 rad without each gain widen the bands at a new gain, and leave those at recorded ones."""
+    train = [log for log in logs if log.setup.kp != 16.0 and log.setup.mass == 0.5]
+    wide = fitted(train, left_out={"gain": np.array([0.5, 0.5])}).provenance.prediction["factors"]
+    known = file.provenance.prediction["factors"]
+    assert wide["gain"] > 5.0 * known["gain"]
+    assert wide["recorded"] == pytest.approx(known["recorded"])
+    assert wide["trajectory"] == pytest.approx(known["trajectory"])
 
 
 def test_the_prediction_survives_its_parameter_file(file, tmp_path):

@@ -46,14 +46,17 @@ def test_conditions_are_what_the_runs_vary(logs):
     assert kinds_of(logs[:1]) == []
 
 
-def hand_made(errors, sizes, effects=None):
+def hand_made(errors, sizes, effects=None, strengths=None):
     """Errors of candidates at three gains, the same however they were fitted; one run for each."""
     errors = np.asarray(errors, dtype=float)
     runs = errors.shape[1]
     kinds = [ConditionKind("gain", tuple((f"{k}", np.arange(runs) == k) for k in range(runs)), "higher gain")]
     subsets = subsets_for(kinds, runs)
     by_run = np.repeat(errors[:, None, :], len(subsets.masks), axis=1)
-    return LeftOutErrors(by_run, subsets, kinds, np.array(sizes), np.array(effects or [0] * len(sizes)))
+    none, plain = [0] * len(sizes), [1.0] * len(sizes)
+    return LeftOutErrors(
+        by_run, subsets, kinds, np.array(sizes), np.array(effects or none), np.array(strengths or plain)
+    )
 
 
 def test_the_simplest_law_within_one_standard_error_is_chosen():
@@ -69,6 +72,13 @@ def test_known_effects_stay_unless_they_predict_worse():
     """Two candidates of one size, 0.1 ± 0.2 and then 1 ± 0.2 apart."""
     assert hand_made([[3.0, 3.0, 3.0], [3.5, 2.9, 2.9]], [5, 5], [0, 2]).choose() == 1
     assert hand_made([[3.0, 3.0, 3.0], [4.4, 3.8, 3.8]], [5, 5], [0, 2]).choose() == 0
+
+
+def test_the_strongest_prior_stays_unless_it_predicts_worse():
+    """Two strengths of one law, 0.1 ± 0.2 and then 1 ± 0.2 apart: no strength is picked by chance."""
+    strengths = [1.0, 3.0]
+    assert hand_made([[3.0, 3.0, 3.0], [3.5, 2.9, 2.9]], [5, 5], strengths=strengths).choose() == 1
+    assert hand_made([[3.0, 3.0, 3.0], [4.4, 3.8, 3.8]], [5, 5], strengths=strengths).choose() == 0
 
 
 def test_the_expected_error_is_not_that_of_the_choice():

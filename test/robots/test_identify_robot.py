@@ -140,6 +140,28 @@ def test_models_without_moving_joints_are_refused(tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_equal_drives_are_a_population(leg, tmp_path):
+    """Two joints that are told well stay as they are; the scatter between them is theirs."""
+    model, runs, _ = leg
+    path = tmp_path / "same.json"
+    words = ["--model", model, "--data", *runs, "--same", "hip,knee", "--json", path, "--quiet"]
+    assert main([str(word) for word in ("identify-robot", *words)]) == 0
+    found = json.loads(path.read_text())
+    for joint, truth in TRUE.items():
+        values = found["per_joint"][joint]["parameters"]
+        assert values["friction_base"]["value"] == pytest.approx(truth["friction_base"], rel=0.03)
+    assert found["same"]["friction_base"]["mean"] == pytest.approx(0.4, rel=0.03)
+    assert found["same"]["friction_base"]["scatter"] == pytest.approx(0.2 * 0.5**0.5, rel=0.1)
+
+
+def test_one_joint_has_no_equal(leg, capsys):
+    """`--same` needs two joints."""
+    model, runs, _ = leg
+    assert main(["identify-robot", "--model", str(model), "--data", str(runs[0]), "--same", "hip"]) == 1
+    assert "two joints" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_go2_runs_are_predicted_from_others(tmp_path):
     """Free-running over whole runs, all joints together: a run that was not fitted within 3.3 mrad."""
     if not (DATA / "go2").is_dir():

@@ -235,6 +235,21 @@ def test_a_cleared_fault_can_be_enabled_again(model: str) -> None:
     assert servos[0].memory.numbers["position_p_gain"] == 20
 
 
+def test_an_overload_while_torque_is_off_is_cleared_and_enabled_again() -> None:
+    """`~/clear` helps although the driver is in no fault: enabling is refused until then."""
+    with VirtualBus(emulated("xl330")) as bus:
+        driver = enabled(bus.driver(config_for(bus.path, "xl330", **PATIENT)))
+        driver.disable()
+        bus.fail(1, "overload")
+        drive(driver, 0.2)
+        assert driver.state == "off"
+        refusal(driver.enable, "torque stays off", "overload", "clear the fault")
+        driver.clear()
+        driver.enable()
+        assert drive(driver, 0.2, lambda t: 0.1)[-1].torque_enable[0] == 1.0
+        driver.close()
+
+
 def test_a_fault_whose_cause_stays_cannot_be_cleared() -> None:
     """While the port is away clearing is refused, and works when it is back."""
     with VirtualBus(emulated("xl330")) as bus:

@@ -106,7 +106,7 @@ def joint_row(joint, joint_map, tuning):
     servo = (
         *(*law, getattr(control, "bridge", "brake") == "coast"),
         *(values.get(key, nan) for key in ("kt", "R", "current_limit")),
-        *(values.get("ratio", 1.0), supply.nominal, supply.rated_max),
+        *(values.get("torque_saturation", 0.0), values.get("ratio", 1.0), supply.nominal, supply.rated_max),
     )
     known = nan if joint.temperature is None else joint.temperature
     limits = (values.get("armature", 0.0), joint.max_torque, joint.actuator.resolution, known)

@@ -9,6 +9,7 @@ import numpy as np
 from compensating import XL330
 from cpp_compensator import CppCompensator
 from helpers import published
+from stribeck.core.actuator import VoltageControl
 from stribeck.core.bench import Pendulum
 from stribeck.core.compensation import EFFORT_MEANINGS, JointModel
 from stribeck.core.compensator import Compensator
@@ -85,6 +86,8 @@ def joint_model(random: np.random.Generator, name: str) -> JointModel:
             "friction_viscous_negative": 0.7 * values["friction_viscous"],
             "torque_offset": 0.2 * values["friction_base"],
         }
+    if isinstance(servo.control, VoltageControl) and name.endswith(("1", "3")):
+        values["torque_saturation"] = 0.3
     limit = float(random.choice([5.0, 30.0])) * (values["friction_base"] + 0.01)
     tuning = Tuning() if random.random() < 0.2 else None
     temperature = 25.0 if random.random() < 0.5 else None

@@ -232,7 +232,7 @@ public:
     }
     if (settings_.mode == OutputMode::current) {
       for (int k = 0; k < n_; ++k) {
-        values[k] = joints_[k].sign * (applied_[k] / joints_[k].servo.kt);
+        values[k] = joints_[k].sign * joints_[k].servo.current(clip(applied_[k], -stall_[k], stall_[k]));
       }
       return true;
     }
@@ -242,17 +242,28 @@ public:
       return false;
     }
     for (int k = 0; k < n_; ++k) {
+      const double goal = joints_[k].gear() * (command->position[k] - joints_[k].offset);
       values[k] = sum ? command->effort[k] + torque[k] : command->position[k] +
-        firmware_offset(k, applied_[k] + feed_forward_of(k, *command)) / joints_[k].gear();
+        firmware_offset(k, goal, applied_[k] + feed_forward_of(k, *command)) / joints_[k].gear();
     }
     return sum || finite(values, n_);
   }
 
   /// Offset of the goal that makes the firmware of a servo add a torque, in its coordinates [rad]; 0 without its gain.
-  double firmware_offset(int k, double wanted) const noexcept
+  double firmware_offset(int k, double goal, double wanted) const noexcept
   {
-    const double possible = clip(wanted, -stall_[k], stall_[k]);
-    return servos_.kp[k] > 0.0 ? joints_[k].servo.goal_offset(possible, servos_.kp[k], servos_.supply[k]) : 0.0;
+    const Servo & servo = joints_[k].servo;
+    const double kp = servos_.kp[k], supply = servos_.supply[k];
+    if (!(kp > 0.0)) {
+      return 0.0;
+    }
+    double acting = 0.0;  // matters where the iron saturates
+    if (servo.saturation > 0.0 && has_state_) {
+      acting = servo.torque(goal, state_.position[k], state_.velocity[k], kp, supply);
+      acting = std::isfinite(acting) ? acting : 0.0;
+    }
+    const double possible = clip(acting + wanted, -stall_[k], stall_[k]) - acting;
+    return servo.goal_offset(possible, kp, supply, acting);
   }
 
   /// Estimate of the present friction.
@@ -421,6 +432,7 @@ private:
       state.position[k] = joints_[k].gear() * (state.q[k] - joints_[k].offset);
       state.velocity[k] = joints_[k].gear() * state.v[k];
     }
+    has_state_ = true;
     Vector wanted;
     if (!wanted_torque(effort, arrival, dt, wanted)) {
       return Verdict::doubtful;
@@ -543,7 +555,7 @@ private:
       return false;
     }
     for (int k = 0; k < n_; ++k) {
-      const double goal = wish_.goal[k] + firmware_offset(k, feed_forward_of(k, command));
+      const double goal = wish_.goal[k] + firmware_offset(k, wish_.goal[k], feed_forward_of(k, command));
       if (!(std::isfinite(goal) && servos_.kp[k] > 0.0)) {
         return false;
       }
@@ -580,7 +592,7 @@ private:
   void fall_to_zero(Doubt why) noexcept
   {
     doubt = why;
-    ramp_ = 0.0, rejected_ = -infinity, has_filtered_ = false;
+    ramp_ = 0.0, rejected_ = -infinity, has_filtered_ = has_state_ = false;
     applied_.fill(0.0), torque.fill(0.0);
     admission_.forget_slope();
     own_.clear();
@@ -599,7 +611,7 @@ private:
   Wish wish_{};
   Command take_{};
   Vector slew_{}, stall_{}, applied_{}, filtered_{};
-  bool observed_ = false, matter_ = false, has_filtered_ = false;
+  bool observed_ = false, matter_ = false, has_filtered_ = false, has_state_ = false;
   double state_arrival_ = -infinity, ramp_ = 0.0, rejected_ = -infinity;
 };
 

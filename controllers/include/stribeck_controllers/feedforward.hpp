@@ -54,6 +54,10 @@ enum class ControlKind { voltage, current, torque };
 /// Firmware control law and motor of a servo; see core/actuator.py.
 struct Servo
 {
+  /// Smallest torque per current of a saturated motor, relative to the unsaturated one.
+  static constexpr double least_constant = 0.01;
+
+
   ControlKind control = ControlKind::torque;
   double gain = 1.0;                      ///< output per K_p and rad of position error
   double damping = 0.0;                   ///< of the current and torque laws
@@ -95,11 +99,18 @@ struct Servo
   /// Torque at standstill with full output and the highest rated supply [N m].
   double stall() const noexcept { return torque(1e9, 0.0, 0.0, 1.0, rated_supply); }
 
-  /// Offset of the goal that makes the firmware add a torque [rad].
-  double goal_offset(double torque, double kp, double supply) const noexcept
+  /// Winding current of a motor torque, finite also for torques that a saturated motor does not reach [A].
+  double current(double torque) const noexcept
+  {
+    const double left = 1.0 - saturation / kt * std::abs(torque);
+    return torque / (kt * (left > least_constant ? left : least_constant));
+  }
+
+  /// Offset of the goal that makes the firmware add a torque to the one that acts [rad].
+  double goal_offset(double torque, double kp, double supply, double acting) const noexcept
   {
     if (control == ControlKind::voltage) {
-      return torque * resistance / (kt * supply * gain * kp);
+      return (current(acting + torque) - current(acting)) * resistance / (supply * gain * kp);
     }
     return torque / ((control == ControlKind::current ? kt : ratio) * gain * kp);
   }

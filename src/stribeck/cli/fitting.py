@@ -213,8 +213,8 @@ def _fit(
                 cost = time.perf_counter() - begin
                 next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
 
-        start = None if selection is None else selection.start
-        result = identify(task, tell, started=started, stop=stop, start=start)
+        start, left_out = (None, None) if selection is None else (selection.start, selection.errors)
+        result = identify(task, tell, started=started, stop=stop, start=start, left_out=left_out)
     if selection is not None:
         result = replace(result, selection=selection.to_json())
     if output is not None:

@@ -29,7 +29,11 @@ class IdentifyRobotOptions:
         "m1",
         choices=("auto", *LAWS),
     )
-    same: tuple[str, ...] = _fit("joints with equal drives, separated by commas or blanks", (), "JOINT")
+    same: tuple[str, ...] = _fit(
+        "joints with equal drives, whose parameters are drawn towards their mean; separated by commas or blanks",
+        (),
+        "JOINT",
+    )
     leave_one_out: bool = _fit("also predict each run from the others", False)
     no_polish: bool = _fit("do not fit again under the simulated motion of the whole robot", False)
     since: Path | None = _fit(

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,8 @@ def content_of(fit: RobotFit, alone: Sequence[RunScore] = ()) -> dict[str, Any]:
         ]
         for part, scores in parts.items()
     }
-    return {
+    same = {name: asdict(population) for name, population in fit.populations.items()}
+    return ({"same": same} if same else {}) | {
         "schema": 1,
         "rms": {
             "train": rms(fit.train),
@@ -138,6 +140,10 @@ def _print(fit: RobotFit, alone: Sequence[RunScore]) -> None:
             print(f"{title:10s} {score.run.name}: {np.sqrt(score.squares.mean()) * 1e3:.2f} mrad{late}{flaw}")
         if rms(scores) is not None:
             print(f"{title:10s} all: {(rms(scores) or 0.0) * 1e3:.2f} mrad")
+    for name, population in fit.populations.items():
+        print(
+            f"equal drives: {name} {population.mean:.4g} ± {population.half_width:.2g}, between joints ± {population.scatter:.2g}"
+        )
     print("what the data tell least (change: rise of the error, and if only one of them changes):")
     for doubt in fit.doubts:
         told = ", ".join(f"{name} {change:+.1%}" for name, change in doubt.direction.items())

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from stribeck.core.actuator import Actuator, ControlState, ServoCommand, motor_torque
 from stribeck.core.control_laws import CurrentControl, Gains, VoltageControl
 from stribeck.core.direction import Tuning, clipped
+from stribeck.core.electrics import motor_current
 from stribeck.core.formulas import Compiler, Formula, as_written, compiled_by
 from stribeck.core.friction import FrictionLaw, friction_budget
 from stribeck.core.namespace import array_namespace
@@ -122,19 +123,24 @@ def load_feedback(law: FrictionLaw, p: Mapping[str, float], torque_max: float) -
     return slope
 
 
-def goal_offset(actuator: Actuator, p: Mapping[str, Any], kp: Any, supply_voltage: Any, torque: Any) -> Any:
+def goal_offset(
+    actuator: Actuator, p: Mapping[str, Any], kp: Any, supply_voltage: Any, torque: Any, acting: Any = 0.0
+) -> Any:
     r"""Offset of the goal position that makes the firmware add a torque [rad].
 
-    Voltage law: :math:`\Delta\theta_d = \tau R / (k_t V g K_p)`; current law:
+    Voltage law: :math:`\Delta\theta_d = R\,(I(\tau_0 + \tau) - I(\tau_0)) / (V g K_p)` with the current I of
+    :func:`~stribeck.core.electrics.motor_current`, without iron saturation :math:`\tau R / (k_t V g K_p)`; current law:
     :math:`\tau / (k_t g K_p)`; torque law: :math:`\tau / (\rho g K_p)` (see the control laws of
-    :mod:`stribeck.core.actuator`), valid without saturation.
+    :mod:`stribeck.core.actuator`), valid while the output is below its limit.
 
     :param kp: firmware gain, in firmware units.
     :param supply_voltage: V [V].
+    :param acting: motor torque :math:`\tau_0` without the offset [N m].
     """
     control = actuator.control
     if isinstance(control, VoltageControl):
-        return torque * p["R"] / (p["kt"] * supply_voltage * control.gain * kp)
+        current = motor_current(p, acting + torque) - motor_current(p, acting)
+        return current * p["R"] / (supply_voltage * control.gain * kp)
     factor = p["kt"] if isinstance(control, CurrentControl) else p["ratio"]
     return torque / (factor * control.gain * kp)
 
@@ -147,11 +153,6 @@ def stall_torque(actuator: Actuator, p: Mapping[str, Any]) -> float:
     far = 1e9
     command, reached = ServoCommand(far, 1.0, actuator.supply.rated_max), ControlState(far, 0.0)
     return float(motor_torque(actuator, p, Gains(1.0, 0.0, 0.0), reached, command, 0.0, 0.0, 0.0)[0])
-
-
-def current_of(p: Mapping[str, Any], torque: Any) -> Any:
-    r"""Motor current for a torque, :math:`I = \tau / k_t` [A]."""
-    return torque / p["kt"]
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,7 @@ class FrictionModel:
         self.stall: FloatArray = np.array(
             [stall_torque(joint.actuator, joint.values) for joint in joints], dtype=np.float64
         )
+        self.saturated = np.array([joint.values.get("torque_saturation", 0.0) > 0.0 for joint in joints])
         self._probe = np.stack([PROBE * self.limit, 2.0 * PROBE * self.limit])
         self._probes = self._probe[0], self._probe[1]
         self._none: FloatArray = np.zeros_like(self.limit)
@@ -302,15 +304,22 @@ class FrictionModel:
                 )
         return found
 
-    def offsets(self, torque: FloatArray, kp: FloatArray, supply: FloatArray) -> FloatArray:
+    def offsets(
+        self, torque: FloatArray, kp: FloatArray, supply: FloatArray, acting: FloatArray | None = None
+    ) -> FloatArray:
         """Goal offsets that make the firmware add ``torque`` (:func:`goal_offset`) [rad], 0 without firmware gain.
 
-        Torques are clipped to the stall torque of the motors.
+        Torques, and their sums with those that act, are clipped to the stall torque of the motors.
+
+        :param acting: motor torques without the offsets, NaN or ``None`` if unknown; they matter where the iron saturates.
         """
-        possible = np.clip(torque, -self.stall, self.stall)
+        start = self._none
+        if acting is not None:
+            start = np.where(self.saturated & np.isfinite(acting), acting, 0.0)
+        possible = np.clip(start + torque, -self.stall, self.stall) - start
         return np.array(
             [
-                goal_offset(joint.actuator, joint.values, kp[k], supply[k], possible[k])
+                goal_offset(joint.actuator, joint.values, kp[k], supply[k], possible[k], start[k])
                 if kp[k] > 0.0
                 else 0.0
                 for k, joint in enumerate(self.joints)
@@ -318,8 +327,9 @@ class FrictionModel:
         )
 
     def currents(self, torque: FloatArray) -> FloatArray:
-        """Motor currents for torques (:func:`current_of`) [A]."""
-        return np.array([current_of(joint.values, torque[k]) for k, joint in enumerate(self.joints)])
+        """Currents of motors without other torques (:func:`~stribeck.core.electrics.motor_current`), at most those at stall [A]."""
+        possible = np.clip(torque, -self.stall, self.stall)
+        return np.array([motor_current(joint.values, possible[k]) for k, joint in enumerate(self.joints)])
 
     def feed_forward(
         self,

@@ -374,8 +374,7 @@ class Compensator:
         if mode == "sum":
             return Output(commanded + self.torque, self.torque)
         with np.errstate(all="ignore"):  # a firmware gain near zero gives arbitrarily large offsets
-            torque = self._applied + self._loads.feed_forward_of(command)
-            goal = commanded + self.map.velocity(self.model.offsets(torque, self.kp, self.supply))
+            goal = commanded + self.map.velocity(self._loads.goal_offset(command, self._applied))
         return Output(goal, self.torque) if np.isfinite(goal).all() else None
 
     # -- internals

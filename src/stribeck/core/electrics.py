@@ -23,15 +23,22 @@ COMPARED_DUTY = (0.02, 0.9)
 FEWEST_DUTIES = 50
 """Fewest samples that are compared."""
 
+LEAST_CONSTANT = 0.01
+"""Smallest torque per current of a saturated motor, relative to the unsaturated one."""
+
 
 def motor_current(p: Values, motor_torque: Any) -> Any:
     r"""Winding current :math:`I = \tau_m / k_t` [A], with saturation :math:`\tau_m / (k_t - c|\tau_m|)`.
+
+    No current gives a saturated motor the torque :math:`k_t/c`; the torque constant is taken as at least
+    :data:`LEAST_CONSTANT` of :math:`k_t`, so that the current is finite and has the sign of the torque.
 
     :param motor_torque: :math:`\tau_m` at the output shaft [N m].
     """
     if "torque_saturation" in p:
         xp = array_namespace(motor_torque, *p.values())
-        return motor_torque / (p["kt"] - p["torque_saturation"] * xp.abs(motor_torque))
+        left = 1.0 - p["torque_saturation"] / p["kt"] * xp.abs(motor_torque)
+        return motor_torque / (p["kt"] * xp.maximum(left, LEAST_CONSTANT))
     return motor_torque / p["kt"]
 
 

@@ -50,11 +50,12 @@ class LoadEstimate:
         zero: FloatArray = np.zeros(len(model.joints))
         self._idle = Loads(zero, zero, False)
         self._filtered: FloatArray | None = None
+        self._state: State | None = None
         self._own, self._controller = Delayed(settings.loop_delay), Delayed(settings.loop_delay)
 
     def restart(self) -> None:
         """Forget the measured and the feed-forward torques; keep those of the controller."""
-        self._filtered = None
+        self._filtered = self._state = None
         self._own.clear()
 
     def sent(self, stamp: float, torque: FloatArray) -> None:
@@ -96,6 +97,7 @@ class LoadEstimate:
         :param applied: feed-forward torque contained in it [N m].
         :raises DoubtError: for an impossible effort where one is needed.
         """
+        self._state = state
         if not self._matter:
             return self._idle
         motor = None if command is None else self._controller_torque(state, goal, command)
@@ -112,13 +114,27 @@ class LoadEstimate:
         """Feed-forward torque that a controller sends beside its goal (gravity, for example), 0 if it sends none."""
         return np.asarray(np.where(np.isfinite(command.effort), self._map.servo_torque(command.effort), 0.0))
 
+    def goal_offset(self, command: Command, friction: FloatArray) -> FloatArray:
+        """Offset of a command's goal that makes the firmware add friction and the controller's torque [rad].
+
+        :param friction: feed-forward torque against friction [N m].
+        """
+        goal = self._map.servo_position(command.position)
+        return self._offset(goal, friction + self.feed_forward_of(command), self._state)
+
+    def _offset(self, goal: FloatArray, torque: FloatArray, state: State | None) -> FloatArray:
+        kp, supply, acting = self._servos.kp, self._servos.supply, None
+        if state is not None and self._model.saturated.any():
+            acting = self._model.firmware_torque(goal, state.position, state.velocity, kp, supply)
+        return self._model.offsets(torque, kp, supply, acting)
+
     def _controller_torque(self, state: State, goal: FloatArray, command: Command) -> FloatArray | None:
         """The controller's torque without friction compensation, if the output mode determines it."""
         torque, kp, supply = None, self._servos.kp, self._servos.supply
         if self._mode == "sum":
             torque = np.asarray(self._map.servo_torque(command.effort))
         elif self._mode == "goal_offset":
-            offset = self._model.offsets(self.feed_forward_of(command), kp, supply)
+            offset = self._offset(goal, self.feed_forward_of(command), state)
             torque = self._model.firmware_torque(goal + offset, state.position, state.velocity, kp, supply)
         return torque if torque is not None and np.isfinite(torque).all() else None
 

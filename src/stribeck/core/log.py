@@ -22,6 +22,8 @@ MINIMUM_DURATION = 1.0
 LONGEST_GAP = 0.1
 """Gaps between measurements longer than this [s] are not interpolated; samples inside them are ignored."""
 
+FINER_GRID = 1.5
+"""On grids that are finer than the measurement by this factor, only the points nearest to samples are compared."""
 
 MOST_SAMPLES = 5_000_000
 """Largest number of steps of a run; more indicate a wrong unit of time."""
@@ -232,6 +234,16 @@ def _outside_gaps(measured: FloatArray, grid: FloatArray) -> npt.NDArray[np.bool
     return ~(within & (measured[index] - measured[index - 1] > LONGEST_GAP))
 
 
+def _near_samples(measured: FloatArray, grid: FloatArray, dt: float) -> npt.NDArray[np.bool_]:
+    """Points of a grid within half a step of a sample; all where samples are less than :data:`FINER_GRID` steps apart.
+
+    Between samples the motion is not the straight line of an interpolation, which would bias a fit.
+    """
+    index = np.clip(np.searchsorted(measured, grid, side="right"), 1, len(measured) - 1)
+    before, after = grid - measured[index - 1], measured[index] - grid
+    return (before + after <= FINER_GRID * dt) | (np.minimum(before, after) <= (0.5 + 1e-6) * dt)
+
+
 @dataclass(frozen=True, eq=False)
 class Samples:
     """A run on a uniform grid, (n,) arrays. ``valid`` marks samples that were really measured."""
@@ -252,7 +264,7 @@ class Batch:
     """Several runs on one grid: (T, R) arrays, the shorter runs padded with their last sample.
 
     :param time: time since the start of each run [s], (T,).
-    :param weight: weight of each sample (T, R): 1/(R n_r) where run r was measured, so that a
+    :param weight: weight of each sample (T, R): 1/(R n_r) at the :math:`n_r` points where run r was measured, so that a
         weighted sum of errors is the mean over runs of each run's mean; 0 elsewhere.
     """
 
@@ -316,7 +328,7 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
             raise RecordingError(
                 f"run {run.log.name!r} has no measurement closer than {LONGEST_GAP:g} s to another: nothing to compare with"
             )
-        valid[: len(run.time), r] = run.valid
+        valid[: len(run.time), r] = run.valid & _near_samples(run.log.position.time, run.time, run.dt)
     setups = [run.log.setup for run in samples]
 
     def constants(name: str) -> FloatArray:

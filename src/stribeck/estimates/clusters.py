@@ -116,13 +116,16 @@ def leave_one_out_of_few(
     return np.asarray(steps.T @ steps / np.outer(size, size))
 
 
-def bias_reduced(scores: FloatArray, curvatures: FloatArray) -> ClusterCovariance:
+def bias_reduced(
+    scores: FloatArray, curvatures: FloatArray, precision: FloatArray | None = None
+) -> ClusterCovariance:
     """CR2 covariance with the degrees of freedom of Bell and McCaffrey.
 
     :param scores: s (G, n).
     :param curvatures: B (G, n, n).
+    :param precision: curvature of a prior, which belongs to no cluster (n, n).
     """
-    whitening = _Whitening.of(curvatures)
+    whitening = _Whitening.of(curvatures, precision)
     variance, axes = np.linalg.eigh(whitening.leverage)
     remaining = _remaining(variance)
     moved = np.einsum("gij,gj,gkj,gk->gi", axes, remaining**-0.5, axes, whitening.scores(scores))

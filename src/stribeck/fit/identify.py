@@ -24,6 +24,7 @@ from stribeck.fit.incumbent import BudgetSpentError, Incumbent, SearchProblem, e
 from stribeck.fit.minima import equally_good, with_minima
 from stribeck.fit.objective import equivalent_error, smooth_absolute
 from stribeck.fit.parallel import ParallelFits
+from stribeck.fit.prediction import LeftOut
 from stribeck.fit.prior import WithPrior
 from stribeck.fit.refinement import checked_point, problem_of, with_finer_step
 from stribeck.fit.result import Errors, FitResult, FitSettings, Outcome
@@ -59,6 +60,7 @@ def identify(
     started: float | None = None,
     stop: Callable[[], bool] = lambda: False,
     start: FloatArray | None = None,
+    left_out: LeftOut | None = None,
 ) -> FitResult:
     """Fit a law, verify it in float64, and estimate its uncertainty.
 
@@ -68,6 +70,7 @@ def identify(
     :param started: ``time.perf_counter()`` at the start of the wall time.
     :param stop: called between batches; if it returns true, the search ends as if interrupted.
     :param start: a good point in the unit cube (n,), from which the method ``hybrid`` starts.
+    :param left_out: errors of fits without each condition, for the bands of predictions.
     :raises KeyboardInterrupt: if it was interrupted before the first point was evaluated.
     :raises StribeckError: if every simulation diverges.
     """
@@ -92,7 +95,7 @@ def identify(
     unit, residual = checked_point(rollout, incumbent.best_points)
     uncertainty = None
     if not interrupted:
-        task, unit, uncertainty, seconds = _uncertain(task, rollout, unit, residual, incumbent)
+        task, unit, uncertainty, seconds = _uncertain(task, rollout, unit, residual, incumbent, left_out)
         compile_seconds += seconds
     minima = equally_good(task.parameters, unit, incumbent)
     if uncertainty is not None:
@@ -111,7 +114,12 @@ def identify(
 
 
 def _uncertain(
-    task: FitTask, rollout: Rollout, unit: FloatArray, residual: FloatArray, incumbent: Incumbent
+    task: FitTask,
+    rollout: Rollout,
+    unit: FloatArray,
+    residual: FloatArray,
+    incumbent: Incumbent,
+    left_out: LeftOut | None,
 ) -> tuple[FitTask, FloatArray, Uncertainty, float]:
     """Uncertainty of an optimum and of the motions it predicts, with a step fine enough for it.
 
@@ -127,7 +135,7 @@ def _uncertain(
                 studies.keep_best(opened, task.parameters, unit, incumbent.loss)
     problem = problem_of(task, rollout)
     prior = problem.prior if isinstance(problem, WithPrior) else None
-    return task, unit, with_prediction(uncertainty, rollout, unit, residual, prior), seconds
+    return task, unit, with_prediction(uncertainty, rollout, unit, residual, prior, left_out), seconds
 
 
 def _stopping(

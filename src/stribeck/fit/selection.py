@@ -3,8 +3,9 @@ r"""Choice of a law by its error under conditions left out, with the error to ex
 Laws, effects and strengths of the prior are fitted without each gain, load and trajectory in turn, and compared by the
 mean error there. The simplest law within one standard error of the best one is chosen (the standard error is that of
 the differences over the conditions). Of equally simple candidates there, the one with most effects is chosen: they are
-known from the datasheet, cost no parameter, and may act beyond the recorded conditions only. Source: Breiman et al.,
-"Classification and Regression Trees", 1984, §3.4.3.
+known from the datasheet, cost no parameter, and may act beyond the recorded conditions only. Of those with as many, it is
+the one with the strongest prior, the most regularised one. Sources: Breiman et al., "Classification and Regression
+Trees", 1984, §3.4.3; Hastie et al., "The Elements of Statistical Learning", 2009, §7.10.
 
 The errors that led to the choice are too small on average, so the expected error is nested: for each condition, the
 choice is repeated without its runs, and the error is that of the law chosen then. Errors under different conditions of
@@ -104,6 +105,11 @@ class Selection:
         return np.asarray(np.mean([np.mean(errors, axis=1) for errors in self.left_out.values()], axis=0))
 
     @property
+    def errors(self) -> dict[str, FloatArray]:
+        """Errors of the chosen law under each condition left out, by kind [rad]."""
+        return {kind: errors[self.chosen] for kind, errors in self.left_out.items()}
+
+    @property
     def sentence(self) -> str:
         """Whether a simpler law predicts better than the one that fits best."""
         chosen, scores = self.variants[self.chosen], self.scores
@@ -196,6 +202,7 @@ class LeftOutErrors:
 
     :param sizes: number of free parameters of each candidate (V,).
     :param effects: number of effects of each (V,).
+    :param strengths: strength of the prior of each (V,).
     """
 
     by_run: FloatArray
@@ -203,6 +210,7 @@ class LeftOutErrors:
     kinds: Sequence[ConditionKind]
     sizes: npt.NDArray[np.int_]
     effects: npt.NDArray[np.int_]
+    strengths: FloatArray
 
     def on(self, fitted: Mask, runs: Mask) -> FloatArray:
         """Mean error on runs of the fits to a subset (V,)."""
@@ -232,7 +240,7 @@ class LeftOutErrors:
         return found
 
     def choose(self, without: tuple[int, int] | None = None) -> int:
-        """The simplest candidate within one standard error of the best, of equally simple ones that with most effects."""
+        """The simplest candidate within one standard error of the best; then most effects, then the strongest prior."""
         left_out = self.left_out(without)
         score = np.mean([np.mean(errors, axis=1) for errors in left_out], axis=0)
         best = int(np.argmin(score))
@@ -242,7 +250,7 @@ class LeftOutErrors:
             if count > 1:
                 variance += np.var(errors - errors[best], axis=1, ddof=1) / count / len(left_out) ** 2
         near = np.flatnonzero((self.sizes <= self.sizes[best]) & (score <= score[best] + np.sqrt(variance)))
-        return int(min(near, key=lambda k: (self.sizes[k], -self.effects[k], score[k])))
+        return int(min(near, key=lambda k: (self.sizes[k], -self.effects[k], -self.strengths[k], score[k])))
 
     def expected(self) -> dict[str, Expected]:
         """Expected error under a new condition of each kind; beyond the recorded ones too, where they have an order."""
@@ -315,6 +323,7 @@ def select(
         kinds,
         np.array([variant.free for variant in variants]),
         np.array([len(variant.effects) for variant in variants]),
+        np.array([variant.strength for variant in variants]),
     )
     chosen = judged.choose()
     every = np.ones(len(logs), dtype=bool)

@@ -21,7 +21,7 @@ from stribeck.core.step import batch_for, simulate
 from stribeck.estimates.clusters import ClusterCovariance, CorrelationMatrix, bias_reduced, leave_one_out
 from stribeck.estimates.correlation import correlation_time
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, Interval, Side, at_bound, estimate_of
-from stribeck.fit.prediction import Model, prediction_of
+from stribeck.fit.prediction import LeftOut, Model, prediction_of
 from stribeck.fit.prior import Prior
 from stribeck.fit.rollout import Rollout, Scores
 from stribeck.io.parameter_file import PredictionEntry
@@ -105,7 +105,12 @@ def estimate_uncertainty(
 
 
 def with_prediction(
-    uncertainty: Uncertainty, rollout: Rollout, unit: FloatArray, residual: FloatArray, prior: Prior | None
+    uncertainty: Uncertainty,
+    rollout: Rollout,
+    unit: FloatArray,
+    residual: FloatArray,
+    prior: Prior | None,
+    left_out: LeftOut | None = None,
 ) -> Uncertainty:
     """The uncertainty with the predictive distribution of motions around an optimum (:mod:`stribeck.fit.prediction`)."""
     if uncertainty.covariance is None:
@@ -119,7 +124,7 @@ def with_prediction(
         rollout.integrator,
         rollout.reset_period,
     )
-    prediction = prediction_of(model, unit, residual, scores, uncertainty.covariance, prior)
+    prediction = prediction_of(model, unit, residual, scores, uncertainty.covariance, prior, left_out)
     if not np.all(np.isfinite([*prediction["factors"].values()])):  # of a joint at rest
         return uncertainty
     return replace(uncertainty, prediction=prediction)

@@ -46,6 +46,7 @@ class RobotFitFile(Schema):
     :param laws: friction law by name of the joint.
     :param base: parameters of the base.
     :param not_determined: what the data tell least.
+    :param same: mean and scatter of parameters of joints with equal drives.
     :param seconds: time that the fit took.
     """
 
@@ -56,6 +57,7 @@ class RobotFitFile(Schema):
     laws: dict[str, str]
     base: dict[str, FittedParameter]
     not_determined: Any = None
+    same: Any = None
     seconds: float = 0.0
 
 

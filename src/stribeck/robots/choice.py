@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stribeck.core.friction import LAWS
-from stribeck.robots.problem import RobotProblem, problem_of, with_law
+from stribeck.robots.problem import RobotProblem, problem_of, substeps_of, with_law
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import PLACE, Array
 from stribeck.robots.tree import RobotTree
@@ -35,15 +35,14 @@ def fitted(
     runs: Sequence[RobotRun],
     joints: Sequence[int],
     law: str,
-    same: Sequence[int],
     note: Callable[[str], None],
 ) -> Fitted:
     """Fit law M1 from the best of several delays, from there the wanted law, and friction over position where it counts."""
     free = ["armature", "bias", "delay"]
     free += ["tilt_x", "tilt_y"] if tree.hung else []
     free += ["stiffness"] if runs[0].stiffness is None else []
-    substeps = max(round(runs[0].dt / 0.0075), 1)
-    setting: dict[str, Any] = {"free": free, "same": [same] if same else (), "substeps": substeps}
+    substeps = substeps_of(runs[0].dt)
+    setting: dict[str, Any] = {"free": free, "substeps": substeps}
     problem = problem_of(tree, runs, joints, LAWS["m1"], **setting)
 
     def problem_with(name: str, places: Sequence[str] = ()) -> RobotProblem:
@@ -130,8 +129,8 @@ def _with_places(
     """Friction that depends on position, of the joints whose error in runs left out falls by more than a standard error."""
     richer, x = continued(richer, *poorer)
     counts = _gain_counts(left_out_squares(*poorer), left_out_squares(richer, x))
-    element, lane = richer.blocks()
-    groups = {int(group) for group in np.unique(lane) if counts[lane[: len(counts)] == group].mean() > 0.5}
+    element = richer.blocks()[0]
+    groups = set(np.flatnonzero(counts))
     if not groups:
         return poorer
     kept = [
@@ -140,6 +139,6 @@ def _with_places(
         if name not in PLACE or element[index] in groups
     ]
     chosen = richer.only(kept) if len(kept) < len(x) else richer
-    names = [tree.names[joint] for joint, group in zip(richer.joints, lane, strict=False) if group in groups]
+    names = [tree.names[richer.joints[group]] for group in sorted(groups)]
     note(f"friction depends on position in {', '.join(names)}")
     return chosen, x if chosen is richer else chosen.fit(x[kept]).point

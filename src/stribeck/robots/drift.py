@@ -28,7 +28,7 @@ from stribeck.errors import ConfigError, RecordingError
 from stribeck.estimates.clusters import bias_reduced
 from stribeck.estimates.levenberg_marquardt import BlockEquations, minimise_blocks
 from stribeck.io.robot_file import RobotFitFile
-from stribeck.robots.problem import SHARED, UNKNOWNS, RobotProblem, motion_of, problem_of
+from stribeck.robots.problem import SHARED, UNKNOWNS, RobotProblem, motion_of, problem_of, substeps_of
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import Array
 from stribeck.robots.tree import RobotTree
@@ -139,9 +139,7 @@ def _known_problem(
     names = {name for joint in joints for name in known.per_joint[tree.names[joint]].parameters}
     free = sorted((names | set(known.base)) & set(UNKNOWNS) - set(law.parameter_names))
     plain = [replace(run, nominal=False) for run in runs]
-    problem = problem_of(
-        tree, plain, joints, law, free=free, substeps=max(round(runs[0].dt / 0.0075), 1), part=PART
-    )
+    problem = problem_of(tree, plain, joints, law, free=free, substeps=substeps_of(runs[0].dt), part=PART)
     x = problem.start()
     for index, (name, owner) in enumerate(problem.columns):
         source = known.base if name in SHARED else known.per_joint[tree.names[owner]].parameters

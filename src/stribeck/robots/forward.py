@@ -55,7 +55,7 @@ def simulate_robot(
     changing = law.load != "none" or law.stribeck or any(p[name].any() for name in PLACE)
     positions = np.empty((len(goals) // every, len(start)))
     data.qpos[:] = start
-    external = np.zeros(len(start))
+    external = before = np.zeros(len(start))
     stiffness, derivative, limit, bias = p["stiffness"], p["derivative"], p["limit"], p["bias"]
     for k, goal in enumerate(goals):
         if k % every == 0:
@@ -64,7 +64,8 @@ def simulate_robot(
         pull = stiffness * (goal - bias - data.qpos) - derivative * velocity
         motor = np.minimum(np.maximum(pull, -limit), limit)
         if law.load != "none":
-            external = -data.qfrc_bias
+            external = tree.external(data, (velocity - before) / dt) if k else external
+            before = velocity.copy()
         if changing or not k:
             dry["friction_base"] = dry_friction(p, data.qpos)
             budget = friction_budget(law, dry, motor, external, velocity)[0]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from stribeck.errors import ConfigError, RecordingError
-from stribeck.estimates.clusters import bias_reduced
-from stribeck.estimates.estimate import Estimate, at_bound, estimate_of
+from stribeck.estimates.estimate import Estimate
+from stribeck.estimates.population import Population
 from stribeck.robots.choice import fitted
 from stribeck.robots.forward import simulate_robot
-from stribeck.robots.problem import UNKNOWNS, RobotProblem, problem_of, under
+from stribeck.robots.intervals import alike, estimates_of
+from stribeck.robots.problem import RobotProblem, problem_of, series_of, together
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import Array, mean_goals
 from stribeck.robots.tree import RobotTree
@@ -25,8 +26,11 @@ ROWS_LATE = 4
 """Largest number of rows by which goals of a run may lie earlier or later than in the others."""
 
 
-COUPLED = 1.02
-"""Error of all joints together over that of each alone from which on the fit is repeated under the simulated loads."""
+COUPLED, ROUNDS = 0.02, 3
+"""Relative difference between the errors of all joints together and of each alone from which on the fit is repeated, and how often."""
+
+SMALL, FINER = 5e-4, 8
+"""Error of each joint alone below which that of the step counts [rad], and by how much steps of the whole robot are then divided."""
 
 CLEARLY = 0.8
 """Goals count as late only if that lowers the error to this share."""
@@ -68,6 +72,7 @@ class RobotFit:
 
     :param estimates: by joint and parameter.
     :param base: of parameters of the base.
+    :param populations: of joints with equal drives, by parameter.
     """
 
     tree: RobotTree
@@ -79,6 +84,7 @@ class RobotFit:
     base: dict[str, Estimate]
     doubts: tuple[Doubt, ...]
     decoupled: float
+    populations: Mapping[str, Population]
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -101,7 +107,8 @@ def identify_robot(
 
     :param law: ``m1`` to ``m6``, or ``auto`` for the one chosen by runs left out.
     :param excluded: names of joints that are held where they rest.
-    :param same: names of joints with equal drives.
+    :param same: names of joints with equal drives: their parameters are drawn towards a common mean, by as much as the scatter
+        between them and their intervals tell.
     :param polish: fit again under the loads of the simulated motion of the whole robot.
     :param note: receives lines on the progress.
     :raises ConfigError: for names of joints that the model does not have.
@@ -110,27 +117,40 @@ def identify_robot(
     unknown = [name for name in (*excluded, *same) if name not in tree.names]
     if unknown:
         raise ConfigError(f"{tree.path} has no joint {', '.join(unknown)}; it has {', '.join(tree.names)}")
+    if same and len(set(same) - set(excluded)) < 2:
+        raise ConfigError(f"equal drives need two joints at least, found {', '.join(same)}")
     if not tree_joints:
         raise ConfigError(f"all joints of {tree.path} are excluded: leave at least one to identify")
     good = usable(train, note)
-    equal = [tree.names.index(name) for name in same]
-    problem, x = fitted(tree, good, tree_joints, law, equal, note)
+    problem, x = fitted(tree, good, tree_joints, law, note)
+    populations: dict[str, Population] = {}
+    if same:
+        problem, populations = alike(problem, x, [tree.names.index(name) for name in same])
+        x = problem.fit(x).point
     decoupled = float(np.sqrt(problem.errors(x).mean()))
+    problem = replace(problem, finer=FINER if decoupled < SMALL else 1)
     scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
-    if polish and _total(scores) > COUPLED * decoupled:
+    apart = problem
+    for _ in range(ROUNDS if polish else 0):
+        before = _total(scores)
+        if abs(before - np.sqrt(apart.errors(x).mean())) < COUPLED * before:
+            break
         note(
-            f"all joints together {_total(scores) * 1e3:.2f} mrad, each alone {decoupled * 1e3:.2f}; fitted again"
+            f"all joints together {before * 1e3:.2f} mrad; fitted again by what that differs from each alone"
         )
-        again = under(problem, tree, [each.simulated for each in scores])
+        again = together(problem, x, [each.simulated for each in scores])
         better = again.fit(x).point
         polished = [score(tree, again, better, run, index) for index, run in enumerate(good)]
-        if _total(polished) < _total(scores):
-            problem, x, scores = again, better, polished
+        if _total(polished) >= before:
+            break
+        apart, x, scores = again, better, polished
+    problem = apart
     note(f"all joints together {_total(scores) * 1e3:.2f} mrad")
     unseen = [predicted(tree, problem, x, run) for run in validation]
-    estimates, base = _estimates(tree, problem, x)
+    estimates, base = estimates_of(tree, problem, x, _error_of_step(tree, problem, x, scores))
     doubts = _doubts(tree, problem, x)
-    return RobotFit(tree, problem, x, tuple(scores), tuple(unseen), estimates, base, doubts, decoupled)
+    scored = tuple(scores), tuple(unseen)
+    return RobotFit(tree, problem, x, *scored, estimates, base, doubts, decoupled, populations)
 
 
 def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotRun]:
@@ -157,14 +177,24 @@ def usable(runs: Sequence[RobotRun], note: Callable[[str], None]) -> list[RobotR
 
 
 def score(
-    tree: RobotTree, problem: RobotProblem, x: Array, run: RobotRun, index: int, rows_late: int = 0
+    tree: RobotTree,
+    problem: RobotProblem,
+    x: Array,
+    run: RobotRun,
+    index: int,
+    rows_late: int = 0,
+    *,
+    coarse: int = 1,
 ) -> RunScore:
-    """Simulate a run from its goals alone, all joints together, with the parameters of run ``index``."""
+    """Simulate a run from its goals alone, all joints together, with the parameters of run ``index``.
+
+    :param coarse: by how much the step is larger than usual.
+    """
     p = problem.drives(x, index, len(tree.names))
     if run.stiffness is not None and run.derivative is not None:
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
-    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS)
+    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS) * problem.finer // coarse
     delay = p["delay"] + rows_late * run.dt + 0.5 * run.dt / every
     goals = mean_goals(np.nan_to_num(run.goal), delay, every, run.dt)
     held = [joint for joint in range(len(tree.names)) if joint not in problem.joints]
@@ -234,47 +264,17 @@ def left_out(fit: RobotFit, note: Callable[[str], None] = lambda text: None) -> 
     return tuple(found)
 
 
+def _error_of_step(tree: RobotTree, problem: RobotProblem, x: Array, scores: Sequence[RunScore]) -> Array:
+    """Change of the parameters if the simulation of the whole robot had twice its step, where that counts (n,)."""
+    if problem.finer == 1:
+        return np.zeros(len(x))
+    coarse = [score(tree, problem, x, each.run, index, coarse=2) for index, each in enumerate(scores)]
+    apart = [fine.simulated - other.simulated for fine, other in zip(scores, coarse, strict=True)]
+    return problem.shift(x, series_of(problem, apart))
+
+
 def _total(scores: Sequence[RunScore]) -> float:
     return float(np.sqrt(np.mean([each.squares.mean() for each in scores])))
-
-
-def _estimates(
-    tree: RobotTree, problem: RobotProblem, x: Array
-) -> tuple[dict[str, dict[str, Estimate]], dict[str, Estimate]]:
-    """Values with intervals that count runs as independent (CR2), or segments where there are fewer than 3 runs."""
-    found = problem.lane_equations(x)
-    owners = np.array([segment.run for segment in problem.segments])
-    if owners.max() < 2:
-        owners = np.arange(len(owners))
-    lanes = np.repeat(owners, len(problem.joints))
-    kept = np.array([name != "shift" for name, _ in problem.columns])
-    scores, curvatures = [], []
-    for owner in np.unique(owners):
-        maps = problem.maps[lanes == owner][:, :, kept]
-        scores.append(np.einsum("lfn,lf->n", maps, found.gradient[lanes == owner]))
-        curvatures.append(np.tensordot(maps, found.hessian[lanes == owner] @ maps, ((0, 1), (0, 1))))
-    widths = np.full(kept.sum(), np.inf)
-    if len(scores) > 2:
-        widths = bias_reduced(np.array(scores), np.array(curvatures)).half_widths()
-    joints: dict[str, dict[str, Estimate]] = {tree.names[joint]: {} for joint in problem.joints}
-    base: dict[str, Estimate] = {}
-    for width, index in zip(widths, np.flatnonzero(kept), strict=True):
-        name, owner = problem.columns[index]
-        unknown, value = UNKNOWNS[name], float(x[index])
-        bounds = (unknown.lower, unknown.upper)
-        interval = (
-            (max(value - width, bounds[0]), min(value + width, bounds[1])) if np.isfinite(width) else None
-        )
-        estimate = estimate_of(value, unknown.unit, interval, bounds=bounds)
-        if value in bounds:
-            estimate = at_bound(value, unknown.unit, "lower" if value == bounds[0] else "upper", bounds)
-        if owner < 0:
-            base[name] = estimate
-            continue
-        for position, joint in enumerate(problem.joints):
-            if problem.maps[position, :, index].any():
-                joints[tree.names[joint]][name] = estimate
-    return joints, base
 
 
 def _doubts(tree: RobotTree, problem: RobotProblem, x: Array) -> tuple[Doubt, ...]:

@@ -21,7 +21,6 @@ from stribeck.estimates.levenberg_marquardt import (
 )
 from stribeck.robots.recordings import SETTLING, RobotRun
 from stribeck.robots.rollout import (
-    PLACE,
     Array,
     Kind,
     LaneEquations,
@@ -89,8 +88,8 @@ SYMMETRIC = {
 SHARED = ("tilt_x", "tilt_y")
 """Parameters of the base, which all joints share."""
 
-ALIKE = ("armature", "stiffness", "delay", *PLACE)
-"""Parameters besides those of the law that joints of the same kind share."""
+ALIKE = ("armature", "stiffness", "delay")
+"""Parameters besides those of the law that are those of a population in joints with equal drives."""
 
 HELD = {"armature": 0.3, "stiffness": 1000.0, "derivative": 30.0, "limit": 1e4}
 """Drives of joints that are not identified; larger inertias would make the dry friction of the others inaccurate."""
@@ -121,6 +120,8 @@ class RobotProblem:
     :param joints: indices of the joints that are identified.
     :param columns: parameter and joint (-1: all; for ``shift``: run) of each element of the vector.
     :param free: rows of the parameters whose derivatives are computed, free or not.
+    :param prior: weights, means and standard deviations of normal priors besides that of the shifts (n,) [rad²/unit², unit, unit].
+    :param finer: by how much the steps of the whole robot are smaller than usual.
     :param maps: parameters of lane l are ``fixed[:, l]``, plus ``maps[l] @ x`` in the rows ``free`` (L, F, n).
     """
 
@@ -133,6 +134,8 @@ class RobotProblem:
     free: tuple[int, ...]
     fixed: Array
     maps: Array
+    prior: tuple[Array, Array, Array] | None = None
+    finer: int = 1
 
     def values(self, x: Array) -> Array:
         """Parameters of all lanes (N, L)."""
@@ -148,9 +151,10 @@ class RobotProblem:
         """The vector from which the search starts."""
         return np.array([unknown.start for unknown in self.unknowns()])
 
-    def priors(self) -> Array:
-        """Weights of a weak prior around 0 that fixes the mean of the shifts (n,) [rad²/unit²]."""
-        return np.array([1.0 if name == "shift" else 0.0 for name, _ in self.columns])
+    def priors(self) -> tuple[Array, Array]:
+        """Weights [rad²/unit²] and means of the priors (n,); a weak one around 0 fixes the mean of the shifts."""
+        weights, means, _ = self.prior or np.zeros((3, len(self.columns)))
+        return weights + [1.0 if name == "shift" else 0.0 for name, _ in self.columns], means
 
     def lane_equations(self, x: Array, runs: Collection[int] | None = None) -> LaneEquations:
         """Squares and derivatives by lane; ``runs`` are the ones that count, by default all."""
@@ -161,33 +165,29 @@ class RobotProblem:
         return equations(self.kind, lanes, self.values(x), self.free)
 
     def blocks(self) -> tuple[IntArray, IntArray]:
-        """The group of joints with common parameters of each element, -1 if all share it, and of each lane."""
-        own = np.arange(len(self.joints))
-        for index, (name, _) in enumerate(self.columns):
-            users = np.flatnonzero(self.maps[: len(own), :, index].any(axis=1))
-            if name not in (*SHARED, "shift") and len(users):
-                own[np.isin(own, own[users])] = own[users].min()
-        own = np.unique(own, return_inverse=True)[1]
-        element = [
-            -1
-            if name in (*SHARED, "shift")
-            else own[np.flatnonzero(self.maps[: len(own), :, index].any(axis=1))[0]]
-            for index, (name, _) in enumerate(self.columns)
-        ]
-        return np.array(element), np.tile(own, len(self.segments))
+        """Position of the joint of each element, -1 if all share it, and of each lane."""
+        places = {joint: place for place, joint in enumerate(self.joints)}
+        element = [-1 if name in (*SHARED, "shift") else places[owner] for name, owner in self.columns]
+        return np.array(element), np.tile(np.arange(len(self.joints)), len(self.segments))
 
     def only(self, kept: Sequence[int]) -> RobotProblem:
         """The problem without the other elements of the vector, which are 0."""
         columns = tuple(self.columns[index] for index in kept)
         return replace(self, columns=columns, maps=self.maps[:, :, list(kept)])
 
-    def _normal(
-        self, x: Array, runs: Collection[int] | None, prior: Array
-    ) -> tuple[LaneEquations, Array, Array]:
+    def _normal(self, x: Array, runs: Collection[int] | None) -> tuple[LaneEquations, Array, Array]:
+        prior, means = self.priors()
         found = self.lane_equations(x, runs)
-        gradient = np.einsum("lfn,lf->n", self.maps, found.gradient) + prior * x
+        gradient = np.einsum("lfn,lf->n", self.maps, found.gradient) + prior * (x - means)
         hessian = np.tensordot(self.maps, found.hessian @ self.maps, ((0, 1), (0, 1))) + np.diag(prior)
         return found, gradient, hessian
+
+    def shift(self, x: Array, apart: Array) -> Array:
+        """Change of the solution ``x`` (n,) if measured positions were ``apart`` (T, L) higher, to first order."""
+        _, before, hessian = self._normal(x, None)
+        after = moved(self, apart)._normal(x, None)[1]
+        size = np.sqrt(np.maximum(np.diag(hessian), 1e-300))
+        return np.asarray(np.linalg.pinv(hessian / np.outer(size, size)) @ ((before - after) / size) / size)
 
     def _box(self) -> Array:
         return np.array([(each.lower, each.upper, each.size) for each in self.unknowns()]).T
@@ -197,11 +197,16 @@ class RobotProblem:
     ) -> Array:
         """Minimise the squared errors of each joint with a damping of its own; what all share stays."""
         element, lane = self.blocks()
-        prior = self.priors()
+        prior, means = self.priors()
+        owned = np.flatnonzero(element >= 0)
 
         def each(point: Array) -> BlockEquations:
-            found, gradient, hessian = self._normal(point, runs, prior)
-            return BlockEquations(0.5 * np.bincount(lane, found.squares).astype(float), gradient, hessian)
+            found, gradient, hessian = self._normal(point, runs)
+            costs = np.bincount(lane, found.squares).astype(float)
+            costs += np.bincount(element[owned], (prior * (point - means) ** 2)[owned], len(costs)).astype(
+                float
+            )
+            return BlockEquations(0.5 * costs, gradient, hessian)
 
         return minimise_blocks(each, x, self._box(), element, iterations, least_gain)
 
@@ -210,11 +215,13 @@ class RobotProblem:
 
         :param runs: indices of the runs that count; by default all.
         """
-        prior = self.priors()
+        prior, means = self.priors()
 
         def whole(point: Array) -> DenseEquations:
-            found, gradient, hessian = self._normal(point, runs, prior)
-            return DenseEquations(0.5 * (found.squares.sum() + prior @ point**2), gradient, hessian)
+            found, gradient, hessian = self._normal(point, runs)
+            return DenseEquations(
+                0.5 * (found.squares.sum() + prior @ (point - means) ** 2), gradient, hessian
+            )
 
         x = self.alone(x, runs, ALONE, least_gain)
         lower, upper, size = self._box()
@@ -272,23 +279,23 @@ def segments_of(runs: Sequence[RobotRun], part: float | None = None) -> tuple[Se
     return tuple(found)
 
 
+def substeps_of(dt: float) -> int:
+    """Usual number of simulated steps per row of ``dt`` [s] of a joint alone."""
+    return max(round(dt / 0.0075), 1)
+
+
 def lanes_of(
     tree: RobotTree,
     runs: Sequence[RobotRun],
     segments: Sequence[Segment],
     joints: Sequence[int],
-    motions: Sequence[Array] | None = None,
 ) -> Lanes:
-    """Series of all segments, under the loads of the measured motions or of ``motions`` (T, J) for each run."""
+    """Series of all segments, under the loads of the measured motions."""
     rows, used = max(segment.end - segment.start for segment in segments), list(joints)
     parts: list[list[Array]] = []
     loads = []
-    for index, run in enumerate(runs):
-        moved = (
-            motion_of(run.position, run.dt, CUTOFF)
-            if motions is None
-            else motion_of(motions[index], run.dt, None)
-        )
+    for run in runs:
+        moved = motion_of(run.position, run.dt, CUTOFF)
         loads.append((moved[1], tree.loads(*moved)))
     for segment in segments:
         run, (velocity, load) = runs[segment.run], loads[segment.run]
@@ -315,7 +322,6 @@ def problem_of(
     law: FrictionLaw,
     *,
     free: Sequence[str],
-    same: Sequence[Collection[int]] = (),
     substeps: int = 1,
     lanes: Lanes | None = None,
     part: float | None = None,
@@ -325,13 +331,11 @@ def problem_of(
     :param joints: indices of joints to identify.
     :param free: parameters besides those of the law, ``stiffness`` where the recordings have no gains.
     :param part: longest part of a run that a lane simulates [s]; by default that of :func:`segments_of`.
-    :param same: groups of joints that share the parameters of their law and those of :data:`ALIKE`.
     """
     kind, segments = Kind(law, substeps), segments_of(runs, part)
     names = [name for name in kind.names if name in (*free, *law.parameter_names) and name not in FIXED]
     derived = [name for name in kind.names if name in (*names, "stiffness", "derivative")]
     rows = tuple(kind.names.index(name) for name in derived)
-    own = {joint: min(group) for group in same for joint in group}
     columns: dict[Column, int] = {}
     entries = []
     fixed = np.zeros((len(kind.names), len(segments) * len(joints)))
@@ -344,8 +348,7 @@ def problem_of(
         fixed[:, lane] = [0.0 if name in names else given.get(name, 0.0) for name in kind.names]
         for name in names:
             row = derived.index(name)
-            alike = name in (*ALIKE, *law.parameter_names)
-            owner = -1 if name in SHARED else own.get(joint, joint) if alike else joint
+            owner = -1 if name in SHARED else joint
             entries.append((lane, row, columns.setdefault((name, owner), len(columns))))
             if name == "delay" and run.nominal:
                 entries.append((lane, row, columns.setdefault(("shift", segment.run), len(columns))))
@@ -371,6 +374,23 @@ def with_law(problem: RobotProblem, other: RobotProblem, x: Array, share: float)
     return np.array(found)
 
 
-def under(problem: RobotProblem, tree: RobotTree, motions: Sequence[Array]) -> RobotProblem:
-    """The problem under the loads of other motions."""
-    return replace(problem, lanes=lanes_of(tree, problem.runs, problem.segments, problem.joints, motions))
+def series_of(problem: RobotProblem, motions: Sequence[Array]) -> Array:
+    """Motions of whole runs (T, J) as those of the lanes (T, L)."""
+    rows, used = len(problem.lanes.position), list(problem.joints)
+    parts = [_padded(motions[each.run][each.start : each.end][:, used], rows) for each in problem.segments]
+    return np.concatenate(parts, axis=1)
+
+
+def moved(problem: RobotProblem, apart: Array) -> RobotProblem:
+    """The problem with other measured positions, ``apart`` (T, L) higher; lanes begin where they did."""
+    apart = np.concatenate([np.zeros_like(apart[:1]), apart[1:]]).astype(np.float32)
+    return replace(problem, lanes=problem.lanes._replace(position=problem.lanes.position + apart))
+
+
+def together(problem: RobotProblem, x: Array, motions: Sequence[Array]) -> RobotProblem:
+    """The problem whose lanes move as all joints together do, by what both motions differ at ``x``.
+
+    :param motions: of all joints of each run together with the parameters ``x`` (T, J) [rad].
+    """
+    alone = simulate_lanes(problem.kind, problem.lanes, problem.values(x))
+    return moved(problem, alone - series_of(problem, motions))

@@ -27,7 +27,7 @@ class Load(NamedTuple):
     r"""What a joint carries along a motion, without its own drive.
 
     :param inertia: :math:`M_{jj}(q)` (T, J) [kg m²].
-    :param torque: external torque without gravity :math:`M_{jj}\ddot q_j - (M\ddot q + C\dot q)_j` (T, J) [N m].
+    :param torque: external torque without gravity :math:`-\sum_{i \ne j} M_{ji}\ddot q_i - (C\dot q)_j` (T, J) [N m].
     :param gravity: torque for a gravitational acceleration of 1 m/s² along each axis of the base (T, J, 3) [N m s²/m].
     """
 
@@ -64,12 +64,30 @@ class RobotTree:
         lower, upper = self.model.jnt_range.T
         return np.where(limited, lower, -np.inf), np.where(limited, upper, np.inf)
 
+    @cached_property
+    def diagonal(self) -> npt.NDArray[np.intp]:
+        """Where the diagonal of the sparse inertia matrix is."""
+        return np.asarray(self.model.M_rowadr + self.model.M_rownnz - 1)
+
+    def external(self, data: Any, acceleration: Array) -> Array:
+        r"""External torque :math:`\tau_{e,j} = -\sum_{i \ne j} M_{ji}\ddot q_i - h_j(q, \dot q)` (J,) [N m].
+
+        It holds what gravity and the motion of the other joints ask of joint j, not the inertia of its own motion, as on a
+        pendulum, of which gravity alone is external.
+
+        :param data: state with the inertia matrix and ``qfrc_bias``, which is h.
+        :param acceleration: :math:`\ddot q` (J,) [rad/s²].
+        """
+        whole = np.empty(len(acceleration))
+        mujoco.mj_mulM(self.model, data, whole, acceleration)
+        return np.asarray(data.M[self.diagonal] * acceleration - whole - data.qfrc_bias)
+
     def loads(self, position: Array, velocity: Array, acceleration: Array) -> Load:
         """Inertias and torques along a motion (T, J), by recursive Newton-Euler."""
         model, data, count = self.model, self.data, len(self.names)
         inertia, torque = np.empty((2, *position.shape))
         gravity = np.empty((*position.shape, 3))
-        result, diagonal = np.empty(count), model.M_rowadr + model.M_rownnz - 1
+        result, diagonal = np.empty(count), self.diagonal
         model.opt.gravity[:] = 0.0
         for k in range(len(position)):
             data.qpos[:], data.qvel[:], data.qacc[:] = position[k], velocity[k], acceleration[k]
@@ -77,9 +95,9 @@ class RobotTree:
             mujoco.mj_comPos(model, data)
             mujoco.mj_crb(model, data)
             mujoco.mj_comVel(model, data)
-            mujoco.mj_rne(model, data, 1, result)
+            mujoco.mj_rne(model, data, 0, data.qfrc_bias)
             inertia[k] = data.M[diagonal]
-            torque[k] = inertia[k] * acceleration[k] - result
+            torque[k] = self.external(data, acceleration[k])
             data.qvel[:] = 0.0
             mujoco.mj_comVel(model, data)
             for axis in range(3):

@@ -203,13 +203,18 @@ class Driver:
                 self._report("info", f"torque off: {reason}")
 
     def clear(self) -> None:
-        """Leave the fault state: reconnect, and reboot servos with errors.
+        """Leave the fault state: reconnect, and reboot servos with errors, also those of servos that were off.
 
         :raises ServoError: if the cause persists; the driver then stays in the fault state.
         """
         with self._lock:
-            if self.state != "fault":
+            if self.state == "on" or (self.state == "off" and not any(self.bus.errors)):
                 return
+            if self.state == "off":
+                self.state, self.reason = (
+                    "fault",
+                    f"a servo reports {', '.join(filter(None, self.bus.errors))}",
+                )
             self.bus.close()
             self._reconnect(clear_errors=True)
             self.state, self.reason = "off", ""
@@ -419,7 +424,8 @@ class Driver:
         everyone = np.ones(len(self.joints), dtype=bool)
         problem = monitor.problem(motion, np.zeros(len(self.joints)), self.bus.errors, everyone)
         if problem is not None:
-            raise ServoError(f"torque stays off: {problem}")
+            advice = "; remove the cause and clear the fault first" if any(self.bus.errors) else ""
+            raise ServoError(f"torque stays off: {problem}{advice}")
 
     def _envelope(self) -> Envelope:
         config, margin = self.config, self.config.position_margin
