@@ -14,7 +14,9 @@ from stribeck.cli.main import main
 from stribeck.core.friction import friction_budget, law_named
 from stribeck.exports.projection import missing_terms, plain, rest_remark
 from stribeck.exports.registry import FORMATS
+from stribeck.exports.runs import batch_of_source, bench_runs
 from stribeck.exports.task import ExportTask, JointServo
+from stribeck.fit.assessment import stepping_of
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import ParameterFile, read_parameter_file, write_parameter_file
 from stribeck.io.servo import Servo
@@ -158,6 +160,21 @@ def test_friction_at_rest_that_gets_lost_is_told(tmp_path):
     assert f"{0.4 * whole:.3g} as written" in rest_remark(source, held[0], form)
     assert rest_remark(source, held[1], form) is None
     assert rest_remark(source, held[0], FORMATS["drake"]) is None
+
+
+@pytest.mark.parametrize("law", ["m1", "m6"])
+def test_one_bench_run_is_a_rest_that_half_of_the_friction_does_not_hold(tmp_path, law):
+    """What happened: a projection of an M6 over moving runs had no Coulomb friction, and a joint sank under its weight."""
+    source = read_parameter_file(params(tmp_path, law))
+    rests = [log for log in bench_runs(source, 400.0, 5.0) if log.trajectory == "rest"]
+    weaker = replace(source, law=law_named("m1"), values=published("xl330", "m1") | source.values)
+    base = 0.5 * friction_budget(source.law, source.values, 0.0, 0.0, 0.0)[0]
+    weaker = plain(replace(weaker, values=weaker.values | {"friction_base": base}), FORMATS["mjcf"])
+    moved = [
+        np.ptp(batch_of_source(file, rests, stepping_of(source))[1].position, axis=0) for file in (source, weaker)
+    ]
+    assert np.all(moved[0] == 0.0)
+    assert np.all(moved[1] > 0.01)
 
 
 def test_ros_parameters_hold_the_saturation(tmp_path):

@@ -77,7 +77,7 @@ def rest_remark(source: ParameterFile, held: ParameterFile, form: Format) -> str
         return None
     return (
         f"friction at rest without load is {own:.3g} by the source law and {written:.3g} as written: a joint that should "
-        "rest may sink; a projection over recordings with such rests (--logdir) keeps it"
+        "rest may sink; give --logdir with such rests, or none: without it a rest is part of what is fitted"
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.compensation import stall_torque
 from stribeck.core.control_laws import CurrentControl, VoltageControl
-from stribeck.core.log import Batch, Log, Series, Setup
+from stribeck.core.friction import friction_budget
+from stribeck.core.log import Batch, FloatArray, Log, Series, Setup
 from stribeck.core.step import batch_for, simulate
 from stribeck.core.trajectories import trajectory_named
 from stribeck.fit.assessment import Stepping
@@ -19,6 +20,9 @@ from stribeck.io.parameter_file import ParameterFile
 BENCH_TRAJECTORIES = ("sin_time_square", "sin_sin", "up_and_down", "lift_and_drop")
 BENCH_LOADS = (0.2, 0.4)
 """Gravity torques of the bench, as shares of the stall torque."""
+
+REST_LOAD = 0.6
+"""Gravity torque of a joint that rests with its torque off, as a share of the source law's friction at rest without load."""
 
 FULL_OUTPUT_AT = 0.2
 """Position error [rad] that takes the firmware to its full output at :func:`usual_gain`."""
@@ -35,28 +39,36 @@ def usual_gain(file: ParameterFile) -> float:
 
 
 def bench_runs(file: ParameterFile, kp: float, supply_voltage: float) -> list[Log]:
-    """Goals of the bench trajectories with loads that suit the servo, from rest; positions are to be simulated."""
+    """Runs with loads that suit the servo, at 5 ms for 6 s; positions are to be simulated from the first.
+
+    Goals of the bench trajectories, from hanging at rest; and a rest beside the hanging position that friction holds,
+    torque off: a poorer law that no longer holds it would move as the source does everywhere else.
+    """
     time = np.asarray(0.005 * np.arange(1201), dtype=np.float64)
-    zero = Series(time, np.zeros_like(time), held=False)
     stall = stall_torque(file.actuator, file.values)
     length = 0.1 if stall < 2.0 else (0.2 if stall < 10.0 else 0.5)
+    held = min(float(side) for side in friction_budget(file.law, file.values, 0.0, 0.0, 0.0))
+
+    def log(name: str, load: float, start: float, goal: FloatArray, torque_enable: FloatArray) -> Log:
+        mass = load / (STANDARD_GRAVITY * length)
+        return Log(
+            name=f"{name}, {mass:.3g} kg at {length:g} m",
+            actuator=file.actuator.name,
+            trajectory=name,
+            setup=Setup(mass, length, 0.0, supply_voltage, kp),
+            position=Series(time, np.full_like(time, start), held=False),
+            velocity=Series(time, np.zeros_like(time), held=False),
+            goal=Series(time, goal, held=True),
+            torque_enable=Series(time, torque_enable, held=True),
+        )
+
     logs = []
     for share in BENCH_LOADS:
-        mass = share * stall / (STANDARD_GRAVITY * length)
-        for name in BENCH_TRAJECTORIES:
-            trajectory = trajectory_named(name)
-            logs.append(
-                Log(
-                    name=f"{name}, {mass:.3g} kg at {length:g} m",
-                    actuator=file.actuator.name,
-                    trajectory=name,
-                    setup=Setup(mass, length, 0.0, supply_voltage, kp),
-                    position=zero,
-                    velocity=zero,
-                    goal=Series(time, trajectory.goal(time), held=True),
-                    torque_enable=Series(time, trajectory.torque_enable(time), held=True),
-                )
-            )
+        load = share * stall
+        for trajectory in map(trajectory_named, BENCH_TRAJECTORIES):
+            logs.append(log(trajectory.name, load, 0.0, trajectory.goal(time), trajectory.torque_enable(time)))
+        angle = float(np.arcsin(min(REST_LOAD * held / load, 1.0))) - file.values.get("q_offset", 0.0)
+        logs.append(log("rest", load, angle, np.full_like(time, angle), np.zeros_like(time)))
     return logs
 
 
