@@ -93,7 +93,7 @@ def test_lifecycle_and_parameters_by_hand(environment, tmp_path):
         assert "deactivate" in transitions
         for name in ("gain", "hinge.max_torque", "effort_meaning", "autostart"):
             assert f" {name}\n" in listed
-        assert "share of the friction" in described
+        assert "fraction of the friction" in described
         assert "only while the node is not configured" in refused
         assert "successful" in changed
         assert "0.5" in ros2("param", "get", "/compensation", "gain")
