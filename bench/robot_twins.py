@@ -1,7 +1,7 @@
 """Recovery and coverage of ``identify-robot`` on twins of real robots that MuJoCo moves by itself.
 
 Each repetition draws drives (armature, Coulomb, viscous and load-dependent friction, encoder bias, command delay), moves the
-robot of a model file through multisines at steps of 0.2 ms, quantises its positions, and identifies it. Printed are the median
+robot of a model file through multisines at steps of 0.1 ms, quantises its positions, and identifies it. Printed are the median
 error of the parameters that count as determined, and the share of 95 % intervals that hold the truth.
 
     python bench/robot_twins.py --model go2.xml --repetitions 40 [--exclude JOINT …]

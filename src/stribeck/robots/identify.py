@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from stribeck.estimates.population import Population
 from stribeck.robots.choice import fitted
 from stribeck.robots.forward import simulate_robot
 from stribeck.robots.intervals import alike, estimates_of
-from stribeck.robots.problem import RobotProblem, problem_of, series_of, together
+from stribeck.robots.problem import RobotProblem, problem_of, series_of, substeps_of, together
 from stribeck.robots.recordings import RobotRun
 from stribeck.robots.rollout import Array, mean_goals
 from stribeck.robots.tree import RobotTree
@@ -28,9 +28,6 @@ ROWS_LATE = 4
 
 COUPLED, ROUNDS = 0.02, 3
 """Relative difference between the errors of all joints together and of each alone from which on the fit is repeated, and how often."""
-
-SMALL, FINER = 5e-4, 8
-"""Error of each joint alone below which that of the step counts [rad], and by how much steps of the whole robot are then divided."""
 
 CLEARLY = 0.8
 """Goals count as late only if that lowers the error to this share."""
@@ -128,7 +125,6 @@ def identify_robot(
         problem, populations = alike(problem, x, [tree.names.index(name) for name in same])
         x = problem.fit(x).point
     decoupled = float(np.sqrt(problem.errors(x).mean()))
-    problem = replace(problem, finer=FINER if decoupled < SMALL else 1)
     scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
     apart = problem
     for _ in range(ROUNDS if polish else 0):
@@ -194,7 +190,8 @@ def score(
     if run.stiffness is not None and run.derivative is not None:
         used = list(problem.joints)
         p["stiffness"][used], p["derivative"][used] = run.stiffness[used], run.derivative[used]
-    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS) * problem.finer // coarse
+    finer = 2 * _finer(problem) if _finer(problem) > 1 else 1
+    every = max(int(np.ceil(run.dt / FORWARD_STEP)), FORWARD_STEPS) * finer // coarse
     delay = p["delay"] + rows_late * run.dt + 0.5 * run.dt / every
     goals = mean_goals(np.nan_to_num(run.goal), delay, every, run.dt)
     held = [joint for joint in range(len(tree.names)) if joint not in problem.joints]
@@ -264,9 +261,14 @@ def left_out(fit: RobotFit, note: Callable[[str], None] = lambda text: None) -> 
     return tuple(found)
 
 
+def _finer(problem: RobotProblem) -> int:
+    """By how much steps are smaller than usual, see :func:`stribeck.robots.choice.fitted`."""
+    return problem.kind.substeps // substeps_of(problem.runs[0].dt)
+
+
 def _error_of_step(tree: RobotTree, problem: RobotProblem, x: Array, scores: Sequence[RunScore]) -> Array:
     """Change of the parameters if the simulation of the whole robot had twice its step, where that counts (n,)."""
-    if problem.finer == 1:
+    if _finer(problem) == 1:
         return np.zeros(len(x))
     coarse = [score(tree, problem, x, each.run, index, coarse=2) for index, each in enumerate(scores)]
     apart = [fine.simulated - other.simulated for fine, other in zip(scores, coarse, strict=True)]

@@ -121,7 +121,6 @@ class RobotProblem:
     :param columns: parameter and joint (-1: all; for ``shift``: run) of each element of the vector.
     :param free: rows of the parameters whose derivatives are computed, free or not.
     :param prior: weights, means and standard deviations of normal priors besides that of the shifts (n,) [rad²/unit², unit, unit].
-    :param finer: by how much the steps of the whole robot are smaller than usual.
     :param maps: parameters of lane l are ``fixed[:, l]``, plus ``maps[l] @ x`` in the rows ``free`` (L, F, n).
     """
 
@@ -135,7 +134,6 @@ class RobotProblem:
     fixed: Array
     maps: Array
     prior: tuple[Array, Array, Array] | None = None
-    finer: int = 1
 
     def values(self, x: Array) -> Array:
         """Parameters of all lanes (N, L)."""
