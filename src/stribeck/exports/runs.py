@@ -66,7 +66,9 @@ def bench_runs(file: ParameterFile, kp: float, supply_voltage: float) -> list[Lo
     for share in BENCH_LOADS:
         load = share * stall
         for trajectory in map(trajectory_named, BENCH_TRAJECTORIES):
-            logs.append(log(trajectory.name, load, 0.0, trajectory.goal(time), trajectory.torque_enable(time)))
+            logs.append(
+                log(trajectory.name, load, 0.0, trajectory.goal(time), trajectory.torque_enable(time))
+            )
         angle = float(np.arcsin(min(REST_LOAD * held / load, 1.0))) - file.values.get("q_offset", 0.0)
         logs.append(log("rest", load, angle, np.full_like(time, angle), np.zeros_like(time)))
     return logs
