@@ -5,6 +5,7 @@ import math
 import time
 from contextlib import ExitStack
 
+import numpy as np
 import pytest
 import yaml
 from ros_graph import Graph, wait_for
@@ -228,7 +229,9 @@ def test_two_emulated_robots_from_one_launch_each(launch, environment, tmp_path)
                 running.reaches(graph, f"{name}/{node}")
         states = {name: graph.collect(JointState, f"/{name}/joint_states") for name in GAINS}
         robots = TwoRobots(graph, speeds)
-        robots.wait({name: friction(gain, 0.3, 1.2) for name, gain in GAINS.items()})
         for name in GAINS:
-            positions = [state.position[0] for state in states[name]]
-            assert max(positions) - min(positions) > 0.2, f"{name} follows its goals"
+            wait_for(
+                lambda name=name: np.ptp([0.0] + [state.position[0] for state in states[name]]) > 0.2,
+                f"{name} follows its goals",
+            )
+        robots.wait({name: friction(gain, 0.3, 1.2) for name, gain in GAINS.items()})
