@@ -20,6 +20,8 @@ from stribeck.io.messages import (
 TOPICS = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
 RATE = 200
 PERIOD = 1_000_000_000 // RATE
+LEAD = 5
+"""Periods by which the goal is ahead of the position."""
 
 Recorded = tuple[str, bytes, int]
 """Topic, CDR bytes, log time [ns]."""
@@ -38,11 +40,11 @@ def end(time: int, run_id: str = "first") -> Recorded:
 def samples(first: int, count: int) -> Iterator[Recorded]:
     """States, commands and telemetry, samples ``first`` and on."""
     for k in range(first, first + count):
-        time, position = k * PERIOD, math.sin(k / RATE)
+        time, position, goal = k * PERIOD, math.sin(k / RATE), math.sin((k + LEAD) / RATE)
         velocity = math.cos(k / RATE)
         told = {"torque_enable": 1.0, "voltage": 5.0, "temperature": 31.0, "pwm": k % 885 / 885}
         yield JOINT_STATES.name, joint_state(time, ["shoulder"], [position], [velocity], [math.nan]), time
-        yield JOINT_COMMANDS.name, joint_state(time, ["shoulder"], [position]), time
+        yield JOINT_COMMANDS.name, joint_state(time, ["shoulder"], [goal]), time
         yield DYNAMIC_JOINT_STATES.name, dynamic_joint_state(time, {"shoulder": told}), time
 
 
