@@ -304,10 +304,9 @@ def compensate(
     )
     with bus, NodeProcesses(output / "nodes") as nodes, Spinner(controller):
         compensators = start_compensation(nodes, output, bus.path, dict(zip(joints, gains, strict=True)))
-        nodes.wait_until(
-            lambda: controller.seen >= set(joints) and controller.calm(compensators, CALM),
-            "steady joint states of all joints",
-        )
+        nodes.wait_until(lambda: controller.seen >= set(joints), "joint states of all joints")
+        nodes.wait_until(lambda: controller.heard_by(compensators), "compensation nodes that hear commands")
+        nodes.wait_until(lambda: controller.calm(CALM), "joint states without pauses")
         controller.begin()
         nodes.wait_until(lambda: all(one.torque_enabled for one in bus.servos), "torque on all joints")
         traces = {}

@@ -114,9 +114,13 @@ class DemoController(Node):
         self._duration = 0.0
         self._done = threading.Event()
 
-    def calm(self, listeners: int, duration: float) -> bool:
-        """Whether ``listeners`` nodes subscribe to the commands and states have arrived steadily for ``duration`` [s]."""
-        return self._commands.get_subscription_count() >= listeners and self._stream.steady_for(duration)
+    def heard_by(self, listeners: int) -> bool:
+        """Whether so many nodes subscribe to the commands."""
+        return bool(self._commands.get_subscription_count() >= listeners)
+
+    def calm(self, duration: float) -> bool:
+        """Whether states have arrived steadily for ``duration`` [s]."""
+        return self._stream.steady_for(duration)
 
     def begin(self) -> None:
         """Start sending commands; the servo node switches torque on, and off again when they stop."""
