@@ -40,10 +40,14 @@ class EndError(Exception):
 
 
 class Stage:
-    """The robot and the processes: bus, servo node, compensation node, guard."""
+    """The robot and the processes: bus, servo node, compensation node, guard.
+
+    :ivar answer: what the last service said.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.answer = ""
         self.processes: dict[str, subprocess.Popen[Any]] = {}
         self._log = (folder / "log").open("w")
 
@@ -226,7 +230,7 @@ class Stage:
         while not condition():
             if time.monotonic() - begin > patience:
                 said = {name: text for name, (_, text, _) in self.robot.said.items()}
-                last = f"last friction torque {self.robot.last_friction:.3g} N m"
+                last = f"last friction torque {self.robot.last_friction:.3g} N m; last service answered {self.answer!r}"
                 raise EndError(f"after {patience:g} s still not: {what}; {last}; said last: {said}")
             time.sleep(0.002)
         return time.monotonic() - begin
@@ -239,7 +243,10 @@ class Stage:
         end = time.monotonic() + 5.0
         while not future.done() and time.monotonic() < end:
             time.sleep(0.002)
-        return bool(future.done() and future.result().success)
+        if not future.done():
+            return False
+        self.answer = str(future.result().message)
+        return bool(future.result().success)
 
     def enable(self, name: str, on: bool = True) -> bool:
         """By its service."""
