@@ -14,10 +14,11 @@ import numpy as np
 
 from stribeck.core.actuator import Actuator
 from stribeck.core.control_laws import VoltageControl
-from stribeck.core.friction import FrictionLaw, friction_budget
+from stribeck.core.friction import FrictionLaw
 from stribeck.core.log import Batch
 from stribeck.errors import StribeckError
 from stribeck.exports.registry import Format
+from stribeck.exports.runs import rest_friction
 from stribeck.fit.assessment import Stepping
 from stribeck.fit.incumbent import BudgetSpentError, Incumbent
 from stribeck.fit.rollout import Rollout
@@ -70,14 +71,12 @@ def missing_terms(source: ParameterFile, form: Format) -> tuple[str, ...]:
 
 def rest_remark(source: ParameterFile, held: ParameterFile, form: Format) -> str | None:
     """A remark if a format holds less than half of the friction at rest without load, which moving runs do not show."""
-    own, written = (
-        float(friction_budget(file.law, file.values, 0.0, 0.0, 0.0)[0]) for file in (source, held)
-    )
+    own, written = rest_friction(source), rest_friction(held)
     if written >= 0.5 * own or "friction_base" in form.absent:
         return None
     return (
         f"friction at rest without load is {own:.3g} by the source law and {written:.3g} as written: a joint that should "
-        "rest may sink; give --logdir with such rests, or none: without it a rest is part of what is fitted"
+        "rest may sink; recordings given by --logdir need such rests"
     )
 
 

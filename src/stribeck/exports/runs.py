@@ -38,6 +38,11 @@ def usual_gain(file: ParameterFile) -> float:
     return full / (control.gain * FULL_OUTPUT_AT)
 
 
+def rest_friction(file: ParameterFile) -> float:
+    """Friction at rest without load, of the direction that has less [N m]."""
+    return min(float(side) for side in friction_budget(file.law, file.values, 0.0, 0.0, 0.0))
+
+
 def bench_runs(file: ParameterFile, kp: float, supply_voltage: float) -> list[Log]:
     """Runs with loads that suit the servo, at 5 ms for 6 s; positions are to be simulated from the first.
 
@@ -47,7 +52,6 @@ def bench_runs(file: ParameterFile, kp: float, supply_voltage: float) -> list[Lo
     time = np.asarray(0.005 * np.arange(1201), dtype=np.float64)
     stall = stall_torque(file.actuator, file.values)
     length = 0.1 if stall < 2.0 else (0.2 if stall < 10.0 else 0.5)
-    held = min(float(side) for side in friction_budget(file.law, file.values, 0.0, 0.0, 0.0))
 
     def log(name: str, load: float, start: float, goal: FloatArray, torque_enable: FloatArray) -> Log:
         mass = load / (STANDARD_GRAVITY * length)
@@ -69,7 +73,9 @@ def bench_runs(file: ParameterFile, kp: float, supply_voltage: float) -> list[Lo
             logs.append(
                 log(trajectory.name, load, 0.0, trajectory.goal(time), trajectory.torque_enable(time))
             )
-        angle = float(np.arcsin(min(REST_LOAD * held / load, 1.0))) - file.values.get("q_offset", 0.0)
+        angle = float(np.arcsin(min(REST_LOAD * rest_friction(file) / load, 1.0))) - file.values.get(
+            "q_offset", 0.0
+        )
         logs.append(log("rest", load, angle, np.full_like(time, angle), np.zeros_like(time)))
     return logs
 
