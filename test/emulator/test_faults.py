@@ -140,6 +140,17 @@ def test_packet_faults_keep_to_their_window():
     ]
 
 
+def test_packet_faults_without_a_schedule_last_from_when_they_are_added():
+    """Also those that were there before the start; without a duration they do not end."""
+    brief, lasting = parse_fault("lost:p=1,for=2"), parse_fault("late:p=1")
+    running = Faults([brief, lasting], np.random.default_rng(2))
+    running.begin(10.0)
+    assert [running.hit("lost", 1, t) is not None for t in (10.0, 11.99, 12.0, 30.0)] == [True, True, False, False]
+    running.add(brief, 40.0)
+    assert [running.hit("lost", 1, t) is not None for t in (40.0, 41.99, 42.0)] == [True, True, False]
+    assert running.hit("late", 1, 1e6) is not None
+
+
 def test_damage_changes_bytes():
     """One byte by default, about the share of bytes otherwise; the length stays."""
     rng = np.random.default_rng(5)

@@ -182,6 +182,19 @@ def test_a_servo_with_a_hardware_error_is_reported_in_words() -> None:
         bus.close()
 
 
+def test_a_lost_packet_does_not_keep_a_servo_from_its_restart() -> None:
+    """One packet in four is lost in either direction: a hardware error is cleared all the same, every time."""
+    with VirtualBus(emulated("xl330")) as emulation:
+        bus = emulation.bus("xl330")
+        bus.connect()
+        emulation.add_fault(parse_fault("lost:p=0.25"))
+        for _ in range(10):
+            emulation.fail(1, "overload")
+            bus.reset(0)
+            assert emulation.servo(1).errors == 0
+        bus.close()
+
+
 def test_servos_without_a_watchdog_are_named() -> None:
     """The user is told what stays energised: MX with protocol 1 and the XL320, not the XL330."""
     assert without_watchdog(expected("xl330")) == ""

@@ -43,7 +43,8 @@ hardware errors, which persist until the servo is reset."""
 
 TIMING = ("p", "at", "after", "every", "for", "id")
 """Settings of every fault: probability per packet (``p``); or start after the start of the emulation (``at``) or
-after torque was first on (``after``), period (``every``) and duration (``for``) [s]; ``id``: one servo instead of all."""
+after torque was first on (``after``), period (``every``) and duration (``for``) [s]; ``id``: one servo instead of all.
+A fault of packets without a schedule lasts ``for`` from when it is added."""
 
 
 @dataclass(frozen=True)
@@ -133,13 +134,16 @@ def parse_fault(text: str) -> Fault:
 
 
 class _Course:
-    """State of a fault: whether it is active, how often it has started, and when it ends [s]."""
+    """State of a fault: whether it is active, how often it has started, and when it ends [s].
 
-    def __init__(self, fault: Fault) -> None:
+    :param clock: when the fault was added [s].
+    """
+
+    def __init__(self, fault: Fault, clock: float) -> None:
         self.fault = fault
         self.on = False
         self.times = 0
-        self.end = math.inf
+        self.end = clock + fault.duration
 
 
 class Faults:
@@ -152,15 +156,17 @@ class Faults:
         self.rng = rng
         self.first_torque: float | None = None
         self._start = 0.0
-        self._courses = [_Course(fault) for fault in faults]
+        self._courses = [_Course(fault, self._start) for fault in faults]
 
     def begin(self, clock: float) -> None:
         """Start the emulation at time ``clock`` [s]."""
         self._start = clock
+        for course in self._courses:
+            course.end = clock + course.fault.duration
 
     def add(self, fault: Fault, clock: float = -math.inf) -> None:
         """Add a fault at ``clock`` [s], without the scheduled occurrences that are already over."""
-        course = _Course(fault)
+        course = _Course(fault, clock)
         begun = self._begun(fault, clock)
         if begun is not None and clock >= begun[1] + fault.duration:
             course.times = begun[0]
@@ -173,7 +179,7 @@ class Faults:
         """
         for course in self._courses:
             fault = course.fault
-            if fault.kind != kind or not fault.concerns(servo) or not self._within(fault, clock):
+            if fault.kind != kind or not fault.concerns(servo) or not self._within(course, clock):
                 continue
             if fault.p is None or self.rng.random() < fault.p:
                 return fault
@@ -225,10 +231,11 @@ class Faults:
         count = 1 if fault.every is None else int(elapsed / fault.every) + 1
         return count, clock - elapsed + (count - 1) * (fault.every or 0.0)
 
-    def _within(self, fault: Fault, clock: float) -> bool:
-        """Whether the schedule of a packet fault makes it active."""
+    def _within(self, course: _Course, clock: float) -> bool:
+        """Whether a packet fault is active: by its schedule, or for its duration since it was added."""
+        fault = course.fault
         if not fault.scheduled:
-            return True
+            return clock < course.end
         elapsed = self._elapsed(fault, clock)
         if elapsed is None:
             return False

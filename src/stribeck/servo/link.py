@@ -23,7 +23,7 @@ ATTEMPTS = 20
 """Attempts for a packet to a single servo: enough with 1 % corrupt bytes."""
 
 PINGS = 8
-"""Attempts to ping a servo that may be absent."""
+"""Attempts to ping or to restart a servo that may be absent."""
 
 SHORTEST_PATIENCE, LONGEST_PATIENCE = 8e-4, 4e-2
 """Bounds of :attr:`Latency.patience` while the servos move [s]."""
@@ -218,9 +218,11 @@ class Link:
         return answer
 
     def reboot(self, identity: int) -> None:
-        """Restart a servo (protocol 2); use a ping to check that it came back."""
-        self.port.patience = SLOW_PATIENCE
-        self._handler.reboot(self.port, identity)
+        """Restart a servo (protocol 2), again if it does not acknowledge; use a ping to check that it came back."""
+        for _ in range(PINGS):
+            self.port.patience = SLOW_PATIENCE
+            if self._handler.reboot(self.port, identity)[0] == COMM_SUCCESS:
+                return
 
     # Several servos at once.
 
