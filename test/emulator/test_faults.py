@@ -145,7 +145,12 @@ def test_packet_faults_without_a_schedule_last_from_when_they_are_added():
     brief, lasting = parse_fault("lost:p=1,for=2"), parse_fault("late:p=1")
     running = Faults([brief, lasting], np.random.default_rng(2))
     running.begin(10.0)
-    assert [running.hit("lost", 1, t) is not None for t in (10.0, 11.99, 12.0, 30.0)] == [True, True, False, False]
+    assert [running.hit("lost", 1, t) is not None for t in (10.0, 11.99, 12.0, 30.0)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     running.add(brief, 40.0)
     assert [running.hit("lost", 1, t) is not None for t in (40.0, 41.99, 42.0)] == [True, True, False]
     assert running.hit("late", 1, 1e6) is not None
