@@ -1,5 +1,6 @@
 """What real rosbag2 (Jazzy) puts into bags, and its own resources hold, that made ours unreadable or empty."""
 
+import os
 import shutil
 import sqlite3
 
@@ -9,6 +10,7 @@ from mcap.writer import Writer
 
 from helpers import assert_same_log, full_log, refusal
 from stribeck.io.bag import read_bag, write_bag
+from stribeck.io.recovery import is_being_recorded, unfinished_file
 from stribeck.io.storage import read_messages
 
 SERVICE = "MSG: std_srvs/srv/SetBool_Event\nbool data\n---\nbool success\nstring message\n"
@@ -99,3 +101,30 @@ def test_the_write_ahead_log_of_a_killed_recorder_is_read(tmp_path):
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.db3*")}
     assert len(read_messages(tmp_path / file.name).messages) == 2 * len(wanted)
     assert before == {path.name: path.read_bytes() for path in tmp_path.glob("*.db3*")}
+
+
+def test_a_slow_bag_is_not_taken_for_a_killed_one(tmp_path):
+    """What happened: 10 s after the last full chunk a bag was recovered while `ros2 bag record` still wrote it."""
+    write_bag(tmp_path / "bag", [full_log()])
+    (tmp_path / "bag" / "metadata.yaml").unlink()
+    file = tmp_path / "bag" / "bag_0.mcap"
+    with file.open("wb") as target:
+        writer = Writer(target)
+        writer.start(profile="ros2", library="libmcap 1.3.0")
+        channel = writer.register_channel("/told", "cdr", writer.register_schema("a_msgs/msg/Told", "", b""))
+        writer.add_message(channel, 1, bytes(8), 1)
+        target.flush()
+        (tmp_path / "bag" / "bag.mcap").unlink()
+        os.utime(file, (1e9, 1e9))
+        assert unfinished_file(tmp_path / "bag") == file
+        assert is_being_recorded(file)
+    with file.open("rb"):
+        assert not is_being_recorded(file), "who only reads it does not record it"
+
+
+def test_parts_of_a_killed_split_recording_name_the_remedy(tmp_path):
+    """What happened: "is no bag", without a word on what to do."""
+    write_bag(tmp_path / "bag", [full_log()])
+    (tmp_path / "bag" / "metadata.yaml").unlink()
+    shutil.copy(tmp_path / "bag" / "bag.mcap", tmp_path / "bag" / "bag_1.mcap")
+    refusal(lambda: read_bag(tmp_path / "bag"), tmp_path / "bag", "ros2 bag reindex")

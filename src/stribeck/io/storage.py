@@ -110,6 +110,10 @@ def _why_no_bag(folder: Path) -> str:
     files = [file.name for file in (*folder.glob("*.mcap"), *folder.glob("*.db3"))]
     if len(files) == 1:
         return f"{folder} has no metadata.yaml: name its file, {folder / files[0]}"
+    if files:
+        return (
+            f"{folder} has no metadata.yaml: `ros2 bag reindex {folder}` makes one of its {len(files)} files"
+        )
     return f"{folder} is no bag: it has no metadata.yaml"
 
 
@@ -238,7 +242,8 @@ def _database(path: Path) -> Iterator[sqlite3.Connection]:
         given, mode = path.absolute(), "immutable=1"
         if log.is_file() and log.stat().st_size:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            given, mode = shutil.copy(path, folder / path.name), "mode=rw"
+            given, mode = folder / path.name, "mode=rw"
+            shutil.copy(path, folder)
             shutil.copy(log, folder)
         yield stack.enter_context(closing(sqlite3.connect(f"file:{quote(str(given))}?{mode}", uri=True)))
 
