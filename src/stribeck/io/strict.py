@@ -106,7 +106,8 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     """Refuses duplicate keys, which YAML loaders accept."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        merge = "tag:yaml.org,2002:merge"
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.MarkedYAMLError(problem=f"key {key!r} occurs twice", problem_mark=node.start_mark)
