@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Tests side by side; those of one file stay together.
 JOBS ?= 2
 # Tests that are quick, and folders of those for what runs on a robot.
-QUICK := test/core test/estimates test/io test/session test/test_project.py --ignore=test/core/test_jax_agreement.py
+QUICK := test/core test/estimates test/io test/session test/test_project.py --ignore=test/core/test_jax_agreement.py --ignore=test/core/test_closed_loop.py
 ROBOT := test/core test/io test/session test/servo test/emulator test/nodes
 SETUP := pyproject.toml setup.py setup.cfg src/stribeck/__init__.py
 
