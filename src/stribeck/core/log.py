@@ -381,6 +381,11 @@ class TemperatureRange(NamedTuple):
         """Whether a coefficient per kelvin can be identified; servos report whole degrees."""
         return self.max - self.min >= LEAST_RANGE
 
+    @property
+    def words(self) -> str:
+        """Sentence that tells the range."""
+        return f"All recordings are at {self.min:.0f} to {self.max:.0f} °C"
+
 
 def common_value(logs: Sequence[Log], name: Literal["actuator"]) -> str:
     """The common value of all logs.

@@ -133,8 +133,7 @@ class FitResult:
             if p.free:
                 return estimated.get(p.name, Estimate(p.value, p.unit, "not determined", reason=unfinished))
             if p.name.endswith("_per_kelvin") and p.value == 0.0 and measured and not measured.varies:
-                found = f"all recordings are at {measured.min:.0f} to {measured.max:.0f} °C"
-                return Estimate(p.value, p.unit, "not determined", reason=found)
+                return Estimate(p.value, p.unit, "not determined", reason=measured.words)
             return fixed(p.value, p.unit)
 
         return {p.name: of(p) for p in self.parameters}

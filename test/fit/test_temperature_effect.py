@@ -112,4 +112,4 @@ def test_a_servo_at_constant_temperature_determines_no_coefficient(recorded):
     found = preliminary(task(same)).estimates
     for name in ("friction_per_kelvin", "resistance_per_kelvin"):
         assert (found[name].value, found[name].status) == (0.0, "not determined")
-        assert found[name].reason == "all recordings are at 31 to 31 °C"
+        assert found[name].reason == "All recordings are at 31 to 31 °C"
