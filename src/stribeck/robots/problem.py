@@ -70,10 +70,12 @@ UNKNOWNS = {
     "load_friction_external": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
     "load_friction_motor_stribeck": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
     "load_friction_external_stribeck": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
+    "load_friction_motor_quad": Unknown(0.001, 0.0, 0.5, 0.01, "1/(N m)"),
+    "load_friction_external_quad": Unknown(0.001, 0.0, 0.5, 0.01, "1/(N m)"),
 }
-"""Free parameters of a joint; the ones of quadratic terms and the Stribeck exponent stay at their defaults."""
+"""Free parameters of a joint; the Stribeck exponent stays at its default."""
 
-FIXED = {"alpha": 1.0, "load_friction_motor_quad": 0.0, "load_friction_external_quad": 0.0}
+FIXED = {"alpha": 1.0}
 
 SYMMETRIC = {
     f"load_friction_{side}{fading}": (
@@ -235,6 +237,11 @@ class RobotProblem:
         weight = np.asarray(self.lanes.weight)
         squares = ((simulated - np.asarray(self.lanes.position)) ** 2 * weight).sum(axis=0)
         return np.asarray(squares / np.maximum(weight.sum(axis=0), 1.0)).reshape(len(self.segments), -1)
+
+    def distance(self, other: RobotProblem) -> float:
+        """Root mean square of what the measured positions of both problems differ [rad]."""
+        apart = np.asarray(self.lanes.position) - np.asarray(other.lanes.position)
+        return float(np.sqrt(np.average(apart**2, weights=np.asarray(self.lanes.weight))))
 
     def drives(self, x: Array, run: int, count: int) -> dict[str, Array]:
         """Parameters of all ``count`` joints in a run by name; joints that are not identified are held."""
