@@ -70,7 +70,7 @@ def identify(
     :param started: ``time.perf_counter()`` at the start of the wall time.
     :param stop: called between batches; if it returns true, the search ends as if interrupted.
     :param start: a good point in the unit cube (n,), from which the method ``hybrid`` starts.
-    :param left_out: errors of fits without each condition, for the bands of predictions.
+    :param left_out: minima of fits without each condition, for the bands of predictions.
     :raises KeyboardInterrupt: if it was interrupted before the first point was evaluated.
     :raises StribeckError: if every simulation diverges.
     """

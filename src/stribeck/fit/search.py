@@ -7,7 +7,7 @@ so every search uses several starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +48,24 @@ def hybrid(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generato
             restart = Restart(problem, POPULATION, 0.3, rng, incumbent.budget)
             while not restart.stopped:
                 advance(incumbent, [restart])
-            ends.append(restart.settled(incumbent))
+            ends.append(_polished(problem, incumbent, [restart.search]))
     incumbent.converged = True
+
+
+def _polished(problem: SearchProblem, incumbent: Incumbent, searches: Sequence[PopulationCMA]) -> float:
+    """Continue the ends of CMA-ES by derivatives, record them in the incumbent, and return the least loss.
+
+    CMA-ES crawls along flat directions, so that two searches stop at different losses in one minimum.
+    """
+    ends = Minima(
+        np.stack([search.best_point for search in searches]),
+        np.array([search.best_loss for search in searches]),
+    )
+    try:
+        ends = levenberg_marquardt(problem, incumbent, ends, iterations=30)
+    finally:
+        incumbent.settle(ends.points, ends.losses)
+    return float(ends.losses[0])
 
 
 def _refined(problem: SearchProblem, incumbent: Incumbent, minima: Minima, rng: np.random.Generator) -> float:
@@ -80,8 +96,7 @@ def _refined(problem: SearchProblem, incumbent: Incumbent, minima: Minima, rng: 
             for search in running
             if not search.stopped and (search.generation <= 40 or search.best_loss <= 1.02 * leader)
         ]
-    incumbent.settle([search.best_point for search in searches], [search.best_loss for search in searches])
-    return min(search.best_loss for search in searches)
+    return _polished(problem, incumbent, searches)
 
 
 def done(incumbent: Incumbent, ends: list[float]) -> bool:
