@@ -115,8 +115,9 @@ class ParallelFits:
                 if name in ("alpha", "dtheta_stribeck")
             }
             for j, parameter in enumerate(task.parameters.free):
-                for name in TIED.get(parameter.name, (parameter.name,)):
-                    if name in general.free_names and not (parameter.name in TIED and name == parameter.name):
+                same = (parameter.name,)
+                for name in same if parameter.name in general.free_names else TIED.get(parameter.name, ()):
+                    if name in general.free_names:
                         i = general.free_names.index(name)
                         matrices[k, i, j] = (parameter.upper - parameter.lower) / width[i]
                         values[name] = parameter.lower

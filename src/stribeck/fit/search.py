@@ -7,7 +7,7 @@ so every search uses several starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -48,24 +48,8 @@ def hybrid(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generato
             restart = Restart(problem, POPULATION, 0.3, rng, incumbent.budget)
             while not restart.stopped:
                 advance(incumbent, [restart])
-            ends.append(_polished(problem, incumbent, [restart.search]))
+            ends.append(restart.settled(incumbent))
     incumbent.converged = True
-
-
-def _polished(problem: SearchProblem, incumbent: Incumbent, searches: Sequence[PopulationCMA]) -> float:
-    """Continue the ends of CMA-ES by derivatives, record them in the incumbent, and return the least loss.
-
-    CMA-ES crawls along flat directions, so that two searches stop at different losses in one minimum.
-    """
-    ends = Minima(
-        np.stack([search.best_point for search in searches]),
-        np.array([search.best_loss for search in searches]),
-    )
-    try:
-        ends = levenberg_marquardt(problem, incumbent, ends, iterations=30)
-    finally:
-        incumbent.settle(ends.points, ends.losses)
-    return float(ends.losses[0])
 
 
 def _refined(problem: SearchProblem, incumbent: Incumbent, minima: Minima, rng: np.random.Generator) -> float:
@@ -96,7 +80,8 @@ def _refined(problem: SearchProblem, incumbent: Incumbent, minima: Minima, rng: 
             for search in running
             if not search.stopped and (search.generation <= 40 or search.best_loss <= 1.02 * leader)
         ]
-    return _polished(problem, incumbent, searches)
+    incumbent.settle([search.best_point for search in searches], [search.best_loss for search in searches])
+    return min(search.best_loss for search in searches)
 
 
 def done(incumbent: Incumbent, ends: list[float]) -> bool:
