@@ -315,7 +315,7 @@ class ParallelFits:
 
     def best(self, pool: Pool, law: int, strength: int) -> FloatArray:
         """The best point of a law for all runs (n,)."""
-        return self.minima(pool, law, strength)[0]
+        return np.asarray(self.minima(pool, law, strength)[0])
 
 
 def _apart(points: FloatArray, count: int) -> FloatArray:
