@@ -166,7 +166,15 @@ def _repeated(batch: Batch, count: int) -> Batch:
     """A batch whose runs are repeated ``count`` times, run by run."""
     many: dict[str, Any] = {
         name: np.repeat(getattr(batch, name), count, axis=1)
-        for name in ("position", "velocity", "goal", "torque_enable", "supply_voltage", "weight")
+        for name in (
+            "position",
+            "velocity",
+            "goal",
+            "torque_enable",
+            "supply_voltage",
+            "temperature",
+            "weight",
+        )
     }
     return replace(
         batch,
