@@ -172,6 +172,10 @@ class Subsets:
         """Index of a subset, ``None`` if it is not one of them."""
         return self._index.get(mask.tobytes())
 
+    def without(self, kind: ConditionKind) -> list[int]:
+        """Indices of the subsets without each condition of a kind."""
+        return [self._index[mask.tobytes()] for mask in ~kind.masks]
+
 
 def subsets_for(kinds: Sequence[ConditionKind], runs: int) -> Subsets:
     """All runs, all without one condition, and without two of a kind that has few."""
@@ -323,10 +327,7 @@ def select(
         chosen=chosen,
         fitted=judged.on(every, every),
         left_out=dict(zip((kind.name for kind in kinds), judged.left_out(), strict=True)),
-        minima={
-            kind.name: [minima[chosen](subset) for mask in kind.masks if (subset := subsets.find(~mask))]
-            for kind in kinds
-        },
+        minima={kind.name: [minima[chosen](index) for index in subsets.without(kind)] for kind in kinds},
         kinds=tuple(kinds),
         expected=judged.expected(),
         seconds=time.perf_counter() - begin,
