@@ -1,6 +1,5 @@
 """At home in any graph, under the real launch: recorders of others, late joiners, rates, best effort, a second publisher."""
 
-import importlib.util
 import json
 import threading
 import time
@@ -14,7 +13,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from helpers import REPOSITORY, published
-from launching import Launched, needs_launch
+from launching import Launched, needs_launch, needs_rosbag2
 from stribeck.io.recordings import read_recordings
 
 pytestmark = [needs_launch, pytest.mark.real_time]
@@ -25,10 +24,6 @@ FRICTION = M1["friction_base"] + 0.5 * M1["friction_viscous"]
 
 PAUSES = {"pause_limit": 1.0, "lease": 1.5}
 """Of a machine that does other things beside."""
-
-needs_rosbag2 = pytest.mark.skipif(
-    importlib.util.find_spec("ros2bag") is None, reason="`ros2 bag` comes with a ROS installation"
-)
 
 
 @pytest.fixture

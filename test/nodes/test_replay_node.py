@@ -2,12 +2,15 @@
 
 import json
 import math
+import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from ros_graph import Graph, wait_for
+from ros_graph import Graph, domain, wait_for
 from builtin_interfaces.msg import Time
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.serialization import serialize_message
@@ -15,6 +18,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
 from helpers import published
+from launching import Launched, needs_rosbag2
 from stribeck.io.messages import Topic
 from stribeck.io.recorder import BagRecorder
 from stribeck.io.storage import RawMessage, read_messages
@@ -31,6 +35,8 @@ M6 = {**published("xl330", "m6"), "model": "m6", "actuator": "xl330"}
 STEPS, PERIOD = 240, 0.005
 TICK = 0.025
 """Of the clock of ``ros2 bag play --clock`` [s]."""
+DISCOVERY = 3.0
+"""Before each loop, in which player and node find each other [s]."""
 
 
 def message(step: int, **fields: list[float]) -> JointState:
@@ -89,36 +95,67 @@ def play(
         publishers[one.topic.name].publish(one.data)
 
 
-@pytest.mark.parametrize("rate", [1.0, *(pytest.param(r, marks=pytest.mark.slow) for r in (0.5, 2.0, 4.0))])
-def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag, rate):
-    """At rate 1, at other rates with /clock, and in the second loop, to 1e-9 N m."""
-    given = parameters(tmp_path)
+def check(
+    folder: Path, bag: Path, simulated: bool, playing: Callable[[list[RawMessage], Graph, list[Any]], None]
+) -> None:
+    """Two loops of a bag, played through the node, give the torque of ``stribeck compensate`` to 1e-9 N m.
+
+    :param playing: given the messages and the graph, lets the list of torques grow.
+    """
+    given = parameters(folder)
     values = CompensationParameters.complete(given, "test")
     joints = compensated_joints(values)
     offline = replay(bag, read_messages(bag), compensator_of(values, joints), joints)
     wanted = dict(zip((int(s) for s in offline.stamps), offline.torque[:, 0], strict=True))
     assert max(abs(torque) for torque in wanted.values()) > 0.01, "the motion asks for torque"
-    messages = read_messages(bag).messages
     with Graph() as graph:
         # Nothing may be lost on a machine that others use too: a queue of its own for each loop.
         states, commands = (
             f"qos_overrides./{topic}.subscription" for topic in ("joint_states", "controller_command")
         )
         heard = {f"{states}.reliability": "reliable", f"{states}.depth": 1000, f"{commands}.depth": 1000}
-        node = graph.add(CompensationNode, {**given, **heard, "use_sim_time": rate != 1.0})
-        clock = graph.publisher(Clock, "/clock") if rate != 1.0 else None
+        node = graph.add(CompensationNode, {**given, **heard, "use_sim_time": simulated})
         assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
         assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
         wait_for(lambda: node._compensator.enabled, "compensation is enabled")
         torques = graph.collect(JointState, "friction_torque", 1000)
+        wait_for(lambda: node._torque.get_subscription_count(), "the torque is heard")
+        playing(read_messages(bag).messages, graph, torques)
+    found = [(t.header.stamp.sec * 10**9 + t.header.stamp.nanosec, t.effort[0]) for t in torques][: 2 * STEPS]
+    assert [stamp for stamp, _ in found] == 2 * sorted(wanted)
+    np.testing.assert_allclose([torque for _, torque in found], [wanted[s] for s, _ in found], atol=1e-9)
+
+
+@pytest.mark.parametrize("rate", [1.0, *(pytest.param(r, marks=pytest.mark.slow) for r in (0.5, 2.0, 4.0))])
+def test_a_bag_played_twice_gives_the_torque_of_the_offline_replay(tmp_path, bag, rate):
+    """At rate 1, at other rates with /clock, and in the second loop, to 1e-9 N m."""
+
+    def playing(messages, graph, torques):
+        clock = graph.publisher(Clock, "/clock") if rate != 1.0 else None
         publishers = {
             STATES.name: graph.publisher(JointState, "joint_states", 1000),
             COMMANDS.name: graph.publisher(JointState, "controller_command", 1000),
         }
-        wait_for(lambda: node._torque.get_subscription_count(), "the torque is heard")
         for loop in (1, 2):
             play(messages, publishers, rate, clock)
             wait_for(lambda loop=loop: len(torques) >= loop * STEPS, f"{loop * STEPS} torques")
-    found = [(t.header.stamp.sec * 10**9 + t.header.stamp.nanosec, t.effort[0]) for t in torques]
-    assert len(found) == 2 * STEPS
-    np.testing.assert_allclose([torque for _, torque in found], [wanted[s] for s, _ in found], atol=1e-9)
+        assert len(torques) == 2 * STEPS
+
+    check(tmp_path, bag, rate != 1.0, playing)
+
+
+@needs_rosbag2
+@pytest.mark.slow
+@pytest.mark.parametrize(("rate", "clock"), [(1.0, False), (1.0, True), (0.5, True), (4.0, True)])
+def test_ros2_bag_play_looped_gives_the_torque_of_the_offline_replay(tmp_path, bag, rate, clock):
+    """The real player, whose clock also runs while it waits between two loops."""
+    words = ["--rate", rate, "--loop", "--delay", DISCOVERY, *(["--clock"] if clock else [])]
+    words += ["--remap", f"{COMMANDS.name}:=/controller_command", "--disable-keyboard-controls"]
+    environment = {**os.environ, "ROS_DOMAIN_ID": str(domain())}
+    environment.pop("_ROS_WHEELS_BOOTSTRAP_COMPLETE", None)
+
+    def playing(_messages, _graph, torques):
+        with Launched(["ros2", "bag", "play", bag, *words], environment, tmp_path / "output"):
+            wait_for(lambda: len(torques) >= 2 * STEPS, "two loops", 60.0)
+
+    check(tmp_path, bag, clock, playing)

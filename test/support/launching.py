@@ -27,6 +27,9 @@ needs_launch = pytest.mark.skipif(
     importlib.util.find_spec("launch_ros") is None or shutil.which("ros2") is None,
     reason="launch, launch_ros and the ros2 command are not installed: they come with a ROS installation",
 )
+needs_rosbag2 = pytest.mark.skipif(
+    importlib.util.find_spec("ros2bag") is None, reason="`ros2 bag` comes with a ROS installation"
+)
 needs_colcon = pytest.mark.skipif(
     shutil.which("colcon") is None, reason="colcon is not installed: pip install colcon-common-extensions"
 )

@@ -5,6 +5,7 @@ Stamps are integer nanoseconds; all other values are in SI units and joint coord
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 # Message types that ROS's core does not ship, as control_msgs 5 defines them.
@@ -74,13 +75,18 @@ def contract_types() -> Typestore:
 
 
 def types_with(definitions: Mapping[str, str]) -> Typestore:
-    """A copy of :func:`contract_types` extended by new types, given as ros2msg texts by type name."""
+    """A copy of :func:`contract_types` extended by new types, given as ros2msg texts by type name.
+
+    Texts that cannot be parsed are left out, as those of service events, which hold the text of the service; so are types
+    that contradict known ones.
+    """
     unknown = {name: text for name, text in definitions.items() if name not in contract_types().types}
     if not unknown:
         return contract_types()
     store = _new_typestore()
     for name, text in unknown.items():
-        store.register(get_types_from_msg(text, name))
+        with contextlib.suppress(TypesysError):
+            store.register(get_types_from_msg(text, name))
     return store
 
 

@@ -104,7 +104,10 @@ def original_digest(path: Path) -> str | None:
 
 
 def is_being_recorded(file: Path) -> bool:
-    """Whether the recorder of an unfinished bag is running, judged by its lock, else by the age of the file."""
+    """Whether the recorder of an unfinished bag is running, judged by its lock, by who writes the file, else by its age.
+
+    rosbag2 takes no lock and writes full chunks only: a bag of slow topics may not grow for half a minute.
+    """
     with file.open("rb") as opened:
         try:
             fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -112,7 +115,7 @@ def is_being_recorded(file: Path) -> bool:
             return True
         except OSError:  # a file system without locks
             return _is_fresh(file)
-    return not _is_ours(file) and _is_fresh(file)
+    return not _is_ours(file) and (_is_fresh(file) or _is_written(file))
 
 
 def recover(file: Path, note: Note) -> Path | Salvage:
@@ -287,6 +290,18 @@ def _is_ours(file: Path) -> bool:
                 return library.startswith("stribeck") or not library or not library.isprintable()
         break
     return True
+
+
+def _is_written(file: Path) -> bool:
+    """Whether a process of this machine and user has the file open for writing, where /proc tells (Linux)."""
+    name = str(file.resolve())
+    for found in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError, ValueError):
+            if os.readlink(found) == name:
+                described = (found.parents[1] / "fdinfo" / found.name).read_text()
+                if int(described.split("flags:", 1)[1].split()[0], 8) & (os.O_WRONLY | os.O_RDWR):
+                    return True
+    return False
 
 
 def _is_fresh(file: Path) -> bool:

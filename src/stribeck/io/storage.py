@@ -9,25 +9,40 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, get_args
+from urllib.parse import quote
 
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 from rosbags.typesys.store import Typestore
 
 from stribeck.errors import OutputError, RecordingError
+from stribeck.io import strict
 from stribeck.io.compression import STORAGES as STORAGE_SUFFIXES
 from stribeck.io.compression import is_packed, storage_files, unpacked
 from stribeck.io.mcap_bag import DIGEST_KEY, JAZZY_BAG_VERSION, custom_value
 from stribeck.io.messages import Digest, RawMessage, Topic, contract_types, types_with
-from stribeck.io.recovery import BeingRecordedError, CutOffError, Note, is_recovered, recover, unfinished_file
+from stribeck.io.recovery import (
+    BeingRecordedError,
+    CutOffError,
+    Note,
+    is_recovered,
+    recover,
+    salvaged,
+    unfinished_file,
+)
 from stribeck.io.strict import check_regular
 
 Storage = Literal["mcap", "sqlite3"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
+
+CDR = "cdr"
+"""The only serialisation that is read."""
 
 LARGEST_BAG = 16 << 30
 """Size of the largest storage file that is read [bytes]."""
@@ -73,7 +88,7 @@ def read_messages(path: Path, note: Note | None = None) -> BagContent:
             path = recovered
         if path.is_dir() and not (path / "metadata.yaml").exists():
             raise _NoBagError(_why_no_bag(path))
-        usual = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_with_rosbags
+        usual = _read_with_rosbag2_py if _has_rosbag2_py() and path.is_dir() else _read_files
         read = _read_packed if _is_packed(path) else usual
         definitions: dict[str, str] = {}
         messages = list(read(path, definitions))
@@ -95,6 +110,10 @@ def _why_no_bag(folder: Path) -> str:
     files = [file.name for file in (*folder.glob("*.mcap"), *folder.glob("*.db3"))]
     if len(files) == 1:
         return f"{folder} has no metadata.yaml: name its file, {folder / files[0]}"
+    if files:
+        return (
+            f"{folder} has no metadata.yaml: `ros2 bag reindex {folder}` makes one of its {len(files)} files"
+        )
     return f"{folder} is no bag: it has no metadata.yaml"
 
 
@@ -144,10 +163,26 @@ def _line(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _storage_file(path: Path) -> Path:
-    """The only storage file of a bag folder, which reads faster than the folder; else the folder."""
-    files = sorted(path.glob("*.mcap"))
-    return files[0] if len(files) == 1 and (path / "metadata.yaml").is_file() else path
+def _storage_files(path: Path) -> list[Path]:
+    """The storage files that the metadata of a bag names, or the file itself; a lone MCAP file needs no metadata."""
+    if not path.is_dir():
+        return [path]
+    present = [file for file in path.iterdir() if file.suffix in STORAGE_SUFFIXES]
+    metadata = path / "metadata.yaml"
+    try:
+        told = strict.parse_yaml(strict.read_text(metadata, RecordingError), metadata, RecordingError)
+        names = told["rosbag2_bagfile_information"]["relative_file_paths"]
+        files = [path / PurePath(name).name for name in names]
+    except (KeyError, TypeError, RecordingError):
+        if len(present) == 1 and present[0].suffix == ".mcap":
+            return present
+        raise ValueError("metadata.yaml does not name its storage files") from None
+    missing = [file.name for file in files if not file.is_file()]
+    if missing and len(files) == len(present) == 1:
+        return present  # renamed
+    if missing:
+        raise ValueError(f"metadata.yaml names {', '.join(missing)}, which is missing")
+    return files
 
 
 def _is_packed(path: Path) -> bool:
@@ -162,19 +197,83 @@ def _is_packed(path: Path) -> bool:
 def _read_packed(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
     with storage_files(path) as files:
         for file in files:
-            for message in _read_with_rosbags(file, definitions):
+            for message in _read_files(file, definitions):
                 yield message._replace(data=unpacked(message.data))
 
 
-def _read_with_rosbags(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
-    with Reader(_storage_file(path)) as reader:
+def _read_files(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
+    """Read the storage files of a bag one by one.
+
+    Read as a folder, the rosbags library silently leaves out topics whose QoS profiles differ between metadata and file.
+    """
+    for file in _storage_files(path):
+        yield from (_read_sqlite if file.suffix == ".db3" else _read_mcap)(file, definitions)
+
+
+def _read_mcap(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
+    reader = Reader(path)
+    try:
+        reader.open()
+    except (
+        KeyError
+    ):  # a type in an encoding that the library does not know, as rosbag2's "unknown" for services
+        salvage = salvaged(path.read_bytes())
+        if salvage.damaged or not salvage.topics:
+            raise
+        definitions.update(salvage.definitions)
+        yield from salvage.messages
+        return
+    with closing(reader):
         topics = {}
         for connection in reader.connections:
             if connection.msgdef.format.name == "MSG":
                 definitions[connection.msgtype] = connection.msgdef.data
+            _check_format(connection.topic, getattr(connection.ext, "serialization_format", CDR))
             topics[connection.id] = Topic(connection.topic, connection.msgtype)
         for connection, log_time, data in reader.messages(reader.connections):
             yield RawMessage(topics[connection.id], log_time, bytes(data))
+
+
+@contextmanager
+def _database(path: Path) -> Iterator[sqlite3.Connection]:
+    """An sqlite3 file that is not changed; a copy with the write-ahead log that a killed recorder has left."""
+    log = path.with_name(f"{path.name}-wal")
+    with ExitStack() as stack:
+        given, mode = path.absolute(), "immutable=1"
+        if log.is_file() and log.stat().st_size:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            given, mode = folder / path.name, "mode=rw"
+            shutil.copy(path, folder)
+            shutil.copy(log, folder)
+        yield stack.enter_context(closing(sqlite3.connect(f"file:{quote(str(given))}?{mode}", uri=True)))
+
+
+def _read_sqlite(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
+    """Read a file of rosbag2's sqlite3 storage, of any version."""
+    with _database(path) as base:
+        tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables >= {"messages", "topics"}:
+            raise ValueError("it has no tables of topics and messages")
+        if "message_definitions" in tables:
+            known = "SELECT topic_type, encoded_message_definition FROM message_definitions WHERE encoding = 'ros2msg'"
+            definitions.update(base.execute(known))
+        topics = {}
+        for number, name, kind, serialised in base.execute(
+            "SELECT id, name, type, serialization_format FROM topics"
+        ):
+            _check_format(name, serialised)
+            topics[number] = Topic(name, kind)
+        for number, log_time, data in base.execute(
+            "SELECT topic_id, timestamp, data FROM messages ORDER BY id"
+        ):
+            if not isinstance(data, bytes) or not isinstance(log_time, int):
+                raise ValueError("a message is no bytes at a time")
+            yield RawMessage(topics[number], log_time, data)
+
+
+def _check_format(topic: str, found: str) -> None:
+    if found != CDR:
+        raise ValueError(f"messages on {topic} are serialised as {found!r}; only {CDR!r} can be read")
 
 
 def _latched_qos() -> list[Qos]:
@@ -248,7 +347,7 @@ def _write_with_rosbag2_py(
                 id=number,
                 name=topic.name,
                 type=topic.type,
-                serialization_format="cdr",
+                serialization_format=CDR,
                 offered_qos_profiles=latched if topic.latched else [],
             )
         )
@@ -258,4 +357,4 @@ def _write_with_rosbag2_py(
 
 
 def _cdr(rosbag2_py: Any) -> Any:
-    return rosbag2_py.ConverterOptions(input_serialization_format="cdr", output_serialization_format="cdr")
+    return rosbag2_py.ConverterOptions(input_serialization_format=CDR, output_serialization_format=CDR)
