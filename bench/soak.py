@@ -176,7 +176,8 @@ def judge(report: Report, robot: Robot) -> None:
     counts = robot.counts()
     if counts["unaccounted"]:
         report.broken.append(
-            f"{counts['unaccounted']} of {counts['sent']} commands were lost without a reason"
+            f"{counts['unaccounted']} of {counts['sent']} commands were lost without a reason: "
+            + "; ".join(robot.unaccounted())
         )
 
 

@@ -211,8 +211,7 @@ class Robot(ServiceNode[Any]):
         process that overflowed its queue.
         """
         with self._lock:
-            faults = [[begin - 0.1, end + 0.5] for begin, end in self._windows]
-            others = [*([at - PATIENCE, at + PATIENCE] for at in self._trips), *self._pauses]
+            faults, others = self._explanations()
             found = [[_within(at, windows) for at in self._lost] for windows in (faults, others)]
             in_faults, explained = np.array(found, dtype=bool)
             return {
@@ -227,6 +226,23 @@ class Robot(ServiceNode[Any]):
                 "states of the servos": self.servo_states,
                 "servos stopped by a pause": self.servo_pauses,
             }
+
+    def _explanations(self) -> tuple[list[list[float]], list[list[float]]]:
+        """Spans of time in which commands may be lost: faults; the guard's taking over and pauses [s]."""
+        faults = [[begin - 0.1, end + 0.5] for begin, end in self._windows]
+        return faults, [*([at - PATIENCE, at + PATIENCE] for at in self._trips), *self._pauses]
+
+    def unaccounted(self) -> list[str]:
+        """Of each command that was lost without a reason: how long after the last possible reason, and before the next."""
+        with self._lock:
+            faults, others = self._explanations()
+            spans = faults + others
+            lost = [at for at in self._lost if not _within(at, spans)]
+            return [
+                f"lost {min((at - end for _, end in spans if end < at), default=math.inf):.2f} s after a fault or pause, "
+                f"{min((begin - at for begin, _ in spans if begin > at), default=math.inf):.2f} s before the next"
+                for at in lost
+            ]
 
 
 def _within(at: float, windows: list[list[float]]) -> bool:

@@ -1,4 +1,5 @@
-"""What happened: a YAML file with thousands of open brackets kept PyYAML busy for minutes. It must be refused at once."""
+"""What happened: a YAML file with thousands of open brackets kept PyYAML busy for minutes, and a list that contains itself
+ended in a RecursionError. Both must be refused at once."""
 
 import pytest
 
@@ -14,3 +15,19 @@ def test_deep_nesting_is_refused(tmp_path, bracket):
         parse_yaml("a: " + 100_000 * bracket, path, ConfigError)
     assert parse_yaml("[" * 50 + "]" * 50, path, ConfigError)
     assert DEEPEST >= 50
+
+
+def test_aliases_that_never_end_are_refused(tmp_path):
+    """A list or mapping within itself, and ten to the ninth values in ten lines; usual aliases are read."""
+    path = tmp_path / "file.yaml"
+    for text in ("a: &a [1, *a]", "a: &a {b: {c: *a}}"):
+        with pytest.raises(ConfigError, match="an alias contains itself"):
+            parse_yaml(text, path, ConfigError)
+    levels = ["l0: &l0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    levels += [f"l{k}: &l{k} [{', '.join(10 * [f'*l{k - 1}'])}]" for k in range(1, 9)]
+    with pytest.raises(ConfigError, match="expand to more than 1e"):
+        parse_yaml("\n".join(levels), path, ConfigError)
+    assert parse_yaml("a: &a {b: [1]}\nc: *a\nd: {<<: *a, e: 2}", path, ConfigError)["d"] == {
+        "b": [1],
+        "e": 2,
+    }

@@ -16,9 +16,10 @@ from stribeck.core.control_laws import Control, CurrentControl, Gains, VoltageCo
 from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, Values
 from stribeck.core.namespace import array_namespace
 from stribeck.core.parameters import Parameter, ParameterSet
+from stribeck.core.temperature import TEMPERATURE_PARAMETERS
 from stribeck.errors import ConfigError
 
-EFFECTS = ("current-limit", "supply", "delay", "saturation")
+EFFECTS = ("current-limit", "supply", "delay", "saturation", "temperature")
 """Optional effects beyond the paper, named as on the command line; all are off by default."""
 
 EFFECT_PARAMETERS = {
@@ -36,11 +37,13 @@ class ServoCommand(NamedTuple):
 
     :param torque_enable: 1 with torque on, 0 with torque off.
     :param supply_voltage: supply voltage V [V].
+    :param temperature: of the servo [°C]; ``None``: that of the reference.
     """
 
     goal: Any
     torque_enable: Any
     supply_voltage: Any
+    temperature: Any = None
 
 
 class ControlState(NamedTuple):
@@ -168,7 +171,7 @@ class Actuator:
         for effect in sorted(chosen):
             if effect not in EFFECTS:
                 raise ConfigError(f"unknown effect {effect!r}; valid: {', '.join(EFFECTS)}")
-            if effect != "supply" and effect not in self.effects:
+            if effect in EFFECT_PARAMETERS and effect not in self.effects:
                 raise ConfigError(
                     f"effect {effect!r} has no datasheet value for {self.name}; "
                     f"known for it: {', '.join(self.known_effects)}. Add it under effects: in its YAML file"
@@ -202,9 +205,9 @@ class Actuator:
     @property
     def known_effects(self) -> tuple[str, ...]:
         """The effects that can be switched on for this servo."""
-        return tuple(
-            e for e in EFFECTS if e in self.effects or (e == "supply" and self.control.kind != "torque")
-        )
+        unknown = EFFECT_PARAMETERS.keys() - self.effects.keys()
+        unknown |= {"supply"} if self.control.kind == "torque" else set()
+        return tuple(e for e in EFFECTS if e not in unknown)
 
     def parameters(self, law: FrictionLaw) -> ParameterSet:
         """Motor, bench, friction and effect parameters with units and search bounds.
@@ -235,7 +238,20 @@ class Actuator:
             name = EFFECT_PARAMETERS[effect]
             value, lower, upper = self.effects[effect]
             parameters.append(Parameter(name, EFFECT_UNITS[name], value, lower, upper, free=False))
+        for name in self.temperature_parameters:
+            unit, value, lower, upper = TEMPERATURE_PARAMETERS[name]
+            parameters.append(
+                Parameter(name, unit, value, lower, upper, free=name != "reference_temperature")
+            )
         return ParameterSet(parameters)
+
+    @property
+    def temperature_parameters(self) -> tuple[str, ...]:
+        """Parameters of the effect ``temperature``, if it is on; resistance counts where a voltage drives the motor."""
+        if "temperature" not in self.active_effects:
+            return ()
+        voltage = self.control.kind == "voltage"
+        return tuple(n for n in TEMPERATURE_PARAMETERS if voltage or n != "resistance_per_kelvin")
 
 
 def initial_control_state(actuator: Actuator, goal: Any) -> ControlState:
@@ -310,33 +326,71 @@ def next_control_state(
 
 
 def firmware_output(
-    actuator: Actuator, p: Values, gains: Gains, state: ControlState, goal: Any, position: Any, velocity: Any
+    actuator: Actuator,
+    p: Values,
+    gains: Gains,
+    state: ControlState,
+    goal: Any,
+    position: Any,
+    velocity: Any,
+    reach: Any = None,
 ) -> Any:
-    """Output of the firmware in a given state (a duty [1], a current [A] or a torque [N m])."""
+    """Output of the firmware in a given state (a duty [1], a current [A] or a torque [N m]).
+
+    :param reach: mean over position errors up to so much smaller and larger [rad] instead of the value at ``position``.
+    """
     control = actuator.control
     xp = array_namespace(position, velocity, goal, *p.values())
     if isinstance(control, VoltageControl):
-        return duty_of(control, gains, state, goal, position, velocity)
+        return duty_of(control, gains, state, goal, position, velocity, reach)
     error = goal - position
     if isinstance(control, CurrentControl):
         return control.gain * gains.kp * error - control.damping * xp.sqrt(gains.kp) * velocity
     damping = control.damping + (control.derivative_gain or 0.0) * gains.kd
-    torque = p["ratio"] * control.gain * gains.kp * error - damping * velocity
-    return xp.clip(torque, -control.torque_max, control.torque_max)
+    stiffness = p["ratio"] * control.gain * gains.kp
+    return _clipped(
+        stiffness * error - damping * velocity,
+        control.torque_max,
+        None if reach is None else stiffness * reach,
+    )
 
 
 def duty_of(
-    control: VoltageControl, gains: Gains, state: ControlState, goal: Any, position: Any, velocity: Any
+    control: VoltageControl,
+    gains: Gains,
+    state: ControlState,
+    goal: Any,
+    position: Any,
+    velocity: Any,
+    reach: Any = None,
 ) -> Any:
-    """Duty of the bridge in [-1, 1] in a given state of the firmware (see :class:`VoltageControl`)."""
+    """Duty of the bridge in [-1, 1] in a given state of the firmware (see :class:`VoltageControl`).
+
+    :param reach: see :func:`firmware_output`.
+    """
     goal = goal if control.goal_speed is None else state.goal
     duty = control.gain * gains.kp * (goal - position)
     if control.integral_gain is not None:
         duty = duty + control.integral_gain * gains.ki * state.integral
     if control.derivative_gain is not None:
         duty = duty - control.derivative_gain * gains.kd * velocity
-    xp = array_namespace(duty)
-    return xp.clip(duty, -control.duty_max, control.duty_max)
+    return _clipped(duty, control.duty_max, None if reach is None else control.gain * gains.kp * reach)
+
+
+def _clipped(value: Any, limit: float, spread: Any = None) -> Any:
+    r"""A value :math:`x` clipped to :math:`\pm L`, or its mean while x moves evenly from :math:`x - s` to :math:`x + s`.
+
+    The mean is :math:`clip(x) + b(x + L) - b(x - L)` with :math:`b(u) = \max(s - |u|, 0)^2 / 4s`. A stiff controller
+    crosses its limits within a step, and the value in the middle would be off by up to :math:`s/4`.
+
+    :param spread: s, not negative.
+    """
+    xp = array_namespace(value)
+    clipped = xp.clip(value, -limit, limit)
+    if spread is None:
+        return clipped
+    low, high = (xp.maximum(spread - xp.abs(value + side), 0.0) for side in (limit, -limit))
+    return clipped + (low - high) * (low + high) / (4.0 * xp.maximum(spread, 1e-9))
 
 
 def output_torque(actuator: Actuator, p: Values, output: Any, command: ServoCommand, velocity: Any) -> Any:

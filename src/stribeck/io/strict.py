@@ -98,16 +98,38 @@ def parse_json(text: str, source: Path, error: type[StribeckError]) -> Any:
 DEEPEST = 200
 """Largest depth of brackets in YAML."""
 
+MOST_VALUES = 1_000_000
+"""Largest number of values in a YAML file, its aliases expanded."""
+
 
 class _UniqueKeyLoader(yaml.SafeLoader):
     """Refuses duplicate keys, which YAML loaders accept."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        merge = "tag:yaml.org,2002:merge"
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.MarkedYAMLError(problem=f"key {key!r} occurs twice", problem_mark=node.start_mark)
         return super().construct_mapping(node, deep)
+
+    def get_single_node(self) -> yaml.Node | None:
+        """The document, if its aliases neither contain themselves nor expand to more than :data:`MOST_VALUES`."""
+        node = super().get_single_node()
+        if node is not None and self._size(node, {}) > MOST_VALUES:
+            raise yaml.MarkedYAMLError(problem=f"its aliases expand to more than {MOST_VALUES:.0e} values")
+        return node
+
+    def _size(self, node: yaml.Node, sizes: dict[int, int]) -> int:
+        """Number of values in a node; 0 in ``sizes`` marks the nodes that contain the present one."""
+        if sizes.get(id(node)) == 0:
+            raise yaml.MarkedYAMLError(problem="an alias contains itself", problem_mark=node.start_mark)
+        if id(node) not in sizes and not isinstance(node, yaml.ScalarNode):
+            sizes[id(node)] = 0
+            pairs = isinstance(node, yaml.MappingNode)
+            parts = [part for pair in node.value for part in pair] if pairs else node.value
+            sizes[id(node)] = 1 + sum(self._size(part, sizes) for part in parts)
+        return sizes.get(id(node), 1)
 
 
 def _nesting(text: str) -> int:
