@@ -212,7 +212,7 @@ def _fit(
                 cost = time.perf_counter() - begin
                 next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
 
-        start, left_out = (None, None) if selection is None else (selection.start, selection.errors)
+        start, left_out = (None, None) if selection is None else (selection.start, selection.minima)
         result = identify(task, tell, started=started, stop=stop, start=start, left_out=left_out)
     if selection is not None:
         result = replace(result, selection=selection.to_json())
