@@ -121,9 +121,12 @@ class Effect:
         seen = self.seen(p, middle, at.velocity, state)
         halfway = next_control_state(actuator, gains, at.control, command.goal, seen, 0.5 * dt)
         p = self.values(p, middle, at.velocity, state, now)
+        change = 0.5 * dt * at.velocity - (halfway.goal - at.control.goal)
+        reach = jnp.abs(change) if plant.stiff else None
 
         def motor(velocity: Any) -> Any:
-            duty = self.duty(p, firmware_output(actuator, p, gains, halfway, command.goal, seen, velocity))
+            output = firmware_output(actuator, p, gains, halfway, command.goal, seen, velocity, reach)
+            duty = self.duty(p, output)
             torque = output_torque(actuator, p, duty, command, velocity)
             return self.torque(p, torque, duty, command, velocity)
 
