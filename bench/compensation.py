@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
-os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+os.environ.setdefault("ROS_DOMAIN_ID", str(61 + os.getpid() % 20))
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray

@@ -6,7 +6,7 @@ is absent) and from points where the effect is present. An effect belongs into t
 falls. Two rows bound what any effect could reach: the law fitted to every run alone, and a free-form torque. The motion
 ``sin_sin`` repeats itself with opposite sign after pi seconds, which measures how well the joint repeats itself.
 
-    python bench/missing_physics.py xl330 [--laws m5,m6] [--only NAME …] [--json FILE]
+    python bench/missing_physics.py xl330 [--laws m5,m6] [--only NAME …] [--pool FILE] [--quick] [--json FILE]
 """
 
 # ruff: noqa: D102  (methods of candidates are described in ``Effect``)
@@ -121,9 +121,12 @@ class Effect:
         seen = self.seen(p, middle, at.velocity, state)
         halfway = next_control_state(actuator, gains, at.control, command.goal, seen, 0.5 * dt)
         p = self.values(p, middle, at.velocity, state, now)
+        change = 0.5 * dt * at.velocity - (halfway.goal - at.control.goal)
+        reach = jnp.abs(change) if plant.stiff else None
 
         def motor(velocity: Any) -> Any:
-            duty = self.duty(p, firmware_output(actuator, p, gains, halfway, command.goal, seen, velocity))
+            output = firmware_output(actuator, p, gains, halfway, command.goal, seen, velocity, reach)
+            duty = self.duty(p, output)
             torque = output_torque(actuator, p, duty, command, velocity)
             return self.torque(p, torque, duty, command, velocity)
 
@@ -639,6 +642,7 @@ class Study:
     dt: float = 0.005
     pool: Path | None = None
     with_effects: tuple[str, ...] = ()
+    quick: bool = False
 
     @cached_property
     def logs(self) -> list[Log]:
@@ -735,7 +739,7 @@ class Study:
         points, rows = self.starts(fits, effect)
         found = fits.refine(points, rows, ITERATIONS)
         pool = Pool(fits.general(found.points, rows), found.by_run)
-        if not isinstance(effect, ByRun):
+        if not isinstance(effect, ByRun) and not self.quick:
             wide = fits.fit(count=8 if isinstance(effect, Substepped) else 16)
             pool = Pool(*map(np.concatenate, zip(pool, wide, strict=True)))
         starts, rows = fits._from_pool(pool, 2)
@@ -811,9 +815,13 @@ def main() -> None:
     parser.add_argument(
         "--pool", type=Path, help="file that keeps the minima of the plain laws between calls"
     )
+    parser.add_argument(
+        "--quick", action="store_true", help="from the minima of the plain laws alone, not over the cube"
+    )
     options = parser.parse_args()
     effects_on = tuple((options.effects or EFFECTS[options.servo]).split(","))
-    study = Study(options.servo, tuple(options.laws.split(",")), options.dt, options.pool, effects_on)
+    laws = tuple(options.laws.split(","))
+    study = Study(options.servo, laws, options.dt, options.pool, effects_on, options.quick)
     table: dict[str, Any] = {"mirrored": study.mirrored(), "rows": {}}
     for name, (motion, goal) in table["mirrored"].items():
         print(

@@ -1,144 +1,286 @@
 """Recovery and coverage of ``identify-robot`` on twins of real robots that MuJoCo moves by itself.
 
-Each repetition draws drives (armature, Coulomb, viscous and load-dependent friction, encoder bias, command delay), moves the
-robot of a model file through multisines at steps of 0.1 ms, quantises its positions, and identifies it. Printed are the median
-error of the parameters that count as determined, and the share of 95 % intervals that hold the truth.
+Each repetition draws drives (armature, friction of the law, encoder bias, command delay; stiffness where gains are not given;
+play), moves the robot of a model file through multisines of all joints, quantises its positions, and identifies it. With play,
+motors are inertias of their own that touch their links at both ends of the gap. Printed are the median error of the
+parameters that count as determined, and the share of 95 % intervals that hold the truth.
 
-    python bench/robot_twins.py --model go2.xml --repetitions 40 [--exclude JOINT …]
+    python bench/robot_twins.py --model go2.xml --repetitions 40 [--law m6] [--play 0.002] [--json F]
+    python bench/robot_twins.py --model so101_new_calib.xml --drives servos --law m6 --play 0.01
+    python bench/robot_twins.py --pool F F …
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
 
+from stribeck.core.friction import LAWS, friction_budget
 from stribeck.robots.identify import identify_robot
 from stribeck.robots.recordings import RobotRun
+from stribeck.robots.rollout import Array, mean_goals
 from stribeck.robots.tree import RobotTree, load_tree
 
-DT, INNER = 0.005, 50
-KP, KD = 30.0, 1.0
-QUANTUM = 3e-5
-NAMES = ("armature", "friction_base", "friction_viscous", "load_friction_base", "delay")
+STEP = 1e-4
+"""Of the twin [s]."""
+
+CONTACT = 0.2 / STEP
+"""Natural frequency of the contact between motor and link [rad/s]."""
+
+SHARES = {
+    "friction_stribeck": (0.2, 0.6),
+    "dtheta_stribeck": (0.1, 0.4),
+    "load_friction_base": (0.03, 0.12),
+    "load_friction_motor": (0.03, 0.12),
+    "load_friction_external": (0.03, 0.12),
+    "load_friction_motor_stribeck": (0.02, 0.08),
+    "load_friction_external_stribeck": (0.02, 0.08),
+    "load_friction_motor_quad": (0.002, 0.01),
+    "load_friction_external_quad": (0.002, 0.01),
+    "alpha": (1.0, 1.0),
+}
+"""Ranges of the terms of richer laws; the first is a share of the Coulomb friction."""
 
 
-def drawn(generator: np.random.Generator, count: int, load: bool) -> dict[str, np.ndarray]:
-    """Drives of all joints."""
-    return {
-        "armature": generator.uniform(0.01, 0.04, count),
-        "friction_base": generator.uniform(0.1, 0.6, count),
-        "friction_viscous": generator.uniform(0.05, 0.3, count),
-        "load_friction_base": generator.uniform(0.03, 0.12, count) * load,
-        "delay": generator.uniform(0.002, 0.012, count),
-        "bias": generator.uniform(-0.02, 0.02, count),
-    }
+@dataclass(frozen=True)
+class Drives:
+    """Ranges from which drives are drawn, and how they are recorded.
+
+    :param dt: distance of rows [s].
+    :param quantum: of positions [rad].
+    :param known: whether the recording holds the gains.
+    :param geared: whether the encoder is at the motor, before the play, not at the link.
+    """
+
+    dt: float
+    seconds: float
+    quantum: float
+    known: bool
+    geared: bool
+    ranges: dict[str, tuple[float, float]]
+    derivative: float
+
+
+DRIVES = {
+    "legs": Drives(
+        *(0.005, 6.0, 3e-5, True, True),
+        {
+            "stiffness": (30.0, 30.0),
+            "armature": (0.01, 0.04),
+            "friction_base": (0.1, 0.6),
+            "friction_viscous": (0.05, 0.3),
+            "delay": (0.002, 0.012),
+            "bias": (-0.02, 0.02),
+        },
+        1.0,
+    ),
+    "servos": Drives(
+        *(0.02, 20.0, 1.534e-3, False, False),
+        {
+            "stiffness": (14.0, 22.0),
+            "armature": (0.02, 0.035),
+            "friction_base": (0.05, 0.2),
+            "friction_viscous": (0.6, 1.0),
+            "delay": (0.01, 0.05),
+            "bias": (-0.02, 0.02),
+        },
+        0.0,
+    ),
+}
+"""Like those of the Go2 and the SO-101."""
+
+
+def drawn(
+    generator: np.random.Generator, drives: Drives, law: str, play: float, count: int
+) -> dict[str, Array]:
+    """Drives of all joints; those of law M3 are the same as without the terms of others."""
+    truth = {name: generator.uniform(*drives.ranges[name], count) for name in ("armature", "friction_base")}
+    truth["friction_viscous"] = generator.uniform(*drives.ranges["friction_viscous"], count)
+    load = generator.uniform(*SHARES["load_friction_base"], count)
+    truth |= {name: generator.uniform(*drives.ranges[name], count) for name in ("delay", "bias", "stiffness")}
+    for name in LAWS[law].parameter_names:
+        if name not in truth:
+            truth[name] = generator.uniform(*SHARES[name], count) if name != "load_friction_base" else load
+    if "friction_stribeck" in truth:
+        truth["friction_stribeck"] *= truth["friction_base"]
+    truth["play"] = generator.uniform(0.5, 1.0, count) * play
+    return truth
 
 
 def moved(
-    tree: RobotTree, truth: dict[str, np.ndarray], generator: np.random.Generator, seconds: float, name: str
+    tree: RobotTree,
+    drives: Drives,
+    law: str,
+    truth: dict[str, Array],
+    generator: np.random.Generator,
+    name: str,
 ) -> RobotRun:
-    """A run: MuJoCo's own dry friction and servos, positions in the middle of each row's grid."""
-    count, rows = len(tree.names), round(seconds / DT)
+    """A run along multisines of all joints; before the first row the first goal holds."""
+    count, rows, inner = len(tree.names), round(drives.seconds / drives.dt), round(drives.dt / STEP)
     lower, upper = (np.clip(edge, -1.5, 1.5) for edge in tree.range)
     amplitude = np.minimum(0.25 * (upper - lower), 0.4)
-    times = np.arange(rows) * DT
+    times = np.arange(rows) * drives.dt
     parts = [
         np.sin(2.0 * np.pi * frequency * times[:, None] + generator.uniform(0.0, 6.3, count))
         for frequency in (0.2, 0.53, 1.1, 2.3)
     ]
     goal = 0.5 * (lower + upper) + amplitude * sum(parts) / 2.0
-    model, data, step = tree.model, mujoco.MjData(tree.model), DT / INNER
-    model.opt.timestep, model.opt.integrator = step, int(mujoco.mjtIntegrator.mjINT_EULER)
+    wanted = mean_goals(goal, truth["delay"] + 0.5 * STEP, inner, drives.dt) - truth["bias"]
+    follow = _with_play if truth["play"].any() else _rigid
+    position = follow(tree, drives, law, truth, wanted, goal[0])[::inner]
+    gains = (truth["stiffness"], np.full(count, drives.derivative)) if drives.known else (None, None)
+    recorded = np.round(position / drives.quantum) * drives.quantum
+    return RobotRun(Path(name), drives.dt, goal, recorded, *gains)
+
+
+def _prepared(tree: RobotTree, start: Array) -> Any:
+    model, data = tree.model, mujoco.MjData(tree.model)
+    model.opt.timestep, model.opt.integrator = STEP, int(mujoco.mjtIntegrator.mjINT_EULER)
     model.opt.gravity[:] = (0.0, 0.0, -9.80665)
-    damping = truth["friction_viscous"] + KD
-    model.dof_armature[:], model.dof_damping[:] = truth["armature"] - 0.5 * step * damping, damping
+    data.qpos[:] = start
+    return data
+
+
+def _rigid(
+    tree: RobotTree, drives: Drives, law: str, truth: dict[str, Array], wanted: Array, start: Array
+) -> Array:
+    """Without play: MuJoCo's own dry friction, implicit damping (T, J)."""
+    model, data = tree.model, _prepared(tree, start)
+    damping = truth["friction_viscous"] + drives.derivative
+    model.dof_armature[:], model.dof_damping[:] = truth["armature"] - 0.5 * STEP * damping, damping
     model.dof_solimp[:] = (0.9999, 0.9999, 0.001, 0.5, 2.0)
-    model.dof_solref[:] = (2.0 * step, 1.0)
+    model.dof_solref[:] = (2.0 * STEP, 1.0)
     model.dof_frictionloss[:] = 1.0
     mujoco.mj_setConst(model, data)
-    data.qpos[:] = goal[0]
-    position, previous, coupled = np.empty((rows, count)), np.zeros(count), np.zeros(count)
-    edges = np.arange(rows * INNER + 1) * step - 0.5 * step
-    held = np.concatenate([np.zeros((1, count)), np.cumsum(goal * DT, axis=0)])
-    integral = np.stack(
-        [
-            np.interp(edges - late, np.arange(rows + 1) * DT, held[:, j], left=np.nan)
-            for j, late in enumerate(truth["delay"])
-        ],
-        axis=1,
-    )
-    integral = np.where(np.isnan(integral), (edges[:, None] - truth["delay"]) * goal[0], integral)
-    wanted = np.diff(integral, axis=0) / step
-    diagonal = model.M_rowadr + model.M_rownnz - 1
-    for k, late in enumerate(wanted):
-        if k % INNER == 0:
-            position[k // INNER] = data.qpos
-        motor = KP * (late - truth["bias"] - data.qpos)
-        acceleration, previous = (data.qvel - previous) / step, data.qvel.copy()
-        mujoco.mj_mulM(model, data, coupled, acceleration)
-        external = -(data.qfrc_bias + coupled - data.M[diagonal] * acceleration)
-        load = np.abs(motor - KD * data.qvel - external)
-        model.dof_frictionloss[:] = truth["friction_base"] + truth["load_friction_base"] * load
+    data.qpos[:] = start
+    position, previous = np.empty_like(wanted), np.zeros(len(start))
+    dry = {**truth, "friction_viscous": 0.0}
+    for k, goal in enumerate(wanted):
+        position[k] = data.qpos
+        motor = truth["stiffness"] * (goal - data.qpos)
+        external = tree.external(data, (data.qvel - previous) / STEP)
+        previous = data.qvel.copy()
+        acting = motor - drives.derivative * data.qvel
+        model.dof_frictionloss[:] = friction_budget(LAWS[law], dry, acting, external, data.qvel)[0]
         data.qfrc_applied[:] = motor
         mujoco.mj_step(model, data)
     for values in (model.dof_armature, model.dof_damping, model.dof_frictionloss):
         values[:] = 0.0
-    gains = np.full(count, KP), np.full(count, KD)
-    return RobotRun(Path(name), DT, goal, np.round(position / QUANTUM) * QUANTUM, *gains)
+    return position
+
+
+def _with_play(
+    tree: RobotTree, drives: Drives, law: str, truth: dict[str, Array], wanted: Array, start: Array
+) -> Array:
+    """Motors with friction, and links that they push through a gap; the trapezoidal rule for damping (T, J)."""
+    model, data = tree.model, _prepared(tree, start)
+    mujoco.mj_forward(model, data)
+    link = data.M[tree.diagonal]
+    spring = CONTACT**2 * link * truth["armature"] / (link + truth["armature"])
+    damper = 0.6 * spring / CONTACT
+    half = 0.5 * STEP * (truth["friction_viscous"] + drives.derivative)
+    dry = {**truth, "friction_viscous": 0.0}
+    position, angle, speed, previous = np.empty_like(wanted), start.copy(), 0.0 * start, 0.0 * start
+    for k, goal in enumerate(wanted):
+        position[k] = angle if drives.geared else data.qpos
+        gap = angle - data.qpos
+        squeezed = gap - np.clip(gap, -0.5 * truth["play"], 0.5 * truth["play"])
+        push = spring * squeezed + damper * (speed - data.qvel)
+        push = np.where(push * squeezed > 0.0, push, 0.0)
+        motor = truth["stiffness"] * (goal - position[k])
+        external = tree.external(data, (data.qvel - previous) / STEP)
+        previous = data.qvel.copy()
+        acting = motor - drives.derivative * speed
+        budget = STEP * friction_budget(LAWS[law], dry, acting, external, speed)[0]
+        momentum = (truth["armature"] - half) * speed + STEP * (motor - push)
+        angle += 0.5 * STEP * speed
+        speed = (momentum - np.clip(momentum, -budget, budget)) / (truth["armature"] + half)
+        angle += 0.5 * STEP * speed
+        data.qfrc_applied[:] = push
+        mujoco.mj_step(model, data)
+    return position
+
+
+def repetition(tree: RobotTree, options: argparse.Namespace, seed: int) -> dict[str, Any]:
+    """Parameters of one robot: truth, value, interval and status by joint."""
+    generator, drives = np.random.default_rng(seed), DRIVES[options.drives]
+    truth = drawn(generator, drives, options.law, options.play, len(tree.names))
+    started = time.perf_counter()
+    runs = [moved(tree, drives, options.law, truth, generator, f"run{k}") for k in range(options.runs)]
+    twin = time.perf_counter() - started
+    note = print if options.verbose else (lambda text: None)
+    fit = identify_robot(tree, runs, law=options.law, excluded=options.exclude, note=note)
+    rows = []
+    for joint, found in fit.estimates.items():
+        for name, each in found.items():
+            if name in truth:
+                true = float(truth[name][tree.names.index(joint)])
+                rows.append([joint, name, true, each.value, each.interval, each.status])
+    rms = float(np.sqrt(np.mean([score.squares.mean() for score in fit.train])))
+    seconds = [twin, time.perf_counter() - started - twin]
+    return {"seed": seed, "rms": rms, "seconds": seconds, "rows": rows}
+
+
+def told(repetitions: Sequence[dict[str, Any]]) -> str:
+    """Errors and coverage, pooled; of a bias, whose size means nothing, only the coverage."""
+    rows = [row for each in repetitions for row in each["rows"]]
+    known = [row for row in rows if row[5] in ("determined", "loosely determined") and row[4]]
+    names = list(dict.fromkeys(row[1] for row in rows))
+    errors = {
+        name: [
+            abs(value / true - 1.0) for _, each, true, value, *_ in known if each == name and name != "bias"
+        ]
+        for name in names
+    }
+    hits = {name: [row[4][0] <= row[2] <= row[4][1] for row in known if row[1] == name] for name in names}
+    everything, pooled = (list(chain(*parts.values())) for parts in (errors, hits))
+    lines = [
+        f"{len(repetitions)} repetitions: rms {np.mean([each['rms'] for each in repetitions]) * 1e3:.3f} mrad, median error "
+        f"{np.median(everything):.2%}, intervals hold {np.mean(pooled):.1%} of {len(pooled)}"
+    ]
+    for name in names:
+        total = sum(row[1] == name for row in rows)
+        error = f"{np.median(errors[name]):.2%}" if errors[name] else "-"
+        held = f"{np.mean(hits[name]):.1%} of {len(hits[name])}" if hits[name] else "none"
+        lines.append(f"  {name:32s} {error:>8s}  {held}, {total - len(hits[name])} not told")
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Repeat, and print after each repetition."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--drives", default="legs", choices=tuple(DRIVES))
     parser.add_argument("--repetitions", type=int, default=40)
     parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=6.0)
-    parser.add_argument("--law", default="m3", choices=("m1", "m3"))
+    parser.add_argument("--law", default="m3", choices=tuple(LAWS))
+    parser.add_argument("--play", type=float, default=0.0, help="largest width of the gap [rad]")
     parser.add_argument("--first", type=int, default=0, help="seed of the first repetition")
     parser.add_argument("--exclude", nargs="*", default=[])
+    parser.add_argument("--json", type=Path, help="repetitions, for --pool")
+    parser.add_argument("--pool", type=Path, nargs="+", help="only print what these files hold together")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    errors: dict[str, list[float]] = {name: [] for name in NAMES}
-    hits: dict[str, list[bool]] = {name: [] for name in NAMES}
-    for repetition in range(options.first, options.first + options.repetitions):
-        started, generator = time.perf_counter(), np.random.default_rng(repetition)
-        tree = load_tree(options.model)
-        truth = drawn(generator, len(tree.names), options.law == "m3")
-        runs = [moved(tree, truth, generator, options.seconds, f"run{k}") for k in range(options.runs)]
-        fit = identify_robot(
-            tree,
-            runs,
-            law=options.law,
-            excluded=options.exclude,
-            note=print if options.verbose else (lambda text: None),
-        )
-        for joint, found in fit.estimates.items():
-            index = tree.names.index(joint)
-            for name in NAMES:
-                if name in found and found[name].known and found[name].interval:
-                    true = float(truth[name][index])
-                    errors[name].append(abs(found[name].value / true - 1.0))
-                    hits[name].append(found[name].interval[0] <= true <= found[name].interval[1])
-                    if options.verbose:
-                        width = 0.5 * (found[name].interval[1] - found[name].interval[0])
-                        print(joint, name, f"{true:.5f} {found[name].value - true:+.6f} +- {width:.6f}")
-        pooled = [hit for name in NAMES for hit in hits[name]]
-        told = ", ".join(
-            f"{name} {np.median(errors[name]):.1%} ({np.mean(hits[name]):.0%} of {len(hits[name])})"
-            for name in NAMES
-            if errors[name]
-        )
-        everything = np.median([error for name in NAMES for error in errors[name]])
-        print(
-            f"{repetition + 1}: median error {everything:.2%}, intervals hold {np.mean(pooled):.1%} of {len(pooled)}; {told}; "
-            f"{time.perf_counter() - started:.0f} s",
-            flush=True,
-        )
+    if options.pool:
+        print(told([each for path in options.pool for each in json.loads(path.read_text())]))
+        return
+    if options.model is None:
+        parser.error("--model or --pool is needed")
+    found = []
+    for seed in range(options.first, options.first + options.repetitions):
+        found.append(repetition(load_tree(options.model), options, seed))
+        print(f"{told(found)}\n  {' + '.join(f'{part:.0f}' for part in found[-1]['seconds'])} s", flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Stage:
 
     def __enter__(self) -> Stage:
         stay_on_this_machine()
-        os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+        os.environ.setdefault("ROS_DOMAIN_ID", str(61 + os.getpid() % 20))
         rclpy.init()
         self.robot = Robot()
         kinds = {"compensation": SetBool, "servo": SetBool}

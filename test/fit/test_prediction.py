@@ -12,7 +12,7 @@ from stribeck.core.step import batch_for, simulate
 from stribeck.fit.assessment import Stepping
 from stribeck.fit.identify import identify
 from stribeck.fit.objective import Split
-from stribeck.fit.prediction import coverage_of, half_widths
+from stribeck.fit.prediction import QUANTILE, coverage_of, factor_of_one_more, half_widths
 from stribeck.fit.result import FitSettings
 from stribeck.fit.suggestion import suggest
 from stribeck.fit.task import task_for
@@ -74,13 +74,39 @@ def test_bands_cover_runs_left_out_with_an_autoregressive_error(logs, file):
 
 
 def test_bands_widen_with_the_errors_of_whole_fits_without_a_condition(logs, file):
-    """Errors of 0.5 rad without each gain widen the bands at a new gain, and leave those at recorded ones."""
+    """Fits without each gain that hold nowhere widen the bands at a new gain, and leave those at recorded ones."""
     train = [log for log in logs if log.setup.kp != 16.0 and log.setup.mass == 0.5]
-    wide = fitted(train, left_out={"gain": np.array([0.5, 0.5])}).provenance.prediction["factors"]
+    wrong = np.full((2, len(file.provenance.prediction["names"])), 0.9)
+    wide = fitted(train, left_out={"gain": [wrong, wrong]}).provenance.prediction["factors"]
     known = file.provenance.prediction["factors"]
     assert wide["gain"] > 5.0 * known["gain"]
     assert wide["recorded"] == pytest.approx(known["recorded"])
     assert wide["trajectory"] == pytest.approx(known["trajectory"])
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+@pytest.mark.parametrize("scatter", [0.0, 0.25, 0.5])
+def test_bands_cover_one_more_condition_whose_errors_scatter_as_the_known_ones(count, scatter):
+    """Normal errors with a log-normal deviation in each condition: on average 86 to 95 % of a new one's samples."""
+    rng = np.random.default_rng(0)
+    shares = []
+    for _ in range(100):
+        deviations = np.exp(rng.normal(0.0, scatter, count + 1))
+        *known, new = np.abs(rng.standard_normal((count + 1, 300))) * deviations[:, None]
+        shares.append(np.mean(new <= factor_of_one_more(known, known) * QUANTILE))
+    assert 0.86 <= np.mean(shares) <= 0.95
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_errors_left_out_count_as_those_of_a_fit_to_one_condition_more(count):
+    """A mean of L offsets misses one more by the deviation sqrt(1 + 1/L); one without an offset by sqrt(1 + 1/(L-1))."""
+    offsets = np.random.default_rng(0).standard_normal((2000, count + 1))
+    known, new = offsets[:, :count], offsets[:, count]
+    within = np.abs(known - np.mean(known, axis=1, keepdims=True)).T
+    missed = within * count / (count - 1)
+    expected = np.abs(new - np.mean(known, axis=1))
+    factor = factor_of_one_more(list(missed), list(within))
+    assert factor == pytest.approx(factor_of_one_more([expected] * count, [expected] * count), rel=0.04)
 
 
 def test_the_prediction_survives_its_parameter_file(file, tmp_path):

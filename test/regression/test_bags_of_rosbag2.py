@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 
 import pytest
+import yaml
 from mcap.reader import make_reader
 from mcap.writer import Writer
 
@@ -128,3 +129,22 @@ def test_parts_of_a_killed_split_recording_name_the_remedy(tmp_path):
     (tmp_path / "bag" / "metadata.yaml").unlink()
     shutil.copy(tmp_path / "bag" / "bag.mcap", tmp_path / "bag" / "bag_1.mcap")
     refusal(lambda: read_bag(tmp_path / "bag"), tmp_path / "bag", "ros2 bag reindex")
+
+
+@pytest.mark.parametrize("promised", [80, 81])
+def test_a_killed_bag_is_read_after_reindexing(tmp_path, promised):
+    """What happened: refused, as its file lacks the ending. What must happen: read if all that the metadata count is there."""
+    write_bag(tmp_path / "bag", [full_log()])
+    metadata, file = tmp_path / "bag" / "metadata.yaml", tmp_path / "bag" / "bag.mcap"
+    content = file.read_bytes()
+    file.write_bytes(
+        content[: content.rindex(b"\x0f\x04\x00\x00\x00\x00\x00\x00\x00")]
+    )  # up to the record DataEnd
+    told = yaml.safe_load(metadata.read_text())
+    told["rosbag2_bagfile_information"] |= {"files": [], "message_count": promised}
+    metadata.write_text(yaml.safe_dump(told))
+    if promised == 80:
+        (log,) = read_bag(tmp_path / "bag")
+        assert_same_log(log, full_log())
+    else:
+        refusal(lambda: read_bag(tmp_path / "bag"), tmp_path / "bag", "cut off")

@@ -7,6 +7,8 @@ import pytest
 
 from helpers import DATA
 from stribeck.cli.main import main
+from stribeck.core.friction import LAWS
+from stribeck.robots.problem import problem_of
 from stribeck.robots.recordings import read_runs
 from stribeck.robots.tree import load_tree
 from swinging_leg import TRUE, recorded, write_model
@@ -173,3 +175,12 @@ def test_go2_runs_are_predicted_from_others(tmp_path):
     found = json.loads(path.read_text())
     assert found["rms"]["train"] < 2.8e-3
     assert found["rms"]["validation"] < 3.3e-3
+
+
+def test_all_terms_of_a_law_are_identified(leg):
+    """Of M6 both quadratic terms, which stayed 0; only the Stribeck exponent is not free."""
+    model, runs, _ = leg
+    tree = load_tree(model)
+    problem = problem_of(tree, read_runs(runs[:1], tree), [0, 1], LAWS["m6"], free=["armature"])
+    found = {name for name, joint in problem.columns if joint == 0}
+    assert found == {"armature", *LAWS["m6"].parameter_names} - {"alpha"}

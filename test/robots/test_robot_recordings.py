@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from stribeck.cli.main import main
-from stribeck.io.goal_messages import TRAJECTORY, controller_goals
+from stribeck.errors import RecordingError
+from stribeck.io.goal_messages import FORWARD_COMMAND, TRAJECTORY, controller_goals, forward_goals
 from stribeck.io.messages import JOINT_STATES, Topic, contract_types, joint_state
 from stribeck.io.recorder import BagRecorder
 from stribeck.io.tables import read_table
@@ -102,6 +103,57 @@ def test_goals_of_trajectories_move_linearly_and_are_replaced(tmp_path):
     wanted = np.interp(time[seen], [1.0, 2.0, 3.0], [0.0, 0.5, 0.0])
     np.testing.assert_allclose(hip[seen], wanted, atol=0.006)
     assert np.count_nonzero(seen) > 190
+
+
+def array(values):
+    """A Float64MultiArray."""
+    types = contract_types().types
+    layout = types["std_msgs/msg/MultiArrayLayout"](dim=[], data_offset=0)
+    message = types[FORWARD_COMMAND](layout=layout, data=np.array(values))
+    return bytes(contract_types().serialize_cdr(message, FORWARD_COMMAND))
+
+
+def forwarded(folder, topics):
+    """A bag of 4 s with joint states in the order knee, hip and arrays by topic, one every 20 ms, 1 ms before a state."""
+    wanted = goals(800, 0.3)
+    arrays = {name: Topic(name, FORWARD_COMMAND) for name in topics}
+    with BagRecorder(folder / "bag", (JOINT_STATES, *arrays.values())) as recorder:
+        for k in range(800):
+            stamp = 10**9 + k * 5 * 10**6
+            for name, values in topics.items() if k % 4 == 0 else ():
+                recorder.write(name, array(values(wanted[k])), stamp - 10**6)
+            position = wanted[max(k - 4, 0), ::-1]
+            recorder.write(JOINT_STATES.name, joint_state(stamp, ["knee", "hip"], position.copy()), stamp)
+    return folder / "bag", wanted[::4].repeat(4, axis=0)
+
+
+def test_goals_of_a_forward_controller_take_the_names_of_the_joint_states(leg, tmp_path):
+    """Arrays without names, beside those of velocities; held until the next one."""
+    topics = {
+        "/forward_position_controller/commands": lambda goal: goal[::-1],
+        "/forward_velocity_controller/commands": lambda goal: 0.0 * goal,
+        "/diagnosis": lambda goal: [1.0, 2.0],
+    }
+    bag, wanted = forwarded(tmp_path, topics)
+    (run,) = read_runs([bag], load_tree(leg[0]))
+    np.testing.assert_allclose(run.goal, wanted[: len(run.goal)], atol=1e-12)
+
+
+def test_joints_of_a_forward_controller_can_be_given(leg, tmp_path):
+    """Where its order is not that of the joint states; names that the model does not have are refused."""
+    bag, wanted = forwarded(tmp_path, {"/arm/commands": lambda goal: goal})
+    (run,) = read_runs([bag], load_tree(leg[0]), goal_joints=("hip", "knee"))
+    np.testing.assert_allclose(run.goal, wanted[: len(run.goal)], atol=1e-12)
+    with pytest.raises(RecordingError, match="has no joint ankle"):
+        read_runs([bag], load_tree(leg[0]), goal_joints=("hip", "ankle"))
+
+
+def test_arrays_of_other_lengths_or_of_several_controllers_are_no_goals():
+    """Two topics that could be meant, or three values for two joints: none is taken."""
+    rows = [(0.0, [0.1, 0.2])]
+    assert forward_goals({"/a/commands": rows, "/b/commands": rows}, ["hip", "knee"]) == []
+    assert forward_goals({"/a/commands": [(0.0, [0.1, 0.2, 0.3])]}, ["hip", "knee"]) == []
+    assert forward_goals({"/a/commands": rows}, ["hip", "knee"]) == [(0.0, {"hip": 0.1, "knee": 0.2})]
 
 
 def swapped(content):

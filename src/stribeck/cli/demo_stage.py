@@ -99,7 +99,7 @@ def join_private_domain() -> None:
     """Isolate the demo's ROS graph from other nodes on this machine and in the network."""
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
     stay_on_this_machine()
-    os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(1, 101))
+    os.environ["ROS_DOMAIN_ID"] = str(random.SystemRandom().randrange(81, 101))
 
 
 class NodeProcesses:

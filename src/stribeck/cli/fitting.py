@@ -168,14 +168,13 @@ def _actuator(options: FitOptions, logs: Sequence[Log]) -> Actuator:
     effects = set(options.effects)
     effects |= {effect for effect, parameter in EFFECT_PARAMETERS.items() if parameter in options.free}
     actuator = actuator_for(options.actuator, logs).with_effects(effects)
-    if "supply" in effects:
-        silent = [log.name for log in logs if log.supply_voltage is None]
+    measured = {"supply": ("supply_voltage", "supply voltage"), "temperature": ("temperature", "temperature")}
+    for effect in sorted(effects & measured.keys()):
+        name, words = measured[effect]
+        silent = [log.name for log in logs if getattr(log, name) is None]
         if silent:
-            raise RecordingError(
-                f"--effects supply needs a measured supply voltage, which {silent[0]!r} and others lack: leave it out"
-                if len(silent) > 1
-                else f"--effects supply needs a measured supply voltage, which {silent[0]!r} lacks: leave it out"
-            )
+            lack = f"{silent[0]!r} and others lack" if len(silent) > 1 else f"{silent[0]!r} lacks"
+            raise RecordingError(f"--effects {effect} needs a measured {words}, which {lack}: leave it out")
     return actuator
 
 
@@ -213,7 +212,7 @@ def _fit(
                 cost = time.perf_counter() - begin
                 next_refresh = time.perf_counter() + max(REFRESH_EVERY, cost / REFRESH_SHARE)
 
-        start, left_out = (None, None) if selection is None else (selection.start, selection.errors)
+        start, left_out = (None, None) if selection is None else (selection.start, selection.minima)
         result = identify(task, tell, started=started, stop=stop, start=start, left_out=left_out)
     if selection is not None:
         result = replace(result, selection=selection.to_json())

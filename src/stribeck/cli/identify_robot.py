@@ -24,6 +24,11 @@ class IdentifyRobotOptions:
     exclude: tuple[str, ...] = _data(
         "joints that are not identified, separated by commas or blanks", (), "JOINT"
     )
+    goal_joints: tuple[str, ...] = _data(
+        "joints of the goals of a forward_command_controller in a bag, in its order (default: the order of the joint states)",
+        (),
+        "JOINT",
+    )
     law: str = _fit(
         "friction law of all joints, or auto: chosen by runs left out (default: m1)",
         "m1",

@@ -27,15 +27,16 @@ def run_identify_robot(options: IdentifyRobotOptions) -> int:
     summary = options.output / "robot.json" if options.output else None
     check_outputs([options.json, summary], [options.model, *options.data, *options.validate])
     warn_of_seen(options.data, options.validate)
-    excluded, same = (_words(given) for given in (options.exclude, options.same))
+    excluded, same, goal_joints = map(_words, (options.exclude, options.same, options.goal_joints))
 
     def note(text: str) -> None:
         if not options.quiet:
             print(f"[{time.perf_counter() - started:6.1f} s] {text}", file=sys.stderr, flush=True)
 
     tree = load_tree(options.model)
-    train = read_runs(options.data, tree, excluded, options.degrees)
-    validation = read_runs(options.validate, tree, excluded, options.degrees) if options.validate else []
+    reading = tree, excluded, options.degrees, goal_joints
+    train = read_runs(options.data, *reading)
+    validation = read_runs(options.validate, *reading) if options.validate else []
     for run in (*train, *validation):
         for text in run.notes:
             note(f"{run.name}: {text}")

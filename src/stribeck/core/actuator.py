@@ -16,9 +16,10 @@ from stribeck.core.control_laws import Control, CurrentControl, Gains, VoltageCo
 from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, Values
 from stribeck.core.namespace import array_namespace
 from stribeck.core.parameters import Parameter, ParameterSet
+from stribeck.core.temperature import TEMPERATURE_PARAMETERS
 from stribeck.errors import ConfigError
 
-EFFECTS = ("current-limit", "supply", "delay", "saturation")
+EFFECTS = ("current-limit", "supply", "delay", "saturation", "temperature")
 """Optional effects beyond the paper, named as on the command line; all are off by default."""
 
 EFFECT_PARAMETERS = {
@@ -36,11 +37,13 @@ class ServoCommand(NamedTuple):
 
     :param torque_enable: 1 with torque on, 0 with torque off.
     :param supply_voltage: supply voltage V [V].
+    :param temperature: of the servo [°C]; ``None``: that of the reference.
     """
 
     goal: Any
     torque_enable: Any
     supply_voltage: Any
+    temperature: Any = None
 
 
 class ControlState(NamedTuple):
@@ -168,7 +171,7 @@ class Actuator:
         for effect in sorted(chosen):
             if effect not in EFFECTS:
                 raise ConfigError(f"unknown effect {effect!r}; valid: {', '.join(EFFECTS)}")
-            if effect != "supply" and effect not in self.effects:
+            if effect in EFFECT_PARAMETERS and effect not in self.effects:
                 raise ConfigError(
                     f"effect {effect!r} has no datasheet value for {self.name}; "
                     f"known for it: {', '.join(self.known_effects)}. Add it under effects: in its YAML file"
@@ -202,9 +205,9 @@ class Actuator:
     @property
     def known_effects(self) -> tuple[str, ...]:
         """The effects that can be switched on for this servo."""
-        return tuple(
-            e for e in EFFECTS if e in self.effects or (e == "supply" and self.control.kind != "torque")
-        )
+        unknown = EFFECT_PARAMETERS.keys() - self.effects.keys()
+        unknown |= {"supply"} if self.control.kind == "torque" else set()
+        return tuple(e for e in EFFECTS if e not in unknown)
 
     def parameters(self, law: FrictionLaw) -> ParameterSet:
         """Motor, bench, friction and effect parameters with units and search bounds.
@@ -235,7 +238,20 @@ class Actuator:
             name = EFFECT_PARAMETERS[effect]
             value, lower, upper = self.effects[effect]
             parameters.append(Parameter(name, EFFECT_UNITS[name], value, lower, upper, free=False))
+        for name in self.temperature_parameters:
+            unit, value, lower, upper = TEMPERATURE_PARAMETERS[name]
+            parameters.append(
+                Parameter(name, unit, value, lower, upper, free=name != "reference_temperature")
+            )
         return ParameterSet(parameters)
+
+    @property
+    def temperature_parameters(self) -> tuple[str, ...]:
+        """Parameters of the effect ``temperature``, if it is on; resistance counts where a voltage drives the motor."""
+        if "temperature" not in self.active_effects:
+            return ()
+        voltage = self.control.kind == "voltage"
+        return tuple(n for n in TEMPERATURE_PARAMETERS if voltage or n != "resistance_per_kelvin")
 
 
 def initial_control_state(actuator: Actuator, goal: Any) -> ControlState:

@@ -163,6 +163,7 @@ class JointModel:
     :param source: where the values come from, for messages.
     :param tuning: behaviour at rest and at reversals, in the file's coordinates; ``None``: from the servo's resolution.
     :param temperature: temperature at which the values were identified [°C].
+    :param per_kelvin: identified relative decrease of friction per kelvin [1/K]; ``None``: not known.
     """
 
     name: str
@@ -173,6 +174,7 @@ class JointModel:
     source: str = ""
     tuning: Tuning | None = None
     temperature: float | None = None
+    per_kelvin: float | None = None
 
 
 def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: EffortMeaning) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ LONGEST_GAP = 0.1
 
 FINER_GRID = 1.5
 """On grids that are finer than the measurement by this factor, only the points nearest to samples are compared."""
+
+LEAST_RANGE = 3.0
+"""Smallest range of temperatures over which their effect is identified [K]."""
 
 MOST_SAMPLES = 5_000_000
 """Largest number of steps of a run; more indicate a wrong unit of time."""
@@ -224,6 +227,7 @@ class Log:
             goal=goal,
             torque_enable=enable,
             supply_voltage=nominal if self.supply_voltage is None else self.supply_voltage.at(time),
+            temperature=np.full(count, np.nan) if self.temperature is None else self.temperature.at(time),
             valid=_outside_gaps(self.position.time, time),
         )
 
@@ -246,7 +250,10 @@ def _near_samples(measured: FloatArray, grid: FloatArray, dt: float) -> npt.NDAr
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """A run on a uniform grid, (n,) arrays. ``valid`` marks samples that were really measured."""
+    """A run on a uniform grid, (n,) arrays. ``valid`` marks samples that were really measured.
+
+    Without a measured supply it is the nominal one, without a measured temperature NaN [°C].
+    """
 
     log: Log
     dt: float
@@ -256,6 +263,7 @@ class Samples:
     goal: FloatArray
     torque_enable: FloatArray
     supply_voltage: FloatArray
+    temperature: FloatArray
     valid: npt.NDArray[np.bool_]
 
 
@@ -276,6 +284,7 @@ class Batch:
     goal: FloatArray
     torque_enable: FloatArray
     supply_voltage: FloatArray
+    temperature: FloatArray
     weight: FloatArray
     pendulum: Pendulum
     gains: Gains
@@ -343,11 +352,39 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
         goal=stacked("goal"),
         torque_enable=stacked("torque_enable"),
         supply_voltage=stacked("supply_voltage"),
+        temperature=stacked("temperature"),
         weight=valid / (np.sum(valid, axis=0) * runs),
         pendulum=Pendulum(constants("mass"), constants("length"), constants("arm_mass")),
         gains=Gains(constants("kp"), constants("ki"), constants("kd")),
         nominal_supply=constants("supply_voltage"),
     )
+
+
+class TemperatureRange(NamedTuple):
+    """Servo temperature over the runs that record it: mean of the runs' means, and extremes [°C]."""
+
+    mean: float
+    min: float
+    max: float
+
+    @classmethod
+    def of(cls, logs: Sequence[Log]) -> TemperatureRange | None:
+        """That of some runs; ``None`` if none records it."""
+        runs = [log.temperature.value for log in logs if log.temperature is not None]
+        if not runs:
+            return None
+        mean = float(np.mean([np.mean(run) for run in runs]))
+        return cls(mean, float(min(map(np.min, runs))), float(max(map(np.max, runs))))
+
+    @property
+    def varies(self) -> bool:
+        """Whether a coefficient per kelvin can be identified; servos report whole degrees."""
+        return self.max - self.min >= LEAST_RANGE
+
+    @property
+    def words(self) -> str:
+        """Sentence that tells the range."""
+        return f"All recordings are at {self.min:.0f} to {self.max:.0f} °C"
 
 
 def common_value(logs: Sequence[Log], name: Literal["actuator"]) -> str:

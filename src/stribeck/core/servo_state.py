@@ -26,11 +26,15 @@ FRICTION_PER_KELVIN = 0.01
 """Relative decrease of friction per kelvin, a cautious figure for greased gears [1/K]."""
 
 
-def warmth(difference: float) -> float:
-    """Ratio of friction to the identified one for a joint warmer by ``difference`` [K], at least 0.5.
+def warmth(difference: float, per_kelvin: float | None = None) -> float:
+    """Ratio of friction to the identified one for a joint warmer by ``difference`` [K], from 0.5 to 1.
 
-    Colder joints give 1, although their friction is higher.
+    At most 1 for joints with more friction than identified.
+
+    :param per_kelvin: identified coefficient of the effect ``temperature`` [1/K], else :data:`FRICTION_PER_KELVIN`.
     """
+    if per_kelvin is not None:
+        return min(max(math.exp(-per_kelvin * difference), 0.5), 1.0)
     return 1.0 - min(max(FRICTION_PER_KELVIN * difference, 0.0), 0.5)
 
 
@@ -44,7 +48,7 @@ class ServoStates:
 
     def __init__(self, joints: Sequence[JointModel]) -> None:
         self._names = [joint.name for joint in joints]
-        self._identified = [joint.temperature for joint in joints]
+        self._identified = [(joint.temperature, joint.per_kelvin) for joint in joints]
         self.kp: FloatArray = np.full(len(joints), np.nan)
         self.supply: FloatArray = np.array([joint.actuator.supply.nominal for joint in joints])
         self.warmth: FloatArray = np.ones(len(joints))
@@ -79,9 +83,9 @@ class ServoStates:
 
     def _set(self, joint: str, kp: float, supply: float, temperature: float) -> None:
         k = self._names.index(joint)
-        identified = self._identified[k]
+        identified, per_kelvin = self._identified[k]
         if math.isfinite(temperature) and identified is not None:
-            self.warmth[k] = warmth(temperature - identified)
+            self.warmth[k] = warmth(temperature - identified, per_kelvin)
         if math.isfinite(kp) and kp >= 0.0:
             self.kp[k] = kp
         if math.isfinite(supply) and supply > LOWEST_SUPPLY:

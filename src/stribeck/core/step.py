@@ -62,6 +62,7 @@ from stribeck.core.friction import (
 )
 from stribeck.core.log import Batch, Log, batch_of
 from stribeck.core.namespace import array_namespace
+from stribeck.core.temperature import at_temperature
 from stribeck.errors import ConfigError
 
 Integrator = Literal["exponential", "semi-implicit", "paper", "bam"]
@@ -124,6 +125,7 @@ def step(plant: Plant, p: Values, state: PlantState, command: ServoCommand, dt: 
     :param command: the command valid at the beginning of the step.
     :param dt: :math:`\Delta t` [s].
     """
+    p = at_temperature(p, command.temperature)
     if plant.integrator == "exponential":
         return _exponential_step(plant, p, state, command, dt)
     acting, control = torques(plant, p, state, command, dt)
@@ -391,5 +393,6 @@ def simulate(
         if delay is not None:
             goal = delayed(batch.goal, k, np.float64(delay), batch.dt)
             enable = delayed(batch.torque_enable, k, np.float64(delay), batch.dt)
-        state = step(plant, p, state, ServoCommand(goal, enable, supply[k]), batch.dt)
+        command = ServoCommand(goal, enable, supply[k], batch.temperature[k])
+        state = step(plant, p, state, command, batch.dt)
     return Simulation(position, velocity)

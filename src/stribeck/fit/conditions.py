@@ -1,20 +1,27 @@
-"""Conditions that recordings vary: gain, load and trajectory, and the runs recorded under each."""
+"""Conditions that recordings vary: gain, load and trajectory, the runs recorded under each, and how errors scatter over them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.log import Log
 
+FloatArray = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 MOST_LEVELS = 6
 """Conditions of one kind beyond this number are left out in groups of neighbours."""
+
+PRIOR_SPREAD = 0.25
+"""Expected standard deviation of the logarithm of the error between conditions of one kind."""
+
+PRIOR_FREEDOM = 2.0
+"""Degrees of freedom of that expectation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,3 +77,22 @@ def _grouped(levels: Sequence[tuple[str, Mask]]) -> tuple[tuple[str, Mask], ...]
         )
         for group in groups
     )
+
+
+class Scatter(NamedTuple):
+    """Student's t distribution of the logarithm of an error under one more condition."""
+
+    mean: float
+    scale: float
+    freedom: float
+
+
+def one_more(logarithms: FloatArray) -> Scatter:
+    """Distribution of one more logarithm after those of L conditions (L,).
+
+    They are normal, and their variance has a prior of :data:`PRIOR_FREEDOM` degrees of freedom at :data:`PRIOR_SPREAD`.
+    """
+    count, mean = len(logarithms), float(np.mean(logarithms))
+    freedom = PRIOR_FREEDOM + count - 1
+    variance = (PRIOR_FREEDOM * PRIOR_SPREAD**2 + np.sum((logarithms - mean) ** 2)) / freedom
+    return Scatter(mean, float(np.sqrt(variance * (1.0 + 1.0 / count))), freedom)

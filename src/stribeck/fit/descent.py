@@ -36,13 +36,13 @@ def descend(problem: SearchProblem, incumbent: Incumbent, rng: np.random.Generat
 
     :returns: the minima, the best first.
     """
-    short = problem.with_reset_period(SHORT_HORIZON)
+    short, reserve = problem.with_reset_period(SHORT_HORIZON), incumbent.remaining // 2
     # A small budget gets fewer points and starts, so that the search always reaches whole runs.
     share = incumbent.remaining / LARGE_BUDGET
     points = qmc.Sobol(problem.dimension, rng=rng).random_base2(int(np.clip(np.log2(512 * share), 3, 9)))
     losses = evaluate(short, incumbent, points, counts=False)
     starts = _apart(points, losses, int(np.clip(STARTS * share, 2, STARTS)))
-    minima = levenberg_marquardt(short, incumbent, starts, iterations=8, counts=False)
+    minima = levenberg_marquardt(short, incumbent, starts, iterations=8, counts=False, reserve=reserve)
     minima = Minima(minima.points, evaluate(problem, incumbent, minima.points))
     for survivors, iterations in TOURNAMENT:
         order = np.argsort(minima.losses)[:survivors]
@@ -71,12 +71,13 @@ def levenberg_marquardt(
     tolerance: float = 1e-4,
     *,
     counts: bool = True,
+    reserve: int = 0,
 ) -> Minima:
     """Run Levenberg-Marquardt from all starts in parallel, within the cube.
 
     Every iteration tries eight dampings per start and keeps the best. A parameter at a bound stays there if the gradient
-    pushes it outwards. The search ends early when no start improves by ``tolerance``, or, on a short horizon, when half
-    the budget is spent.
+    pushes it outwards. The search ends early when no start improves by ``tolerance``, or when only ``reserve`` evaluations
+    are left.
 
     :param counts: see :func:`evaluate`.
     :returns: the minima, the best first, with the status of the best.
@@ -89,7 +90,7 @@ def levenberg_marquardt(
     status = SolverStatus.LIMIT
     for _ in range(iterations):
         cost = len(points) * (problem.dimension + 1 + len(dampings))
-        if not counts and incumbent.remaining - cost < incumbent.budget // 2:
+        if reserve and incumbent.remaining - cost < reserve:
             break
         if incumbent.remaining < cost:
             raise BudgetSpentError

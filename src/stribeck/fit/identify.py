@@ -44,7 +44,7 @@ POLISHING = 50
 """Evaluations per free parameter reserved for the final polishing."""
 
 FROM_SIMPLER_LAWS = 30_000
-"""Evaluations from which the search for a law with loads by direction also starts from simpler laws."""
+"""Evaluations from which the search for a law with load terms also starts from simpler laws."""
 
 SIMPLER = ("m3", "m4", "m5")
 """These laws."""
@@ -70,7 +70,7 @@ def identify(
     :param started: ``time.perf_counter()`` at the start of the wall time.
     :param stop: called between batches; if it returns true, the search ends as if interrupted.
     :param start: a good point in the unit cube (n,), from which the method ``hybrid`` starts.
-    :param left_out: errors of fits without each condition, for the bands of predictions.
+    :param left_out: minima of fits without each condition, for the bands of predictions.
     :raises KeyboardInterrupt: if it was interrupted before the first point was evaluated.
     :raises StribeckError: if every simulation diverges.
     """
@@ -268,14 +268,14 @@ def search(
 
 
 def _from_simpler_laws(task: FitTask, rollout: Rollout, incumbent: Incumbent) -> FloatArray | None:
-    """The best point of a law with loads by direction, also reached from points of the simpler laws that it contains.
+    """The best point of a law with load terms, also reached from points of the simpler laws that it contains.
 
     Its own search ends in one of many minima. ``None`` for other laws, or if parameters are fixed or freed.
     """
     free = task.parameters.free_names
     laws = [replace(LAWS[name], asymmetric=task.law.asymmetric, offset=task.law.offset) for name in SIMPLER]
     laws = [law for law in laws if law.name < task.law.name]
-    if task.law.load != "directional" or free != task.actuator.parameters(task.law).free_names:
+    if task.law.load == "none" or not laws or free != task.actuator.parameters(task.law).free_names:
         return None
     tasks = [replace(task, law=law, parameters=task.actuator.parameters(law)) for law in laws] + [task]
 

@@ -30,9 +30,11 @@ TIED = {
 }
 """Parameters of symmetric laws, and those of the directional law that equal them."""
 
+MOST_MINIMA = 8
+"""Largest number of equally good minima of one fit."""
+
 DAMPINGS = 10.0 ** np.arange(-4.0, 3.0, 2.0)
 """Dampings tried in every iteration, relative to the last successful one."""
-
 
 APART = 0.05
 """Points of the unit cube that differ by less than this along every axis belong to one minimum."""
@@ -113,8 +115,9 @@ class ParallelFits:
                 if name in ("alpha", "dtheta_stribeck")
             }
             for j, parameter in enumerate(task.parameters.free):
-                for name in TIED.get(parameter.name, (parameter.name,)):
-                    if name in general.free_names and not (parameter.name in TIED and name == parameter.name):
+                same = (parameter.name,)
+                for name in same if parameter.name in general.free_names else TIED.get(parameter.name, ()):
+                    if name in general.free_names:
                         i = general.free_names.index(name)
                         matrices[k, i, j] = (parameter.upper - parameter.lower) / width[i]
                         values[name] = parameter.lower
@@ -281,10 +284,7 @@ class ParallelFits:
         starts, indices, every = [], [], self.every
         for k in range(len(every.law)):
             _, points, _ = self.ranked(pool, every.take(np.array([k])))
-            picked = points[:1]
-            for point in points:
-                if len(picked) < count and np.min(np.max(np.abs(picked - point), axis=1)) > APART:
-                    picked = np.concatenate([picked, point[None]])
+            picked = _apart(points, count)
             starts.append(picked)
             indices += [k] * len(picked)
         return np.concatenate(starts), every.take(np.array(indices))
@@ -298,16 +298,33 @@ class ParallelFits:
         by_run = np.where(np.isfinite(by_run), by_run, np.inf)
         every, errors = self.every, []
         for k in range(len(every.law)):
-            indices, _, losses = self.ranked(pool, every.take(np.array([k])))
-            errors.append(
-                np.mean(by_run[indices[losses <= losses[0] + EQUALLY_GOOD * abs(losses[0])]], axis=0)
-            )
+            indices, _ = self._equally_good(pool, every.take(np.array([k])))
+            errors.append(np.mean(by_run[indices], axis=0))
         return np.reshape(errors, (len(self.tasks), len(self.subsets), len(self.strengths), -1))
+
+    def _equally_good(self, pool: Pool, row: Rows) -> tuple[IntArray, FloatArray]:
+        """Indices in a pool and points of the minima of one fit that are equally good, the best first."""
+        indices, points, losses = self.ranked(pool, row)
+        good = losses <= losses[0] + EQUALLY_GOOD * abs(losses[0])
+        return indices[good], points[good]
+
+    def minima(self, pool: Pool, law: int, strength: int, subset: int = 0) -> FloatArray:
+        """Equally good minima (M, n) of one fit that differ by more than :data:`APART`, the best first."""
+        row = Rows(np.array([law]), np.array([subset]), np.array([strength]))
+        return _apart(self._equally_good(pool, row)[1], MOST_MINIMA)[:, : self.sizes[law]]
 
     def best(self, pool: Pool, law: int, strength: int) -> FloatArray:
         """The best point of a law for all runs (n,)."""
-        row = Rows(np.array([law]), np.array([0]), np.array([strength]))
-        return self.ranked(pool, row)[1][0, : self.sizes[law]]
+        return np.asarray(self.minima(pool, law, strength)[0])
+
+
+def _apart(points: FloatArray, count: int) -> FloatArray:
+    """The first ``count`` of points (S, n) that differ by more than :data:`APART` along an axis."""
+    picked = points[:1]
+    for point in points:
+        if len(picked) < count and np.min(np.max(np.abs(picked - point), axis=1)) > APART:
+            picked = np.concatenate([picked, point[None]])
+    return picked
 
 
 def _best_of_each(groups: IntArray, losses: FloatArray, count: int) -> IntArray:

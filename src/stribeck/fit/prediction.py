@@ -7,23 +7,22 @@ Around the simulated motion :math:`y(t;\hat\theta)` the measured one has the var
 with :math:`s_\theta` the spread of motions whose parameters are drawn from :math:`N(\hat\theta, C)` within their bounds,
 and an error of the model that is a first-order autoregressive process with the standard deviation :math:`\sigma` and the
 correlation time of the residuals of the fit. The factor :math:`\kappa` is that with which the bands cover
-:data:`COVERAGE` of the samples: of the fitted runs for recorded conditions; for a new gain, load or trajectory of the
-runs of each, predicted by fits without them (cross-conformal prediction: Vovk 2015, 10.1007/s10472-013-9368-4). Of the
-L factors that belong to the known gains it is their mean plus :math:`\sqrt{1 + 1/L}` standard deviations, because a new
-one scatters as they do. The fits take damped Newton steps from the optimum with the derivatives of the runs that remain.
-Where the law was chosen by conditions left out, whole fits without each gain, load and trajectory are at hand: a factor
-grows with the mean error of that fit over that of the Newton step, where it is larger.
+:data:`COVERAGE` of the samples: of the fitted runs for recorded conditions, of one more gain, load or trajectory for new
+ones (:func:`factor_of_one_more`). For the latter, the runs of each known condition are predicted by fits without them: by
+the whole fits of the choice of the law where there was one, otherwise by damped Newton steps from the optimum with the
+derivatives of the runs that remain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtrit
 
 from stribeck.core.actuator import Actuator
 from stribeck.core.bench import Pendulum
@@ -33,7 +32,7 @@ from stribeck.core.log import Batch, Log
 from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import Integrator, simulate
 from stribeck.estimates.correlation import correlation_time
-from stribeck.fit.conditions import KINDS, Mask, kinds_of
+from stribeck.fit.conditions import KINDS, Mask, kinds_of, one_more
 from stribeck.fit.objective import smooth_absolute
 from stribeck.io.parameter_file import ParameterFile, PredictionEntry
 
@@ -51,8 +50,11 @@ QUANTILE = NormalDist().inv_cdf(0.5 + 0.5 * COVERAGE)
 DRAWS = 24
 """Motions from which the spread due to the parameters is computed."""
 
-LeftOut = Mapping[str, FloatArray]
-"""Mean absolute errors of fits without each condition of a kind, on its runs (L,) [rad], by kind."""
+LeftOut = Mapping[str, Sequence[FloatArray]]
+"""Equally good minima (M, n) in the unit cube of whole fits without each condition of a kind, by kind."""
+
+LEVELS = (np.arange(100) + 0.5) / 100.0
+"""Probabilities by whose quantiles distributions are represented."""
 
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.0)
 """Parts of a Newton step that are tried."""
@@ -84,7 +86,7 @@ def prediction_of(
     :param residual: simulated minus measured position there (T, R) [rad].
     :param scores: contributions to the derivatives at the optimum.
     :param covariance: of the parameters in the unit cube (n, n); zero for those held at a bound.
-    :param left_out: errors of whole fits without the conditions.
+    :param left_out: whole fits without the conditions.
     """
     parameters, batch = model.parameters, model.batch
     widths = parameters.upper - parameters.lower
@@ -93,17 +95,18 @@ def prediction_of(
     deviation = float(np.sqrt(np.mean(residual[valid] ** 2)))
     drawn = _drawn(parameters.from_unit(unit), matrix, parameters.lower, parameters.upper)
     spread = np.sqrt(np.var(motions(model, drawn), axis=2) + deviation**2)
-    factors = {"recorded": _factor(residual, spread, valid)}
+    factors = {"recorded": _factor(_relative(residual, spread, valid))}
     for kind in kinds_of(batch.logs):
-        found = []
-        known = (left_out or {}).get(kind.name, np.zeros(len(kind.levels)))
-        for mask, whole in zip(kind.masks, known.tolist(), strict=True):
-            missed = _without(model, unit, scores, mask, covariance, prior)[:, mask]
-            stepped = float(np.sum(batch.weight[:, mask] * np.abs(missed)) / np.sum(batch.weight[:, mask]))
-            larger = whole / stepped if stepped < whole < np.inf else 1.0
-            found.append(larger * _factor(missed, spread[:, mask], valid[:, mask]))
-        beyond = np.mean(found) + np.std(found, ddof=1) * np.sqrt(1.0 + 1.0 / len(found))
-        factors[kind.name] = max(float(beyond), factors["recorded"])
+        known, missed, fitted = (left_out or {}).get(kind.name), [], []
+        for level, mask in enumerate(kind.masks):
+            if known is None:
+                points = _without(model, unit, scores, mask, covariance, prior)[None]
+            else:
+                points = known[level]
+            errors = motions(model, parameters.from_unit(points)) - batch.position[:, :, None]
+            missed.append(_relative(errors, spread, valid & mask))
+            fitted.append(_relative(residual, spread, valid & mask))
+        factors[kind.name] = max(factor_of_one_more(missed, fitted), factors["recorded"])
     return PredictionEntry(
         names=parameters.free_names,
         covariance=tuple(tuple(row) for row in matrix.tolist()),
@@ -116,10 +119,39 @@ def prediction_of(
     )
 
 
-def _factor(residual: FloatArray, spread: FloatArray, valid: Mask) -> float:
-    """Factor on the spread with which bands cover :data:`COVERAGE` of the samples."""
+def _relative(residual: FloatArray, spread: FloatArray, valid: Mask) -> FloatArray:
+    """Valid residuals (T, R, …) over their spread (T, R), without sign, in one row."""
     with np.errstate(invalid="ignore", divide="ignore"):  # at rest neither residual nor spread: unknown
-        return float(np.quantile(np.abs(residual[valid]) / spread[valid], COVERAGE)) / QUANTILE
+        return np.asarray(np.abs(residual[valid].T) / spread[valid]).ravel()
+
+
+def _factor(relative: FloatArray) -> float:
+    """Factor on the spread with which bands cover :data:`COVERAGE` of the samples (N,)."""
+    return float(np.quantile(relative, COVERAGE)) / QUANTILE
+
+
+def factor_of_one_more(missed: Sequence[FloatArray], fitted: Sequence[FloatArray]) -> float:
+    r"""Factor with which bands cover :data:`COVERAGE` of the samples of one more condition, on average.
+
+    Every condition has a factor :math:`\kappa_i`, the errors divided by it have one distribution, and the factors have a
+    log-normal one (:func:`~stribeck.fit.conditions.one_more`). Fits without a condition know one less than the fit that
+    the bands belong to: with L conditions and p parameters of a linear model, the squared error is :math:`1 - p/L` times
+    the noise where fitted, :math:`1 + p/(L-1)` where left out, and :math:`1 + p/L` under one more, so that
+
+    .. math:: \kappa_i^2 = \kappa_{in,i}^2 + \frac{2(L-1)}{2L-1} (\kappa_{out,i}^2 - \kappa_{in,i}^2).
+
+    This is the bias of cross-validation with few folds (Burman 1989, 10.1093/biomet/76.3.503).
+
+    :param missed: errors of fits without each condition on its samples, over their spread (N,).
+    :param fitted: those of the fit to all of them.
+    """
+    count = len(missed)
+    out, within = (np.array([_factor(one) for one in errors]) for errors in (missed, fitted))
+    share = 2.0 * (count - 1) / (2.0 * count - 1.0)
+    scatter = one_more(0.5 * np.log(within**2 + share * (out**2 - within**2)))
+    factors = np.exp(scatter.mean + scatter.scale * stdtrit(scatter.freedom, LEVELS))
+    shapes = np.concatenate([np.quantile(one, LEVELS) / k for one, k in zip(missed, out, strict=True)])
+    return _factor(np.outer(factors, shapes))
 
 
 def _drawn(mean: FloatArray, matrix: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -134,7 +166,15 @@ def _repeated(batch: Batch, count: int) -> Batch:
     """A batch whose runs are repeated ``count`` times, run by run."""
     many: dict[str, Any] = {
         name: np.repeat(getattr(batch, name), count, axis=1)
-        for name in ("position", "velocity", "goal", "torque_enable", "supply_voltage", "weight")
+        for name in (
+            "position",
+            "velocity",
+            "goal",
+            "torque_enable",
+            "supply_voltage",
+            "temperature",
+            "weight",
+        )
     }
     return replace(
         batch,
@@ -175,7 +215,7 @@ def _without(
     covariance: FloatArray,
     prior: Prior | None,
 ) -> FloatArray:
-    """Residuals of all runs (T, R) [rad] with parameters that a fit without some of them has."""
+    """Point in the unit cube (n,) that a fit without some of the runs has."""
     batch, parameters = model.batch, model.parameters
     inner = np.diag(covariance) > 0.0
     kept = ~left_out
@@ -191,11 +231,10 @@ def _without(
     step[inner] = -scale * np.linalg.solve(damped, scale * gradient)
     points = np.clip(unit + np.array(SHARES)[:, None] * step, 0.0, 1.0)
     residual = motions(model, parameters.from_unit(points)) - batch.position[:, :, None]
-    weight = batch.weight[:, kept, None]
-    losses = np.sum(weight * smooth_absolute(residual[:, kept]), axis=(0, 1))
+    losses = np.sum(batch.weight[:, kept, None] * smooth_absolute(residual[:, kept]), axis=(0, 1))
     if prior is not None:
         losses = losses * np.exp(prior.exponent(points))
-    return np.asarray(residual[:, :, int(np.argmin(losses))])
+    return np.asarray(points[int(np.argmin(losses))])
 
 
 def factor_of(prediction: PredictionEntry, log: Log) -> float:

@@ -26,7 +26,7 @@ FLOAT32_TOLERANCE = 1e-3
 STEP_SHARE = 0.25
 """Largest error due to the time step, as a share of the half-width of a parameter's interval ..."""
 
-FINEST_STEP = 0.000625
+FINEST_STEP = 0.0003125
 """... unless the step is this short already [s]."""
 
 BUDGET_OF_FINER_STEP = 10_000

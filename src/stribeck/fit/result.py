@@ -13,8 +13,8 @@ import numpy as np
 import stribeck
 from stribeck.core.actuator import Actuator
 from stribeck.core.friction import FrictionLaw
-from stribeck.core.log import Log
-from stribeck.core.parameters import ParameterSet
+from stribeck.core.log import TemperatureRange
+from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.core.step import Integrator
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, estimates_to_json, fixed
 from stribeck.estimates.solver_status import SolverStatus
@@ -127,12 +127,16 @@ class FitResult:
         """All parameters, including fixed ones."""
         unfinished = "how sure it is is not known: the fit was not finished"
         estimated = self.uncertainty.estimates if self.uncertainty is not None else {}
-        return {
-            p.name: estimated.get(p.name, Estimate(p.value, p.unit, "not determined", reason=unfinished))
-            if p.free
-            else fixed(p.value, p.unit)
-            for p in self.parameters
-        }
+        measured = TemperatureRange.of(self.split.train)
+
+        def of(p: Parameter) -> Estimate:
+            if p.free:
+                return estimated.get(p.name, Estimate(p.value, p.unit, "not determined", reason=unfinished))
+            if p.name.endswith("_per_kelvin") and p.value == 0.0 and measured and not measured.varies:
+                return Estimate(p.value, p.unit, "not determined", reason=measured.words)
+            return fixed(p.value, p.unit)
+
+        return {p.name: of(p) for p in self.parameters}
 
     def summary(self) -> dict[str, Any]:
         """The object printed by ``--json``; errors in rad, times in s."""
@@ -201,9 +205,14 @@ class FitResult:
             effects=tuple(sorted(self.actuator.active_effects)),
             supply_voltage=_spread(
                 [log.setup.supply_voltage for log in logs],
-                [v for log in logs for v in _values(log, "supply_voltage")],
+                [
+                    v
+                    for log in logs
+                    if log.supply_voltage is not None
+                    for v in log.supply_voltage.value.tolist()
+                ],
             ),
-            temperature=_temperature(logs),
+            temperature=measured._asdict() if (measured := TemperatureRange.of(logs)) else None,
             data={
                 "fingerprint": fingerprint((*logs, *self.split.validation)),
                 "runs": len(logs),
@@ -255,24 +264,6 @@ def _thinned(history: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], .
     wanted = np.linspace(evaluations[0], evaluations[-1], MOST_IMPROVEMENTS)
     kept = np.unique(np.searchsorted(evaluations, wanted - 1e-9)).clip(max=len(history) - 1)
     return tuple(history[k] for k in sorted({*kept.tolist(), len(history) - 1}))
-
-
-def _values(log: Log, name: Literal["supply_voltage", "temperature"]) -> list[float]:
-    series = getattr(log, name)
-    return (
-        []
-        if series is None
-        else [float(v) for v in (series.value.min(), series.value.mean(), series.value.max())]
-    )
-
-
-def _temperature(logs: Sequence[Log]) -> dict[str, float] | None:
-    """Servo temperature over the runs that record it: mean of the runs' means, and extremes [°C]."""
-    runs = [values for log in logs if (values := _values(log, "temperature"))]
-    if not runs:
-        return None
-    lowest, mean, highest = zip(*runs, strict=True)
-    return {"mean": float(np.mean(mean)), "min": min(lowest), "max": max(highest)}
 
 
 def _spread(nominal: list[float], measured: list[float]) -> dict[str, float] | None:

@@ -249,6 +249,8 @@ class Rollout:
             inputs["torque_enable"] = self._array(batch.torque_enable)
         if self.actuator.uses_measured_supply:
             inputs["supply_voltage"] = self._array(batch.supply_voltage)
+        if self.actuator.temperature_parameters:
+            inputs["temperature"] = self._array(batch.temperature)
         # Transferred once, not at every call. They must be concrete even if first requested by a traced function.
         with jax.ensure_compile_time_eval(), jax.enable_x64(self.dtype == "float64"):
             return cast(Inputs, jax.device_put(inputs))
@@ -278,7 +280,7 @@ class Rollout:
     def _command(self, values: dict[str, Any], now: Inputs) -> ServoCommand:
         supply = now.get("supply_voltage", self._array(self.batch.nominal_supply))
         if "goal" in now:
-            return ServoCommand(now["goal"], now["torque_enable"], supply)
+            return ServoCommand(now["goal"], now["torque_enable"], supply, now.get("temperature"))
         delay = values["command_delay"]
         goal, enable = (
             delayed(jnp.asarray(signal, dtype=self.dtype), now["index"], delay, self.batch.dt)
@@ -286,7 +288,7 @@ class Rollout:
         )
         if jnp.ndim(delay) == 0:
             goal, enable = goal[:, None], enable[:, None]
-        return ServoCommand(goal, enable, supply)
+        return ServoCommand(goal, enable, supply, now.get("temperature"))
 
     def _advance(self, unit: jax.Array) -> Callable[[PlantState, Inputs], tuple[PlantState, jax.Array]]:
         """One time step as a scan body: maps state and inputs to next state and residual."""

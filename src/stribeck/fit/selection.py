@@ -9,8 +9,8 @@ Trees", 1984, §3.4.3; Hastie et al., "The Elements of Statistical Learning", 20
 
 The errors that led to the choice are too small on average, so the expected error is nested: for each condition, the
 choice is repeated without its runs, and the error is that of the law chosen then. Errors under different conditions of
-one kind have a log-normal distribution, whose variance has a prior of :data:`PRIOR_FREEDOM` degrees of freedom at
-:data:`PRIOR_SPREAD`; the interval is that of the error under one more condition (Student's t).
+one kind have a log-normal distribution, and the interval is that of the error under one more condition
+(:func:`~stribeck.fit.conditions.one_more`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import t as student
 
 from stribeck.errors import ConfigError
 from stribeck.estimates.estimate import CONFIDENCE, Interval
-from stribeck.fit.conditions import ConditionKind, Mask, kinds_of
+from stribeck.estimates.quantiles import student_quantile
+from stribeck.fit.conditions import ConditionKind, Mask, kinds_of, one_more
 from stribeck.fit.parallel import ParallelFits
+from stribeck.fit.prediction import LeftOut
 from stribeck.fit.task import FitTask
 
 FloatArray = npt.NDArray[np.float64]
@@ -39,12 +40,6 @@ STRENGTHS = (1.0 / 3.0, 1.0, 3.0)
 MOST_NESTED = 4
 """Gains and loads are left out in pairs too, up to this number of them; for others a nested choice uses fits that
 leave out one condition, without the errors under the other."""
-
-PRIOR_SPREAD = 0.25
-"""Expected standard deviation of the logarithm of the error between conditions of one kind."""
-
-PRIOR_FREEDOM = 2.0
-"""Degrees of freedom of that expectation."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +79,7 @@ class Selection:
     :param chosen: index of the chosen one.
     :param fitted: error on the runs that were fitted (V,) [rad].
     :param left_out: mean error under each condition left out, by kind, (V, L) [rad].
+    :param minima: equally good minima (M, n) of its fits without each condition, by kind.
     :param kinds: the kinds of conditions.
     :param expected: expected error under a new condition, by kind.
     """
@@ -94,6 +90,7 @@ class Selection:
     chosen: int
     fitted: FloatArray
     left_out: Mapping[str, FloatArray]
+    minima: LeftOut
     kinds: tuple[ConditionKind, ...]
     expected: Mapping[str, Expected]
     seconds: float = 0.0
@@ -103,11 +100,6 @@ class Selection:
     def scores(self) -> FloatArray:
         """Mean over kinds of the mean error under conditions left out (V,) [rad]."""
         return np.asarray(np.mean([np.mean(errors, axis=1) for errors in self.left_out.values()], axis=0))
-
-    @property
-    def errors(self) -> dict[str, FloatArray]:
-        """Errors of the chosen law under each condition left out, by kind [rad]."""
-        return {kind: errors[self.chosen] for kind, errors in self.left_out.items()}
 
     @property
     def sentence(self) -> str:
@@ -179,6 +171,10 @@ class Subsets:
     def find(self, mask: Mask) -> int | None:
         """Index of a subset, ``None`` if it is not one of them."""
         return self._index.get(mask.tobytes())
+
+    def without(self, kind: ConditionKind) -> list[int]:
+        """Indices of the subsets without each condition of a kind."""
+        return [self._index[mask.tobytes()] for mask in ~kind.masks]
 
 
 def subsets_for(kinds: Sequence[ConditionKind], runs: int) -> Subsets:
@@ -270,11 +266,8 @@ class LeftOutErrors:
 
 def expected_of(errors: FloatArray, confidence: float = CONFIDENCE) -> Expected:
     """Mean of errors (L,) [rad], and the interval of one more."""
-    logarithm = np.log(np.maximum(errors, 1e-9))
-    count, mean = len(errors), float(np.mean(logarithm))
-    freedom = PRIOR_FREEDOM + count - 1
-    spread = np.sqrt((PRIOR_FREEDOM * PRIOR_SPREAD**2 + np.sum((logarithm - mean) ** 2)) / freedom)
-    half = float(student.ppf(0.5 + 0.5 * confidence, freedom) * spread * np.sqrt(1.0 + 1.0 / count))
+    scatter = one_more(np.log(np.maximum(errors, 1e-9)))
+    mean, half = scatter.mean, scatter.scale * student_quantile(scatter.freedom, confidence)
     return Expected(float(np.mean(errors)), (float(np.exp(mean - half)), float(np.exp(mean + half))))
 
 
@@ -301,7 +294,7 @@ def select(
     variants: list[Variant] = []
     tasks: list[FitTask] = []
     errors: list[FloatArray] = []
-    starts: list[FloatArray] = []
+    minima: list[Callable[[int], FloatArray]] = []
     evaluations = 0
     for group in groups:
         actuator = group[0].actuator
@@ -316,7 +309,7 @@ def select(
             for k, strength in enumerate(strengths):
                 variants.append(Variant(task.law.name, effects, strength, len(task.parameters.free)))
                 tasks.append(replace(task, settings=replace(task.settings, prior_strength=strength)))
-                starts.append(fits.best(pool, law, k))
+                minima.append(partial(fits.minima, pool, law, k))
     judged = LeftOutErrors(
         np.concatenate(errors),
         subsets,
@@ -329,11 +322,12 @@ def select(
     every = np.ones(len(logs), dtype=bool)
     return Selection(
         task=tasks[chosen],
-        start=starts[chosen],
+        start=minima[chosen](0)[0],
         variants=tuple(variants),
         chosen=chosen,
         fitted=judged.on(every, every),
         left_out=dict(zip((kind.name for kind in kinds), judged.left_out(), strict=True)),
+        minima={kind.name: [minima[chosen](index) for index in subsets.without(kind)] for kind in kinds},
         kinds=tuple(kinds),
         expected=judged.expected(),
         seconds=time.perf_counter() - begin,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import FrictionLaw
-from stribeck.core.log import Batch, Log, common_value
+from stribeck.core.log import Batch, Log, TemperatureRange, common_value
 from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import batch_for
 from stribeck.errors import ConfigError
@@ -77,6 +77,18 @@ class FitTask:
         }
 
 
+def at_reference(actuator: Actuator, logs: Sequence[Log]) -> dict[str, float]:
+    """Values that a fit does not identify with the effect ``temperature``.
+
+    The reference is the mean temperature. Temperatures that hardly differ (:attr:`TemperatureRange.varies`) determine no
+    coefficient: both are 0.
+    """
+    names, found = actuator.temperature_parameters, TemperatureRange.of(logs)
+    if not names or found is None:
+        return {}
+    return {name: 0.0 for name in names if not found.varies} | {"reference_temperature": found.mean}
+
+
 def task_for(
     split: Split,
     actuator: Actuator,
@@ -102,7 +114,7 @@ def task_for(
             "(--actuator, name: in its YAML file, actuator= of --bench)"
         )
     parameters = actuator.parameters(law)
-    fixed, freed = dict(fixed or {}), tuple(freed)
+    fixed, freed = at_reference(actuator, logs) | dict(fixed or {}), tuple(freed)
     for name, value in fixed.items():
         parameters[name]  # raises for unknown names
         check_possible(name, value, "--set")

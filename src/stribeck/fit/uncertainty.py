@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.core.friction import CONSTANT_TERMS, LOAD_TERMS
-from stribeck.core.log import Batch
+from stribeck.core.log import Batch, TemperatureRange
 from stribeck.core.parameters import ParameterSet
 from stribeck.core.step import batch_for, simulate
 from stribeck.estimates.clusters import ClusterCovariance, CorrelationMatrix, bias_reduced, leave_one_out
@@ -305,6 +305,11 @@ def _statements(batch: Batch, parameters: ParameterSet, estimates: Mapping[str, 
     if len({setup.kp for setup in setups}) < 2:
         statements.append(
             f"All runs have one gain ({setups[0].kp:g}): errors at other gains are not known. Record more gains."
+        )
+    measured = TemperatureRange.of(batch.logs)
+    if "friction_per_kelvin" in parameters and measured and not measured.varies:
+        statements.append(
+            f"{measured.words}: what changes per kelvin is not determined. Record a cold and a warm servo."
         )
     for status in ("not determined", "loosely determined"):
         reasons = [

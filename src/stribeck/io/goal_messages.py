@@ -2,12 +2,13 @@
 
 A state of a ``joint_trajectory_controller`` holds the goal that it interpolated (``reference``, formerly ``desired``). A
 ``trajectory_msgs/JointTrajectory`` holds points; between them the goal moves linearly, from where it was, and a later message
-replaces what is left of an earlier one.
+replaces what is left of an earlier one. A ``std_msgs/Float64MultiArray`` of a ``forward_command_controller`` holds goals without
+time and names: its time is the log time, its joints are given, or are those of the joint states in their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 CONTROLLER_STATE = "control_msgs/msg/JointTrajectoryControllerState"
 TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
+FORWARD_COMMAND = "std_msgs/msg/Float64MultiArray"
 
 SPACING = 0.01
 """Distance of goals between the points of a trajectory [s]."""
@@ -26,6 +28,26 @@ def controller_goals(state: Any) -> GoalRow:
     """Time [s] and goals by joint of a JointTrajectoryControllerState."""
     wanted = getattr(state, "reference", None) or state.desired
     return _seconds(state.header.stamp), dict(zip(state.joint_names, wanted.positions, strict=False))
+
+
+def forward_goals(
+    topics: Mapping[str, Sequence[tuple[float, Sequence[float]]]], joints: Sequence[str]
+) -> list[GoalRow]:
+    """Times [s] and goals by joint from arrays by topic with their log times [s], in the order of ``joints``.
+
+    Only topics called ``…/commands`` or with "position" in their names count, and arrays as long as ``joints``. Of several,
+    none is taken unless one alone has "position" in its name: the others may hold velocities or efforts.
+    """
+    fitting = [
+        name
+        for name, rows in topics.items()
+        if (name.endswith("/commands") or "position" in name)
+        and all(len(values) == len(joints) for _, values in rows)
+    ]
+    chosen = fitting if len(fitting) == 1 else [name for name in fitting if "position" in name]
+    if len(chosen) != 1:
+        return []
+    return [(time, dict(zip(joints, values, strict=True))) for time, values in topics[chosen[0]]]
 
 
 def trajectory_goals(messages: Sequence[tuple[float, Any]]) -> Iterator[GoalRow]:

@@ -17,6 +17,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from stribeck.core.actuator import EFFECT_PARAMETERS, Actuator
 from stribeck.core.friction import FrictionLaw, law_named
+from stribeck.core.temperature import TEMPERATURE_PARAMETERS
 from stribeck.errors import ConfigError, ParameterFileError
 from stribeck.estimates.estimate import Estimate, Side, Status, at_bound, estimates_to_json, fixed
 from stribeck.io.actuators import (
@@ -35,7 +36,7 @@ BLOCK = "stribeck"
 HEAD = ("model", "actuator", BLOCK)
 
 _POSITIVE = ("kt", "R", "ratio", "alpha", "dtheta_stribeck", "current_limit")
-_SIGNED = ("q_offset", "torque_offset", "friction_stribeck")
+_SIGNED = ("q_offset", "torque_offset", "friction_stribeck", *TEMPERATURE_PARAMETERS)
 
 
 class Temperature(TypedDict):
@@ -230,6 +231,8 @@ class ParameterFile:
     @property
     def temperature(self) -> float | None:
         """Temperature of the servo at which the parameters are valid [°C], if the file states it."""
+        if "reference_temperature" in self.values:
+            return self.values["reference_temperature"]
         stated = self.provenance.temperature if self.provenance is not None else None
         return float(stated.get("mean", 0.5 * (stated["min"] + stated["max"]))) if stated else None
 
@@ -274,7 +277,8 @@ def cautious_values(content: ParameterFile, quantile: float) -> dict[str, float]
     normal = NormalDist()
     share = normal.inv_cdf(quantile) / (2.0 * normal.inv_cdf(0.5 * (1.0 + content.provenance.confidence)))
     for name, (lower, upper) in content.provenance.intervals.items():
-        if name in values and "friction" in name and values[name] > 0.0:
+        torque = "friction" in name and name not in TEMPERATURE_PARAMETERS
+        if name in values and torque and values[name] > 0.0:
             width = max(upper - lower, 2.0 * (upper - values[name]))  # intervals of magnitudes end at 0
             values[name] = max(values[name] + share * width, 0.0)
     for pair in DIFFERENCES:
@@ -388,6 +392,7 @@ def _check_values(values: Mapping[str, float], actuator: Actuator, law: Friction
     required = (*control.required_parameters, *law.parameter_names)
     optional = [name for name in (*control.motor_parameters, "q_offset") if name not in required]
     effects = [EFFECT_PARAMETERS[e] for e in sorted(actuator.active_effects) if e in EFFECT_PARAMETERS]
+    effects += actuator.temperature_parameters
     check_keys(values, (*required, *effects), optional, where, ParameterFileError)
     for name, value in values.items():
         check_possible(name, value, where)

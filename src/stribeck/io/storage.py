@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
-from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
+from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, ReaderError, StoragePlugin, Writer
 from rosbags.typesys.store import Typestore
 
 from stribeck.errors import OutputError, RecordingError
@@ -163,26 +163,30 @@ def _line(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _storage_files(path: Path) -> list[Path]:
-    """The storage files that the metadata of a bag names, or the file itself; a lone MCAP file needs no metadata."""
+def _storage_files(path: Path) -> tuple[list[Path], int | None]:
+    """The storage files that the metadata of a bag names, or the file itself; a lone MCAP file needs no metadata.
+
+    :returns: the files, and how many messages there are if the bag was reindexed (it then has no list ``files``).
+    """
     if not path.is_dir():
-        return [path]
+        return [path], None
     present = [file for file in path.iterdir() if file.suffix in STORAGE_SUFFIXES]
     metadata = path / "metadata.yaml"
     try:
         told = strict.parse_yaml(strict.read_text(metadata, RecordingError), metadata, RecordingError)
-        names = told["rosbag2_bagfile_information"]["relative_file_paths"]
-        files = [path / PurePath(name).name for name in names]
-    except (KeyError, TypeError, RecordingError):
+        told = told["rosbag2_bagfile_information"]
+        files = [path / PurePath(name).name for name in told["relative_file_paths"]]
+        promised = None if told.get("files") else told.get("message_count")
+    except (AttributeError, KeyError, TypeError, RecordingError):
         if len(present) == 1 and present[0].suffix == ".mcap":
-            return present
+            return present, None
         raise ValueError("metadata.yaml does not name its storage files") from None
     missing = [file.name for file in files if not file.is_file()]
     if missing and len(files) == len(present) == 1:
-        return present  # renamed
+        return present, promised  # renamed
     if missing:
         raise ValueError(f"metadata.yaml names {', '.join(missing)}, which is missing")
-    return files
+    return files, promised
 
 
 def _is_packed(path: Path) -> bool:
@@ -206,20 +210,39 @@ def _read_files(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]
 
     Read as a folder, the rosbags library silently leaves out topics whose QoS profiles differ between metadata and file.
     """
-    for file in _storage_files(path):
-        yield from (_read_sqlite if file.suffix == ".db3" else _read_mcap)(file, definitions)
+    files, promised = _storage_files(path)
+    unfinished: list[ReaderError] = []
+    count = 0
+    for file in files:
+        for message in (
+            _read_sqlite(file, definitions)
+            if file.suffix == ".db3"
+            else _read_mcap(file, definitions, unfinished)
+        ):
+            count += 1
+            yield message
+    if unfinished and count != promised:
+        raise unfinished[0]
 
 
-def _read_mcap(path: Path, definitions: dict[str, str]) -> Iterator[RawMessage]:
+def _read_mcap(
+    path: Path, definitions: dict[str, str], unfinished: list[ReaderError]
+) -> Iterator[RawMessage]:
+    """Read an MCAP file.
+
+    :param unfinished: receives the error of a file without an ending. A killed recorder leaves such; after `ros2 bag
+        reindex` the metadata promise what is in it.
+    """
     reader = Reader(path)
     try:
         reader.open()
-    except (
-        KeyError
-    ):  # a type in an encoding that the library does not know, as rosbag2's "unknown" for services
+    except (KeyError, ReaderError) as error:
+        # KeyError: a type in an encoding that the library does not know, as rosbag2's "unknown" for services.
         salvage = salvaged(path.read_bytes())
         if salvage.damaged or not salvage.topics:
             raise
+        if isinstance(error, ReaderError):
+            unfinished.append(error)
         definitions.update(salvage.definitions)
         yield from salvage.messages
         return

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,14 @@ import numpy.typing as npt
 from stribeck.errors import MissingDependencyError, RecordingError
 from stribeck.io import strict
 from stribeck.io.bag_signals import decode
-from stribeck.io.goal_messages import CONTROLLER_STATE, TRAJECTORY, controller_goals, trajectory_goals
+from stribeck.io.goal_messages import (
+    CONTROLLER_STATE,
+    FORWARD_COMMAND,
+    TRAJECTORY,
+    controller_goals,
+    forward_goals,
+    trajectory_goals,
+)
 from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES, Topic
 from stribeck.io.storage import is_bag, read_messages
 
@@ -266,42 +274,52 @@ def _goal_row(time: float, goals: Mapping[str, float]) -> dict[str, float]:
     return {"time": time, **{f"{joint}/position_command": value for joint, value in goals.items()}}
 
 
-def read_joint_states(path: Path, topics: Sequence[Topic] = (JOINT_STATES, JOINT_COMMANDS)) -> Table:
+def read_joint_states(
+    path: Path, topics: Sequence[Topic] = (JOINT_STATES, JOINT_COMMANDS), goal_joints: Sequence[str] = ()
+) -> Table:
     """Read joint states and commands of a bag, one row for each message, with header stamps as times.
 
     Columns: ``time`` [s]; ``<joint>/position``, ``<joint>/velocity`` and ``<joint>/effort`` of states;
     ``<joint>/position_command``, ``<joint>/velocity_command`` and ``<joint>/effort_command`` of commands. Values
     missing in a message are NaN. Goals are also taken from the states of a trajectory controller, and without these from
-    trajectories (:mod:`stribeck.io.goal_messages`).
+    trajectories or arrays of a forward controller (:mod:`stribeck.io.goal_messages`).
 
+    :param goal_joints: joints of these arrays; by default those of the joint states.
     :raises RecordingError: for a damaged bag, or one without joint states.
     """
     content = read_messages(path)
     rows: list[dict[str, float]] = []
-    trajectories = []
+    trajectories: list[tuple[float, Any]] = []
+    arrays: dict[str, list[tuple[float, Any]]] = {}
+    names = tuple(goal_joints)
     for message in content.messages:
-        if message.topic.type in (CONTROLLER_STATE, TRAJECTORY) and JOINT_COMMANDS in topics:
+        kind, log_time = message.topic.type, 1e-9 * message.log_time
+        if JOINT_COMMANDS in topics and kind in (CONTROLLER_STATE, TRAJECTORY, FORWARD_COMMAND):
             found = decode(path, message, content.typestore)
-            if message.topic.type == TRAJECTORY:
-                trajectories.append((1e-9 * message.log_time, found))
-            else:
+            if kind == CONTROLLER_STATE:
                 rows.append(_goal_row(*controller_goals(found)))
+            elif kind == TRAJECTORY:
+                trajectories.append((log_time, found))
+            else:
+                arrays.setdefault(message.topic.name, []).append((log_time, found.data))
         if message.topic not in topics:
             continue
         state = decode(path, message, content.typestore)
         suffix = "_command" if message.topic == JOINT_COMMANDS else ""
+        names = names or tuple(state.name)
         row = {"time": state.header.stamp.sec + 1e-9 * state.header.stamp.nanosec}
         for quantity in ("position", "velocity", "effort"):
             for joint, value in zip(state.name, getattr(state, quantity), strict=False):
                 row[f"{joint}/{quantity}{suffix}"] = value
         rows.append(row)
     if not any(name.endswith("/position_command") for row in rows for name in row):
-        rows += [_goal_row(time, goals) for time, goals in trajectory_goals(trajectories)]
+        goals = list(trajectory_goals(trajectories)) or forward_goals(arrays, names)
+        rows += [_goal_row(time, wanted) for time, wanted in goals]
     if not rows:
         raise RecordingError(f"{path}: no messages on {topics[0].name}")
     rows.sort(key=lambda row: row["time"])
-    names = tuple(dict.fromkeys(name for row in rows for name in row))
-    return Table(path, names, {name: np.array([row.get(name, np.nan) for row in rows]) for name in names})
+    columns = tuple(dict.fromkeys(name for row in rows for name in row))
+    return Table(path, columns, {name: np.array([row.get(name, np.nan) for row in rows]) for name in columns})
 
 
 def read_parquet_table(path: Path) -> Table:

@@ -337,7 +337,8 @@ class CompensationNode(ServiceNode[CompensationParameters]):
 
     def _check_temperature(self, joint: CompensatedJoint, temperature: float) -> None:
         fitted = joint.temperature
-        if fitted is None or not abs(temperature - fitted) > self._settings.temperature_margin:
+        known = joint.model.per_kelvin is not None
+        if known or fitted is None or not abs(temperature - fitted) > self._settings.temperature_margin:
             return
         self._temperature_warning = (
             f"{joint.model.name} is at {temperature:.0f} °C, its friction was identified at {fitted:.0f} °C: "

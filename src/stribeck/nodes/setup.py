@@ -72,6 +72,7 @@ def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | 
     absolute = _beside(base, path)
     quantile = getattr(parameters, "friction_quantile", 0.5)
     file = read_parameter_file(absolute)
+    per_kelvin = file.estimates.get("friction_per_kelvin")
     limit = joint.max_torque or 0.5 * (file.actuator.datasheet_torque or 0.0)
     if not limit > 0.0:
         raise ConfigError(
@@ -91,6 +92,7 @@ def _compensated_joint(parameters: InterfaceParameters, name: str, base: Path | 
         str(path),
         _tuning(parameters, joint, file, joint_map),
         file.temperature,
+        per_kelvin.value if per_kelvin is not None and per_kelvin.known else None,
     )
     identified = Identified(name, file.law.name, digest_of(absolute, quantile))
     return CompensatedJoint(model, joint_map, file, joint.p_gain, joint.supply_voltage, identified)

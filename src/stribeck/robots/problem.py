@@ -70,10 +70,12 @@ UNKNOWNS = {
     "load_friction_external": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
     "load_friction_motor_stribeck": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
     "load_friction_external_stribeck": Unknown(0.01, 0.0, 0.9, 0.05, "1"),
+    "load_friction_motor_quad": Unknown(0.001, 0.0, 0.5, 0.01, "1/(N m)"),
+    "load_friction_external_quad": Unknown(0.001, 0.0, 0.5, 0.01, "1/(N m)"),
 }
-"""Free parameters of a joint; the ones of quadratic terms and the Stribeck exponent stay at their defaults."""
+"""Free parameters of a joint; the Stribeck exponent stays at its default."""
 
-FIXED = {"alpha": 1.0, "load_friction_motor_quad": 0.0, "load_friction_external_quad": 0.0}
+FIXED = {"alpha": 1.0}
 
 SYMMETRIC = {
     f"load_friction_{side}{fading}": (

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stribeck.errors import RecordingError, TooShortError
-from stribeck.io.tables import Table, find_tables, read_table
+from stribeck.io.storage import is_bag
+from stribeck.io.tables import Table, find_tables, read_joint_states, read_table
 from stribeck.robots.tree import RobotTree
 
 Array = npt.NDArray[np.float64]
@@ -77,15 +78,29 @@ class RobotRun:
 
 
 def read_runs(
-    paths: Sequence[Path], tree: RobotTree, excluded: Sequence[str] = (), degrees: bool = False
+    paths: Sequence[Path],
+    tree: RobotTree,
+    excluded: Sequence[str] = (),
+    degrees: bool = False,
+    goal_joints: Sequence[str] = (),
 ) -> list[RobotRun]:
     """Read runs from files, folders and bags; each episode of a LeRobot data set is a run.
 
     :param excluded: joints of the model that are not checked; files may lack them.
     :param degrees: whether goals and positions are in degrees.
+    :param goal_joints: joints of goals without names in bags, by default those of the joint states in their order.
     :raises RecordingError: for files whose columns are not the joints of the model, or of implausible content.
     """
-    tables = [part for path in find_tables(paths) for part in _episodes(read_table(path))]
+    unknown = [name for name in goal_joints if name not in tree.names]
+    if unknown:
+        raise RecordingError(
+            f"{tree.path.name} has no joint {', '.join(unknown)}, for which goals are given; it has {', '.join(tree.names)}"
+        )
+
+    def read(path: Path) -> Table:
+        return read_joint_states(path, goal_joints=goal_joints) if is_bag(path) else read_table(path)
+
+    tables = [part for path in find_tables(paths) for part in _episodes(read(path))]
     return [_run(table, tree, excluded, np.pi / 180.0 if degrees else 1.0) for table in tables]
 
 
