@@ -26,8 +26,9 @@ ROWS_LATE = 4
 """Largest number of rows by which goals of a run may lie earlier or later than in the others."""
 
 
-COUPLED, ROUNDS = 0.02, 3
-"""Relative difference between the errors of all joints together and of each alone from which on the fit is repeated, and how often."""
+COUPLED, ROUNDS = 0.2, 3
+"""Distance between the motions of all joints together and of each alone, as a share of the error, from which on the fit is
+repeated (it adds 2 % to an error that it is independent of), and how often."""
 
 CLEARLY = 0.8
 """Goals count as late only if that lowers the error to this share."""
@@ -128,13 +129,12 @@ def identify_robot(
     scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
     apart = problem
     for _ in range(ROUNDS if polish else 0):
-        before = _total(scores)
-        if abs(before - np.sqrt(apart.errors(x).mean())) < COUPLED * before:
+        before, again = _total(scores), together(problem, x, [each.simulated for each in scores])
+        if apart.distance(again) < COUPLED * before:
             break
         note(
             f"all joints together {before * 1e3:.2f} mrad; fitted again by what that differs from each alone"
         )
-        again = together(problem, x, [each.simulated for each in scores])
         better = again.fit(x).point
         polished = [score(tree, again, better, run, index) for index, run in enumerate(good)]
         if _total(polished) >= before:

@@ -238,6 +238,11 @@ class RobotProblem:
         squares = ((simulated - np.asarray(self.lanes.position)) ** 2 * weight).sum(axis=0)
         return np.asarray(squares / np.maximum(weight.sum(axis=0), 1.0)).reshape(len(self.segments), -1)
 
+    def distance(self, other: RobotProblem) -> float:
+        """Root mean square of what the measured positions of both problems differ [rad]."""
+        apart = np.asarray(self.lanes.position) - np.asarray(other.lanes.position)
+        return float(np.sqrt(np.average(apart**2, weights=np.asarray(self.lanes.weight))))
+
     def drives(self, x: Array, run: int, count: int) -> dict[str, Array]:
         """Parameters of all ``count`` joints in a run by name; joints that are not identified are held."""
         lane = next(index for index, segment in enumerate(self.segments) if segment.run == run) * len(
