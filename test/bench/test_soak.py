@@ -29,6 +29,9 @@ class Lossy:
     def counts(self):
         return {"sent": 10, "unaccounted": 1}
 
+    def unaccounted(self):
+        return ["lost 3.00 s after a fault or pause, inf s before the next"]
+
 
 def history(growth, files):
     """A process over five minutes: memory grows by so much after the first, and much before."""

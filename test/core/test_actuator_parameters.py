@@ -114,7 +114,11 @@ def test_effects_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize(
     ("name", "effects"),
-    [("xl330", EFFECTS), ("mx64", ("supply", "delay")), ("unitree_go1", ("delay",))],
+    [
+        ("xl330", EFFECTS),
+        ("mx64", ("supply", "delay", "temperature")),
+        ("unitree_go1", ("delay", "temperature")),
+    ],
 )
 def test_a_servo_knows_which_effects_it_can_have(name, effects):
     """Those with a datasheet value, and the supply where there is one."""

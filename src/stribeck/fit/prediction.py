@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 from stribeck.core.actuator import Actuator
 from stribeck.core.bench import Pendulum
@@ -146,6 +145,8 @@ def factor_of_one_more(missed: Sequence[FloatArray], fitted: Sequence[FloatArray
     :param fitted: those of the fit to all of them.
     """
     count = len(missed)
+    from scipy.special import stdtrit  # not at the top: predictions with the bands of a file need no SciPy
+
     out, within = (np.array([_factor(one) for one in errors]) for errors in (missed, fitted))
     share = 2.0 * (count - 1) / (2.0 * count - 1.0)
     scatter = one_more(0.5 * np.log(within**2 + share * (out**2 - within**2)))
