@@ -8,7 +8,7 @@ import pytest
 from stribeck.cli.main import main
 from stribeck.errors import RecordingError
 from stribeck.io.goal_messages import FORWARD_COMMAND, TRAJECTORY, controller_goals, forward_goals
-from stribeck.io.messages import JOINT_STATES, Topic, contract_types, joint_state
+from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES, Topic, contract_types, joint_state
 from stribeck.io.recorder import BagRecorder
 from stribeck.io.tables import read_table
 from stribeck.robots.recordings import read_runs
@@ -114,10 +114,15 @@ def array(values):
 
 
 def forwarded(folder, topics):
-    """A bag of 4 s with joint states in the order knee, hip and arrays by topic, one every 20 ms, 1 ms before a state."""
+    """A bag of 4 s with joint states in the order knee, hip and arrays by topic, one every 20 ms, 1 ms before a state.
+
+    It begins with a command of efforts in the order hip, knee.
+    """
     wanted = goals(800, 0.3)
     arrays = {name: Topic(name, FORWARD_COMMAND) for name in topics}
-    with BagRecorder(folder / "bag", (JOINT_STATES, *arrays.values())) as recorder:
+    with BagRecorder(folder / "bag", (JOINT_STATES, JOINT_COMMANDS, *arrays.values())) as recorder:
+        begin = joint_state(10**9 - 10**6, ["hip", "knee"], [], effort=[0.1, 0.2])
+        recorder.write(JOINT_COMMANDS.name, begin, 10**9 - 2 * 10**6)
         for k in range(800):
             stamp = 10**9 + k * 5 * 10**6
             for name, values in topics.items() if k % 4 == 0 else ():

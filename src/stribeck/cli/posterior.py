@@ -16,12 +16,9 @@ from stribeck.cli.options import (
     choices_of,
     group,
 )
-from stribeck.core.actuator import EFFECTS
+from stribeck.core.actuator import ISOTHERMAL_EFFECTS
 from stribeck.core.friction import LAWS
 from stribeck.errors import ConfigError
-
-SAMPLED = tuple(effect for effect in EFFECTS if effect != "temperature")
-"""Effects whose parameters have priors."""
 
 _arm, _servo = group("an arm"), group("a servo")
 _sampling, _output = group("sampling"), group("output")
@@ -70,7 +67,9 @@ class ServoPosteriorOptions(RecordingOptions):
     logdir: Path | None = _servo("folder with bags or BAM JSON recordings", None, "BAGS")  # type: ignore[assignment]
     actuator: str | None = _servo("servo by name, or a YAML file (default: the recordings')", None)
     model: Annotated[str, str.lower] = _servo("friction law (default: m3)", "m3", choices=tuple(LAWS))
-    effects: Annotated[tuple[str, ...], choices_of(SAMPLED)] = _servo(f"{','.join(SAMPLED)}", (), "LIST")
+    effects: Annotated[tuple[str, ...], choices_of(ISOTHERMAL_EFFECTS)] = _servo(
+        f"{','.join(ISOTHERMAL_EFFECTS)}", (), "LIST"
+    )
     free: tuple[str, ...] = _servo("sample an effect's parameter too", (), "NAME", repeated=True)
     set: tuple[str, ...] = _servo("fix a parameter to a value", (), "NAME=VALUE", repeated=True)
     validation_kp: Positive | None = _servo("hold out the runs of this gain, and predict them", None, "K")

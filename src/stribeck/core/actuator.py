@@ -19,7 +19,10 @@ from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.core.temperature import TEMPERATURE_PARAMETERS
 from stribeck.errors import ConfigError
 
-EFFECTS = ("current-limit", "supply", "delay", "saturation", "temperature")
+ISOTHERMAL_EFFECTS = ("current-limit", "supply", "delay", "saturation")
+"""Optional effects that do not depend on the servo's temperature."""
+
+EFFECTS = (*ISOTHERMAL_EFFECTS, "temperature")
 """Optional effects beyond the paper, named as on the command line; all are off by default."""
 
 EFFECT_PARAMETERS = {

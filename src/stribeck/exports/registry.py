@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal
 
-from stribeck.core.actuator import EFFECTS
+from stribeck.core.actuator import ISOTHERMAL_EFFECTS
 from stribeck.errors import ConfigError
 from stribeck.exports.task import ExportTask, Written
 
@@ -56,9 +56,6 @@ class Format:
         return import_module(f"stribeck.exports.{self.module}")
 
 
-EXPORTED = tuple(effect for effect in EFFECTS if effect != "temperature")
-"""Effects that formats know; all hold the values at the reference temperature."""
-
 MOTOR_EFFECTS = ("current-limit", "supply", "delay")
 """Effects of a motor whose torque is proportional to its current."""
 
@@ -77,7 +74,7 @@ FORMATS = {
             "c",
             "one C99/C++17 header without dependencies: friction, feed-forward and motor torque of any law, for firmware",
             "c_header",
-            effects=EXPORTED,
+            effects=ISOTHERMAL_EFFECTS,
             terms=True,
         ),
         Format("bam", "flat JSON of the BAM program, all six laws; loads there, and by it in mjlab", "bam"),
@@ -145,21 +142,21 @@ FORMATS = {
             "ROS 2: parameters of the compensation node and of the controller of ros2_control",
             "ros2_control",
             gain=True,
-            effects=EXPORTED,
+            effects=ISOTHERMAL_EFFECTS,
             terms=True,
         ),
         Format(
             "onnx",
             "ONNX graph of the friction of any law (motor and external torque, velocity to budget)",
             "onnx_graph",
-            effects=EXPORTED,
+            effects=ISOTHERMAL_EFFECTS,
             terms=True,
         ),
         Format(
             "csv",
             "table of the friction of any law over velocity and load, of all joints",
             "table",
-            effects=EXPORTED,
+            effects=ISOTHERMAL_EFFECTS,
             terms=True,
         ),
     )

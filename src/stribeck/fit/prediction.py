@@ -144,9 +144,9 @@ def factor_of_one_more(missed: Sequence[FloatArray], fitted: Sequence[FloatArray
     :param missed: errors of fits without each condition on its samples, over their spread (N,).
     :param fitted: those of the fit to all of them.
     """
-    count = len(missed)
     from scipy.special import stdtrit  # not at the top: predictions with the bands of a file need no SciPy
 
+    count = len(missed)
     out, within = (np.array([_factor(one) for one in errors]) for errors in (missed, fitted))
     share = 2.0 * (count - 1) / (2.0 * count - 1.0)
     scatter = one_more(0.5 * np.log(within**2 + share * (out**2 - within**2)))

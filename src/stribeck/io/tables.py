@@ -306,7 +306,8 @@ def read_joint_states(
             continue
         state = decode(path, message, content.typestore)
         suffix = "_command" if message.topic == JOINT_COMMANDS else ""
-        names = names or tuple(state.name)
+        if not suffix:
+            names = names or tuple(state.name)
         row = {"time": state.header.stamp.sec + 1e-9 * state.header.stamp.nanosec}
         for quantity in ("position", "velocity", "effort"):
             for joint, value in zip(state.name, getattr(state, quantity), strict=False):
