@@ -33,15 +33,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.bench import STANDARD_GRAVITY
-from stribeck.core.kinematic_tree import (
-    BASE,
-    FloatArray,
-    KinematicTree,
-    TreeJoint,
-    cross_matrix,
-    pseudo_inertia_of,
-)
+from stribeck.core.kinematic_tree import BASE, KinematicTree, TreeJoint, cross_matrix, pseudo_inertia_of
 from stribeck.errors import ConfigError
 
 GRAVITY = (0.0, 0.0, -STANDARD_GRAVITY)
@@ -70,9 +64,9 @@ class RigidBodyModel:
         if not tree.joints:
             raise ConfigError("no joint moves: expected at least one that is revolute or prismatic")
         self.tree = tree
-        self.gravity_vector: FloatArray = _vector(gravity, "gravity", 3)
+        self.gravity_vector: Array = _vector(gravity, "gravity", 3)
         n = len(tree.joints)
-        self.armature: FloatArray = np.zeros(n) if armature is None else _vector(armature, "armature", n)
+        self.armature: Array = np.zeros(n) if armature is None else _vector(armature, "armature", n)
         if np.any(self.armature < 0.0):
             raise ConfigError(
                 f"armature: inertia of rotors cannot be negative, found {self.armature.min():g} kg m^2"
@@ -121,11 +115,11 @@ class RigidBodyModel:
         return self.tree.names
 
     @cached_property
-    def masses(self) -> FloatArray:
+    def masses(self) -> Array:
         """Masses of the bodies moved by the joints (n,) [kg]."""
         return np.array([joint.pseudo_inertia[3, 3] for joint in self.tree.joints])
 
-    def poses(self, q: FloatArray) -> FloatArray:
+    def poses(self, q: Array) -> Array:
         """Poses of the joints' frames in the frame of the base (n, 4, 4) at positions (n,)."""
         n = len(self)
         factors = np.zeros((n + 1, 1, 2))
@@ -134,37 +128,35 @@ class RigidBodyModel:
         np.cos(q, out=factors[:n, 0, 1])
         if self._slides.size:
             sines[self._slides] = q[self._slides]
-        poses: FloatArray = factors @ self._moved
+        poses: Array = factors @ self._moved
         poses += self._still
         poses = poses.reshape(n + 1, 4, 4)
         for step in self._steps:
             poses = poses.take(step, axis=0) @ poses
         return poses[:n]
 
-    def _state(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _state(self, q: Array) -> tuple[Array, Array]:
         """Twists of the joints (n, 3, 4) and pseudo-inertias of the bodies (n, 4, 4), in the frame of the base."""
         poses = self.poses(q)
         turns = poses[:, :3, :3]
-        twists: FloatArray = turns @ self._twists
+        twists: Array = turns @ self._twists
         spins = twists[:, :, :3] @ turns.transpose(0, 2, 1)
         twists[:, :, 3:] -= spins @ poses[:, :3, 3:]
         twists[:, :, :3] = spins
         return twists, poses @ self._inertias @ poses.transpose(0, 2, 1)
 
-    def _velocities(self, twists: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _velocities(self, twists: Array, v: Array) -> tuple[Array, Array]:
         """Velocities that each joint adds, and velocities of the bodies (n, 3, 4)."""
         joint_velocities = twists * v[:, None, None]
         return joint_velocities, (self._below @ joint_velocities.reshape(-1, 12)).reshape(-1, 3, 4)
 
-    def _torque(self, twists: FloatArray, forces: FloatArray) -> FloatArray:
+    def _torque(self, twists: Array, forces: Array) -> Array:
         """Joint torques (n,) from forces on bodies (n, 3, 4)."""
         n = len(twists)
-        felt: FloatArray = (twists.reshape(n, 12) * (self._above @ forces.reshape(n, 12))).sum(axis=1)
+        felt: Array = (twists.reshape(n, 12) * (self._above @ forces.reshape(n, 12))).sum(axis=1)
         return felt
 
-    def _bias(
-        self, state: tuple[FloatArray, FloatArray], v: FloatArray, a: FloatArray | None = None
-    ) -> FloatArray:
+    def _bias(self, state: tuple[Array, Array], v: Array, a: Array | None = None) -> Array:
         twists, inertias = state
         own, velocities = self._velocities(twists, v)
         velocities += velocities
@@ -176,27 +168,27 @@ class RigidBodyModel:
         accelerations[:, :, 3] -= self.gravity_vector
         return self._torque(twists, accelerations @ inertias)
 
-    def _mass_matrix(self, state: tuple[FloatArray, FloatArray]) -> FloatArray:
+    def _mass_matrix(self, state: tuple[Array, Array]) -> Array:
         twists, inertias = state
         n = len(twists)
         composite = (self._above @ inertias.reshape(n, 16)).reshape(n, 4, 4)
-        half: FloatArray = (twists @ composite).reshape(n, 12) @ twists.reshape(n, 12).T
+        half: Array = (twists @ composite).reshape(n, 12) @ twists.reshape(n, 12).T
         half *= self._half
-        matrix: FloatArray = half + half.T
+        matrix: Array = half + half.T
         if self._armature is not None:
             matrix += self._armature
         return matrix
 
-    def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Array, Array]:
         r"""M (n, n) and :math:`h = C v + g` (n,), with :math:`M \dot v + h = \tau`."""
         state = self._state(np.asarray(q, dtype=np.float64))
         return self._mass_matrix(state), self._bias(state, np.asarray(v, dtype=np.float64))
 
-    def mass_matrix(self, q: npt.ArrayLike) -> FloatArray:
+    def mass_matrix(self, q: npt.ArrayLike) -> Array:
         """M (n, n) at positions (n,) [kg m², kg m or kg]."""
         return self._mass_matrix(self._state(np.asarray(q, dtype=np.float64)))
 
-    def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Array, Array]:
         r"""Momentum :math:`p = M v` and its drift :math:`C^T v - g`, (n,) each, with :math:`\dot p = \tau + C^T v - g`.
 
         A momentum observer integrates these without computing M or its derivative.
@@ -215,13 +207,13 @@ class RigidBodyModel:
         momentum = (flat * momenta).sum(axis=1) + self.armature * speed
         return momentum, (rates.reshape(n, 12) * momenta).sum(axis=1) + weight
 
-    def inverse_dynamics(self, q: npt.ArrayLike, v: npt.ArrayLike, a: npt.ArrayLike) -> FloatArray:
+    def inverse_dynamics(self, q: npt.ArrayLike, v: npt.ArrayLike, a: npt.ArrayLike) -> Array:
         r"""Torques :math:`\tau = M \dot v + C v + g` (n,) [N m or N]."""
         rate = np.asarray(a, dtype=np.float64)
         state = self._state(np.asarray(q, dtype=np.float64))
         return self._bias(state, np.asarray(v, dtype=np.float64), rate) + self.armature * rate
 
-    def gravity(self, q: npt.ArrayLike) -> FloatArray:
+    def gravity(self, q: npt.ArrayLike) -> Array:
         """Torques g(q) (n,) that hold the robot still [N m or N]."""
         return self._bias(self._state(np.asarray(q, dtype=np.float64)), np.zeros(len(self)))
 
@@ -283,7 +275,7 @@ class RigidBodyModel:
         return RigidBodyModel(self.tree, self.gravity_vector, armature)
 
 
-def _vector(values: npt.ArrayLike, what: str, size: int) -> FloatArray:
+def _vector(values: npt.ArrayLike, what: str, size: int) -> Array:
     vector = np.array(values, dtype=np.float64)
     if vector.shape != (size,) or not np.all(np.isfinite(vector)):
         raise ConfigError(f"{what}: expected {size} finite numbers, found {values!r}")
