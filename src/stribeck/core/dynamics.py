@@ -87,10 +87,6 @@ class IndependentJoints:
         """
         return self._matrix, -self._pull(q)
 
-    def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Array, Array]:
-        """Momentum J v and the gravity torque, (n,) each."""
-        return self._diagonal * np.asarray(v, dtype=np.float64), self._pull(q)
-
 
 _NONE = Pendulum(0.0, 0.0, 0.0)
 

@@ -11,14 +11,11 @@ carry body i and over the bodies i that joint j carries,
     V_i &= \sum_k S_k v_k, \qquad
     W_i = \ddot T_i T_i^{-1} = \sum_k S_k \dot v_k + (2 V_k - S_k v_k)\,S_k v_k, \\
     \tau_j &= \Big\langle S_j, \sum_i (W_i - G) P_i \Big\rangle, \qquad
-    M_{jk} = \Big\langle S_j, S_k \sum_{i \text{ behind } j, k} P_i \Big\rangle, \\
-    p_j &= \Big\langle S_j, \sum_i V_i P_i \Big\rangle, \qquad
-    (C^T v)_j = \Big\langle [V_j, S_j], \sum_i V_i P_i \Big\rangle
+    M_{jk} = \Big\langle S_j, S_k \sum_{i \text{ behind } j, k} P_i \Big\rangle
 
-where :math:`\langle A, B \rangle` sums the products of entries, :math:`[V, S] = V S - S V` is the rate of
-:math:`S`, and G holds the acceleration of gravity in its last column. :math:`p = M v` is the generalised momentum,
-:math:`\dot p = \tau + C^T v - g`. The sums are products with the 0/1 matrix of ancestors, so a step takes about forty
-numpy calls for any number of joints; a recursive Newton-Euler algorithm takes as many per joint.
+where :math:`\langle A, B \rangle` sums the products of entries, and G holds the acceleration of gravity in its last
+column. The sums are products with the 0/1 matrix of ancestors, so a step takes about forty numpy calls for any number of
+joints; a recursive Newton-Euler algorithm takes as many per joint.
 
 Sources: Featherstone, Rigid Body Dynamics Algorithms, 2008, doi 10.1007/978-1-4899-7560-7, ch. 5 (inverse dynamics of
 trees) and 6 (composite-rigid-body mass matrix); with (4, 4) matrices: Hollerbach, A Recursive Lagrangian Formulation of
@@ -35,7 +32,7 @@ import numpy.typing as npt
 
 from stribeck.core.arrays import Array
 from stribeck.core.bench import STANDARD_GRAVITY
-from stribeck.core.kinematic_tree import BASE, KinematicTree, TreeJoint, cross_matrix, pseudo_inertia_of
+from stribeck.core.kinematic_tree import BASE, KinematicTree, TreeJoint, cross_matrix
 from stribeck.errors import ConfigError
 
 GRAVITY = (0.0, 0.0, -STANDARD_GRAVITY)
@@ -188,25 +185,6 @@ class RigidBodyModel:
         """M (n, n) at positions (n,) [kg m², kg m or kg]."""
         return self._mass_matrix(self._state(np.asarray(q, dtype=np.float64)))
 
-    def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Array, Array]:
-        r"""Momentum :math:`p = M v` and its drift :math:`C^T v - g`, (n,) each, with :math:`\dot p = \tau + C^T v - g`.
-
-        A momentum observer integrates these without computing M or its derivative.
-        """
-        twists, inertias = self._state(np.asarray(q, dtype=np.float64))
-        speed = np.asarray(v, dtype=np.float64)
-        n = len(twists)
-        velocities = self._velocities(twists, speed)[1]
-        rates = velocities[:, :, :3] @ twists - twists[:, :, :3] @ velocities
-        carried = self._above @ np.concatenate(
-            ((velocities @ inertias).reshape(n, 12), inertias[:, 3]), axis=1
-        )
-        momenta = carried[:, :12]
-        flat = twists.reshape(n, 12)
-        weight = (twists @ carried[:, 12:, None])[:, :, 0] @ self.gravity_vector
-        momentum = (flat * momenta).sum(axis=1) + self.armature * speed
-        return momentum, (rates.reshape(n, 12) * momenta).sum(axis=1) + weight
-
     def inverse_dynamics(self, q: npt.ArrayLike, v: npt.ArrayLike, a: npt.ArrayLike) -> Array:
         r"""Torques :math:`\tau = M \dot v + C v + g` (n,) [N m or N]."""
         rate = np.asarray(a, dtype=np.float64)
@@ -242,33 +220,6 @@ class RigidBodyModel:
             raise ConfigError(
                 f"no movable joint {', '.join(map(repr, unknown))}; valid: {', '.join(self.names)}"
             )
-
-    def with_load(
-        self, place: str, mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike | None = None
-    ) -> RigidBodyModel:
-        """The model with a load on a link, or on the body moved by a joint.
-
-        :param place: name of a link, else of a joint.
-        :param mass: mass of the load [kg].
-        :param com: its centre of mass (3,) in the frame of the link or joint [m].
-        :param inertia: its inertia about that centre (3, 3), in the same axes [kg m²]; a point mass if left out.
-        :raises ConfigError: for a place that is unknown or does not move, and negative masses.
-        """
-        if not (np.isfinite(mass) and mass >= 0.0):
-            raise ConfigError(f"load on {place}: expected a mass of 0 kg or more, found {mass:g} kg")
-        centre = _vector(com, f"load on {place}: com", 3)
-        about = np.zeros((3, 3)) if inertia is None else np.asarray(inertia, dtype=np.float64)
-        frames = {name: (i, np.eye(4)) for i, name in enumerate(self.names)} | dict(self.tree.frames)
-        if place not in frames:
-            raise ConfigError(f"no link or joint {place!r}; valid: {', '.join(frames)}")
-        body, pose = frames[place]
-        if body == BASE:
-            raise ConfigError(
-                f"load on {place}: it is fixed to the base and does not move: name one that does"
-            )
-        load = pose @ pseudo_inertia_of(mass, centre, about) @ pose.T
-        tree = self.tree.with_inertias(lambda i: load if i == body else np.zeros((4, 4)))
-        return RigidBodyModel(tree, self.gravity_vector, self.armature)
 
     def with_armature(self, armature: npt.ArrayLike) -> RigidBodyModel:
         """The model with rotors of inertia (n,) at the joints [kg m² or kg]."""

@@ -49,14 +49,6 @@ def correlation_time(
     return float(max(sums[ends[0] if ends.size else -1], 1.0))
 
 
-def effective_samples(count: float, time: float) -> float:
-    """Number of independent samples equivalent to ``count`` correlated ones, between 1 and ``count``.
-
-    :param time: integrated correlation time [samples].
-    """
-    return float(np.clip(count / max(time, 1.0), 1.0, count))
-
-
 def long_run_covariance(scores: Array, runs: Sequence[slice], windows: Sequence[int]) -> Array:
     r"""Sum of the covariances of scores within runs, weighted by Bartlett's kernel (Newey and West 1987), (p, p).
 
