@@ -8,16 +8,15 @@ from functools import cached_property
 
 import jax
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.bayes import metropolis, nuts
 from stribeck.bayes.likelihood import InertiaPosterior, TorquePosterior
 from stribeck.bayes.network import LINK_NAMES, Mechanical, moments, to_standard
 from stribeck.bayes.sampling import Enough, Progress, silent
+from stribeck.core.arrays import Array
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.errors import ConfigError
 
-Array = npt.NDArray[np.float64]
 Posterior = InertiaPosterior | TorquePosterior
 
 SAMPLERS = ("nuts", "metropolis")

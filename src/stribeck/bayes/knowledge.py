@@ -26,19 +26,17 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
 from stribeck.bayes.densities import LogNormal, Normal, TruncatedNormal, Uniform
 from stribeck.bayes.network import Mechanical, mechanical_of, translations
 from stribeck.bayes.prior import ArmPrior, CartesianCom, SphericalCom, TotalMass
+from stribeck.core.arrays import Array
 from stribeck.dynamics.inertia import nearest_consistent
 from stribeck.dynamics.model import ArmModel
 from stribeck.errors import ConfigError
 from stribeck.io.files import shared_directory
 from stribeck.io.schema import Positive, Schema, read_yaml
-
-Array = npt.NDArray[np.float64]
 
 PRIORS = ("diffuse", "informed", "empirical", "cad")
 

@@ -16,14 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.kinematic_tree import (
-    BASE,
-    FloatArray,
-    KinematicTree,
-    TreeJoint,
-    pose_of,
-    pseudo_inertia_of,
-)
+from stribeck.core.arrays import Array
+from stribeck.core.kinematic_tree import BASE, KinematicTree, TreeJoint, pose_of, pseudo_inertia_of
 from stribeck.core.payload import Payload
 from stribeck.core.rigid_body import GRAVITY, RigidBodyModel
 from stribeck.errors import ConfigError
@@ -267,7 +261,7 @@ def _ordered(ends: Mapping[str, tuple[str, str]], links: list[str], source: str)
     return order
 
 
-def _numbers(text: str, what: str, count: int, unit: str) -> FloatArray:
+def _numbers(text: str, what: str, count: int, unit: str) -> Array:
     try:
         values = np.array([float(word) for word in text.split()])
     except ValueError:
@@ -278,7 +272,7 @@ def _numbers(text: str, what: str, count: int, unit: str) -> FloatArray:
     return values
 
 
-def _origin(element: ElementTree.Element, what: str) -> FloatArray:
+def _origin(element: ElementTree.Element, what: str) -> Array:
     origin = element.find("origin")
     if origin is None:
         return np.eye(4)
@@ -286,7 +280,7 @@ def _origin(element: ElementTree.Element, what: str) -> FloatArray:
     return pose_of(xyz, _numbers(origin.get("rpy", "0 0 0"), f"{what}: origin rpy", 3, " [rad]"))
 
 
-def _axis(joint: ElementTree.Element, what: str) -> FloatArray:
+def _axis(joint: ElementTree.Element, what: str) -> Array:
     element = joint.find("axis")
     axis = _numbers("1 0 0" if element is None else element.get("xyz", "1 0 0"), f"{what}: axis", 3, "")
     length = float(np.linalg.norm(axis))
@@ -295,7 +289,7 @@ def _axis(joint: ElementTree.Element, what: str) -> FloatArray:
     return axis / length
 
 
-def _pseudo_inertia(link: ElementTree.Element, what: str, doubts: list[str]) -> FloatArray:
+def _pseudo_inertia(link: ElementTree.Element, what: str, doubts: list[str]) -> Array:
     """Pseudo-inertia (4, 4) of a link in its frame; zero without ``<inertial>``."""
     inertial = link.find("inertial")
     if inertial is None:

@@ -20,7 +20,7 @@ from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
 from stribeck.io import strict
-from stribeck.io.files import included_file, included_names
+from stribeck.io.files import included_file
 from stribeck.io.schema import Count, Positive, Schema, check_keys, convert
 from stribeck.io.signals import SignalSource
 from stribeck.io.units import SIGNAL_UNITS
@@ -240,11 +240,6 @@ class MechanismModel:
     mechanism: Mechanism
     data: DataFormat | None = None
     settings: EstimationSettings = field(default_factory=EstimationSettings)
-
-
-def model_names() -> list[str]:
-    """Names of the included mechanisms."""
-    return included_names("mechanisms")
 
 
 def read_model(name: str) -> MechanismModel:

@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from stribeck.core.arrays import Array
 from stribeck.core.diagram import DiagramCurve
 from stribeck.errors import ConfigError
 from stribeck.report.style import COLOURS, DASHES, GOAL, MEASURED, drawing, grid, legend_below, shortened
 
-FloatArray = npt.NDArray[np.float64]
 Look = dict[str, Any]
 
 TORQUE_OFF: Look = {"color": "0.93", "linewidth": 0.0, "label": "torque off"}
@@ -45,14 +44,14 @@ class RunDrawing:
     :param bands: half-widths of the 90 % bands (n,) [rad] of the simulations that have one, by label.
     """
 
-    time: FloatArray
-    measured: FloatArray
-    goal: FloatArray
-    torque_enable: FloatArray
-    simulated: Mapping[str, FloatArray]
+    time: Array
+    measured: Array
+    goal: Array
+    torque_enable: Array
+    simulated: Mapping[str, Array]
     title: str
     errors: Mapping[str, float]
-    bands: Mapping[str, FloatArray] = field(default_factory=dict)
+    bands: Mapping[str, Array] = field(default_factory=dict)
 
     def legend_entry(self, label: str, longest: int) -> str:
         """The label of a simulation, shortened to ``longest`` characters, with its error."""
@@ -205,11 +204,11 @@ class CompensationDrawing:
     """
 
     title: str
-    time: FloatArray
-    goal: FloatArray
-    frictionless: FloatArray
-    gravity: FloatArray
-    compensated: FloatArray
+    time: Array
+    goal: Array
+    frictionless: Array
+    gravity: Array
+    compensated: Array
     cut: float
 
 

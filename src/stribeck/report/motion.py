@@ -8,9 +8,10 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from stribeck.core.arrays import Array
 from stribeck.fit.assessment import Assessed, AssessedRun, Assessment
 from stribeck.report.markup import element
-from stribeck.report.plot import FloatArray, Panel, figure, spanning, thinned
+from stribeck.report.plot import Panel, figure, spanning, thinned
 from stribeck.report.words import mrad
 
 MOST_POINTS = 1500
@@ -103,7 +104,7 @@ def _run(run: AssessedRun, files: tuple[Assessed, ...], looks: Mapping[str, int]
     )
 
 
-def _line(panel: Panel, time: FloatArray, values: FloatArray, most: int, name: str, **look: str) -> Element:
+def _line(panel: Panel, time: Array, values: Array, most: int, name: str, **look: str) -> Element:
     kept = thinned(values, most)
     return panel.line(time[kept], values[kept], name, **look)
 
