@@ -31,7 +31,7 @@ from stribeck.emulator.faults import parse_fault
 from stribeck.emulator.joint import BARE, published_parameters
 from stribeck.errors import ConfigError
 from stribeck.io.actuators import actuator_names, load_actuator
-from stribeck.io.parameter_file import ParameterFile, read_parameter_file
+from stribeck.io.parameter_file import read_parameter_file
 from stribeck.servo.tables import MODELS, model_named
 
 T = TypeVar("T")
@@ -127,7 +127,8 @@ def servos_of(options: EmulateOptions) -> list[EmulatedServo]:
         if model.name in actuator_names() and parameters.actuator.name != model.name:
             warn(f"{path} is of {parameters.actuator.name!r}, emulated as {model.title}")
         if options.position_offset is not None:
-            parameters = _mounted(parameters, options.position_offset)
+            values = {**parameters.values, "q_offset": options.position_offset}
+            parameters = replace(parameters, values=values)
         voltage = model.nominal_voltage if options.voltage is None else options.voltage
         if voltage > model.rated_max:
             warn(f"{model.title} is rated for {model.rated_max:g} V at most, found {voltage:g} V")
@@ -191,7 +192,3 @@ def _for_each(values: Sequence[T], ids: Sequence[int], option: str) -> list[T]:
             f"{option}: give one for all or one for each of {len(ids)} servos, found {len(values)}"
         )
     return list(values)
-
-
-def _mounted(parameters: ParameterFile, offset: float) -> ParameterFile:
-    return replace(parameters, values={**parameters.values, "q_offset": offset})
