@@ -25,8 +25,9 @@ from stribeck.bayes.measures import total_variation
 from stribeck.bayes.network import inertia_base, inertia_regressor, link_frames
 from stribeck.bayes.prior import ArmPrior
 from stribeck.cli.posterior import PosteriorOptions
-from stribeck.cli.posterior_output import Array, SamplerProgress, print_summary
+from stribeck.cli.posterior_output import SamplerProgress, print_summary
 from stribeck.cli.table import print_table
+from stribeck.core.arrays import Array
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.least_squares import fit_rows
 from stribeck.dynamics.model import ArmModel, load_arm

@@ -31,7 +31,8 @@ from stribeck.cli.inputs import (
     warn_of_supply,
 )
 from stribeck.cli.posterior import PosteriorOptions
-from stribeck.cli.posterior_output import Array, SamplerProgress, print_summary
+from stribeck.cli.posterior_output import SamplerProgress, print_summary
+from stribeck.core.arrays import Array
 from stribeck.core.friction import law_named
 from stribeck.core.log import Log
 from stribeck.fit.objective import Split, split_runs

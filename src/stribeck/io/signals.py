@@ -25,14 +25,13 @@ import numpy.typing as npt
 from msgspec import Meta
 from msgspec.structs import asdict
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.commented_yaml import check_filled_in
 from stribeck.io.files import shared_directory
 from stribeck.io.schema import Name, Positive, Schema, convert
 from stribeck.io.units import SCALED, SIGNAL_UNITS, UNITS, Unit
-
-FloatArray = npt.NDArray[np.float64]
 
 REQUIRED_SIGNALS = ("position", "goal", "torque_enable")
 
@@ -153,7 +152,7 @@ class SignalSource(Schema):
 
     def in_si(
         self, readings: npt.ArrayLike, joint: int | None = None, scale: npt.ArrayLike | None = None
-    ) -> FloatArray:
+    ) -> Array:
         r"""Readings in SI units: :math:`s\,u\,(k x + o)`.
 
         :param readings: x, (N,) of one joint, or (N, n).

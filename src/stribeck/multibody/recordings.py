@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
+from stribeck.core.arrays import Array
 from stribeck.errors import RecordingError, TooShortError
 from stribeck.io.bag_signals import read_bag_signals
 from stribeck.io.signals import SignalSource
@@ -16,7 +17,7 @@ from stribeck.io.storage import is_bag, read_messages
 from stribeck.io.table_signals import has, table_signal
 from stribeck.io.tables import Table, find_tables, read_table
 from stribeck.io.tracks import Track
-from stribeck.multibody.mechanism import Array, Mechanism, Sensor
+from stribeck.multibody.mechanism import Mechanism, Sensor
 from stribeck.multibody.model_file import DataFormat, MechanismModel
 from stribeck.multibody.problem import GridRun, GridSamples
 

@@ -9,22 +9,19 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 from trajectory_msgs.msg import JointTrajectory
 
+from stribeck.core.arrays import Array
 from stribeck.core.compensator import Compensator
 from stribeck.errors import ConfigError
 from stribeck.io.cdr import BODY, JointStateReader, Stamp, header_stamp
 from stribeck.nodes.goals import GoalSource
 from stribeck.nodes.setup import CompensatedJoint
 from stribeck.nodes.telemetry import RateLimiter
-
-FloatArray = npt.NDArray[np.float64]
 
 _STAMP = struct.Struct("=iI")
 
@@ -129,7 +126,7 @@ class _Template:
         self._begin = self._data.index(numbers.tobytes())
         self._end = self._begin + 8 * count
 
-    def filled(self, values: FloatArray, stamp: Stamp | None = None) -> bytes:
+    def filled(self, values: Array, stamp: Stamp | None = None) -> bytes:
         """The message with ``values``, and with ``stamp`` if it has a header."""
         self._data[self._begin : self._end] = values.tobytes()
         if stamp is not None and self._stamped:
