@@ -12,10 +12,11 @@ from stribeck.core.actuator import (
     ControlState,
     ServoCommand,
     Supply,
-    control_output,
     current_torque,
+    firmware_output,
     initial_control_state,
     motor_torque,
+    next_control_state,
     voltage_torque,
 )
 from stribeck.core.control_laws import CurrentControl, Gains, TorqueControl, VoltageControl
@@ -35,9 +36,10 @@ def servo(control) -> Actuator:
     return Actuator("servo", "A servo", "rotary", control, Supply(10.0, 5.0, 12.0), 0.001, {})
 
 
-def duty_cycle(control, *arguments):
+def duty_cycle(control, gains, state, goal, position, velocity, dt):
     """Duty and next state of a voltage law."""
-    return control_output(servo(control), MOTOR, *arguments)
+    state = next_control_state(servo(control), gains, state, goal, position, dt)
+    return firmware_output(servo(control), MOTOR, gains, state, goal, position, velocity), state
 
 
 def torque_of(control, goal, position, velocity, *, p=MOTOR, kp=10.0, enable=1.0, ki=0.0, kd=0.0):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from stribeck.estimates.correlation import correlation_time, effective_samples, long_run_covariance
+from stribeck.estimates.correlation import correlation_time, long_run_covariance
 
 WINDOWS = ("first zero", "self-consistent")
 
@@ -42,13 +42,6 @@ def test_negative_correlation_is_seen_by_the_self_consistent_window():
     """Differences of white noise have next to no long-run variance."""
     change = np.diff(np.random.default_rng(2).standard_normal(20_000))
     assert correlation_time([change], "self-consistent") == 1.0
-
-
-def test_effective_samples_are_between_one_and_all():
-    """N over the correlation time."""
-    assert effective_samples(1000, 9.0) == pytest.approx(1000 / 9)
-    assert effective_samples(1000, 0.0) == 1000.0
-    assert effective_samples(10, 1e6) == 1.0
 
 
 def test_long_run_covariance_keeps_to_runs():

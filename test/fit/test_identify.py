@@ -10,7 +10,7 @@ from helpers import XL330, needs_xl330
 from recovery import MX106, Bench, truth_of, virtual_logs
 from stribeck.core import Series, law_named
 from stribeck.errors import ConfigError, RecordingError
-from stribeck.estimates.estimate import from_json
+from stribeck.estimates.estimate import Estimate
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.fit.acceptance import check_freed
 from stribeck.fit.identify import errors_of, identify, snapshot
@@ -20,6 +20,7 @@ from stribeck.fit.task import task_for
 from stribeck.io.actuators import load_actuator
 from stribeck.io.parameter_file import read_parameter_file, write_parameter_file
 from stribeck.io.recordings import read_recordings
+from stribeck.io.schema import convert
 from virtual import Encoder, record
 
 STEP = 2.0 * np.pi / 4096.0
@@ -81,8 +82,7 @@ def test_a_parameter_file_says_all_that_the_result_knows(logs, servo, tmp_path):
     assert file.estimates.keys() == file.values.keys()
     assert block.search["status"] == result.status
     summary = json.loads(json.dumps(result.summary(), allow_nan=False))
-    told = {name: from_json(content) for name, content in summary["estimates"].items()}
-    assert told == result.estimates
+    assert convert(summary["estimates"], dict[str, Estimate], "summary") == result.estimates
     assert SolverStatus(summary["status"]) is result.status
     lists = {name: list(pair) for name, pair in block.intervals.items()}
     assert summary["intervals"] == lists, "keys that scripts use stay"

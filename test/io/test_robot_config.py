@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from stribeck.errors import ConfigError
+from stribeck.io.files import included_names
 from stribeck.io.identification_config import identification_config
-from stribeck.io.robot_config import example_robots, numbers, read_robot, robot_names
+from stribeck.io.robot_config import example_robots, read_robot
 
 HEAD = "schema: 1\nname: little\n"
 
@@ -17,7 +18,7 @@ def robot(tmp_path, text):
     return read_robot(str(path))
 
 
-@pytest.mark.parametrize("name", robot_names())
+@pytest.mark.parametrize("name", included_names("robots"))
 def test_every_machine_of_the_project_is_valid(name):
     """Each is called as its file, and its sections can be read."""
     found = read_robot(name)
@@ -27,7 +28,7 @@ def test_every_machine_of_the_project_is_valid(name):
 
 
 def test_the_four_machines_are_there():
-    assert {"emps", "tx40", "ur10e", "irb120"} <= set(robot_names())
+    assert {"emps", "tx40", "ur10e", "irb120"} <= set(included_names("robots"))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,6 @@ def test_one_limit_is_for_all_joints(tmp_path):
     assert found.limit("velocity", 3) == (2.0, 2.0, 2.0)
     assert found.limit("effort", 3) is None
     assert found.position_limits(3) is None
-    assert numbers([1, 2], "x", 2) == (1.0, 2.0)
 
 
 def test_the_urdf_is_looked_up_beside_the_data_first(tmp_path):

@@ -59,15 +59,11 @@ def test_what_a_urdf_says_is_read():
     assert model.inverse_dynamics([0.0, 0.2], [3.0, 0.0], [0.0, 0.0])[1] == pytest.approx(-9.0 * 0.6)
 
 
-def test_joints_can_be_chosen_locked_and_loaded():
-    """A slider locked where it is asked to be; rotors and a load on a fixed link count."""
+def test_joints_can_be_chosen_and_locked():
+    """A slider locked where it is asked to be; rotors count."""
     model = parse_urdf(ROBOT).model(["turn"], {"slide": 0.3}, armature=[0.5])
     expected = STRAIGHT + 1.0 * 0.7**2 + 1.0 + 0.5
     assert model.mass_matrix([0.4])[0, 0] == pytest.approx(expected)
-    loaded = model.with_load("tool", 3.0, (0.0, 0.0, 0.1))
-    assert loaded.mass_matrix([0.4])[0, 0] == pytest.approx(expected + 3.0 * 0.6**2)
-    with pytest.raises(ConfigError, match="fixed to the base"):
-        model.with_load("base", 1.0, (0, 0, 0))
 
 
 def test_files_are_read_in_the_encoding_they_name(tmp_path):

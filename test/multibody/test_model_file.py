@@ -7,12 +7,13 @@ import pytest
 
 from mechanisms import BLOCK, changed, mechanism
 from stribeck.errors import ConfigError
+from stribeck.io.files import included_names
 from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
 from stribeck.multibody.mechanism import Regularization
-from stribeck.multibody.model_file import affine, model_names, model_of, read_model
+from stribeck.multibody.model_file import affine, model_of, read_model
 
 
-@pytest.mark.parametrize("name", model_names())
+@pytest.mark.parametrize("name", included_names("mechanisms"))
 def test_models_that_come_along_are_valid_and_closed(name):
     """Every file is read, and its joints meet in the zero pose."""
     at = read_model(name).mechanism

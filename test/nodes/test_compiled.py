@@ -103,3 +103,13 @@ def test_without_numexpr_formulas_stay_with_numpy(monkeypatch):
     monkeypatch.setattr(module, "numexpr", None)
     assert compiled(fixed_point, ()) is fixed_point
     assert "numexpr" in sys.modules
+
+
+def test_a_formula_is_translated_once_and_every_compilation_computes_for_itself():
+    """A numexpr object holds the arrays of the call that runs it, so that two threads must not share one."""
+    module._program.cache_clear()
+    first, second = (compiled(slew_limited, ("applied", "wanted", "slew", "dt")) for _ in range(2))
+    assert module._program.cache_info().misses == 1
+    assert first is not second
+    values = (np.zeros(2), np.array([1.0, -0.1]), np.array(2.0), np.array(0.1))
+    same(first(*values), second(*values))

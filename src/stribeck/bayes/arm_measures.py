@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.bayes.arm import ArmDraws
 from stribeck.bayes.likelihood import TorquePosterior
 from stribeck.bayes.measures import cosine_similarity, mae, mechanical_cosine, mechanical_mae, rmse
 from stribeck.bayes.network import Mechanical, mechanical_of
+from stribeck.core.arrays import Array
 from stribeck.dynamics.base_parameters import BaseParameters
 from stribeck.dynamics.inertia import consistency
 from stribeck.dynamics.model import INERTIALS, ArmModel
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine, design
 from stribeck.errors import ConfigError
-
-Array = npt.NDArray[np.float64]
 
 MOST = 400
 """Maximum number of draws used to predict torques."""

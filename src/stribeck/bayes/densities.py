@@ -13,10 +13,9 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from scipy import special, stats
 
-Array = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 EDGE = 0.02
 """Width of a uniform density's soft edges relative to its range; gradient-based samplers need a slope."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.estimates.estimate import CONFIDENCE, Estimate, Interval, estimate_of
 from stribeck.io.files import check_writable
 
@@ -18,7 +18,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # ArviZ warns of its next version on import
     import arviz
 
-Array = npt.NDArray[np.float64]
 
 HIGHEST_RHAT = 1.01
 """Chains with a larger rank-normalised split R-hat have not converged to one distribution (Vehtari et al. 2021)."""

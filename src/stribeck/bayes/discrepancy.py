@@ -10,12 +10,10 @@ independent ones. Counting them as N independent samples would make the posterio
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.estimates.autoregressive import autoregressive_covariance, highest_order
 from stribeck.estimates.correlation import correlation_time
-
-Array = npt.NDArray[np.float64]
 
 
 def effective_samples(residual: Array) -> float:

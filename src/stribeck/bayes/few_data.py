@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.bayes.arm import ArmDraws, infer
 from stribeck.bayes.likelihood import torque_posterior
 from stribeck.bayes.network import link_frames
 from stribeck.bayes.prior import ArmPrior
+from stribeck.core.arrays import Array
 from stribeck.dynamics.least_squares import fit_linear, fit_rows
 from stribeck.dynamics.motion import ProcessedMotion, motion_of
 from stribeck.dynamics.recordings import ArmRecording
@@ -19,8 +19,6 @@ from stribeck.dynamics.regressor import Machine, design, structural_base
 from stribeck.dynamics.scores import scores
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.identification_config import Protocol
-
-Array = npt.NDArray[np.float64]
 
 ROUNDS = 30
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.errors import RecordingError
 from stribeck.io.tables import read_table
-
-Array = npt.NDArray[np.float64]
 
 
 def read_inertias(path: Path, joints: int) -> tuple[Array, npt.NDArray[np.int64], Array]:

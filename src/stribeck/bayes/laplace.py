@@ -12,7 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from stribeck.bayes.sampling import Array, SamplerTuning, Target
+from stribeck.bayes.sampling import SamplerTuning, Target
+from stribeck.core.arrays import Array
 
 STEPS = 40
 SMALLEST = 0.3

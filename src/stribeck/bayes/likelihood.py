@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.bayes.densities import TruncatedNormal
 from stribeck.bayes.discrepancy import effective_samples
@@ -22,10 +21,9 @@ from stribeck.bayes.laplace import modes
 from stribeck.bayes.network import moments, to_standard
 from stribeck.bayes.prior import ArmPrior
 from stribeck.bayes.sampling import Target
+from stribeck.core.arrays import Array, Mask
 from stribeck.dynamics.motion import ProcessedMotion
 from stribeck.dynamics.regressor import Machine, design
-
-Array = npt.NDArray[np.float64]
 
 NOISE = TruncatedNormal(0.05, 0.05, 0.005, 0.5)
 """Prior of the relative noise c of measured inertias."""
@@ -149,7 +147,7 @@ class TorquePosterior:
         return np.array(widths)
 
     @property
-    def _signed(self) -> npt.NDArray[np.bool_]:
+    def _signed(self) -> Mask:
         return np.array([name.startswith("offset") for name in self.friction_names])
 
     @property
@@ -219,7 +217,7 @@ def torque_posterior(
     machine: Machine,
     motions: Sequence[ProcessedMotion],
     rest: float,
-    rows: Callable[[ProcessedMotion], npt.NDArray[np.bool_]],
+    rows: Callable[[ProcessedMotion], Mask],
     *,
     discrepancy: bool = True,
     rotors_known: bool = True,

@@ -3,11 +3,9 @@ r"""Quality measures of an identification (Reiners et al. 2025, eqs. 15–17).""
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.bayes.network import Mechanical
-
-Array = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 BINS = 60
 """Number of histogram bins for the total variation distance."""

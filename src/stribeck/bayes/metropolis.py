@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from stribeck.bayes.sampling import (
-    Array,
     Draws,
     Enough,
     Progress,
@@ -31,6 +30,7 @@ from stribeck.bayes.sampling import (
     silent,
     tuning_from,
 )
+from stribeck.core.arrays import Array
 
 ACCEPTANCE = 0.25
 """Target acceptance rate of the step size adaptation."""

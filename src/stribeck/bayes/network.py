@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.base_parameters import BaseParameters, base_parameters
 from stribeck.dynamics.inertia import about_com, inertials_of
 from stribeck.dynamics.model import INERTIALS, ArmModel
 from stribeck.excitation.jax_chain import chain_of
-
-Array = npt.NDArray[np.float64]
 
 INERTIA_NAMES = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
 LINK_NAMES = ("m", "rx", "ry", "rz", *INERTIA_NAMES, "J")

@@ -18,7 +18,6 @@ import numpy as np
 
 from stribeck.bayes.laplace import starts
 from stribeck.bayes.sampling import (
-    Array,
     Draws,
     Enough,
     Progress,
@@ -31,6 +30,7 @@ from stribeck.bayes.sampling import (
     to_white,
     tuning_from,
 )
+from stribeck.core.arrays import Array
 
 ACCEPTANCE = 0.85
 """Target mean acceptance of the step size adaptation."""

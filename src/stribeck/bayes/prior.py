@@ -20,12 +20,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.bayes.densities import Density, Normal, Uniform
 from stribeck.bayes.network import Mechanical, exchanged, inertia_of, square
-
-Array = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 MOST_TRIES = 4000
 """Maximum number of batches of draws, for priors with contradictory parts."""

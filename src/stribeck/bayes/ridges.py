@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.friction import CONSTANT_TERMS, LOAD_TERMS
 from stribeck.core.log import Log
-
-Array = npt.NDArray[np.float64]
 
 STRONG = 0.6
 """Smallest absolute correlation of a ridge."""

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

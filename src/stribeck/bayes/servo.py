@@ -18,7 +18,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.bayes import metropolis
 from stribeck.bayes.densities import LogNormal
@@ -26,11 +25,10 @@ from stribeck.bayes.discrepancy import effective_samples_of_runs
 from stribeck.bayes.metropolis import Batched
 from stribeck.bayes.sampling import Draws, Enough, Progress, silent
 from stribeck.bayes.servo_priors import ServoPrior
+from stribeck.core.arrays import Array
 from stribeck.core.step import simulate
 from stribeck.fit.prior import SAMPLES_PER_RUN
 from stribeck.fit.rollout import Rollout
-
-Array = npt.NDArray[np.float64]
 
 NOISE = LogNormal.of_factor(0.01, 3.0)
 """Prior of σ [rad]: within a factor of 3 of 10 mrad."""

@@ -25,10 +25,10 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.bayes.densities import Density, HalfNormal, LogNormal, Normal, TruncatedNormal
 from stribeck.core.actuator import Actuator
+from stribeck.core.arrays import Array
 from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.errors import ConfigError
@@ -43,9 +43,6 @@ OFFSET = 0.03
 ARMATURE = 2.0
 
 SHAPES = ("dtheta_stribeck", "alpha")
-
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from scipy import signal
 
+from stribeck.core.arrays import Array
 from stribeck.dynamics.friction.element_torque import friction_curve
 from stribeck.dynamics.friction.full_fit import FullFit
 from stribeck.dynamics.identify import Scored
@@ -56,7 +56,7 @@ def _errors(fits: Mapping[str, Scored]) -> dict[str, dict[str, list[float | None
 
 
 def _torques(
-    robot: RobotConfig, name: str, scored: Scored, motion: ProcessedMotion, predicted: npt.NDArray[np.float64]
+    robot: RobotConfig, name: str, scored: Scored, motion: ProcessedMotion, predicted: Array
 ) -> TorqueDrawing:
     return TorqueDrawing(
         title=f"{robot.title}, {motion.name}, fit {name}",
@@ -89,7 +89,7 @@ def _friction(folder: Path, robot: RobotConfig, scored: Scored, fit: FullFit) ->
 
 
 def _friction_of(
-    fit: FullFit, motions: Sequence[ProcessedMotion], rigid: Sequence[npt.NDArray[np.float64]], joint: int
+    fit: FullFit, motions: Sequence[ProcessedMotion], rigid: Sequence[Array], joint: int
 ) -> FrictionDrawing | None:
     """Measured friction of a joint: torque minus the prediction without friction."""
     velocity, friction = [], []

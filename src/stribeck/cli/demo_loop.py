@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import rclpy
 from rclpy.signals import SignalHandlerOptions
 from tqdm import tqdm
@@ -34,6 +33,7 @@ from stribeck.cli.evaluate import evaluation
 from stribeck.cli.inputs import write_json
 from stribeck.cli.main import STARTED, main
 from stribeck.cli.table import print_table
+from stribeck.core.arrays import Array
 from stribeck.core.bench import Pendulum
 from stribeck.core.compensation import JointModel
 from stribeck.emulator.emulator import EmulatedBus
@@ -87,7 +87,6 @@ SETTLING, WATCHED = 1.0, 5.0
 
 ENCODER_STEP = 2.0 * np.pi / 4096
 
-FloatArray = npt.NDArray[np.float64]
 
 LEVELS = (0.0, 0.5, 1.0, 0.5, 0.0, -0.5, 0.0)
 
@@ -382,7 +381,7 @@ def distances(
 ) -> tuple[list[Case], list[CompensationDrawing]]:
     """RMS distances to the motion without friction, and drawings of them."""
 
-    def rms(values: FloatArray) -> float:
+    def rms(values: Array) -> float:
         return float(np.sqrt(np.mean(values**2)))
 
     cases, drawings = [], []

@@ -15,11 +15,11 @@ from tqdm import tqdm
 from stribeck.cli.estimate import EstimateOptions
 from stribeck.cli.inputs import check_outputs, warn, warn_of_seen, write_json
 from stribeck.cli.table import print_table
+from stribeck.core.arrays import Array
 from stribeck.estimates.estimate import estimates_to_json
 from stribeck.multibody.drives import drives
 from stribeck.multibody.dynamics import BodyState
 from stribeck.multibody.estimation import MechanismEstimate, MechanismEstimator, Simulator
-from stribeck.multibody.mechanism import Array
 from stribeck.multibody.model_file import MechanismModel, read_model
 from stribeck.multibody.parameter_file import (
     MechanismParameters,

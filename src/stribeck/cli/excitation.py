@@ -9,13 +9,13 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from tqdm import tqdm
 
 from stribeck.cli.excite import ExciteOptions
 from stribeck.cli.inputs import check_outputs, warn, write_json
 from stribeck.cli.main import INTERRUPTED, STARTED
 from stribeck.cli.table import print_table
+from stribeck.core.arrays import Array
 from stribeck.core.fourier import FourierTrajectory
 from stribeck.dynamics.model import load_arm
 from stribeck.errors import ConfigError, OutputError
@@ -31,8 +31,6 @@ from stribeck.io.excitation_section import excitation_section
 from stribeck.io.robot_config import RobotConfig, read_robot
 from stribeck.report.excitation_figures import Row, draw_excitation, draw_sigmas
 from stribeck.report.style import save
-
-Array = npt.NDArray[np.float64]
 
 PICTURES = ("trajectory.png", "sigmas.png")
 

@@ -6,14 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-import numpy as np
-import numpy.typing as npt
-
 from stribeck.bayes.diagnostics import Summary, worst
 from stribeck.cli.table import print_table
+from stribeck.core.arrays import Array
 from stribeck.estimates.estimate import Estimate
-
-Array = npt.NDArray[np.float64]
 
 PERIOD = 1.0
 """Minimum time between two lines of progress [s]."""

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from stribeck.core.arrays import Array
 from stribeck.core.friction import friction_budget
 from stribeck.io.files import write_atomically
 from stribeck.report.robots import draw_robot_errors, draw_robot_friction, draw_robot_motion
 from stribeck.report.style import save_all
 from stribeck.robots.identify import RobotFit, RunScore
-from stribeck.robots.rollout import Array, dry_friction
+from stribeck.robots.rollout import dry_friction
 
 POINTS = 200
 """Points of a friction curve."""

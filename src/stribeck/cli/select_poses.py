@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.cli.calibrate import CalibrateOptions
+from stribeck.core.arrays import Array
 from stribeck.io.files import write_atomically
 from stribeck.kinematics.alignment import align
 from stribeck.kinematics.chain import SerialChain
@@ -22,8 +22,6 @@ from stribeck.kinematics.data import (
 )
 from stribeck.kinematics.model import KinematicModel
 from stribeck.kinematics.pose_selection import PoseChoice, choose_poses, design_model, information_rows
-
-FloatArray = npt.NDArray[np.float64]
 
 SCHEMA = 1
 CHOSEN = "poses.txt"
@@ -77,7 +75,7 @@ def _summary(choice: PoseChoice, chosen: Sequence[int], source: str) -> dict[str
 
 def _candidates(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
-) -> tuple[FloatArray, list[int], str]:
+) -> tuple[Array, list[int], str]:
     if options.candidates is not None:
         path: Path = options.candidates
     else:
@@ -88,7 +86,7 @@ def _candidates(
 
 def _design(
     options: CalibrateOptions, config: CalibrationConfig, chain: SerialChain
-) -> tuple[KinematicModel, FloatArray, FloatArray]:
+) -> tuple[KinematicModel, Array, Array]:
     """The model for which poses are chosen, its parameters, and the positions already measured."""
     nothing = np.zeros((0, len(chain.names)))
     complete = False

@@ -17,7 +17,7 @@ from stribeck.core.friction import FRICTION_PARAMETERS, FrictionLaw, Values
 from stribeck.core.namespace import array_namespace
 from stribeck.core.parameters import Parameter, ParameterSet
 from stribeck.core.temperature import TEMPERATURE_PARAMETERS
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 
 ISOTHERMAL_EFFECTS = ("current-limit", "supply", "delay", "saturation")
 """Optional effects that do not depend on the servo's temperature."""
@@ -172,8 +172,7 @@ class Actuator:
         """
         chosen = frozenset(effects)
         for effect in sorted(chosen):
-            if effect not in EFFECTS:
-                raise ConfigError(f"unknown effect {effect!r}; valid: {', '.join(EFFECTS)}")
+            check_valid(effect, EFFECTS, "unknown effect")
             if effect in EFFECT_PARAMETERS and effect not in self.effects:
                 raise ConfigError(
                     f"effect {effect!r} has no datasheet value for {self.name}; "
@@ -285,26 +284,9 @@ def motor_torque(
     :param p: values of the motor parameters (and ``current_limit`` while that effect is on).
     :param dt: time step [s].
     """
-    output, state = control_output(actuator, p, gains, state, command.goal, position, velocity, dt)
+    state = next_control_state(actuator, gains, state, command.goal, position, dt)
+    output = firmware_output(actuator, p, gains, state, command.goal, position, velocity)
     return output_torque(actuator, p, output, command, velocity), state
-
-
-def control_output(
-    actuator: Actuator,
-    p: Values,
-    gains: Gains,
-    state: ControlState,
-    goal: Any,
-    position: Any,
-    velocity: Any,
-    dt: float,
-) -> tuple[Any, ControlState]:
-    """Output of the firmware (a duty [1], a current [A] or a torque [N m]), and its next state.
-
-    The firmware holds its output until its next cycle.
-    """
-    state = next_control_state(actuator, gains, state, goal, position, dt)
-    return firmware_output(actuator, p, gains, state, goal, position, velocity), state
 
 
 def next_control_state(
@@ -338,14 +320,14 @@ def firmware_output(
     velocity: Any,
     reach: Any = None,
 ) -> Any:
-    """Output of the firmware in a given state (a duty [1], a current [A] or a torque [N m]).
+    """Output of the firmware in a given state (a duty in [-1, 1], a current [A] or a torque [N m]).
 
     :param reach: mean over position errors up to so much smaller and larger [rad] instead of the value at ``position``.
     """
     control = actuator.control
-    xp = array_namespace(position, velocity, goal, *p.values())
     if isinstance(control, VoltageControl):
         return duty_of(control, gains, state, goal, position, velocity, reach)
+    xp = array_namespace(position, velocity, goal, *p.values())
     error = goal - position
     if isinstance(control, CurrentControl):
         return control.gain * gains.kp * error - control.damping * xp.sqrt(gains.kp) * velocity
@@ -367,10 +349,7 @@ def duty_of(
     velocity: Any,
     reach: Any = None,
 ) -> Any:
-    """Duty of the bridge in [-1, 1] in a given state of the firmware (see :class:`VoltageControl`).
-
-    :param reach: see :func:`firmware_output`.
-    """
+    """Duty of the bridge in a given state of the firmware (see :class:`VoltageControl` and :func:`firmware_output`)."""
     goal = goal if control.goal_speed is None else state.goal
     duty = control.gain * gains.kp * (goal - position)
     if control.integral_gain is not None:
@@ -397,7 +376,7 @@ def _clipped(value: Any, limit: float, spread: Any = None) -> Any:
 
 
 def output_torque(actuator: Actuator, p: Values, output: Any, command: ServoCommand, velocity: Any) -> Any:
-    """Motor torque at the output shaft [N m] for a firmware output (:func:`control_output`)."""
+    """Motor torque at the output shaft [N m] for a firmware output (:func:`firmware_output`)."""
     control = actuator.control
     if isinstance(control, VoltageControl):
         return voltage_torque(control, p, output, command, velocity)

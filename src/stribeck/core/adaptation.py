@@ -12,10 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+from stribeck.core.arrays import Array, Mask
 
 STATES = 3
 """Coulomb scale, viscous scale, offset."""
@@ -49,46 +47,46 @@ class AdaptationSettings:
 class ScaleFilter:
     """Kalman filters of the scales and offsets of n joints with friction b = ``level`` at rest, (n,) [N m]."""
 
-    def __init__(self, level: FloatArray, settings: AdaptationSettings) -> None:
+    def __init__(self, level: Array, settings: AdaptationSettings) -> None:
         n = len(level)
         self.settings = settings
         self._level = level
         self._lower = np.array([settings.scale_lower, settings.scale_lower, -settings.offset_limit])
         self._upper = np.array([settings.scale_upper, settings.scale_upper, settings.offset_limit])
-        self.state: FloatArray = np.tile([1.0, 1.0, 0.0], (n, 1))
-        self.covariance: FloatArray = np.zeros((n, STATES, STATES))
+        self.state: Array = np.tile([1.0, 1.0, 0.0], (n, 1))
+        self.covariance: Array = np.zeros((n, STATES, STATES))
         self.covariance[:, 0, 0] = self.covariance[:, 1, 1] = settings.prior**2
         self.covariance[:, 0, 1] = self.covariance[:, 1, 0] = settings.together * settings.prior**2
         self.covariance[:, 2, 2] = 0.1**2
         self._growth = np.diag([settings.drift**2, settings.drift**2, settings.wander**2])
-        self.deviation: FloatArray = np.full(n, settings.prior)
+        self.deviation: Array = np.full(n, settings.prior)
         """Relative standard deviation of the friction at the last motion used for learning, (n,)."""
 
     def restrict(self) -> None:
         """Clip the states to their bounds."""
         self.state = np.clip(self.state, self._lower, self._upper)
 
-    def _regressors(self, coulomb: FloatArray, viscous: FloatArray) -> FloatArray:
+    def _regressors(self, coulomb: Array, viscous: Array) -> Array:
         regressors = np.ones_like(self.state)
         regressors[:, 0], regressors[:, 1] = coulomb / self._level, viscous / self._level
         return regressors
 
-    def innovation(self, residual: FloatArray, coulomb: FloatArray, viscous: FloatArray) -> FloatArray:
+    def innovation(self, residual: Array, coulomb: Array, viscous: Array) -> Array:
         """Residual minus its prediction, as a fraction of the friction at rest, (n,)."""
         return self._innovation(residual, self._regressors(coulomb, viscous))
 
-    def _innovation(self, residual: FloatArray, regressors: FloatArray) -> FloatArray:
+    def _innovation(self, residual: Array, regressors: Array) -> Array:
         return np.asarray(-residual / self._level - (regressors * self.state).sum(axis=1))
 
     def update(
         self,
-        residual: FloatArray,
-        coulomb: FloatArray,
-        viscous: FloatArray,
-        moving: BoolArray,
-        smoothing: FloatArray,
+        residual: Array,
+        coulomb: Array,
+        viscous: Array,
+        moving: Mask,
+        smoothing: Array,
         dt: float,
-    ) -> BoolArray:
+    ) -> Mask:
         """Update the filters with a residual; returns which joints learnt from it.
 
         :param residual: r [N m], (n,).

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.direction import SLOPE_TIME
 from stribeck.core.doubt import BridgedError, DoubtError, finite
 from stribeck.core.incoming import JointOrder, Order, StreamClock, picked
 from stribeck.core.merging import MergedState
 from stribeck.core.plausibility import Plausibility
 from stribeck.core.settings import Settings
-
-FloatArray = npt.NDArray[np.float64]
 
 LONGEST_STEP = 0.05
 """Upper bound of the time step with which the friction law computes [s]."""
@@ -45,7 +43,7 @@ class StateAdmission:
         """Stamp of the last accepted state [s]."""
         self._settings, self._plausibility = settings, plausibility
         self._bridged: str | None = None
-        self._zero: FloatArray = np.zeros(len(names))
+        self._zero: Array = np.zeros(len(names))
         self.forget_slope()
 
     def restart(self) -> None:
@@ -57,7 +55,7 @@ class StateAdmission:
     def forget_slope(self) -> None:
         """Restart the estimate of velocities from the slope of positions."""
         self._slope = self._zero
-        self._last_position: FloatArray | None = None
+        self._last_position: Array | None = None
 
     def bridged(self, reason: str) -> None:
         """Remember why a state was skipped."""
@@ -102,7 +100,7 @@ class StateAdmission:
         self._plausibility.restart()
         return Place(order, None, gap)
 
-    def measured(self, state: MergedState, place: Place) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    def measured(self, state: MergedState, place: Place) -> tuple[Array, Array, Array, float]:
         """Positions, velocities and efforts in the order of the joints, and the time since the last state [s].
 
         :raises DoubtError: for values that are not numbers, or positions that stand still at nonzero velocity.
@@ -135,7 +133,7 @@ class StateAdmission:
                 raise DoubtError(frozen)
         return at, speed, effort, dt
 
-    def _slope_of(self, at: FloatArray, dt: float) -> FloatArray:
+    def _slope_of(self, at: Array, dt: float) -> Array:
         if self._last_position is not None and dt > 0.0:
             share = min(1.0, dt / SLOPE_TIME)
             self._slope = self._slope + share * ((at - self._last_position) / dt - self._slope)

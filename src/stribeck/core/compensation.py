@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.core.actuator import Actuator, ControlState, ServoCommand, motor_torque
+from stribeck.core.arrays import Array
 from stribeck.core.control_laws import CurrentControl, Gains, VoltageControl
 from stribeck.core.direction import Tuning, clipped
 from stribeck.core.electrics import motor_current
@@ -25,8 +25,6 @@ from stribeck.core.formulas import Compiler, Formula, as_written, compiled_by
 from stribeck.core.friction import FrictionLaw, friction_budget
 from stribeck.core.namespace import array_namespace
 from stribeck.errors import ConfigError
-
-FloatArray = npt.NDArray[np.float64]
 
 EffortMeaning = Literal["motor", "link", "none"]
 EFFORT_MEANINGS: tuple[EffortMeaning, ...] = get_args(EffortMeaning)
@@ -198,7 +196,7 @@ def check_gain(joints: Sequence[JointModel], gain: float, effort_meaning: Effort
             )
 
 
-def check_delay(joints: Sequence[JointModel], inertia: FloatArray, delay: float) -> None:
+def check_delay(joints: Sequence[JointModel], inertia: Array, delay: float) -> None:
     r"""Refuse a loop delay with which a joint without a goal might not come to rest.
 
     The torque computed from the velocity a time T ago exceeds that for the present velocity by
@@ -228,18 +226,18 @@ class FrictionModel:
 
     def __init__(self, joints: Sequence[JointModel], compiler: Compiler = as_written) -> None:
         self.joints = tuple(joints)
-        self.limit: FloatArray = np.array([joint.max_torque for joint in joints], dtype=np.float64)
-        self.stall: FloatArray = np.array(
+        self.limit: Array = np.array([joint.max_torque for joint in joints], dtype=np.float64)
+        self.stall: Array = np.array(
             [stall_torque(joint.actuator, joint.values) for joint in joints], dtype=np.float64
         )
         self.saturated = np.array([joint.values.get("torque_saturation", 0.0) > 0.0 for joint in joints])
         self._probe = np.stack([PROBE * self.limit, 2.0 * PROBE * self.limit])
         self._probes = self._probe[0], self._probe[1]
-        self._none: FloatArray = np.zeros_like(self.limit)
-        one: FloatArray = np.ones_like(self.limit)
+        self._none: Array = np.zeros_like(self.limit)
+        one: Array = np.ones_like(self.limit)
         self._as_identified = Scales(one, one)
         self.viscous_slopes = _viscous_slopes(joints)
-        self.offset: FloatArray = np.array(
+        self.offset: Array = np.array(
             [j.values["torque_offset"] if j.law.offset else 0.0 for j in joints], dtype=np.float64
         )
         """Constant torque beside friction, which the scales leave unchanged [N m]."""
@@ -255,23 +253,23 @@ class FrictionModel:
             self._groups.append((index, _cancelling(law, [joints[k].values for k in members], compiler)))
 
     @staticmethod
-    def _friction_at_rest(joints: Sequence[JointModel]) -> FloatArray:
+    def _friction_at_rest(joints: Sequence[JointModel]) -> Array:
         rests = [max(friction_budget(j.law, j.values, 0.0, 0.0, 0.0)) for j in joints]
         return np.array(rests, dtype=np.float64)
 
     def _cancelling(
         self,
-        share: FloatArray,
-        velocity: FloatArray,
-        motor: FloatArray,
-        external: FloatArray,
+        share: Array,
+        velocity: Array,
+        motor: Array,
+        external: Array,
         scales: Scales,
-        guess: FloatArray,
-        probe: FloatArray,
-    ) -> FloatArray:
+        guess: Array,
+        probe: Array,
+    ) -> Array:
         """:func:`cancelling_torque` of all joints with a guess of it on the motor [N m]; shaped like ``probe``."""
         if len(self._groups) == 1:
-            found: FloatArray = self._groups[0][1](
+            found: Array = self._groups[0][1](
                 share, velocity, motor, external, scales.dry, scales.viscous, guess, probe
             )
             return found
@@ -281,17 +279,15 @@ class FrictionModel:
             found[..., index] = formula(*group_inputs, probe[..., index])
         return found
 
-    def budget(
-        self, direction: FloatArray, velocity: FloatArray, motor: FloatArray, external: FloatArray
-    ) -> FloatArray:
+    def budget(self, direction: Array, velocity: Array, motor: Array, external: Array) -> Array:
         """Identified friction that opposes a motion, with the sign of the direction, without limits [N m]."""
         return self._cancelling(
             direction, velocity, motor, external, self._as_identified, self._none, self._none
         )
 
     def firmware_torque(
-        self, goal: FloatArray, position: FloatArray, velocity: FloatArray, kp: FloatArray, supply: FloatArray
-    ) -> FloatArray:
+        self, goal: Array, position: Array, velocity: Array, kp: Array, supply: Array
+    ) -> Array:
         """Motor torque of position-controlled servos for a goal [N m], NaN without a goal."""
         found = np.full(len(self.joints), np.nan)
         rest = ControlState(0.0, 0.0)
@@ -306,9 +302,7 @@ class FrictionModel:
                 )
         return found
 
-    def offsets(
-        self, torque: FloatArray, kp: FloatArray, supply: FloatArray, acting: FloatArray | None = None
-    ) -> FloatArray:
+    def offsets(self, torque: Array, kp: Array, supply: Array, acting: Array | None = None) -> Array:
         """Goal offsets that make the firmware add ``torque`` (:func:`goal_offset`) [rad], 0 without firmware gain.
 
         Torques, and their sums with those that act, are clipped to the stall torque of the motors.
@@ -328,21 +322,21 @@ class FrictionModel:
             ]
         )
 
-    def currents(self, torque: FloatArray) -> FloatArray:
+    def currents(self, torque: Array) -> Array:
         """Currents of motors without other torques (:func:`~stribeck.core.electrics.motor_current`), at most those at stall [A]."""
         possible = np.clip(torque, -self.stall, self.stall)
         return np.array([motor_current(joint.values, possible[k]) for k, joint in enumerate(self.joints)])
 
     def feed_forward(
         self,
-        gain: float | FloatArray,
-        direction: FloatArray,
-        velocity: FloatArray,
-        motor: FloatArray,
-        external: FloatArray,
-        guess: FloatArray | None = None,
+        gain: float | Array,
+        direction: Array,
+        velocity: Array,
+        motor: Array,
+        external: Array,
+        guess: Array | None = None,
         scales: Scales | None = None,
-    ) -> FloatArray:
+    ) -> Array:
         r"""Feed-forward torque within the limits [N m].
 
         :param motor: motor torque :math:`\tau_m`; with a ``guess``, that of the controller alone, to
@@ -385,7 +379,7 @@ def _cancelling(law: FrictionLaw, values: Sequence[Mapping[str, float]], compile
     return partial(compiler(formula, (*names, *further)), *arrays)
 
 
-def _viscous_slopes(joints: Sequence[JointModel]) -> FloatArray:
+def _viscous_slopes(joints: Sequence[JointModel]) -> Array:
     """:math:`K_v` of each joint for positive and negative motion, (2, n) [N m s/rad]."""
     rows = [[j.values["friction_viscous"]] * 2 for j in joints]
     for row, j in zip(rows, joints, strict=True):

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.core.admission import LONGEST_STEP, StateAdmission
+from stribeck.core.arrays import Array
 from stribeck.core.compensation import (
     FrictionModel,
     JointModel,
@@ -38,8 +38,6 @@ from stribeck.core.servo_state import ServoStates
 from stribeck.core.settings import Settings
 from stribeck.errors import ConfigError
 
-FloatArray = npt.NDArray[np.float64]
-
 TIMES_TO_FULL_TORQUE = 50.0
 """Default slew limit: this multiple of the torque limit per second [1/s]."""
 
@@ -54,8 +52,8 @@ class Output(NamedTuple):
     :param friction: the friction torque contained in them [N m], (n,).
     """
 
-    values: FloatArray
-    friction: FloatArray
+    values: Array
+    friction: Array
 
 
 class Account(NamedTuple):
@@ -69,12 +67,12 @@ class Account(NamedTuple):
     :param energy: without a goal, remaining fraction of the torque beyond the guaranteed friction, 0 to 1.
     """
 
-    dry: FloatArray
-    viscous: FloatArray
-    offset: FloatArray
-    certainty: FloatArray
-    contact: FloatArray
-    energy: FloatArray
+    dry: Array
+    viscous: Array
+    offset: Array
+    certainty: Array
+    contact: Array
+    energy: Array
 
 
 def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:
@@ -84,7 +82,7 @@ def slew_limited(applied: Any, wanted: Any, slew: Any, dt: Any) -> Any:
     return xp.minimum(xp.maximum(wanted, applied - reach), applied + reach)
 
 
-def inertias(joints: Sequence[JointModel], maps: Sequence[JointMap], dynamics: Dynamics | None) -> FloatArray:
+def inertias(joints: Sequence[JointModel], maps: Sequence[JointMap], dynamics: Dynamics | None) -> Array:
     """Inertia of each joint with all others at 0, or of its rotor alone, in parameter file coordinates (n,) [kg m²]."""
     rotors = np.array([joint.values.get("armature", 0.0) or math.inf for joint in joints])
     if dynamics is None:
@@ -137,7 +135,7 @@ class Compensator:
         self._slew_limited = compiled_by(compiler, slew_limited)
         self.enabled = False
         self.doubt: str | None = "not enabled"
-        self.torque: FloatArray = np.zeros(len(names))
+        self.torque: Array = np.zeros(len(names))
         slew = np.full(len(names), settings.slew)
         self._slew = np.where(slew > 0.0, slew, TIMES_TO_FULL_TORQUE * self.model.limit)
         step = np.array([joint.actuator.resolution for joint in joints]) / self.map.ratio
@@ -151,7 +149,7 @@ class Compensator:
         self.merger = StateMerger(self.names, settings.state_timeout, settings.other_joints)
         self._state_arrival = -math.inf
         self._ramp, self._rejected = 0.0, -math.inf
-        self._zero: FloatArray = np.zeros(len(names))
+        self._zero: Array = np.zeros(len(names))
         self._applied = self._zero
         self._needs_gain = settings.mode == "goal_offset"
 
@@ -161,12 +159,12 @@ class Compensator:
         return self.feed_forward.gain
 
     @property
-    def kp(self) -> FloatArray:
+    def kp(self) -> Array:
         """Firmware gains, NaN where unknown, (n,)."""
         return self.servos.kp
 
     @property
-    def supply(self) -> FloatArray:
+    def supply(self) -> Array:
         """Supply voltages (n,) [V]."""
         return self.servos.supply
 
@@ -295,7 +293,7 @@ class Compensator:
         velocity: Numbers,
         effort: Numbers,
         now: float | None = None,
-    ) -> FloatArray:
+    ) -> Array:
         """Friction torque for a measured state, (n,) [N m]; also in :attr:`torque`. Zero if the state is not trusted.
 
         A single state that is duplicated, late or jumps is treated as lost: the torque stays until states time out.
@@ -314,7 +312,7 @@ class Compensator:
                 return self._fall_to_zero(state)
             return self._judged(arrival, arrival if now is None else now, state)
 
-    def _judged(self, arrival: float, now: float, state: MergedState) -> FloatArray:
+    def _judged(self, arrival: float, now: float, state: MergedState) -> Array:
         """:meth:`on_state` of an enabled compensator, including the handling of rejected states."""
         try:
             return self._follow(arrival, now, state)
@@ -346,7 +344,7 @@ class Compensator:
         self._fall_to_zero(f"no states for {1e3 * silence:.0f} ms")
         return True
 
-    def fade(self, torque: FloatArray, dt: float) -> FloatArray:
+    def fade(self, torque: Array, dt: float) -> Array:
         """Reduce another source's friction torque (n,) [N m] towards zero at the slew limit during ``dt`` [s].
 
         Used to take over from another compensator; the result becomes :attr:`torque`.
@@ -379,7 +377,7 @@ class Compensator:
 
     # -- internals
 
-    def _follow(self, arrival: float, now: float, measured: MergedState) -> FloatArray:
+    def _follow(self, arrival: float, now: float, measured: MergedState) -> Array:
         """Process a state while compensation is enabled.
 
         :raises DoubtError: if the state cannot be trusted.
@@ -410,7 +408,7 @@ class Compensator:
         self._loads.sent(stamp, self.torque)
         return self.torque
 
-    def _fall_to_zero(self, reason: str) -> FloatArray:
+    def _fall_to_zero(self, reason: str) -> Array:
         self.doubt = reason
         self._restart()
         self.torque = np.zeros(len(self.names))
@@ -424,7 +422,7 @@ class Compensator:
         self._loads.restart()
         self.feed_forward.restart()
 
-    def _wanted(self, state: State, effort: FloatArray, arrival: float, dt: float) -> FloatArray:
+    def _wanted(self, state: State, effort: Array, arrival: float, dt: float) -> Array:
         """Feed-forward torque of the law, (n,), before ramp and slew limit.
 
         :param effort: as measured, in the robot's coordinates.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+from stribeck.core.arrays import Array, Mask
 
 CONTACT_TIME = 0.05
 """Time constant with which the torque fades out, and back in, at a contact [s]."""
@@ -26,7 +24,7 @@ class Contact:
     """
 
     def __init__(self, joints: int) -> None:
-        self._zero: FloatArray = np.zeros(joints)
+        self._zero: Array = np.zeros(joints)
         self.restart()
 
     def restart(self) -> None:
@@ -38,11 +36,11 @@ class Contact:
 
     def update(
         self,
-        beyond: BoolArray,
-        held: BoolArray,
-        led: BoolArray,
-        follows: BoolArray,
-        path: FloatArray,
+        beyond: Mask,
+        held: Mask,
+        led: Mask,
+        follows: Mask,
+        path: Array,
         dt: float,
     ) -> None:
         """Update with a state.

@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.core.friction import FrictionLaw, Values, friction_budget
-
-FloatArray = npt.NDArray[np.float64]
 
 SPEEDS = (0.0, 1.0, 2.0, 3.0)
 """Speeds of a diagram [rad/s], rest first, as in fig. 4 of the paper."""
@@ -41,8 +40,8 @@ class Boundaries(NamedTuple):
         none within the range (self-locking).
     """
 
-    drive: FloatArray
-    backdrive: FloatArray
+    drive: Array
+    backdrive: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +56,10 @@ class DiagramCurve:
     """
 
     label: str
-    motor_torque: FloatArray
-    speeds: FloatArray
-    drive: FloatArray
-    backdrive: FloatArray
+    motor_torque: Array
+    speeds: Array
+    drive: Array
+    backdrive: Array
 
 
 def diagram_curve(
@@ -125,11 +124,11 @@ def boundaries(
         unloaded = np.maximum(*friction_budget(law, p, motor, np.zeros_like(motor), speed))
         max_external_torque = LOCKING_RATIO * float(np.max(motor) + np.max(unloaded))
 
-    def driven(external: FloatArray) -> npt.NDArray[np.bool_]:
+    def driven(external: Array) -> Mask:
         x = np.nextafter(external, 0.0)
         return np.asarray(balance - x > friction_budget(law, p, motor, -x, speed)[0])
 
-    def backdriven(external: FloatArray) -> npt.NDArray[np.bool_]:
+    def backdriven(external: Array) -> Mask:
         x = np.nextafter(external, np.inf)
         return np.asarray(x - balance > friction_budget(law, p, motor, -x, -speed)[1])
 
@@ -139,9 +138,7 @@ def boundaries(
     )
 
 
-def _first(
-    moves: Callable[[FloatArray], npt.NDArray[np.bool_]], start: FloatArray, end: FloatArray
-) -> FloatArray:
+def _first(moves: Callable[[Array], Mask], start: Array, end: Array) -> Array:
     """First point where ``moves`` is true on the way from ``start`` to ``end``, all (N,); NaN if there is none."""
     way = np.linspace(0.0, 1.0, SCAN_STEPS + 1)[:, np.newaxis] ** 2
     scan = start + way * (end - start)  # (K, N)

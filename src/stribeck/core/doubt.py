@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-import numpy.typing as npt
-
-FloatArray = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 
 class DoubtError(Exception):
@@ -18,6 +15,6 @@ class BridgedError(Exception):
     """Why a state is skipped while the last torque stays valid for a moment."""
 
 
-def finite(values: FloatArray) -> bool:
+def finite(values: Array) -> bool:
     """Whether all values are finite; a finite sum of squares is the fastest test."""
     return math.isfinite(values.dot(values)) or all(map(math.isfinite, values.tolist()))

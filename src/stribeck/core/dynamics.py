@@ -12,16 +12,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.bench import Pendulum, gravity_torque, inertia
 from stribeck.errors import ConfigError
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Dynamics(Protocol):
     """Dynamics of n joints in SI units, as a momentum observer needs them."""
 
-    def mass_matrix_and_bias(self, q: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def mass_matrix_and_bias(self, q: Array, v: Array) -> tuple[Array, Array]:
         r"""M (n, n) or its diagonal (n,), and :math:`h = C v + g` (n,), with :math:`M \dot v + h = \tau`.
 
         M may be shared: do not write to it.
@@ -58,39 +57,35 @@ class IndependentJoints:
         return len(self._diagonal)
 
     @cached_property
-    def _diagonal(self) -> FloatArray:
+    def _diagonal(self) -> Array:
         return np.array(self.inertia, dtype=np.float64)
 
     @cached_property
-    def _matrix(self) -> FloatArray:
+    def _matrix(self) -> Array:
         matrix = np.diag(self._diagonal)
         matrix.setflags(write=False)
         return matrix
 
     @cached_property
-    def _loads(self) -> tuple[Pendulum, FloatArray] | None:
+    def _loads(self) -> tuple[Pendulum, Array] | None:
         if self.pendulums is None:
             return None
         arrays = [np.array(value, dtype=np.float64) for value in self.pendulums]
         return Pendulum(*arrays), np.array(self.q_offset, dtype=np.float64)
 
-    def _pull(self, q: npt.ArrayLike) -> FloatArray:
+    def _pull(self, q: npt.ArrayLike) -> Array:
         """External torque of gravity (n,) [N m]."""
         if self._loads is None:
             return np.zeros(len(self))
         pendulums, offset = self._loads
         return np.asarray(gravity_torque(pendulums, np.asarray(q, dtype=np.float64), offset))
 
-    def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Array, Array]:
         """M (n, n), diagonal, and h (n,). M is the same read-only array in every call.
 
         M is the whole matrix, so that ``M @ v`` has the same meaning for all models.
         """
         return self._matrix, -self._pull(q)
-
-    def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Momentum J v and the gravity torque, (n,) each."""
-        return self._diagonal * np.asarray(v, dtype=np.float64), self._pull(q)
 
 
 _NONE = Pendulum(0.0, 0.0, 0.0)

@@ -14,10 +14,8 @@ place of a measured force.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+from stribeck.core.arrays import Array, Mask
 
 STROKE = 1.5
 """Capacity of the tank: the work of the friction at rest over this distance [rad]."""
@@ -29,17 +27,15 @@ FADING = 0.3
 class EnergyTank:
     """Energy tanks of n joints with friction ``level`` at rest, (n,) [N m]."""
 
-    def __init__(self, level: FloatArray) -> None:
+    def __init__(self, level: Array) -> None:
         self.capacity = STROKE * level
-        self.content: FloatArray = self.capacity.copy()
+        self.content: Array = self.capacity.copy()
 
     def restart(self) -> None:
         """Refill the energy tanks."""
         self.content = self.capacity.copy()
 
-    def update(
-        self, torque: FloatArray, sure: FloatArray, velocity: FloatArray, rests: BoolArray, dt: float
-    ) -> None:
+    def update(self, torque: Array, sure: Array, velocity: Array, rests: Mask, dt: float) -> None:
         """Update with the energy added during a step.
 
         :param torque: applied friction torque [N m].
@@ -52,6 +48,6 @@ class EnergyTank:
         self.content = np.where(rests, self.capacity, np.maximum(left, 0.0))
 
     @property
-    def share(self) -> FloatArray:
+    def share(self) -> Array:
         """Remaining fraction of the torque beyond the guaranteed friction, in [0, 1], (n,)."""
         return np.minimum(self.content / (FADING * self.capacity), 1.0)

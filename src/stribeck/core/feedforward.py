@@ -14,9 +14,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.core import feedforward_formulas as formulas
+from stribeck.core.arrays import Array, Mask
 from stribeck.core.compensation import LARGEST_FEEDBACK, FrictionModel, JointModel, Scales, load_feedback
 from stribeck.core.contact import Contact
 from stribeck.core.direction import Tuning
@@ -28,9 +28,6 @@ from stribeck.core.joint_map import JointMap
 from stribeck.core.observer import FrictionObserver, Learned, Motion
 from stribeck.core.settings import Settings
 from stribeck.core.travel import Travel, Turning
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 SAFETY = 0.85
 """Without a goal: largest fraction of the guaranteed friction that is cancelled [1]."""
@@ -73,10 +70,10 @@ class State(NamedTuple):
     """
 
     stamp: float
-    joint_position: FloatArray
-    joint_velocity: FloatArray
-    position: FloatArray
-    velocity: FloatArray
+    joint_position: Array
+    joint_velocity: Array
+    position: Array
+    velocity: Array
 
 
 class Wish(NamedTuple):
@@ -87,9 +84,9 @@ class Wish(NamedTuple):
     :param known: joints whose goal has a position or a velocity.
     """
 
-    goal: FloatArray
-    rate: FloatArray
-    known: BoolArray
+    goal: Array
+    rate: Array
+    known: Mask
 
 
 class Loads(NamedTuple):
@@ -99,8 +96,8 @@ class Loads(NamedTuple):
     :param matter: whether the friction depends on them.
     """
 
-    motor: FloatArray
-    external: FloatArray
+    motor: Array
+    external: Array
     matter: bool
 
 
@@ -122,13 +119,13 @@ class FeedForward:
         n = len(model.joints)
         self.model, self.settings, self.gain = model, settings, settings.gain
         self._map, self._dynamics = joint_map, dynamics
-        self._zero: FloatArray = np.zeros(n)
+        self._zero: Array = np.zeros(n)
         self._base = self._initial_tuning(model.joints)
         rotors = [joint.values.get("armature", 0.0) or math.inf for joint in model.joints]
-        self._rotors: FloatArray = np.array(rotors, dtype=np.float64)
+        self._rotors: Array = np.array(rotors, dtype=np.float64)
         self._steepest = self._largest_scales(model, settings)
         self._joints, self._compiler = n, compiler
-        nothing: FloatArray = np.full(n, math.nan)
+        nothing: Array = np.full(n, math.nan)
         self.no_wish = Wish(nothing, self._zero, np.zeros(n, dtype=np.bool_))
         """Used when no controller has sent a goal."""
         self._compile(compiler)
@@ -140,7 +137,7 @@ class FeedForward:
         self.contact, self.tank = Contact(n), EnergyTank(model.at_rest)
         self.observer: FrictionObserver | None = None
         self._recalled: Sequence[Learned] | None = None
-        self.warmth: FloatArray = np.ones(n)
+        self.warmth: Array = np.ones(n)
         """Ratio of the friction at the joints' temperature to the identified friction."""
         self.restart()
 
@@ -186,10 +183,10 @@ class FeedForward:
         state: State,
         wish: Wish,
         loads: Loads,
-        acting: FloatArray | None,
-        applied: FloatArray,
+        acting: Array | None,
+        applied: Array,
         dt: float,
-    ) -> FloatArray:
+    ) -> Array:
         """Feed-forward torque of the law, (n,) [N m].
 
         :param acting: motor torque that acts at this state, in the robot's coordinates [N m], if known.
@@ -241,7 +238,7 @@ class FeedForward:
         self._solution = torque
         return self._bounded(torque, direction, led, leads, behind, wish.rate, dt)
 
-    def _known(self, wish: Wish, dt: float) -> BoolArray:
+    def _known(self, wish: Wish, dt: float) -> Mask:
         """Joints that have a goal. Without a position, a velocity that stays zero is no goal."""
         if wish is self.no_wish:
             self._unled = self._unled + dt
@@ -249,7 +246,7 @@ class FeedForward:
         self._unled = self._unled_of(self._unled, wish.goal, wish.rate, self.tuning.command_velocity, dt)
         return np.asarray(wish.known & (self._unled < UNLED_TIME))
 
-    def _without_goal(self, state: State, loads: Loads) -> FloatArray:
+    def _without_goal(self, state: State, loads: Loads) -> Array:
         """Torque of joints without goal and observer: a fraction of the identified friction."""
         moving = self.tuning.moving_velocity
         motion = None if self.turning.begun else self._moving(state.velocity, moving)
@@ -262,9 +259,7 @@ class FeedForward:
         )
         return self._solution
 
-    def _strength(
-        self, known: BoolArray, led: FloatArray, led_count: int
-    ) -> tuple[FloatArray, Scales | None]:
+    def _strength(self, known: Mask, led: Array, led_count: int) -> tuple[Array, Scales | None]:
         """Gain of each joint, and the scales of its identified friction.
 
         Without a goal, intended motion is indistinguishable from motion that the compensation itself causes. The torque
@@ -293,14 +288,14 @@ class FeedForward:
 
     def _bounded(
         self,
-        torque: FloatArray,
-        direction: FloatArray,
-        led: FloatArray,
-        leads: BoolArray,
-        behind: FloatArray,
-        rate: FloatArray,
+        torque: Array,
+        direction: Array,
+        led: Array,
+        leads: Mask,
+        behind: Array,
+        rate: Array,
         dt: float,
-    ) -> FloatArray:
+    ) -> Array:
         """The torque with the learnt offset, zero where opposite to the direction, faded out at a contact.
 
         An extra torque grows while a joint sticks although its goal moves on.
@@ -322,7 +317,7 @@ class FeedForward:
             self._offset(torque, led, direction, observer.offset, self._boost, path, at_rest, limit, contact)
         )
 
-    def _follows(self, rate: FloatArray) -> BoolArray:
+    def _follows(self, rate: Array) -> Mask:
         travel = self.travel
         return np.asarray(
             self._following(
@@ -334,11 +329,11 @@ class FeedForward:
         self,
         seen: FrictionObserver,
         state: State,
-        acting: FloatArray,
-        motion: FloatArray,
+        acting: Array,
+        motion: Array,
         loads: Loads,
-        leads: BoolArray,
-        rate: FloatArray,
+        leads: Mask,
+        rate: Array,
         dt: float,
     ) -> None:
         path, tuning = self.path.direction, self.tuning
@@ -388,7 +383,7 @@ class FeedForward:
         return self.tuning
 
     @staticmethod
-    def _largest_scales(model: FrictionModel, settings: Settings) -> FloatArray:
+    def _largest_scales(model: FrictionModel, settings: Settings) -> Array:
         """Scales beyond which feed-forward at gain 1 would amplify the friction that it causes itself (n,) [1]."""
         if settings.effort_meaning == "none":
             return np.full(len(model.joints), math.inf)

@@ -20,10 +20,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
-
-FloatArray = npt.NDArray[np.float64]
 
 REST = 1e-6
 """Largest velocity and acceleration at an end that count as rest, relative to the largest coefficient."""
@@ -35,9 +34,9 @@ class Basis(NamedTuple):
     :param position, velocity, acceleration: (N, 2 L + 1); :math:`q_i(t_k)` is row k times :math:`c_i`.
     """
 
-    position: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
+    position: Array
+    velocity: Array
+    acceleration: Array
 
 
 def basis(time: npt.ArrayLike, frequency: float, harmonics: int) -> Basis:
@@ -58,7 +57,7 @@ def basis(time: npt.ArrayLike, frequency: float, harmonics: int) -> Basis:
     )
 
 
-def rest_basis(harmonics: int) -> FloatArray:
+def rest_basis(harmonics: int) -> Array:
     r"""Orthonormal columns Z (2 L + 1, 2 L - 1): :math:`c = Z z` is at rest at both ends for every z.
 
     The last element of z is the offset q0.
@@ -79,7 +78,7 @@ def rest_basis(harmonics: int) -> FloatArray:
     return matrix
 
 
-def _orthogonal_to(direction: FloatArray) -> FloatArray:
+def _orthogonal_to(direction: Array) -> Array:
     """Orthonormal columns orthogonal to a direction (L,), (L, L - 1), from a Householder reflection."""
     mirror = direction / np.linalg.norm(direction)
     mirror = mirror + math.copysign(1.0, mirror[0]) * np.eye(len(mirror))[0]
@@ -110,9 +109,9 @@ class FourierTrajectory:
 
     joints: tuple[str, ...]
     duration: float
-    sine: FloatArray
-    cosine: FloatArray
-    offset: FloatArray
+    sine: Array
+    cosine: Array
+    offset: Array
 
     def __post_init__(self) -> None:
         shape = (len(self.joints), self.harmonics)
@@ -137,7 +136,7 @@ class FourierTrajectory:
 
     @classmethod
     def from_coefficients(
-        cls, joints: tuple[str, ...], duration: float, coefficients: FloatArray
+        cls, joints: tuple[str, ...], duration: float, coefficients: Array
     ) -> FourierTrajectory:
         """The trajectory with coefficients (n, 2 L + 1) in the order of :class:`Basis`."""
         count = coefficients.shape[1] // 2
@@ -156,11 +155,11 @@ class FourierTrajectory:
         return 2.0 * math.pi / self.duration
 
     @property
-    def coefficients(self) -> FloatArray:
+    def coefficients(self) -> Array:
         """Coefficients (n, 2 L + 1) in the order of :class:`Basis`."""
         return np.hstack([self.sine, self.cosine, self.offset[:, None]])
 
-    def states(self, time: npt.ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def states(self, time: npt.ArrayLike) -> tuple[Array, Array, Array]:
         """Position, velocity and acceleration at times (N,) [s], each (N, n) [rad, rad/s, rad/s^2]."""
         values = basis(time, self.frequency, self.harmonics)
         c = self.coefficients.T
@@ -169,7 +168,7 @@ class FourierTrajectory:
     def to_play(self, name: str) -> Trajectory:
         """This trajectory as the goals of a recording session; ``name`` is its key in recordings."""
 
-        def goal(row: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        def goal(row: Array) -> Callable[[Array], Array]:
             return lambda time: np.asarray(basis(time, self.frequency, self.harmonics).position @ row)
 
         goals = dict(zip(self.joints, map(goal, self.coefficients), strict=True))

@@ -9,13 +9,11 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.formulas import Compiler, as_written, compiled_by
 from stribeck.core.namespace import array_namespace
 from stribeck.core.travel import turned
-
-FloatArray = npt.NDArray[np.float64]
 
 LED_TIME = 0.1
 """Time constant with which a resting goal stops leading a joint that has passed it [s]."""
@@ -52,20 +50,20 @@ class GoalPath:
 
     def restart(self) -> None:
         """Forget the path."""
-        self.direction: FloatArray = np.zeros(self._joints)
-        self.led: FloatArray = np.zeros(self._joints)
+        self.direction: Array = np.zeros(self._joints)
+        self.led: Array = np.zeros(self._joints)
         self.leads = np.zeros(self._joints, dtype=np.bool_)
         """Joints whose goal moves, or that have not arrived at it yet."""
-        self._goal: FloatArray = np.full(self._joints, np.nan)
-        self._resting: FloatArray = np.full(self._joints, np.inf)
-        self._conflict: FloatArray = np.zeros(self._joints)
+        self._goal: Array = np.full(self._joints, np.nan)
+        self._resting: Array = np.full(self._joints, np.inf)
+        self._conflict: Array = np.zeros(self._joints)
 
     def update(
         self,
-        goal: FloatArray,
-        rate: FloatArray,
-        behind: FloatArray,
-        motion: FloatArray,
+        goal: Array,
+        rate: Array,
+        behind: Array,
+        motion: Array,
         dt: float,
         presliding: Any,
         command_velocity: Any,
@@ -92,7 +90,7 @@ class GoalPath:
         self._conflict = self._conflict_of(self._conflict, motion, direction, min(1.0, dt / CONFLICT_TIME))
 
     @property
-    def share(self) -> FloatArray:
+    def share(self) -> Array:
         """Weight of the direction of the goals, in [0, 1], (n,)."""
         return np.asarray(self._share_of(self.led, self._conflict))
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-Numbers = Sequence[float] | FloatArray
+from stribeck.core.arrays import Array
+
+Numbers = Sequence[float] | Array
 """Values of a message, may be empty."""
 
 Order = npt.NDArray[np.intp]
@@ -53,9 +54,9 @@ class Command(NamedTuple):
     ``goal_offset`` it is added to the offset. The goal itself must be the position that the joint should reach.
     """
 
-    position: FloatArray
-    velocity: FloatArray
-    effort: FloatArray
+    position: Array
+    velocity: Array
+    effort: Array
 
 
 class JointOrder:
@@ -88,11 +89,11 @@ class JointOrder:
         return np.array([names.index(name) for name in self.names]), ""
 
 
-def picked(values: Numbers, order: Order) -> FloatArray:
+def picked(values: Numbers, order: Order) -> Array:
     """Values in the order of the joints, NaN for missing ones."""
     if not len(values):
         return np.full(len(order), np.nan)
-    given: FloatArray = np.asarray(values, dtype=np.float64)
+    given: Array = np.asarray(values, dtype=np.float64)
     try:
         return given.take(order)
     except IndexError:
@@ -162,7 +163,7 @@ class _Kept(NamedTuple):
     stamp: float | None
     arrival: float
     command: Command
-    rate: FloatArray
+    rate: Array
 
 
 class Commands:
@@ -174,7 +175,7 @@ class Commands:
     """
 
     def __init__(self, joints: int) -> None:
-        self._zero: FloatArray = np.zeros(joints)
+        self._zero: Array = np.zeros(joints)
         self._kept: deque[_Kept] = deque(maxlen=KEPT_COMMANDS)
         self._returned: _Kept | None = None
         self._agreeing = 0
@@ -236,7 +237,7 @@ class Commands:
             return None
         return self._kept[-1].command
 
-    def before(self, stamp: float, arrival: float, timeout: float) -> tuple[Command | None, FloatArray]:
+    def before(self, stamp: float, arrival: float, timeout: float) -> tuple[Command | None, Array]:
         """The last command before a state and its velocity; ``None`` if it is older than ``timeout`` [s]."""
         returned = self._returned
         if returned is not None and 0.0 < stamp - (returned.stamp or 0.0) <= timeout and not self.difference:
@@ -268,7 +269,7 @@ class Commands:
             self.difference = behind
         return behind <= timeout or self.difference != 0.0
 
-    def _velocity(self, arrival: float, stamp: float | None, command: Command) -> FloatArray:
+    def _velocity(self, arrival: float, stamp: float | None, command: Command) -> Array:
         """Commanded velocity: as given, else the filtered slope of the goals."""
         slope = self._zero
         if self._kept:
@@ -297,7 +298,7 @@ class ControllerWishes:
     def __init__(self, joints: int, timeout: float) -> None:
         self._timeout = timeout
         self.commands, self.goals = Commands(joints), Commands(joints)
-        self._nothing: FloatArray = np.full(joints, np.nan)
+        self._nothing: Array = np.full(joints, np.nan)
 
     def command(
         self,
@@ -325,7 +326,7 @@ class ControllerWishes:
         """The last command, if it is recent enough to be passed on at ``now`` [s]."""
         return self.commands.latest(now, self._timeout)
 
-    def before(self, stamp: float, arrival: float) -> tuple[Command | None, FloatArray]:
+    def before(self, stamp: float, arrival: float) -> tuple[Command | None, Array]:
         """Command for a state, and the velocity of its goal."""
         command, rate = self.commands.before(stamp, arrival, self._timeout)
         if not self.goals:

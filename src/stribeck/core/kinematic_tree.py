@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array, Mask
 
 BASE = -1
 """Index of the fixed base, as the parent of a joint."""
@@ -40,11 +40,11 @@ class TreeJoint:
     name: str
     kind: str
     parent: int
-    placement: FloatArray
-    axis: FloatArray
-    pseudo_inertia: FloatArray
+    placement: Array
+    axis: Array
+    pseudo_inertia: Array
 
-    def pose(self, position: float) -> FloatArray:
+    def pose(self, position: float) -> Array:
         """Pose (4, 4) in the frame of the parent at a joint position [rad or m]."""
         moved = np.eye(4)
         if self.kind == "prismatic":
@@ -65,14 +65,14 @@ class KinematicTree:
     """
 
     joints: tuple[TreeJoint, ...]
-    frames: Mapping[str, tuple[int, FloatArray]] = field(default_factory=dict)
+    frames: Mapping[str, tuple[int, Array]] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the joints, in order."""
         return tuple(joint.name for joint in self.joints)
 
-    def ancestors(self) -> npt.NDArray[np.bool_]:
+    def ancestors(self) -> Mask:
         """Whether joint k carries body i, (n, n) at [i, k]; each joint carries its own body."""
         carries = np.zeros((len(self.joints),) * 2, dtype=bool)
         for i in range(len(self.joints)):
@@ -89,7 +89,7 @@ class KinematicTree:
         """
         locked = positions or {}
         new = {self.names.index(name): k for k, name in enumerate(names)}
-        places: dict[int, tuple[int, FloatArray]] = {BASE: (BASE, np.eye(4))}
+        places: dict[int, tuple[int, Array]] = {BASE: (BASE, np.eye(4))}
         for start in range(len(self.joints)):
             path = [start]  # iterative, because chains can be longer than Python's recursion limit
             while path[-1] not in places and self.joints[path[-1]].parent not in places:
@@ -119,7 +119,7 @@ class KinematicTree:
         frames = {name: (places[i][0], places[i][1] @ pose) for name, (i, pose) in self.frames.items()}
         return KinematicTree(tuple(kept), frames)
 
-    def with_inertias(self, change: Callable[[int], FloatArray]) -> KinematicTree:
+    def with_inertias(self, change: Callable[[int], Array]) -> KinematicTree:
         """The tree with ``change(i)`` (4, 4) added to the pseudo-inertia of body i."""
         joints = tuple(
             replace(joint, pseudo_inertia=joint.pseudo_inertia + change(i))
@@ -128,13 +128,13 @@ class KinematicTree:
         return replace(self, joints=joints)
 
 
-def cross_matrix(vector: npt.ArrayLike) -> FloatArray:
+def cross_matrix(vector: npt.ArrayLike) -> Array:
     r"""Matrix (3, 3) of the vector product: :math:`\hat a\,b = a \times b`."""
     x, y, z = np.asarray(vector, dtype=np.float64)
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
-def pose_of(xyz: npt.ArrayLike = (0.0, 0.0, 0.0), rpy: npt.ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
+def pose_of(xyz: npt.ArrayLike = (0.0, 0.0, 0.0), rpy: npt.ArrayLike = (0.0, 0.0, 0.0)) -> Array:
     r"""Pose (4, 4) from the origin and angles of a URDF: :math:`R = R_z(y)\,R_y(p)\,R_x(r)`.
 
     :param xyz: origin (3,) [m].
@@ -150,7 +150,7 @@ def pose_of(xyz: npt.ArrayLike = (0.0, 0.0, 0.0), rpy: npt.ArrayLike = (0.0, 0.0
     return pose
 
 
-def pseudo_inertia_of(mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike) -> FloatArray:
+def pseudo_inertia_of(mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike) -> Array:
     """Pseudo-inertia (4, 4) of a mass [kg], its centre (3,) [m] and its inertia about it (3, 3) [kg m²]."""
     centre, about = np.asarray(com, dtype=np.float64), np.asarray(inertia, dtype=np.float64)
     pseudo_inertia = mass * np.outer([*centre, 1.0], [*centre, 1.0])

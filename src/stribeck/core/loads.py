@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import le
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.compensation import FrictionModel
 from stribeck.core.doubt import DoubtError, finite
 from stribeck.core.feedforward import Loads, State
@@ -15,8 +15,6 @@ from stribeck.core.joint_map import JointMap
 from stribeck.core.residual import Delayed
 from stribeck.core.servo_state import ServoStates
 from stribeck.core.settings import Settings
-
-FloatArray = npt.NDArray[np.float64]
 
 LOAD_FILTER = 0.05
 r"""Time constant of the measured motor torque without the feed-forward torque [s].
@@ -47,9 +45,9 @@ class LoadEstimate:
         self._mode, self._meaning = settings.mode, settings.effort_meaning
         self._largest_effort = (LARGEST_EFFORT * model.stall).tolist()
         self._matter = settings.effort_meaning != "none" and model.load_dependent
-        zero: FloatArray = np.zeros(len(model.joints))
+        zero: Array = np.zeros(len(model.joints))
         self._idle = Loads(zero, zero, False)
-        self._filtered: FloatArray | None = None
+        self._filtered: Array | None = None
         self._state: State | None = None
         self._own, self._controller = Delayed(settings.loop_delay), Delayed(settings.loop_delay)
 
@@ -58,17 +56,17 @@ class LoadEstimate:
         self._filtered = self._state = None
         self._own.clear()
 
-    def sent(self, stamp: float, torque: FloatArray) -> None:
+    def sent(self, stamp: float, torque: Array) -> None:
         """Store the friction torque sent in response to a state, in the robot's coordinates [N m]."""
         if self.observed:
             self._own.add(stamp, torque)
 
-    def commanded(self, time: float | None, effort: FloatArray) -> None:
+    def commanded(self, time: float | None, effort: Array) -> None:
         """Store a controller's effort that applies from ``time`` on, in the robot's coordinates [N m]."""
         if self.observed and time is not None:
             self._controller.add(time, effort)
 
-    def acting(self, stamp: float, effort: FloatArray, delay: float) -> FloatArray | None:
+    def acting(self, stamp: float, effort: Array, delay: float) -> Array | None:
         """Motor torque that acts at a state, in the robot's coordinates [N m]; ``None`` if unknown.
 
         :param effort: as measured, in the robot's coordinates.
@@ -85,10 +83,10 @@ class LoadEstimate:
     def loads(
         self,
         state: State,
-        effort: FloatArray,
+        effort: Array,
         command: Command | None,
-        goal: FloatArray,
-        applied: FloatArray,
+        goal: Array,
+        applied: Array,
         dt: float,
     ) -> Loads:
         """Motor torque without the feed-forward torque, and external torque; zero if friction depends on neither.
@@ -110,11 +108,11 @@ class LoadEstimate:
         self._filtered = None
         return Loads(motor, -self._possible(motor), True)
 
-    def feed_forward_of(self, command: Command) -> FloatArray:
+    def feed_forward_of(self, command: Command) -> Array:
         """Feed-forward torque that a controller sends beside its goal (gravity, for example), 0 if it sends none."""
         return np.asarray(np.where(np.isfinite(command.effort), self._map.servo_torque(command.effort), 0.0))
 
-    def goal_offset(self, command: Command, friction: FloatArray) -> FloatArray:
+    def goal_offset(self, command: Command, friction: Array) -> Array:
         """Offset of a command's goal that makes the firmware add friction and the controller's torque [rad].
 
         :param friction: feed-forward torque against friction [N m].
@@ -122,13 +120,13 @@ class LoadEstimate:
         goal = self._map.servo_position(command.position)
         return self._offset(goal, friction + self.feed_forward_of(command), self._state)
 
-    def _offset(self, goal: FloatArray, torque: FloatArray, state: State | None) -> FloatArray:
+    def _offset(self, goal: Array, torque: Array, state: State | None) -> Array:
         kp, supply, acting = self._servos.kp, self._servos.supply, None
         if state is not None and self._model.saturated.any():
             acting = self._model.firmware_torque(goal, state.position, state.velocity, kp, supply)
         return self._model.offsets(torque, kp, supply, acting)
 
-    def _controller_torque(self, state: State, goal: FloatArray, command: Command) -> FloatArray | None:
+    def _controller_torque(self, state: State, goal: Array, command: Command) -> Array | None:
         """The controller's torque without friction compensation, if the output mode determines it."""
         torque, kp, supply = None, self._servos.kp, self._servos.supply
         if self._mode == "sum":
@@ -138,7 +136,7 @@ class LoadEstimate:
             torque = self._model.firmware_torque(goal + offset, state.position, state.velocity, kp, supply)
         return torque if torque is not None and np.isfinite(torque).all() else None
 
-    def _possible(self, torque: FloatArray) -> FloatArray:
+    def _possible(self, torque: Array) -> Array:
         """The torque; :class:`DoubtError` if a servo cannot have it."""
         if all(map(le, map(abs, torque.tolist()), self._largest_effort)):
             return torque
@@ -146,7 +144,7 @@ class LoadEstimate:
             raise DoubtError(f"effort is not a number, but effort_meaning is {self._meaning}")
         raise DoubtError(f"an effort beyond {LARGEST_EFFORT:g} times the stall torque cannot be")
 
-    def _without_own(self, effort: FloatArray, applied: FloatArray, dt: float) -> FloatArray:
+    def _without_own(self, effort: Array, applied: Array, dt: float) -> Array:
         """The low-pass filtered motor torque without the feed-forward torque."""
         apart = effort - applied
         if self._filtered is not None:

@@ -10,11 +10,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.core.bench import Pendulum
 from stribeck.core.control_laws import Gains
 from stribeck.errors import RecordingError, TooShortError
-
-FloatArray = npt.NDArray[np.float64]
 
 MINIMUM_DURATION = 1.0
 """Runs shorter than this are too short to identify friction [s]."""
@@ -43,8 +42,8 @@ class Series:
     :raises RecordingError: for samples that are not finite, times that do not increase, or different lengths.
     """
 
-    time: FloatArray
-    value: FloatArray
+    time: Array
+    value: Array
     held: bool
 
     def __post_init__(self) -> None:
@@ -71,7 +70,7 @@ class Series:
                 f"({self.time[k + 1]:.6f} s)"
             )
 
-    def at(self, times: npt.ArrayLike, interpolate: bool | None = None) -> FloatArray:
+    def at(self, times: npt.ArrayLike, interpolate: bool | None = None) -> Array:
         """Samples at other times: the last value for commands and flags, interpolated for measurements.
 
         Outside the recording the first or last sample holds.
@@ -87,13 +86,13 @@ class Series:
         index = np.searchsorted(self.time, wanted + tolerance, side="right") - 1
         return self.value[np.maximum(index, 0)]
 
-    def mean(self, times: npt.ArrayLike, dt: float) -> FloatArray:
+    def mean(self, times: npt.ArrayLike, dt: float) -> Array:
         """Means of the held signal over ``[t, t + dt]`` [s]; exactly the sample where it does not change."""
         begin = np.asarray(times, dtype=np.float64)
         end = begin + dt
         area = np.concatenate([[0.0], np.cumsum(self.value[:-1] * np.diff(self.time))])
 
-        def integral(at: FloatArray) -> FloatArray:
+        def integral(at: Array) -> Array:
             index = np.maximum(np.searchsorted(self.time, at, side="right") - 1, 0)
             return np.asarray(area[index] + self.value[index] * (at - self.time[index]))
 
@@ -232,13 +231,13 @@ class Log:
         )
 
 
-def _outside_gaps(measured: FloatArray, grid: FloatArray) -> npt.NDArray[np.bool_]:
+def _outside_gaps(measured: Array, grid: Array) -> Mask:
     index = np.clip(np.searchsorted(measured, grid, side="right"), 1, len(measured) - 1)
     within = (grid > measured[index - 1]) & (grid < measured[index])
     return ~(within & (measured[index] - measured[index - 1] > LONGEST_GAP))
 
 
-def _near_samples(measured: FloatArray, grid: FloatArray, dt: float) -> npt.NDArray[np.bool_]:
+def _near_samples(measured: Array, grid: Array, dt: float) -> Mask:
     """Points of a grid within half a step of a sample; all where samples are less than :data:`FINER_GRID` steps apart.
 
     Between samples the motion is not the straight line of an interpolation, which would bias a fit.
@@ -257,14 +256,14 @@ class Samples:
 
     log: Log
     dt: float
-    time: FloatArray
-    position: FloatArray
-    velocity: FloatArray
-    goal: FloatArray
-    torque_enable: FloatArray
-    supply_voltage: FloatArray
-    temperature: FloatArray
-    valid: npt.NDArray[np.bool_]
+    time: Array
+    position: Array
+    velocity: Array
+    goal: Array
+    torque_enable: Array
+    supply_voltage: Array
+    temperature: Array
+    valid: Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,19 +277,19 @@ class Batch:
 
     logs: tuple[Log, ...]
     dt: float
-    time: FloatArray
-    position: FloatArray
-    velocity: FloatArray
-    goal: FloatArray
-    torque_enable: FloatArray
-    supply_voltage: FloatArray
-    temperature: FloatArray
-    weight: FloatArray
+    time: Array
+    position: Array
+    velocity: Array
+    goal: Array
+    torque_enable: Array
+    supply_voltage: Array
+    temperature: Array
+    weight: Array
     pendulum: Pendulum
     gains: Gains
-    nominal_supply: FloatArray
+    nominal_supply: Array
 
-    def supply(self, measured: bool) -> FloatArray:
+    def supply(self, measured: bool) -> Array:
         """Supply voltage (T, R) [V]: as measured, or the run's nominal one."""
         return self.supply_voltage if measured else np.broadcast_to(self.nominal_supply, self.goal.shape)
 
@@ -301,7 +300,7 @@ class Batch:
         every = max(1, round(min(reset_period, len(self.time) * self.dt) / self.dt))
         return frozenset(range(every, len(self.time), every))
 
-    def mean_absolute_errors(self, position: FloatArray) -> FloatArray:
+    def mean_absolute_errors(self, position: Array) -> Array:
         """Mean absolute position error of each run (R,) [rad], for simulated positions (T, R)."""
         runs = len(self.logs)
         return np.asarray(np.sum(self.weight * np.abs(position - self.position), axis=0) * runs)
@@ -327,7 +326,7 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
     length = max(len(run.time) for run in samples)
     runs = len(samples)
 
-    def stacked(name: str) -> FloatArray:
+    def stacked(name: str) -> Array:
         columns = [np.pad(getattr(run, name), (0, length - len(run.time)), mode="edge") for run in samples]
         return np.stack(columns, axis=1).astype(np.float64)
 
@@ -340,7 +339,7 @@ def batch_of(samples: Sequence[Samples]) -> Batch:
         valid[: len(run.time), r] = run.valid & _near_samples(run.log.position.time, run.time, run.dt)
     setups = [run.log.setup for run in samples]
 
-    def constants(name: str) -> FloatArray:
+    def constants(name: str) -> Array:
         return np.array([getattr(setup, name) for setup in setups], dtype=np.float64)
 
     return Batch(

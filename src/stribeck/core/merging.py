@@ -19,10 +19,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.direction import SLOPE_TIME
 from stribeck.core.incoming import KNOWN_ORDERS, Numbers, picked
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class MergedState(NamedTuple):
@@ -70,11 +69,11 @@ class StateMerger:
         self._timeout, self._strict = timeout, other_joints == "refuse"
         self._kinds: dict[tuple[str, ...], _Part | Literal["all", "none"]] = {}
         self._whole: MergedState | None = None
-        self._position: FloatArray
-        self._velocity: FloatArray
-        self._effort: FloatArray
-        self._slopes: FloatArray
-        self._stamps: FloatArray
+        self._position: Array
+        self._velocity: Array
+        self._effort: Array
+        self._slopes: Array
+        self._stamps: Array
         self._given: float
         self._forget()
 
@@ -154,7 +153,7 @@ class StateMerger:
             newest, self.names, self._position.copy(), self._velocity.copy(), self._effort.copy(), True
         )
 
-    def _slope(self, part: _Part, at: FloatArray, elapsed: FloatArray) -> FloatArray:
+    def _slope(self, part: _Part, at: Array, elapsed: Array) -> Array:
         """Filtered slope of the positions, for messages without velocities; begins at 0 after a gap or a NaN."""
         ours = part.ours
         share = np.minimum(1.0, elapsed / SLOPE_TIME)

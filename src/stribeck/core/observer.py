@@ -13,18 +13,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.core.adaptation import AdaptationSettings, ScaleFilter
+from stribeck.core.arrays import Array, Mask
 from stribeck.core.compensation import FrictionModel, Scales
 from stribeck.core.dynamics import Dynamics
 from stribeck.core.formulas import Compiler, as_written, compiled_by
 from stribeck.core.joint_map import JointMap
 from stribeck.core.namespace import array_namespace
 from stribeck.core.residual import LowPass, MomentumResidual
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 PERIOD = 0.004
 """Shortest period of learning [s]: friction changes slowly, and computing time per cycle is limited."""
@@ -56,12 +53,12 @@ class Motion(NamedTuple):
     :param follows: joints that have moved with their goal beyond their presliding.
     """
 
-    velocity: FloatArray
-    direction: FloatArray
-    motor: FloatArray
-    external: FloatArray
-    led: BoolArray
-    follows: BoolArray
+    velocity: Array
+    direction: Array
+    motor: Array
+    external: Array
+    led: Mask
+    follows: Mask
 
 
 class Learned(NamedTuple):
@@ -95,7 +92,7 @@ class FrictionObserver:
         model: FrictionModel,
         dynamics: Dynamics,
         joint_map: JointMap,
-        time_constant: FloatArray,
+        time_constant: Array,
         settings: AdaptationSettings,
         compiler: Compiler = as_written,
     ) -> None:
@@ -109,18 +106,18 @@ class FrictionObserver:
         self.residual = MomentumResidual(dynamics, time_constant, compiler=compiler)
         self.filter = ScaleFilter(self.level, settings)
         self._friction = LowPass((3, n), time_constant)
-        self.torque: FloatArray = np.zeros(n)
+        self.torque: Array = np.zeros(n)
         """Residual torque [N m]: friction and all other unmodelled torques."""
-        self.contact: BoolArray = np.zeros(n, dtype=np.bool_)
+        self.contact: Mask = np.zeros(n, dtype=np.bool_)
         """Joints on which more than friction acts against the motion."""
-        self._surprised: FloatArray = np.zeros(n)
-        self.learning: BoolArray = np.zeros(n, dtype=np.bool_)
+        self._surprised: Array = np.zeros(n)
+        self.learning: Mask = np.zeros(n, dtype=np.bool_)
         self._elapsed, self._impulse = 0.0, self.torque
-        self._fastest: FloatArray = np.zeros(n)
+        self._fastest: Array = np.zeros(n)
         """Largest identified viscous friction in a motion used for learning [N m]."""
         self._conclude()
 
-    def begin(self, learned: Sequence[Learned] | None, warmth: FloatArray) -> None:
+    def begin(self, learned: Sequence[Learned] | None, warmth: Array) -> None:
         """Start from scales learnt earlier, else from the identified friction at the present temperature.
 
         :param warmth: ratio of the friction at that temperature to the identified friction (n,) [1].
@@ -154,7 +151,7 @@ class FrictionObserver:
         self.torque, self.contact = np.zeros_like(self.torque), np.zeros_like(self.contact)
         self._surprised, self._elapsed, self._impulse = np.zeros_like(self._surprised), 0.0, self.torque
 
-    def update(self, q: FloatArray, v: FloatArray, acting: FloatArray, dt: float) -> bool:
+    def update(self, q: Array, v: Array, acting: Array, dt: float) -> bool:
         """Update with a state; returns whether :meth:`conclude` is due, every :data:`PERIOD`.
 
         :param q: positions, in the robot's coordinates [rad].
@@ -211,12 +208,12 @@ class FrictionObserver:
         self._offset_size = np.abs(offset)
         self.scales = Scales(dry, viscous)
         """Estimated scales of the identified friction."""
-        self.offset: FloatArray = offset * self.level
+        self.offset: Array = offset * self.level
         """Residual that the scaled friction does not explain, against positive motion [N m], (n,)."""
         certainty = 1.0 - (self.filter.deviation / (0.5 * prior)) ** 2
-        self.certainty: FloatArray = np.maximum(certainty, 0.0)
+        self.certainty: Array = np.maximum(certainty, 0.0)
         """Certainty of the estimate, from 0 before any motion to 1, (n,)."""
-        self.doubtful: FloatArray = spread_dry + self._offset_size + 0.1
+        self.doubtful: Array = spread_dry + self._offset_size + 0.1
         """Largest excess of the friction at rest over the estimate, as a fraction of the identified friction, (n,)."""
         sure = dry - spread_dry - self._offset_size
         self.surely = Scales(sure, np.minimum(viscous - spread_viscous, sure))
@@ -228,7 +225,7 @@ class FrictionObserver:
 
     def _meet(self) -> None:
         met = self._fastest / np.maximum(np.abs(self._friction.value[1]), 1e-9)
-        self.met: FloatArray = np.minimum(met, 1.0)
+        self.met: Array = np.minimum(met, 1.0)
         """Fraction of the present viscous friction covered by learning; faster motion is unexplored, (n,)."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 
 
@@ -84,12 +85,12 @@ class ParameterSet:
         return tuple(parameter.name for parameter in self.free)
 
     @property
-    def lower(self) -> npt.NDArray[np.float64]:
+    def lower(self) -> Array:
         """Lower search bounds of the free parameters, (n,)."""
         return np.array([parameter.lower for parameter in self.free], dtype=np.float64)
 
     @property
-    def upper(self) -> npt.NDArray[np.float64]:
+    def upper(self) -> Array:
         """Upper search bounds of the free parameters, (n,)."""
         return np.array([parameter.upper for parameter in self.free], dtype=np.float64)
 
@@ -97,7 +98,7 @@ class ParameterSet:
         """All values, free and fixed."""
         return {parameter.name: parameter.value for parameter in self}
 
-    def vector(self) -> npt.NDArray[np.float64]:
+    def vector(self) -> Array:
         """Values of the free parameters, (n,)."""
         return np.array([parameter.value for parameter in self.free], dtype=np.float64)
 
@@ -143,10 +144,10 @@ class ParameterSet:
             for parameter in self
         )
 
-    def to_unit(self, vector: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def to_unit(self, vector: npt.ArrayLike) -> Array:
         """Values of the free parameters (…, n) as points of the unit cube."""
         return (np.asarray(vector, dtype=np.float64) - self.lower) / (self.upper - self.lower)
 
-    def from_unit(self, unit: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def from_unit(self, unit: npt.ArrayLike) -> Array:
         """Points of the unit cube (…, n) as values of the free parameters."""
         return self.lower + np.asarray(unit, dtype=np.float64) * (self.upper - self.lower)

@@ -11,9 +11,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 REPEATS = 3
 """Number of times the effort without friction torque is published, because messages may get lost."""
@@ -26,18 +25,18 @@ class Parting:
     :param timeout: age of the controller's last command above which it counts as silent [s].
     """
 
-    def __init__(self, fade: Callable[[FloatArray, float], FloatArray], timeout: float) -> None:
+    def __init__(self, fade: Callable[[Array, float], Array], timeout: float) -> None:
         self._fade, self._timeout = fade, timeout
         self._own = self._friction = np.zeros(0)
         self.forget()
 
-    def passed_on(self, now: float, own: FloatArray, friction: FloatArray) -> None:
+    def passed_on(self, now: float, own: Array, friction: Array) -> None:
         """Remember the controller's effort (n,) [N m] published at ``now`` [s] with the friction torque (n,) [N m] added."""
         self._at = self._last = now
         self._own, self._friction = own, friction
         self._left = REPEATS if np.any(friction) else 0
 
-    def left_behind(self, now: float, own: FloatArray, friction: FloatArray) -> None:
+    def left_behind(self, now: float, own: Array, friction: Array) -> None:
         """As :meth:`passed_on`, for a controller that is silent already: fading starts at ``now`` [s]."""
         self._at, self._last = -math.inf, now
         self._own, self._friction, self._left = own, friction, REPEATS
@@ -46,15 +45,15 @@ class Parting:
         """Publish nothing more, because another sender is in charge."""
         self._left, self._at, self._last = 0, math.inf, math.inf
 
-    def rest(self) -> FloatArray | None:
+    def rest(self) -> Array | None:
         """The controller's effort (n,) [N m], if its fading is under way and not complete."""
         return self._own if self._left and self._last != self._at else None
 
-    def unfaded(self) -> FloatArray | None:
+    def unfaded(self) -> Array | None:
         """The controller's effort (n,) [N m], if the last one published contains friction torque."""
         return self._own if self._left else None
 
-    def due(self, now: float) -> FloatArray | None:
+    def due(self, now: float) -> Array | None:
         """Effort (n,) [N m] to publish at ``now`` [s]; ``None`` while the controller is active, and after the last one."""
         if not self._left or now - self._at <= self._timeout:
             return None

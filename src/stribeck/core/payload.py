@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stribeck.core.kinematic_tree import FloatArray, pseudo_inertia_of
+from stribeck.core.arrays import Array
+from stribeck.core.kinematic_tree import pseudo_inertia_of
 from stribeck.errors import ConfigError
 
 EXPECTED = "expected MASS,X,Y,Z: kg, and the centre of mass in the frame of its link [m]"
@@ -26,7 +27,7 @@ class Payload:
     link: str
 
     @property
-    def pseudo_inertia(self) -> FloatArray:
+    def pseudo_inertia(self) -> Array:
         """Pseudo-inertia (4, 4) in the frame of the link."""
         return pseudo_inertia_of(self.mass, self.com, [[0.0] * 3] * 3)
 

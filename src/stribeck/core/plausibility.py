@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 FROZEN_TIME = 0.05
 """A position that is constant for this long at nonzero velocity is frozen [s]..."""
@@ -32,7 +31,7 @@ class Plausibility:
     :param moving: velocity above which a joint moves, (n,) [rad/s].
     """
 
-    def __init__(self, names: Sequence[str], resolution: FloatArray, moving: FloatArray) -> None:
+    def __init__(self, names: Sequence[str], resolution: Array, moving: Array) -> None:
         self._names = tuple(names)
         self._step = resolution
         self._moving = moving
@@ -41,15 +40,15 @@ class Plausibility:
     def restart(self) -> None:
         """Forget the states so far but keep the position steps."""
         n = len(self._names)
-        self._zero: FloatArray = np.zeros(n)
-        self._at: FloatArray | None = None
-        self._speed: FloatArray = np.zeros(n)
-        self._still: FloatArray = np.zeros(n)
-        self._missed: FloatArray = np.zeros(n)
-        self._way: FloatArray = np.zeros(n)
-        self._seen: FloatArray = np.full(n, COARSEST_STEP)
+        self._zero: Array = np.zeros(n)
+        self._at: Array | None = None
+        self._speed: Array = np.zeros(n)
+        self._still: Array = np.zeros(n)
+        self._missed: Array = np.zeros(n)
+        self._way: Array = np.zeros(n)
+        self._seen: Array = np.full(n, COARSEST_STEP)
 
-    def jump(self, at: FloatArray, speed: FloatArray, dt: float) -> str | None:
+    def jump(self, at: Array, speed: Array, dt: float) -> str | None:
         """Reason why a state cannot follow the previous one, ``None`` if it can; nothing is stored.
 
         :param at: positions (n,) [rad].
@@ -73,7 +72,7 @@ class Plausibility:
         k = int(np.argmax(misfit - allowed))
         return f"{self._names[k]} jumps by {at[k] - self._at[k]:.3g} rad in {1e3 * dt:.0f} ms"
 
-    def frozen(self, at: FloatArray, speed: FloatArray, dt: float) -> str | None:
+    def frozen(self, at: Array, speed: Array, dt: float) -> str | None:
         """Update with a state; returns which joint's position is frozen, ``None`` if none is."""
         before, self._at, self._speed = self._at, at, speed
         if before is not None:

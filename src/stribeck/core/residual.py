@@ -18,13 +18,11 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.dynamics import Dynamics
 from stribeck.core.formulas import Compiler, as_written, compiled_by
 from stribeck.core.namespace import array_namespace
-
-FloatArray = npt.NDArray[np.float64]
 
 KEPT = 1.0
 """Longest delay of states after sent torques [s]."""
@@ -33,11 +31,11 @@ KEPT = 1.0
 class LowPass:
     """First-order low-pass filter of several signals, with time constant T [s], a number or an array."""
 
-    def __init__(self, shape: tuple[int, ...], time_constant: float | FloatArray) -> None:
+    def __init__(self, shape: tuple[int, ...], time_constant: float | Array) -> None:
         self.time_constant = time_constant
-        self.value: FloatArray = np.zeros(shape)
+        self.value: Array = np.zeros(shape)
 
-    def update(self, x: FloatArray, share: float | FloatArray) -> FloatArray:
+    def update(self, x: Array, share: float | Array) -> Array:
         """Smoothed values after a step with input x, weighted with ``share`` = 1 − exp(−Δt/T)."""
         self.value = self.value + share * (x - self.value)
         return self.value
@@ -53,7 +51,7 @@ class MomentumResidual:
     def __init__(
         self,
         dynamics: Dynamics,
-        time_constant: FloatArray,
+        time_constant: Array,
         period: float = 0.005,
         compiler: Compiler = as_written,
     ) -> None:
@@ -64,13 +62,13 @@ class MomentumResidual:
 
     def restart(self) -> None:
         """Reset the measured state."""
-        self.share: FloatArray = np.zeros_like(self.time_constant)
-        self.inertia: FloatArray | None = None
+        self.share: Array = np.zeros_like(self.time_constant)
+        self.inertia: Array | None = None
         self._bias = self._lacking = np.zeros_like(self.time_constant)
-        self._momentum: FloatArray | None = None
+        self._momentum: Array | None = None
         self._age = math.inf
 
-    def update(self, q: FloatArray, v: FloatArray, torque: FloatArray, dt: float) -> FloatArray:
+    def update(self, q: Array, v: Array, torque: Array, dt: float) -> Array:
         r"""The residual after a step.
 
         :param torque: known motor torque that acts at this measurement [N m].
@@ -95,7 +93,7 @@ class MomentumResidual:
         return np.asarray(residual)
 
 
-def _product(inertia: FloatArray, v: FloatArray) -> FloatArray:
+def _product(inertia: Array, v: Array) -> Array:
     return np.asarray(inertia * v if inertia.ndim == 1 else inertia @ v)
 
 
@@ -116,20 +114,20 @@ class Delayed:
 
     def __init__(self, delay: float) -> None:
         self.delay = delay
-        self._sent: deque[tuple[float, FloatArray]] = deque()
+        self._sent: deque[tuple[float, Array]] = deque()
 
     def clear(self) -> None:
         """Forget."""
         self._sent.clear()
 
-    def add(self, time: float, value: FloatArray) -> None:
+    def add(self, time: float, value: Array) -> None:
         """Store a value that applies from ``time`` [s] on; a time before the last one clears the history."""
         if self._sent and time < self._sent[-1][0]:
             self._sent.clear()
         self._sent.append((time, value))
         self._drop(time - KEPT)  # bounds the memory without calls of at()
 
-    def at(self, time: float) -> FloatArray | None:
+    def at(self, time: float) -> Array | None:
         """The value that acts at ``time``: the last one sent at least ``delay`` before."""
         self._drop(time)
         return self._sent[0][1] if self._sent else None

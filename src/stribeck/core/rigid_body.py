@@ -11,14 +11,11 @@ carry body i and over the bodies i that joint j carries,
     V_i &= \sum_k S_k v_k, \qquad
     W_i = \ddot T_i T_i^{-1} = \sum_k S_k \dot v_k + (2 V_k - S_k v_k)\,S_k v_k, \\
     \tau_j &= \Big\langle S_j, \sum_i (W_i - G) P_i \Big\rangle, \qquad
-    M_{jk} = \Big\langle S_j, S_k \sum_{i \text{ behind } j, k} P_i \Big\rangle, \\
-    p_j &= \Big\langle S_j, \sum_i V_i P_i \Big\rangle, \qquad
-    (C^T v)_j = \Big\langle [V_j, S_j], \sum_i V_i P_i \Big\rangle
+    M_{jk} = \Big\langle S_j, S_k \sum_{i \text{ behind } j, k} P_i \Big\rangle
 
-where :math:`\langle A, B \rangle` sums the products of entries, :math:`[V, S] = V S - S V` is the rate of
-:math:`S`, and G holds the acceleration of gravity in its last column. :math:`p = M v` is the generalised momentum,
-:math:`\dot p = \tau + C^T v - g`. The sums are products with the 0/1 matrix of ancestors, so a step takes about forty
-numpy calls for any number of joints; a recursive Newton-Euler algorithm takes as many per joint.
+where :math:`\langle A, B \rangle` sums the products of entries, and G holds the acceleration of gravity in its last
+column. The sums are products with the 0/1 matrix of ancestors, so a step takes about forty numpy calls for any number of
+joints; a recursive Newton-Euler algorithm takes as many per joint.
 
 Sources: Featherstone, Rigid Body Dynamics Algorithms, 2008, doi 10.1007/978-1-4899-7560-7, ch. 5 (inverse dynamics of
 trees) and 6 (composite-rigid-body mass matrix); with (4, 4) matrices: Hollerbach, A Recursive Lagrangian Formulation of
@@ -27,22 +24,16 @@ Manipulator Dynamics, IEEE Trans. Systems, Man, and Cybernetics 10 (1980).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.bench import STANDARD_GRAVITY
-from stribeck.core.kinematic_tree import (
-    BASE,
-    FloatArray,
-    KinematicTree,
-    TreeJoint,
-    cross_matrix,
-    pseudo_inertia_of,
-)
-from stribeck.errors import ConfigError
+from stribeck.core.kinematic_tree import BASE, KinematicTree, TreeJoint, cross_matrix
+from stribeck.errors import ConfigError, check_valid
 
 GRAVITY = (0.0, 0.0, -STANDARD_GRAVITY)
 """Acceleration of free fall in the frame of an upright base [m/s²]."""
@@ -70,9 +61,9 @@ class RigidBodyModel:
         if not tree.joints:
             raise ConfigError("no joint moves: expected at least one that is revolute or prismatic")
         self.tree = tree
-        self.gravity_vector: FloatArray = _vector(gravity, "gravity", 3)
+        self.gravity_vector: Array = _vector(gravity, "gravity", 3)
         n = len(tree.joints)
-        self.armature: FloatArray = np.zeros(n) if armature is None else _vector(armature, "armature", n)
+        self.armature: Array = np.zeros(n) if armature is None else _vector(armature, "armature", n)
         if np.any(self.armature < 0.0):
             raise ConfigError(
                 f"armature: inertia of rotors cannot be negative, found {self.armature.min():g} kg m^2"
@@ -121,11 +112,11 @@ class RigidBodyModel:
         return self.tree.names
 
     @cached_property
-    def masses(self) -> FloatArray:
+    def masses(self) -> Array:
         """Masses of the bodies moved by the joints (n,) [kg]."""
         return np.array([joint.pseudo_inertia[3, 3] for joint in self.tree.joints])
 
-    def poses(self, q: FloatArray) -> FloatArray:
+    def poses(self, q: Array) -> Array:
         """Poses of the joints' frames in the frame of the base (n, 4, 4) at positions (n,)."""
         n = len(self)
         factors = np.zeros((n + 1, 1, 2))
@@ -134,37 +125,35 @@ class RigidBodyModel:
         np.cos(q, out=factors[:n, 0, 1])
         if self._slides.size:
             sines[self._slides] = q[self._slides]
-        poses: FloatArray = factors @ self._moved
+        poses: Array = factors @ self._moved
         poses += self._still
         poses = poses.reshape(n + 1, 4, 4)
         for step in self._steps:
             poses = poses.take(step, axis=0) @ poses
         return poses[:n]
 
-    def _state(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _state(self, q: Array) -> tuple[Array, Array]:
         """Twists of the joints (n, 3, 4) and pseudo-inertias of the bodies (n, 4, 4), in the frame of the base."""
         poses = self.poses(q)
         turns = poses[:, :3, :3]
-        twists: FloatArray = turns @ self._twists
+        twists: Array = turns @ self._twists
         spins = twists[:, :, :3] @ turns.transpose(0, 2, 1)
         twists[:, :, 3:] -= spins @ poses[:, :3, 3:]
         twists[:, :, :3] = spins
         return twists, poses @ self._inertias @ poses.transpose(0, 2, 1)
 
-    def _velocities(self, twists: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _velocities(self, twists: Array, v: Array) -> tuple[Array, Array]:
         """Velocities that each joint adds, and velocities of the bodies (n, 3, 4)."""
         joint_velocities = twists * v[:, None, None]
         return joint_velocities, (self._below @ joint_velocities.reshape(-1, 12)).reshape(-1, 3, 4)
 
-    def _torque(self, twists: FloatArray, forces: FloatArray) -> FloatArray:
+    def _torque(self, twists: Array, forces: Array) -> Array:
         """Joint torques (n,) from forces on bodies (n, 3, 4)."""
         n = len(twists)
-        felt: FloatArray = (twists.reshape(n, 12) * (self._above @ forces.reshape(n, 12))).sum(axis=1)
+        felt: Array = (twists.reshape(n, 12) * (self._above @ forces.reshape(n, 12))).sum(axis=1)
         return felt
 
-    def _bias(
-        self, state: tuple[FloatArray, FloatArray], v: FloatArray, a: FloatArray | None = None
-    ) -> FloatArray:
+    def _bias(self, state: tuple[Array, Array], v: Array, a: Array | None = None) -> Array:
         twists, inertias = state
         own, velocities = self._velocities(twists, v)
         velocities += velocities
@@ -176,52 +165,33 @@ class RigidBodyModel:
         accelerations[:, :, 3] -= self.gravity_vector
         return self._torque(twists, accelerations @ inertias)
 
-    def _mass_matrix(self, state: tuple[FloatArray, FloatArray]) -> FloatArray:
+    def _mass_matrix(self, state: tuple[Array, Array]) -> Array:
         twists, inertias = state
         n = len(twists)
         composite = (self._above @ inertias.reshape(n, 16)).reshape(n, 4, 4)
-        half: FloatArray = (twists @ composite).reshape(n, 12) @ twists.reshape(n, 12).T
+        half: Array = (twists @ composite).reshape(n, 12) @ twists.reshape(n, 12).T
         half *= self._half
-        matrix: FloatArray = half + half.T
+        matrix: Array = half + half.T
         if self._armature is not None:
             matrix += self._armature
         return matrix
 
-    def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def mass_matrix_and_bias(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Array, Array]:
         r"""M (n, n) and :math:`h = C v + g` (n,), with :math:`M \dot v + h = \tau`."""
         state = self._state(np.asarray(q, dtype=np.float64))
         return self._mass_matrix(state), self._bias(state, np.asarray(v, dtype=np.float64))
 
-    def mass_matrix(self, q: npt.ArrayLike) -> FloatArray:
+    def mass_matrix(self, q: npt.ArrayLike) -> Array:
         """M (n, n) at positions (n,) [kg m², kg m or kg]."""
         return self._mass_matrix(self._state(np.asarray(q, dtype=np.float64)))
 
-    def momentum_and_drift(self, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        r"""Momentum :math:`p = M v` and its drift :math:`C^T v - g`, (n,) each, with :math:`\dot p = \tau + C^T v - g`.
-
-        A momentum observer integrates these without computing M or its derivative.
-        """
-        twists, inertias = self._state(np.asarray(q, dtype=np.float64))
-        speed = np.asarray(v, dtype=np.float64)
-        n = len(twists)
-        velocities = self._velocities(twists, speed)[1]
-        rates = velocities[:, :, :3] @ twists - twists[:, :, :3] @ velocities
-        carried = self._above @ np.concatenate(
-            ((velocities @ inertias).reshape(n, 12), inertias[:, 3]), axis=1
-        )
-        momenta = carried[:, :12]
-        flat = twists.reshape(n, 12)
-        weight = (twists @ carried[:, 12:, None])[:, :, 0] @ self.gravity_vector
-        momentum = (flat * momenta).sum(axis=1) + self.armature * speed
-        return momentum, (rates.reshape(n, 12) * momenta).sum(axis=1) + weight
-
-    def inverse_dynamics(self, q: npt.ArrayLike, v: npt.ArrayLike, a: npt.ArrayLike) -> FloatArray:
+    def inverse_dynamics(self, q: npt.ArrayLike, v: npt.ArrayLike, a: npt.ArrayLike) -> Array:
         r"""Torques :math:`\tau = M \dot v + C v + g` (n,) [N m or N]."""
         rate = np.asarray(a, dtype=np.float64)
         state = self._state(np.asarray(q, dtype=np.float64))
         return self._bias(state, np.asarray(v, dtype=np.float64), rate) + self.armature * rate
 
-    def gravity(self, q: npt.ArrayLike) -> FloatArray:
+    def gravity(self, q: npt.ArrayLike) -> Array:
         """Torques g(q) (n,) that hold the robot still [N m or N]."""
         return self._bias(self._state(np.asarray(q, dtype=np.float64)), np.zeros(len(self)))
 
@@ -231,7 +201,7 @@ class RigidBodyModel:
         :param positions: positions of locked joints [rad or m]; 0 if left out. Mimic joints are treated like all others.
         :raises ConfigError: for unknown or duplicate joints.
         """
-        self._known([*names, *(positions or {})])
+        check_valid([*names, *(positions or {})], self.names, "no movable joint")
         if len(set(names)) < len(names) or not names:
             raise ConfigError(
                 f"expected joints that differ, at least one, found: {', '.join(names) or 'none'}"
@@ -244,46 +214,12 @@ class RigidBodyModel:
         order = [self.names.index(name) for name in names]
         return RigidBodyModel(self.tree.reduced(names, positions), self.gravity_vector, self.armature[order])
 
-    def _known(self, names: Iterable[str]) -> None:
-        unknown = [name for name in names if name not in self.names]
-        if unknown:
-            raise ConfigError(
-                f"no movable joint {', '.join(map(repr, unknown))}; valid: {', '.join(self.names)}"
-            )
-
-    def with_load(
-        self, place: str, mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike | None = None
-    ) -> RigidBodyModel:
-        """The model with a load on a link, or on the body moved by a joint.
-
-        :param place: name of a link, else of a joint.
-        :param mass: mass of the load [kg].
-        :param com: its centre of mass (3,) in the frame of the link or joint [m].
-        :param inertia: its inertia about that centre (3, 3), in the same axes [kg m²]; a point mass if left out.
-        :raises ConfigError: for a place that is unknown or does not move, and negative masses.
-        """
-        if not (np.isfinite(mass) and mass >= 0.0):
-            raise ConfigError(f"load on {place}: expected a mass of 0 kg or more, found {mass:g} kg")
-        centre = _vector(com, f"load on {place}: com", 3)
-        about = np.zeros((3, 3)) if inertia is None else np.asarray(inertia, dtype=np.float64)
-        frames = {name: (i, np.eye(4)) for i, name in enumerate(self.names)} | dict(self.tree.frames)
-        if place not in frames:
-            raise ConfigError(f"no link or joint {place!r}; valid: {', '.join(frames)}")
-        body, pose = frames[place]
-        if body == BASE:
-            raise ConfigError(
-                f"load on {place}: it is fixed to the base and does not move: name one that does"
-            )
-        load = pose @ pseudo_inertia_of(mass, centre, about) @ pose.T
-        tree = self.tree.with_inertias(lambda i: load if i == body else np.zeros((4, 4)))
-        return RigidBodyModel(tree, self.gravity_vector, self.armature)
-
     def with_armature(self, armature: npt.ArrayLike) -> RigidBodyModel:
         """The model with rotors of inertia (n,) at the joints [kg m² or kg]."""
         return RigidBodyModel(self.tree, self.gravity_vector, armature)
 
 
-def _vector(values: npt.ArrayLike, what: str, size: int) -> FloatArray:
+def _vector(values: npt.ArrayLike, what: str, size: int) -> Array:
     vector = np.array(values, dtype=np.float64)
     if vector.shape != (size,) or not np.all(np.isfinite(vector)):
         raise ConfigError(f"{what}: expected {size} finite numbers, found {values!r}")

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 
 class GoalPoint(NamedTuple):
@@ -28,17 +27,17 @@ class GoalPoint(NamedTuple):
 class Goal(NamedTuple):
     """Goal positions [rad] and velocities [rad/s] of joints, (n,) each, NaN without a goal."""
 
-    position: FloatArray
-    velocity: FloatArray
+    position: Array
+    velocity: Array
 
 
 class _Trajectory(NamedTuple):
     """Points (m,) of joints (m, n), NaN where not given; ``start`` is ``None`` until the first state."""
 
     start: float | None
-    times: FloatArray
-    positions: FloatArray
-    velocities: FloatArray
+    times: Array
+    positions: Array
+    velocities: Array
 
 
 class SampledGoals:
@@ -46,7 +45,7 @@ class SampledGoals:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
-        self._nothing: FloatArray = np.full(len(names), np.nan)
+        self._nothing: Array = np.full(len(names), np.nan)
         self._now: _Trajectory | None = None
         self._begun = False
         self._before: _Trajectory | None = None

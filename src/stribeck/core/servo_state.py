@@ -7,11 +7,9 @@ from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.compensation import JointModel
-
-FloatArray = npt.NDArray[np.float64]
 
 WAITING_TELEMETRY = 128
 """Largest number of telemetry messages per joint that wait for the states to which they apply."""
@@ -49,9 +47,9 @@ class ServoStates:
     def __init__(self, joints: Sequence[JointModel]) -> None:
         self._names = [joint.name for joint in joints]
         self._identified = [(joint.temperature, joint.per_kelvin) for joint in joints]
-        self.kp: FloatArray = np.full(len(joints), np.nan)
-        self.supply: FloatArray = np.array([joint.actuator.supply.nominal for joint in joints])
-        self.warmth: FloatArray = np.ones(len(joints))
+        self.kp: Array = np.full(len(joints), np.nan)
+        self.supply: Array = np.array([joint.actuator.supply.nominal for joint in joints])
+        self.warmth: Array = np.ones(len(joints))
         self._waiting: deque[tuple[float, str, float, float, float]] = deque()
 
     def take(

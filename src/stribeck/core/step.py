@@ -37,7 +37,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.core.actuator import (
     Actuator,
@@ -49,6 +48,7 @@ from stribeck.core.actuator import (
     next_control_state,
     output_torque,
 )
+from stribeck.core.arrays import Array
 from stribeck.core.bench import Pendulum, gravity_torque, inertia
 from stribeck.core.control_laws import CurrentControl, Gains, VoltageControl
 from stribeck.core.friction import (
@@ -63,7 +63,7 @@ from stribeck.core.friction import (
 from stribeck.core.log import Batch, Log, batch_of
 from stribeck.core.namespace import array_namespace
 from stribeck.core.temperature import at_temperature
-from stribeck.errors import ConfigError
+from stribeck.errors import check_valid
 
 Integrator = Literal["exponential", "semi-implicit", "paper", "bam"]
 INTEGRATORS: tuple[Integrator, ...] = ("exponential", "semi-implicit", "paper", "bam")
@@ -87,8 +87,7 @@ class Plant:
     stiff: bool = True
 
     def __post_init__(self) -> None:
-        if self.integrator not in INTEGRATORS:
-            raise ConfigError(f"unknown integrator {self.integrator!r}; valid: {', '.join(INTEGRATORS)}")
+        check_valid(self.integrator, INTEGRATORS, "unknown integrator")
 
 
 class PlantState(NamedTuple):
@@ -328,8 +327,8 @@ def delayed(signal: Any, index: Any, delay: Any, dt: float) -> Any:
 class Simulation(NamedTuple):
     """Simulated motion of many runs, (T, R): positions [rad] and velocities [rad/s]."""
 
-    position: npt.NDArray[np.float64]
-    velocity: npt.NDArray[np.float64]
+    position: Array
+    velocity: Array
 
 
 def batch_for(logs: Sequence[Log], dt: float, integrator: Integrator) -> Batch:

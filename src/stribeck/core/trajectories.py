@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.errors import ConfigError
-
-FloatArray = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
+from stribeck.errors import check_valid
 
 QUARTER_TURN = np.pi / 2
 
@@ -32,16 +31,16 @@ class Trajectory:
     name: str
     title: str
     duration: float
-    goal: Callable[[FloatArray], FloatArray]
+    goal: Callable[[Array], Array]
     torque_until: float = np.inf
-    joint_goals: Mapping[str, Callable[[FloatArray], FloatArray]] = field(default_factory=dict)
+    joint_goals: Mapping[str, Callable[[Array], Array]] = field(default_factory=dict)
 
-    def torque_enable(self, time: npt.ArrayLike) -> FloatArray:
+    def torque_enable(self, time: npt.ArrayLike) -> Array:
         """1 while torque is on, at times (n,) [s]."""
         return (np.asarray(time, dtype=np.float64) < self.torque_until).astype(np.float64)
 
 
-def cubic(time: FloatArray, t0: float, x0: float, t1: float, x1: float) -> FloatArray:
+def cubic(time: Array, t0: float, x0: float, t1: float, x1: float) -> Array:
     r"""Cubic from x0 at t0 to x1 at t1 with zero end velocities: :math:`x_0 + (x_1-x_0)(3u^2-2u^3)`.
 
     Before t0 and after t1 the end value holds.
@@ -50,30 +49,30 @@ def cubic(time: FloatArray, t0: float, x0: float, t1: float, x1: float) -> Float
     return np.asarray(x0 + (x1 - x0) * u * u * (3.0 - 2.0 * u))
 
 
-def _sin_time_square(time: FloatArray) -> FloatArray:
+def _sin_time_square(time: Array) -> Array:
     return np.sin(time**2)
 
 
-def _sin_sin(time: FloatArray) -> FloatArray:
+def _sin_sin(time: Array) -> Array:
     return QUARTER_TURN * np.sin(time) + 0.5 * np.sin(5.0 * time) * np.sin(2.0 * time)
 
 
-def _up_and_down(time: FloatArray) -> FloatArray:
+def _up_and_down(time: Array) -> Array:
     rising = cubic(time, 0.0, 0.0, 3.0, QUARTER_TURN)
     return np.where(time < 3.0, rising, cubic(time, 3.0, QUARTER_TURN, 6.0, 0.8 * QUARTER_TURN))
 
 
-def _lift_and_drop(time: FloatArray) -> FloatArray:
+def _lift_and_drop(time: Array) -> Array:
     return cubic(time, 0.0, 0.0, 2.0, -QUARTER_TURN)
 
 
-def _steps(time: FloatArray) -> FloatArray:
+def _steps(time: Array) -> Array:
     starts = np.array([0.0, 1.0, 2.5, 4.0, 5.0])
     goals = np.array([0.0, 0.75, 1.55, 0.75, 0.0])
     return goals[np.clip(np.searchsorted(starts, time, side="right") - 1, 0, None)]
 
 
-def _half_sine(time: FloatArray) -> FloatArray:
+def _half_sine(time: Array) -> Array:
     return QUARTER_TURN * np.sin(0.5 * time)
 
 
@@ -96,6 +95,5 @@ def trajectory_named(name: str) -> Trajectory:
 
     :raises ConfigError: for an unknown name.
     """
-    if name not in TRAJECTORIES:
-        raise ConfigError(f"unknown trajectory {name!r}; valid: {', '.join(TRAJECTORIES)}")
+    check_valid(name, TRAJECTORIES, "unknown trajectory")
     return TRAJECTORIES[name]

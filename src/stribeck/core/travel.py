@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.formulas import Compiler, as_written, compiled_by
 from stribeck.core.namespace import array_namespace
-
-FloatArray = npt.NDArray[np.float64]
 
 SMOOTHING = 0.03
 """Time constant of the smoothed velocity [s]."""
@@ -33,19 +31,19 @@ class Travel:
 
     def restart(self) -> None:
         """Reset the state."""
-        self.velocity: FloatArray = np.zeros(self._joints)
+        self.velocity: Array = np.zeros(self._joints)
         """Smoothed velocity [rad/s]."""
-        self.direction: FloatArray = np.zeros(self._joints)
+        self.direction: Array = np.zeros(self._joints)
         """Direction of the motion since the last reversal: -1, 0 or 1."""
-        self.step: FloatArray = np.full(self._joints, np.inf)
+        self.step: Array = np.full(self._joints, np.inf)
         """Smallest nonzero velocity measured so far [rad/s]; large for quantised velocities."""
-        self.bends: FloatArray = np.zeros(self._joints)
+        self.bends: Array = np.zeros(self._joints)
         """Mean square of the second difference of the velocity [rad²/s²]."""
-        self._before: tuple[FloatArray, FloatArray] | None = None
+        self._before: tuple[Array, Array] | None = None
         self._position = self._turn = self._extreme = np.zeros(self._joints)
         self._begun = False
 
-    def update(self, position: FloatArray, velocity: FloatArray, hysteresis: Any, dt: float) -> None:
+    def update(self, position: Array, velocity: Array, hysteresis: Any, dt: float) -> None:
         """Update with a state; backward motion by less than ``hysteresis`` [rad] is not a reversal."""
         self._position = position
         if not self._begun:
@@ -65,12 +63,12 @@ class Travel:
         self._extreme = self._furthest(position, self._extreme, self.direction)
 
     @property
-    def distance(self) -> FloatArray:
+    def distance(self) -> Array:
         """Distance from the last reversal, 0 before any [rad]."""
         return np.asarray(np.abs(self._position - self._turn) * (self.direction != 0.0))
 
     @property
-    def noise(self) -> FloatArray:
+    def noise(self) -> Array:
         """Standard deviation of the velocity noise, from second differences [rad/s]."""
         return np.asarray(noise(self.bends))
 
@@ -134,15 +132,15 @@ class Turning:
 
     def restart(self) -> None:
         """Reset the state."""
-        self.share: FloatArray = np.zeros(self._joints)
-        self._position: FloatArray | None = None
+        self.share: Array = np.zeros(self._joints)
+        self._position: Array | None = None
 
     @property
     def begun(self) -> bool:
         """Whether there has been a state."""
         return self._position is not None
 
-    def update(self, position: FloatArray, motion: FloatArray | None, length: Any) -> None:
+    def update(self, position: Array, motion: Array | None, length: Any) -> None:
         """Update with a state.
 
         :param motion: direction of motion, needed at the first state, because friction of a moving joint is developed.

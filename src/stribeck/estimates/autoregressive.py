@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, linalg, signal
 
-Array = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 CORRECTIONS = 4
 """Number of iterations that correct the autocovariance for what the fit absorbed."""

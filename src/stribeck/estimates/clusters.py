@@ -19,12 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.estimates.estimate import CONFIDENCE
 from stribeck.estimates.quantiles import student_quantile
-
-FloatArray = npt.NDArray[np.float64]
 
 RANKLESS = 1e-7
 """Directions whose scaled curvature is below this share of the largest are rank-deficient."""
@@ -50,11 +48,11 @@ class ClusterCovariance:
     :param rankless: whether a parameter is part of a rank-deficient direction (n,).
     """
 
-    matrix: FloatArray
-    freedom: FloatArray
-    rankless: npt.NDArray[np.bool_]
+    matrix: Array
+    freedom: Array
+    rankless: Mask
 
-    def half_widths(self, confidence: float = CONFIDENCE) -> FloatArray:
+    def half_widths(self, confidence: float = CONFIDENCE) -> Array:
         """Half-widths of the intervals (n,); infinite for rank-deficient parameters."""
         width = student_quantile(self.freedom, confidence) * np.sqrt(np.diag(self.matrix))
         return np.where(self.rankless, np.inf, width)
@@ -72,9 +70,7 @@ class ClusterCovariance:
         )
 
 
-def leave_one_out(
-    scores: FloatArray, curvatures: FloatArray, precision: FloatArray | None = None
-) -> ClusterCovariance:
+def leave_one_out(scores: Array, curvatures: Array, precision: Array | None = None) -> ClusterCovariance:
     """CR3 covariance, from the shift of the optimum when each cluster is left out in turn.
 
     :param scores: s (G, n).
@@ -92,9 +88,7 @@ def leave_one_out(
     return ClusterCovariance(whitening.back(matrix), freedom, whitening.rankless)
 
 
-def leave_one_out_of_few(
-    jacobians: FloatArray, residuals: FloatArray, weights: FloatArray, ridge: FloatArray
-) -> FloatArray:
+def leave_one_out_of_few(jacobians: Array, residuals: Array, weights: Array, ridge: Array) -> Array:
     r"""Unscaled CR3 covariance (n, n) of weighted least squares on clusters of few rows.
 
     With :math:`H = \sum_g w_g J_g^T J_g + \Lambda`, the step of cluster g is
@@ -116,9 +110,7 @@ def leave_one_out_of_few(
     return np.asarray(steps.T @ steps / np.outer(size, size))
 
 
-def bias_reduced(
-    scores: FloatArray, curvatures: FloatArray, precision: FloatArray | None = None
-) -> ClusterCovariance:
+def bias_reduced(scores: Array, curvatures: Array, precision: Array | None = None) -> ClusterCovariance:
     """CR2 covariance with the degrees of freedom of Bell and McCaffrey.
 
     :param scores: s (G, n).
@@ -152,12 +144,12 @@ class _Whitening:
     :param rankless: parameters that are part of a rank-deficient direction (n,).
     """
 
-    forward: FloatArray
-    leverage: FloatArray
-    rankless: npt.NDArray[np.bool_]
+    forward: Array
+    leverage: Array
+    rankless: Mask
 
     @classmethod
-    def of(cls, curvatures: FloatArray, precision: FloatArray | None = None) -> _Whitening:
+    def of(cls, curvatures: Array, precision: Array | None = None) -> _Whitening:
         total = np.sum(curvatures, axis=0) + (0.0 if precision is None else precision)
         scale = np.sqrt(np.maximum(np.diag(total), 1e-300))
         values, vectors = np.linalg.eigh(total / np.outer(scale, scale))
@@ -168,14 +160,14 @@ class _Whitening:
         leverage = np.einsum("ki,gij,lj->gkl", forward, curvatures, forward, optimize=True)
         return cls(forward, leverage, rankless)
 
-    def scores(self, scores: FloatArray) -> FloatArray:
+    def scores(self, scores: Array) -> Array:
         return scores @ self.forward.T
 
-    def back(self, matrix: FloatArray) -> FloatArray:
+    def back(self, matrix: Array) -> Array:
         """Transform a covariance back to the original parameters (n, n)."""
         return self.forward.T @ matrix @ self.forward
 
 
-def _remaining(leverage: FloatArray) -> FloatArray:
+def _remaining(leverage: Array) -> Array:
     """1 - leverage: the information in all other clusters, kept above zero."""
     return np.maximum(1.0 - leverage, 1e-6)

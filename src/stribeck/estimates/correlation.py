@@ -17,16 +17,15 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 SOKAL = 5.0
 """Length of the self-consistent window, in correlation times."""
 
 
 def correlation_time(
-    runs: Iterable[FloatArray],
+    runs: Iterable[Array],
     window: Literal["first zero", "self-consistent"] = "first zero",
     *,
     centred: bool = True,
@@ -50,15 +49,7 @@ def correlation_time(
     return float(max(sums[ends[0] if ends.size else -1], 1.0))
 
 
-def effective_samples(count: float, time: float) -> float:
-    """Number of independent samples equivalent to ``count`` correlated ones, between 1 and ``count``.
-
-    :param time: integrated correlation time [samples].
-    """
-    return float(np.clip(count / max(time, 1.0), 1.0, count))
-
-
-def long_run_covariance(scores: FloatArray, runs: Sequence[slice], windows: Sequence[int]) -> FloatArray:
+def long_run_covariance(scores: Array, runs: Sequence[slice], windows: Sequence[int]) -> Array:
     r"""Sum of the covariances of scores within runs, weighted by Bartlett's kernel (Newey and West 1987), (p, p).
 
     .. math:: \Gamma = \sum_{|i-j| < L} (1 - |i-j|/L)\, u_iu_j^T

@@ -89,12 +89,6 @@ def estimates_to_json(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, 
     return {name: estimate.to_json() for name, estimate in estimates.items()}
 
 
-def from_json(content: Mapping[str, Any]) -> Estimate:
-    """Read an estimate that :meth:`Estimate.to_json` wrote and the file reader has checked."""
-    interval = content.get("interval")
-    return Estimate(**{**content, "interval": None if interval is None else (interval[0], interval[1])})
-
-
 def fixed(value: float, unit: str) -> Estimate:
     """A parameter that was not estimated."""
     return Estimate(value, unit, "fixed")

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
+from stribeck.core.arrays import Array
 from stribeck.estimates.solver_status import SolverStatus
-
-Array = npt.NDArray[np.float64]
 
 ITERATIONS = 100
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e12

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.estimates.quantiles import student_quantile
 
 
@@ -26,7 +26,7 @@ class Population:
     scatter: float
 
 
-def population_of(values: npt.NDArray[np.float64], variances: npt.NDArray[np.float64]) -> Population:
+def population_of(values: Array, variances: Array) -> Population:
     """Mean and scatter of ``values`` (k,) with the variances of their errors (k,); infinite ones do not count.
 
     :raises ValueError: if fewer than two variances are finite.

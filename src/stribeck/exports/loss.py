@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.log import Batch
-from stribeck.core.step import simulate
 from stribeck.errors import ConfigError
 from stribeck.exports.affine import as_torque_control
 from stribeck.exports.registry import Format
@@ -18,8 +17,6 @@ from stribeck.fit.assessment import FARTHEST, Stepping
 from stribeck.io.servo import Servo
 
 SCHEMA = 1
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class Loss:
         }
 
 
-def difference(position: FloatArray, reference: FloatArray, weight: FloatArray) -> Difference:
+def difference(position: Array, reference: Array, weight: Array) -> Difference:
     """Mean absolute difference of each run (T, R), as mean and worst."""
     errors = np.sum(weight * np.abs(position - reference), axis=0) * weight.shape[1]
     if not np.all(errors < FARTHEST):
@@ -119,7 +116,7 @@ def loss_of(
     )
 
 
-def as_controller(held: Servo, runs: Batch, stepping: Stepping) -> FloatArray:
+def as_controller(held: Servo, runs: Batch, stepping: Stepping) -> Array:
     """Positions (T, R) [rad] in engines whose only servo is :func:`stribeck.exports.affine.as_torque_control`.
 
     A goal ramp of the firmware is taken as done by whoever sends the goals.
@@ -133,15 +130,6 @@ def as_controller(held: Servo, runs: Batch, stepping: Stepping) -> FloatArray:
     return documented(replace(held, parameters=as_torque_control(held)), runs, stepping)
 
 
-def documented(held: Servo, runs: Batch, stepping: Stepping) -> FloatArray:
+def documented(held: Servo, runs: Batch, stepping: Stepping) -> Array:
     """Positions (T, R) [rad] of the law that the file holds, simulated here."""
-    file = held.parameters
-    motion = simulate(
-        runs,
-        file.actuator,
-        file.law,
-        file.values,
-        integrator=stepping.integrator,
-        reset_period=stepping.reset_period,
-    )
-    return motion.position
+    return stepping.motion(held.parameters, runs).position

@@ -24,8 +24,8 @@ from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.control_laws import CurrentControl, VoltageControl
 from stribeck.core.log import Batch
 from stribeck.errors import ConfigError, OutputError
@@ -35,8 +35,6 @@ from stribeck.exports.task import ExportTask, JointServo, Written
 from stribeck.fit.assessment import Stepping
 from stribeck.io.servo import Servo
 from stribeck.mujoco.joints import actuators_of, check_options, friction_solver, joint_named
-
-FloatArray = npt.NDArray[np.float64]
 
 TIMESTEP = 0.002
 """MuJoCo's default time step [s]."""
@@ -128,7 +126,7 @@ def engine() -> str:
     return f"MuJoCo {mujoco.__version__}"
 
 
-def simulated(servo: Servo, runs: Batch, stepping: Stepping) -> FloatArray:
+def simulated(servo: Servo, runs: Batch, stepping: Stepping) -> Array:
     """Positions (T, R) [rad] of the exported file on the bench, in MuJoCo with steps of at most 2 ms."""
     substeps = math.ceil(runs.dt / TIMESTEP - 1e-9)
     texts = []

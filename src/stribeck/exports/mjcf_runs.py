@@ -10,13 +10,11 @@ from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.log import Batch, Setup
 from stribeck.io.servo import Servo
-
-FloatArray = npt.NDArray[np.float64]
 
 JOINT = "joint"
 
@@ -50,8 +48,8 @@ def model_of(setup: Setup, q_offset: float, text: str, name: str) -> mujoco.MjMo
 
 
 def play(
-    model: mujoco.MjModel, goal: FloatArray, enable: FloatArray, start: tuple[float, float], substeps: int
-) -> FloatArray:
+    model: mujoco.MjModel, goal: Array, enable: Array, start: tuple[float, float], substeps: int
+) -> Array:
     """Positions (T,) [rad] at the times of the commands; with torque off the actuator group is disabled.
 
     :param start: position [rad] and velocity [rad/s].
@@ -71,8 +69,8 @@ def play(
 
 
 def runs_of(
-    servo: Servo, runs: Batch, texts: Sequence[tuple[str, str]], substeps: int, start: FloatArray
-) -> FloatArray:
+    servo: Servo, runs: Batch, texts: Sequence[tuple[str, str]], substeps: int, start: Array
+) -> Array:
     """Positions (T, R) [rad] of all runs.
 
     :param texts: exported file and class of the joint, for each run.

@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import field
 
 from stribeck.core.actuator import Actuator, PwmRegister
+from stribeck.core.arrays import Array
 from stribeck.core.log import Log, Series, Setup
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.actuators import load_actuator
 from stribeck.io.run_units import check_units
 from stribeck.io.schema import Schema, read_json
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class BamEntry(Schema):
@@ -133,7 +131,7 @@ def read_bam_json(path: Path, *, actuator: str | None = None, arm_mass: float | 
     return log
 
 
-def _columns(entries: Sequence[BamEntry], path: Path) -> dict[str, FloatArray]:
+def _columns(entries: Sequence[BamEntry], path: Path) -> dict[str, Array]:
     if not entries:
         raise RecordingError(f"{path}: no entries")
     columns = {}
@@ -177,7 +175,7 @@ def _setup(recording: BamRecording, servo: Actuator, arm_mass: float | None, pat
         raise RecordingError(f"{path}: {error}") from None
 
 
-def _velocity(columns: Mapping[str, FloatArray]) -> FloatArray:
+def _velocity(columns: Mapping[str, Array]) -> Array:
     """Measured velocity; if the servo did not report it, the slope of the position."""
     if "speed" in columns:
         return columns["speed"]
@@ -188,11 +186,11 @@ def _velocity(columns: Mapping[str, FloatArray]) -> FloatArray:
     return np.gradient(columns["position"], columns["timestamp"])
 
 
-def _measured(columns: Mapping[str, FloatArray], key: str) -> Series | None:
+def _measured(columns: Mapping[str, Array], key: str) -> Series | None:
     return Series(columns["timestamp"], columns[key], held=False) if key in columns else None
 
 
-def _pwm(columns: Mapping[str, FloatArray], register: PwmRegister | None) -> Series | None:
+def _pwm(columns: Mapping[str, Array], register: PwmRegister | None) -> Series | None:
     """The duty in [-1, 1] from an unsigned register that wraps around."""
     if register is None or "load" not in columns:
         return None

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.errors import RecordingError
 from stribeck.io.bag_signals import decode, read_bag_signals
 from stribeck.io.messages import BENCH
@@ -18,8 +18,6 @@ from stribeck.io.signals import SignalSource
 from stribeck.io.storage import BagContent, is_bag, read_messages
 from stribeck.io.tables import Table, read_table
 from stribeck.io.tracks import Track
-
-FloatArray = npt.NDArray[np.float64]
 
 WORDS = {
     "torque_enable": r"torque_?(enable|on)|enabled?|motor_?on|power_?on",
@@ -67,7 +65,7 @@ class Candidate(NamedTuple):
         return found[0] if found else None
 
     @property
-    def values(self) -> FloatArray:
+    def values(self) -> Array:
         """All known readings."""
         return np.concatenate([track.known().value for track in self.tracks])
 

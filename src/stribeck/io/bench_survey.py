@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from stribeck.core.actuator import Actuator
+from stribeck.core.arrays import Array
 from stribeck.errors import RecordingError
 from stribeck.io.actuators import actuator_names
 from stribeck.io.bench import recording_name
@@ -25,8 +25,6 @@ from stribeck.io.commented_yaml import TODO, Commented, open_keys
 from stribeck.io.run_units import LARGEST_POSITION, LARGEST_VOLTAGE, STRIDE
 from stribeck.io.tracks import Track
 from stribeck.io.units import DEGREE, UNITS
-
-FloatArray = npt.NDArray[np.float64]
 
 TWELVE_BITS = 4096
 NEAR = 0.12
@@ -114,17 +112,13 @@ def survey_bench(paths: Sequence[Path], actuator: Actuator | None, joint: str | 
     enable, enable_entry = _torque_enable(chosen.get("torque_enable"))
     position = _position(chosen["position"], chosen.get("velocity"), actuator)
     _set_zero(position, enable, found)
-    found.entries.append(_entry("position", position))
+    found.entries.append(Commented(("signals", "position"), position.source, position.reason))
     _add_goal(found, chosen.get("goal"), position, enable, there)
     _add_velocity(found, chosen.get("velocity"), position)
     found.entries.append(enable_entry)
     volts = _add_others(found, chosen, actuator)
     _add_bench(found, paths, actuator, joint if bag else None, volts)
     return found
-
-
-def _entry(signal: str, reading: _Reading) -> Commented:
-    return Commented(("signals", signal), reading.source, reading.reason)
 
 
 def _rate(track: Track) -> float:
@@ -180,7 +174,7 @@ def _position(one: Candidate, velocity: Candidate | None, actuator: Actuator | N
     return _Reading(source, [Track(track.time, factor * track.value) for track in one.tracks], reason)
 
 
-def _counts_per_turn(values: FloatArray, actuator: Actuator | None) -> tuple[float | str, str]:
+def _counts_per_turn(values: Array, actuator: Actuator | None) -> tuple[float | str, str]:
     if actuator is not None:
         per_turn = 2.0 * math.pi / actuator.resolution
         return float(f"{per_turn:.7g}"), f"{per_turn:.6g} per turn by the resolution of {actuator.name}"
@@ -267,9 +261,7 @@ def _add_goal(
     found.entries.append(Commented(("signals", "goal"), source, reason))
 
 
-def _with_torque(
-    goal: Candidate, position: _Reading, enable: Candidate | None
-) -> tuple[FloatArray, FloatArray]:
+def _with_torque(goal: Candidate, position: _Reading, enable: Candidate | None) -> tuple[Array, Array]:
     """The goal that holds and the position, at the samples with torque on (N,)."""
     held, moved = [], []
     for k, (one, track) in enumerate(zip(goal.tracks, position.tracks, strict=False)):
@@ -409,6 +401,6 @@ def _from_name(key: str, name: str) -> float | None:
     return float(plain[0]) if number is None else float(f"{float(number) * FACTORS.get(unit, 1.0):.6g}")
 
 
-def _held(track: Track, times: FloatArray) -> FloatArray:
+def _held(track: Track, times: Array) -> Array:
     """Values of a command, each until the next one."""
     return track.value[np.clip(np.searchsorted(track.time, times, side="right") - 1, 0, len(track.time) - 1)]

@@ -10,9 +10,8 @@ import struct
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from stribeck.core.arrays import Array
 
 BODY = 4
 """Offset of the message after its encapsulation header; alignment counts from here."""
@@ -58,7 +57,7 @@ class JointStateData(NamedTuple):
 
     stamp: Stamp
     names: tuple[str, ...]
-    numbers: tuple[FloatArray, FloatArray, FloatArray]
+    numbers: tuple[Array, Array, Array]
 
 
 class JointStateReader:
@@ -96,7 +95,7 @@ class JointStateReader:
         self._two, self._one = struct.Struct(order + "iI"), struct.Struct(order + "I")
         self._float = np.dtype(order + "f8")
 
-    def _numbers(self, data: bytes, at: int) -> tuple[FloatArray, int]:
+    def _numbers(self, data: bytes, at: int) -> tuple[Array, int]:
         """A sequence of numbers and the offset of its end."""
         at += (BODY - at) % 4
         (count,) = self._one.unpack_from(data, at)

@@ -28,8 +28,8 @@ from typing import Any, Literal
 
 from stribeck.errors import ConfigError
 from stribeck.io.commented_yaml import check_filled_in
-from stribeck.io.files import included_file, included_names
-from stribeck.io.schema import Positive, Schema, convert, read_yaml
+from stribeck.io.files import included_file
+from stribeck.io.schema import Positive, Schema, read_yaml
 
 SECTIONS = ("identification", "excitation", "calibration")
 
@@ -168,11 +168,6 @@ def example_robots(name: str) -> list[Path]:
     return list(dict.fromkeys(paths))
 
 
-def robot_names() -> list[str]:
-    """Names of the machines that come with the project."""
-    return included_names("robots")
-
-
 def read_robot(name: str) -> RobotConfig:
     """Read a machine by name, or from the path of a YAML file.
 
@@ -197,11 +192,3 @@ def per_joint(value: PerJoint | None, joints: int, where: str) -> tuple[float, .
     if len(value) != joints:
         raise ConfigError(f"{where}: expected {joints} numbers, found {len(value)}")
     return value
-
-
-def numbers(value: Any, what: str, length: int) -> tuple[float, ...]:
-    """A list of ``length`` numbers; a single number is repeated.
-
-    :raises ConfigError: for any other value.
-    """
-    return per_joint(convert(value, PerJoint, what), length, what) or ()  # type: ignore[arg-type]

@@ -25,14 +25,13 @@ import numpy.typing as npt
 from msgspec import Meta
 from msgspec.structs import asdict
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 from stribeck.io import strict
 from stribeck.io.commented_yaml import check_filled_in
 from stribeck.io.files import shared_directory
 from stribeck.io.schema import Name, Positive, Schema, convert
 from stribeck.io.units import SCALED, SIGNAL_UNITS, UNITS, Unit
-
-FloatArray = npt.NDArray[np.float64]
 
 REQUIRED_SIGNALS = ("position", "goal", "torque_enable")
 
@@ -153,7 +152,7 @@ class SignalSource(Schema):
 
     def in_si(
         self, readings: npt.ArrayLike, joint: int | None = None, scale: npt.ArrayLike | None = None
-    ) -> FloatArray:
+    ) -> Array:
         r"""Readings in SI units: :math:`s\,u\,(k x + o)`.
 
         :param readings: x, (N,) of one joint, or (N, n).
@@ -258,7 +257,8 @@ def _field(message: Any, path: str) -> Any:
     return reduce(getattr, path.split("."), message)
 
 
-def _float_or_nan(text: str) -> float:
+def float_or_nan(text: str) -> float:
+    """The number in a text, NaN if there is none."""
     try:
         return float(text)
     except ValueError:
@@ -277,7 +277,7 @@ def interface_samples(message: Any, interface: str) -> Iterator[tuple[str, float
         )
     else:
         found = (
-            (status.name, _float_or_nan(pair.value))
+            (status.name, float_or_nan(pair.value))
             for status in message.status
             for pair in status.values
             if pair.key == interface

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path, PurePath
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
@@ -39,7 +39,6 @@ from stribeck.io.recovery import (
 from stribeck.io.strict import check_regular
 
 Storage = Literal["mcap", "sqlite3"]
-STORAGES: tuple[Storage, ...] = get_args(Storage)
 
 CDR = "cdr"
 """The only serialisation that is read."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.log import Log
 from stribeck.errors import RecordingError
 from stribeck.io.bench import BenchDescription
@@ -15,10 +15,8 @@ from stribeck.io.signals import REQUIRED_SIGNALS, SignalSource, SignalTable
 from stribeck.io.tables import Table
 from stribeck.io.tracks import Track, log_of_tracks
 
-FloatArray = npt.NDArray[np.float64]
 
-
-def table_signal(table: Table, signal: str, source: SignalSource, joints: Sequence[str]) -> FloatArray:
+def table_signal(table: Table, signal: str, source: SignalSource, joints: Sequence[str]) -> Array:
     """A signal of some joints in SI units (N, n), NaN where a field is empty.
 
     :param joints: names of the joints, in the order of the columns; one for a signal that is not of joints.
@@ -36,7 +34,7 @@ def table_signal(table: Table, signal: str, source: SignalSource, joints: Sequen
     return source.in_si(values, scale=table.array(source.scale) if isinstance(source.scale, str) else None)
 
 
-def _readings(table: Table, signal: str, source: SignalSource, joints: Sequence[str]) -> FloatArray:
+def _readings(table: Table, signal: str, source: SignalSource, joints: Sequence[str]) -> Array:
     """The columns of a signal, as they are in the file (N, k)."""
     if source.variable is not None:
         values = table.array(source.variable)
@@ -149,7 +147,7 @@ def _chosen(
     raise RecordingError(f"{path} has no column {wanted}{joints} of numbers for {signal}; it has {found}")
 
 
-def _times(table: Table, sources: Sequence[SignalSource], rows: int) -> FloatArray:
+def _times(table: Table, sources: Sequence[SignalSource], rows: int) -> Array:
     """Times of the rows of a table (N,) [s], from the first of its sources that is there."""
     for source in sources:
         if source.rate is not None:

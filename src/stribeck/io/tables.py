@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.errors import MissingDependencyError, RecordingError
 from stribeck.io import strict
 from stribeck.io.bag_signals import decode
@@ -32,8 +32,6 @@ from stribeck.io.goal_messages import (
 from stribeck.io.messages import JOINT_COMMANDS, JOINT_STATES, Topic
 from stribeck.io.storage import is_bag, read_messages
 
-FloatArray = npt.NDArray[np.float64]
-
 TEXT_SUFFIXES = (".csv", ".txt")
 
 
@@ -47,9 +45,9 @@ class Table:
 
     path: Path
     names: tuple[str, ...]
-    arrays: Mapping[str, FloatArray]
+    arrays: Mapping[str, Array]
 
-    def array(self, name: str) -> FloatArray:
+    def array(self, name: str) -> Array:
         """The array called ``name`` as in the file, (N,) or (N, k).
 
         :raises RecordingError: if there is none.
@@ -60,7 +58,7 @@ class Table:
             )
         return self.arrays[name]
 
-    def column(self, name: str) -> FloatArray:
+    def column(self, name: str) -> Array:
         """The array called ``name`` as one column (N,); a row (1, N) counts as a column.
 
         :raises RecordingError: if there is none, or it has several columns.
@@ -70,7 +68,7 @@ class Table:
             raise RecordingError(f"{self.path}: {name} has {values.shape[1]} columns, expected one")
         return values.reshape(-1)
 
-    def columns(self, first: int, end: int) -> FloatArray:
+    def columns(self, first: int, end: int) -> Array:
         """The columns of a text file from index ``first`` up to ``end`` (N, end - first).
 
         :raises RecordingError: if the file has fewer, or one of them is text.
@@ -179,7 +177,7 @@ def read_text_table(path: Path) -> Table:
 
 def _parsed_columns(
     path: Path, body: Sequence[tuple[int, str]], names: tuple[str, ...], delimiter: str | None
-) -> dict[str, FloatArray]:
+) -> dict[str, Array]:
     """Columns of numbers: all at once where every field is a number, otherwise field by field."""
     try:
         with warnings.catch_warnings():

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.log import Log, Series
 from stribeck.errors import RecordingError, TooShortError
 from stribeck.io.bench import BenchDescription
 from stribeck.io.signals import REQUIRED_SIGNALS
-
-FloatArray = npt.NDArray[np.float64]
 
 HELD_SIGNALS = ("goal", "torque_enable", "pwm")
 
@@ -22,8 +20,8 @@ HELD_SIGNALS = ("goal", "torque_enable", "pwm")
 class Track(NamedTuple):
     """Samples of one signal of one joint: times [s] and values (N,)."""
 
-    time: FloatArray
-    value: FloatArray
+    time: Array
+    value: Array
 
     def known(self) -> Track:
         """The samples that are not NaN."""

@@ -16,17 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stribeck.core.kinematic_tree import (
-    BASE,
-    FloatArray,
-    KinematicTree,
-    TreeJoint,
-    pose_of,
-    pseudo_inertia_of,
-)
+from stribeck.core.arrays import Array
+from stribeck.core.kinematic_tree import BASE, KinematicTree, TreeJoint, pose_of, pseudo_inertia_of
 from stribeck.core.payload import Payload
 from stribeck.core.rigid_body import GRAVITY, RigidBodyModel
-from stribeck.errors import ConfigError
+from stribeck.errors import ConfigError, check_valid
 from stribeck.io.strict import read_bytes
 
 MOVABLE = ("revolute", "continuous", "prismatic")
@@ -102,11 +96,7 @@ class Urdf:
         moving = self.movable
         if not moving:
             raise ConfigError(f"{self.source}: all joints are fixed; expected {', '.join(MOVABLE)} ones")
-        unknown = [name for name in (*joints, *(positions or {})) if name not in moving]
-        if unknown:
-            raise ConfigError(
-                f"{self.source}: no movable joint {', '.join(map(repr, unknown))}; valid: {', '.join(moving)}"
-            )
+        check_valid((*joints, *(positions or {})), moving, f"{self.source}: no movable joint")
         mimics = [name for name in joints if name in self.mimics]
         if mimics:
             raise ConfigError(
@@ -221,8 +211,7 @@ def _kind(joint: ElementTree.Element, what: str) -> str:
         raise ConfigError(
             f"{what} is {kind}, which has no one position; valid: {', '.join(KINDS)}: make it fixed if the base stands still"
         )
-    if kind not in KINDS:
-        raise ConfigError(f"{what}: unknown type {kind!r}; valid: {', '.join(KINDS)}")
+    check_valid(kind, KINDS, f"{what}: unknown type")
     return kind
 
 
@@ -267,7 +256,7 @@ def _ordered(ends: Mapping[str, tuple[str, str]], links: list[str], source: str)
     return order
 
 
-def _numbers(text: str, what: str, count: int, unit: str) -> FloatArray:
+def _numbers(text: str, what: str, count: int, unit: str) -> Array:
     try:
         values = np.array([float(word) for word in text.split()])
     except ValueError:
@@ -278,7 +267,7 @@ def _numbers(text: str, what: str, count: int, unit: str) -> FloatArray:
     return values
 
 
-def _origin(element: ElementTree.Element, what: str) -> FloatArray:
+def _origin(element: ElementTree.Element, what: str) -> Array:
     origin = element.find("origin")
     if origin is None:
         return np.eye(4)
@@ -286,7 +275,7 @@ def _origin(element: ElementTree.Element, what: str) -> FloatArray:
     return pose_of(xyz, _numbers(origin.get("rpy", "0 0 0"), f"{what}: origin rpy", 3, " [rad]"))
 
 
-def _axis(joint: ElementTree.Element, what: str) -> FloatArray:
+def _axis(joint: ElementTree.Element, what: str) -> Array:
     element = joint.find("axis")
     axis = _numbers("1 0 0" if element is None else element.get("xyz", "1 0 0"), f"{what}: axis", 3, "")
     length = float(np.linalg.norm(axis))
@@ -295,7 +284,7 @@ def _axis(joint: ElementTree.Element, what: str) -> FloatArray:
     return axis / length
 
 
-def _pseudo_inertia(link: ElementTree.Element, what: str, doubts: list[str]) -> FloatArray:
+def _pseudo_inertia(link: ElementTree.Element, what: str, doubts: list[str]) -> Array:
     """Pseudo-inertia (4, 4) of a link in its frame; zero without ``<inertial>``."""
     inertial = link.find("inertial")
     if inertial is None:

@@ -18,14 +18,14 @@ from collections.abc import Mapping, Sequence
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 from stribeck.io.servo import Servo
 from stribeck.mujoco.drive import Drive, ServoMemory
 from stribeck.mujoco.joints import SMALLEST_LOSS, take_over
 
-Numbers = Sequence[float] | npt.NDArray[np.float64]
+Numbers = Sequence[float] | Array
 
 
 class Controller:
@@ -60,7 +60,7 @@ class Controller:
         return tuple(joint.name for joint in self._joints)
 
     @property
-    def external_torque(self) -> npt.NDArray[np.float64]:
+    def external_torque(self) -> Array:
         r"""The load :math:`\tau_e` on each joint in the last evaluation of the laws [N m]."""
         return np.array(self._external)
 

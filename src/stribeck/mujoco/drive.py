@@ -25,7 +25,6 @@ import numpy as np
 from stribeck.core.actuator import (
     ControlState,
     ServoCommand,
-    control_output,
     firmware_output,
     initial_control_state,
     next_control_state,
@@ -139,9 +138,11 @@ class Drive:
             halfway = self._advanced(control, goal, position)
             control = self._advanced(halfway, goal, position)
         elif due is not False:
-            cycle = self.every * self.dt
-            sampled = (self.actuator, self.motor, self.gains, control, goal, position, velocity, cycle)
-            output, control = _chosen(due, control_output(*sampled), (output, control))
+            sampled = next_control_state(
+                self.actuator, self.gains, control, goal, position, self.every * self.dt
+            )
+            now = firmware_output(self.actuator, self.motor, self.gains, sampled, goal, position, velocity)
+            output, control = _chosen(due, (now, sampled), (output, control))
 
         def motor(v: Any) -> Any:
             held = output

@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg.lapack import dgeqrf, dtrtrs
 
-from stribeck.multibody.mechanism import Array
+from stribeck.core.arrays import Array, Mask
 
-Flags = npt.NDArray[np.bool_]
+Flags = Mask
 
 
 @dataclass(frozen=True, eq=False)

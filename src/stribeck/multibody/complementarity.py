@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stribeck.multibody.mechanism import Array
+from stribeck.core.arrays import Array
 from stribeck.multibody.vectors import where
 
 LOWER, FREE, UPPER = -1, 0, 1

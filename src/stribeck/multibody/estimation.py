@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from stribeck.core.arrays import Array
 from stribeck.estimates.estimate import Estimate, fixed
 from stribeck.multibody import assembly
 from stribeck.multibody.chain import StateChain
 from stribeck.multibody.dynamics import BodyState
-from stribeck.multibody.mechanism import Array, Mechanism
+from stribeck.multibody.mechanism import Mechanism
 from stribeck.multibody.problem import EstimationProblem, GridRun, Point
 from stribeck.multibody.recordings import joined
 from stribeck.multibody.rollout import TrajectoryRollout

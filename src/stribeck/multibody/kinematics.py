@@ -20,8 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stribeck.core.arrays import Array
 from stribeck.multibody import rotation
-from stribeck.multibody.mechanism import Array, Mechanism, Physical
+from stribeck.multibody.mechanism import Mechanism, Physical
 from stribeck.multibody.vectors import (
     IDENTITY,
     ZERO,

@@ -16,12 +16,11 @@ from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.bench import STANDARD_GRAVITY
 from stribeck.core.parameters import ParameterSet
 
-Array = npt.NDArray[np.float64]
 JointKind = Literal["revolute", "prismatic", "fixed"]
 Quantity = Literal["position", "velocity"]
 

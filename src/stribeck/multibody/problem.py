@@ -46,10 +46,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import block_diag
 
+from stribeck.core.arrays import Array
 from stribeck.multibody import rotation
 from stribeck.multibody.chain import Flags, StateChain
 from stribeck.multibody.dynamics import MultibodyDynamics
-from stribeck.multibody.mechanism import Array, Mechanism, Physical
+from stribeck.multibody.mechanism import Mechanism, Physical
 from stribeck.multibody.symbolic import TURN, StepFunctions
 
 FOLLOWED = 4.0

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.ndimage import binary_dilation
 
+from stribeck.core.arrays import Array
 from stribeck.multibody import assembly, rotation
 from stribeck.multibody.chain import Flags
 from stribeck.multibody.dynamics import BodyState
-from stribeck.multibody.mechanism import Array
 from stribeck.multibody.problem import EstimationProblem, GridSamples, Point
 
 STIFF = 1e3

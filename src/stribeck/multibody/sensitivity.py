@@ -24,12 +24,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stribeck.core.arrays import Array
 from stribeck.core.parameters import ParameterSet
 from stribeck.estimates.correlation import correlation_time, long_run_covariance
 from stribeck.estimates.estimate import Estimate, Interval, Side, at_bound, estimate_of
 from stribeck.estimates.quantiles import student_quantile
 from stribeck.multibody.chain import Flags, StateChain, eliminate, response
-from stribeck.multibody.mechanism import Array
 from stribeck.multibody.problem import EstimationProblem, GridSamples, Point
 
 UNDETERMINED = 1.0

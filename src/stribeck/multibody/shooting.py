@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import least_squares
 
+from stribeck.core.arrays import Array
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.multibody import assembly
-from stribeck.multibody.mechanism import Array, Mechanism
+from stribeck.multibody.mechanism import Mechanism
 from stribeck.multibody.problem import EstimationProblem, GridRun
 
 

@@ -30,11 +30,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stribeck.core.arrays import Array
 from stribeck.estimates.solver_status import SolverStatus
 from stribeck.multibody.chain import EliminatedChain, Flags, StateChain, eliminate
 from stribeck.multibody.complementarity import bounded_minimum
 from stribeck.multibody.dynamics import BodyState
-from stribeck.multibody.mechanism import Array
 from stribeck.multibody.problem import GridSamples, Point, turned
 from stribeck.multibody.rollout import TrajectoryRollout
 

@@ -7,9 +7,10 @@ from typing import Any
 import casadi
 import numpy as np
 
+from stribeck.core.arrays import Array
 from stribeck.multibody import rotation
 from stribeck.multibody.dynamics import BodyState, MultibodyDynamics
-from stribeck.multibody.mechanism import Array, Mechanism, Physical
+from stribeck.multibody.mechanism import Mechanism, Physical
 from stribeck.multibody.vectors import floor
 
 TURN = 2.0 * np.pi

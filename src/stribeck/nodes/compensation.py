@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, Int64
 from std_srvs.srv import SetBool, Trigger
 
+from stribeck.core.arrays import Array
 from stribeck.core.compensator import Compensator
 from stribeck.core.incoming import SimulatedTime
 from stribeck.errors import NodeStateError, StribeckError
@@ -404,7 +404,7 @@ class CompensationNode(ServiceNode[CompensationParameters]):
         return figures
 
 
-def _latency(durations: npt.NDArray[np.float64]) -> dict[str, float]:
+def _latency(durations: Array) -> dict[str, float]:
     """Percentiles of the processing times [µs], none without samples.
 
     :param durations: [s].

@@ -11,19 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from stribeck.core.arrays import Array
 from stribeck.core.bench import Pendulum, gravity_torque
 from stribeck.core.compensation import FrictionModel, JointModel
-from stribeck.nodes.messages import seconds
+from stribeck.io.goal_messages import seconds
 from stribeck.nodes.qos import best_effort, latched
 
-FloatArray = npt.NDArray[np.float64]
 DEPTH = 50
 CALM_GAP = 0.05
 """Longest gap between messages of a steady stream [s]."""
@@ -34,9 +33,9 @@ N = TypeVar("N", bound=Node)
 class Trace(NamedTuple):
     """Measurements while following a goal: times (n,) [s], goals (n,) and positions (n, J) [rad]."""
 
-    time: FloatArray
-    goal: FloatArray
-    position: FloatArray
+    time: Array
+    goal: Array
+    position: Array
 
 
 class NaiveCompensator:
@@ -110,7 +109,7 @@ class DemoController(Node):
         self._lock = threading.Lock()
         self._goal: Callable[[float], float] = lambda time: 0.0
         self._start: float | None = None
-        self._rows: list[tuple[float, float, FloatArray]] = []
+        self._rows: list[tuple[float, float, Array]] = []
         self._duration = 0.0
         self._done = threading.Event()
 

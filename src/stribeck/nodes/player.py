@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ServoError, StribeckError
 from stribeck.io.messages import DYNAMIC_JOINT_STATES, SERVO_STATUS, RawMessage, Topic
 from stribeck.io.run_writer import RunWriter
@@ -224,5 +224,5 @@ class Player:
             self.session.abort(self._bags.failure)
 
 
-def _missing(names: Sequence[str], values: npt.NDArray[np.float64]) -> str:
+def _missing(names: Sequence[str], values: Array) -> str:
     return ", ".join(name for name, value in zip(names, values, strict=True) if not math.isfinite(value))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.compensator import Compensator
 from stribeck.errors import ConfigError, RecordingError
 from stribeck.io.bag_signals import decode
@@ -40,7 +41,7 @@ class Replay(NamedTuple):
     """
 
     stamps: npt.NDArray[np.int64]
-    torque: npt.NDArray[np.float64]
+    torque: Array
     doubts: tuple[str | None, ...]
 
 
@@ -70,7 +71,7 @@ def replay(
     source = _goal_source(path, bag, compensator, goals) if goals else None
     compensator.enable()
     stamps: list[int] = []
-    torque: list[npt.NDArray[np.float64]] = []
+    torque: list[Array] = []
     doubts: list[str | None] = []
     limiters = {topic.name: RateLimiter() for topic in (DYNAMIC_JOINT_STATES, SERVO_STATUS)}
     offset: float | None = None

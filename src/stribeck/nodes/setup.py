@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.bench import Pendulum
 from stribeck.core.compensation import EffortMeaning, JointModel
 from stribeck.core.compensator import Compensator
@@ -179,7 +179,7 @@ def _rotors(joints: list[CompensatedJoint]) -> list[float]:
 def _of_loads(parameters: CompensationParameters, joints: list[CompensatedJoint]) -> Dynamics | None:
     """Joints without dynamic coupling; ``None`` if neither inertia nor load of any joint is given."""
 
-    def of_each(key: str) -> npt.NDArray[np.float64]:
+    def of_each(key: str) -> Array:
         return np.array([getattr(parameters.by_joint[joint.model.name], key) for joint in joints])
 
     load = Pendulum(of_each("load_mass"), of_each("load_length"), of_each("rod_mass"))

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 from stribeck.report.style import COLOURS, MEASURED, drawing, grid, legend_of
-
-FloatArray = npt.NDArray[np.float64]
 
 WIDTH = 9.0
 MOST_POINTS = 3000
@@ -38,10 +36,10 @@ class TorqueDrawing:
     title: str
     joints: Sequence[str]
     unit: str
-    time: FloatArray
-    measured: FloatArray
-    predicted: FloatArray
-    friction: FloatArray | None
+    time: Array
+    measured: Array
+    predicted: Array
+    friction: Array | None
     errors: Sequence[float | None]
 
 
@@ -55,10 +53,10 @@ class FrictionDrawing:
     """
 
     joint: str
-    velocity: FloatArray
-    friction: FloatArray
-    curve_velocity: FloatArray
-    curves: Mapping[str, FloatArray]
+    velocity: Array
+    friction: Array
+    curve_velocity: Array
+    curves: Mapping[str, Array]
 
 
 def draw_torques(run: TorqueDrawing) -> Figure:
@@ -138,9 +136,9 @@ def draw_friction(joints: Sequence[FrictionDrawing], unit: str, velocity_unit: s
 def draw_residuals(
     joint: str,
     unit: str,
-    frequency: FloatArray,
-    density: FloatArray,
-    signals: Mapping[str, tuple[FloatArray, FloatArray]],
+    frequency: Array,
+    density: Array,
+    signals: Mapping[str, tuple[Array, Array]],
     shares: str,
 ) -> Figure:
     """Draw the residual of a joint's torque over frequency, and against other signals.

@@ -10,10 +10,9 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 from stribeck.report.style import COLOURS, drawing
-
-FloatArray = npt.NDArray[np.float64]
 
 END_OF_AXIS = 1.05
 """End of the axis relative to the largest error."""
@@ -31,7 +30,7 @@ class PoseSet:
 
     title: str
     rows: npt.NDArray[np.int64]
-    distances: Mapping[str, FloatArray]
+    distances: Mapping[str, Array]
     blunders: Sequence[int]
 
 

@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stribeck.bayes.measures import total_variation
+from stribeck.core.arrays import Array
 from stribeck.report.style import COLOURS, drawing, grid, legend_of, logarithmic
-
-Array = npt.NDArray[np.float64]
 
 COLUMNS = 4
 BINS = 60

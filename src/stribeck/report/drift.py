@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
 
+from stribeck.core.arrays import Array
 from stribeck.report.style import COLOURS, drawing, grid, legend_of
-
-Array = npt.NDArray[np.float64]
 
 
 class FrictionSeries(Protocol):

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
 
+from stribeck.core.arrays import Array
 from stribeck.report.style import COLOURS, drawing
-
-Array = npt.NDArray[np.float64]
 
 
 class DrawnSignals(NamedTuple):

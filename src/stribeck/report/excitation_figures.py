@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from stribeck.core.arrays import Array
 from stribeck.report.style import COLOURS, drawing, legend_below
-
-FloatArray = npt.NDArray[np.float64]
 
 LIMIT: dict[str, Any] = {"color": COLOURS[1], "linewidth": 0.9, "linestyle": (0, (4, 2)), "label": "limit"}
 _POINTS: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 4}
@@ -32,12 +30,12 @@ class Row:
     """
 
     label: str
-    values: FloatArray
-    lower: FloatArray
-    upper: FloatArray
+    values: Array
+    lower: Array
+    upper: Array
 
 
-def draw_excitation(time: FloatArray, joints: Sequence[str], rows: Sequence[Row], title: str) -> Figure:
+def draw_excitation(time: Array, joints: Sequence[str], rows: Sequence[Row], title: str) -> Figure:
     """Draw one column per joint and one row per quantity, with limits dashed.
 
     :param time: (N,) [s].
@@ -56,14 +54,14 @@ def draw_excitation(time: FloatArray, joints: Sequence[str], rows: Sequence[Row]
     return figure
 
 
-def _draw_within(panel: Axes, time: FloatArray, row: Row, joint: int) -> None:
+def _draw_within(panel: Axes, time: Array, row: Row, joint: int) -> None:
     panel.plot(time, row.values[:, joint], color=COLOURS[0])
     for limit in (row.lower[joint], row.upper[joint]):
         panel.axhline(limit, **LIMIT)
     panel.margins(x=0.01)
 
 
-def draw_sigmas(names: Sequence[str], designed: FloatArray, random: FloatArray, title: str) -> Figure:
+def draw_sigmas(names: Sequence[str], designed: Array, random: Array, title: str) -> Figure:
     """Draw predicted standard deviations of the base parameters and those of the best random trajectory.
 
     :param names: names of the base parameters (b,).

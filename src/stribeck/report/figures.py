@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from stribeck.core.arrays import Array
 from stribeck.core.diagram import DiagramCurve
 from stribeck.errors import ConfigError
+from stribeck.report.plot import stretches
 from stribeck.report.style import COLOURS, DASHES, GOAL, MEASURED, drawing, grid, legend_below, shortened
 
-FloatArray = npt.NDArray[np.float64]
 Look = dict[str, Any]
 
 TORQUE_OFF: Look = {"color": "0.93", "linewidth": 0.0, "label": "torque off"}
@@ -45,14 +45,14 @@ class RunDrawing:
     :param bands: half-widths of the 90 % bands (n,) [rad] of the simulations that have one, by label.
     """
 
-    time: FloatArray
-    measured: FloatArray
-    goal: FloatArray
-    torque_enable: FloatArray
-    simulated: Mapping[str, FloatArray]
+    time: Array
+    measured: Array
+    goal: Array
+    torque_enable: Array
+    simulated: Mapping[str, Array]
     title: str
     errors: Mapping[str, float]
-    bands: Mapping[str, FloatArray] = field(default_factory=dict)
+    bands: Mapping[str, Array] = field(default_factory=dict)
 
     def legend_entry(self, label: str, longest: int) -> str:
         """The label of a simulation, shortened to ``longest`` characters, with its error."""
@@ -205,11 +205,11 @@ class CompensationDrawing:
     """
 
     title: str
-    time: FloatArray
-    goal: FloatArray
-    frictionless: FloatArray
-    gravity: FloatArray
-    compensated: FloatArray
+    time: Array
+    goal: Array
+    frictionless: Array
+    gravity: Array
+    compensated: Array
     cut: float
 
 
@@ -257,9 +257,7 @@ def _draw_positions(panel: Axes, run: RunDrawing, looks: Mapping[str, Look]) -> 
 
 
 def _shade_torque_off(panel: Axes, run: RunDrawing) -> None:
-    off = np.concatenate(([False], np.asarray(run.torque_enable) < 0.5, [False]))
-    edges = np.flatnonzero(off[1:] != off[:-1])
-    for begin, end in zip(edges[::2], edges[1::2], strict=True):
+    for begin, end in stretches(np.asarray(run.torque_enable) < 0.5):
         panel.axvspan(run.time[begin], run.time[min(end, len(run.time) - 1)], **TORQUE_OFF)
 
 

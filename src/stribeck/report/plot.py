@@ -15,9 +15,8 @@ from xml.etree.ElementTree import Element
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.report.markup import Child, element
-
-FloatArray = npt.NDArray[np.float64]
 
 UNITS = 10000
 """Resolution of a panel along each axis."""
@@ -44,7 +43,7 @@ class Axis:
     label: str
     log: bool = False
 
-    def fraction(self, values: npt.ArrayLike) -> FloatArray:
+    def fraction(self, values: npt.ArrayLike) -> Array:
         """Map values to positions between the ends, 0 to 1."""
         array = np.asarray(values, dtype=np.float64)
         if self.log:
@@ -85,11 +84,11 @@ class Panel:
     left: float = LEFT
     width: float = WIDTH - LEFT - RIGHT
 
-    def across(self, values: npt.ArrayLike) -> FloatArray:
+    def across(self, values: npt.ArrayLike) -> Array:
         """Figure coordinates of values along the horizontal axis."""
         return np.asarray(self.left + self.width * self.x.fraction(values))
 
-    def down(self, values: npt.ArrayLike) -> FloatArray:
+    def down(self, values: npt.ArrayLike) -> Array:
         """Figure coordinates of values along the vertical axis."""
         return np.asarray(self.top + self.height * (1.0 - self.y.fraction(values)))
 
@@ -111,7 +110,7 @@ class Panel:
         across = np.rint(UNITS * self.x.fraction(x))
         down = np.rint(UNITS * (1.0 - self.y.fraction(y)))
         down = np.clip(down, -9 * UNITS, 10 * UNITS)  # limits the number of digits for points far outside
-        return "".join(_stroke(across[a:b], down[a:b]) for a, b in _stretches(np.isfinite(down)))
+        return "".join(_stroke(across[a:b], down[a:b]) for a, b in stretches(np.isfinite(down)))
 
     def draw(self, *content: Child, x_labels: bool = True) -> Element:
         """Draw frame, ticks, labels and content."""
@@ -177,7 +176,7 @@ def plain(value: float) -> str:
     return f"{round(value, 10) + 0.0:.6g}".replace("-", "\N{MINUS SIGN}")
 
 
-def thinned(values: FloatArray, most: int) -> npt.NDArray[np.intp]:
+def thinned(values: Array, most: int) -> npt.NDArray[np.intp]:
     """Indices of at most ``most`` samples, including the extremes of every interval."""
     count = len(values)
     if count <= most:
@@ -190,13 +189,14 @@ def thinned(values: FloatArray, most: int) -> npt.NDArray[np.intp]:
     return np.array(sorted(kept), dtype=np.intp)
 
 
-def _stretches(finite: npt.NDArray[np.bool_]) -> Iterable[tuple[int, int]]:
-    padded = np.concatenate(([False], finite, [False]))
+def stretches(mask: Mask) -> Iterable[tuple[int, int]]:
+    """First index of each stretch of true values, and the index after its last."""
+    padded = np.concatenate(([False], mask, [False]))
     edges = np.flatnonzero(padded[1:] != padded[:-1])
     return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
-def _stroke(across: FloatArray, down: FloatArray) -> str:
+def _stroke(across: Array, down: Array) -> str:
     """Format a path as absolute start and relative steps, which halves the length of absolute coordinates."""
     steps: Sequence[int] = np.diff(np.stack([across, down], axis=1), axis=0).astype(int).ravel().tolist()
     start = f"M{int(across[0])} {int(down[0])}"

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
 
+from stribeck.core.arrays import Array
 from stribeck.report.style import COLOURS, DASHES, GOAL, MEASURED, drawing, grid, legend_below, legend_of
-
-Array = npt.NDArray[np.float64]
 
 
 def draw_robot_errors(errors: Array, runs: Sequence[str], joints: Sequence[str]) -> Figure:

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.errors import ServoError
 from stribeck.servo.checks import (
     SIGNALS,
@@ -29,9 +29,6 @@ from stribeck.servo.link import Answer, Counters, Link
 from stribeck.servo.port import Port
 from stribeck.servo.registers import Register
 from stribeck.servo.remote import RemoteServo, ServoSpec, error_words
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 ALERT = 0x80
 """Bit of a status packet's error byte (protocol 2): the servo has a hardware error."""
@@ -64,15 +61,15 @@ class Reading:
     :param temperature: [°C].
     """
 
-    valid: BoolArray
-    times: FloatArray
-    position: FloatArray
-    velocity: FloatArray
-    current: FloatArray
-    load: FloatArray
-    pwm: FloatArray
-    voltage: FloatArray
-    temperature: FloatArray
+    valid: Mask
+    times: Array
+    position: Array
+    velocity: Array
+    current: Array
+    load: Array
+    pwm: Array
+    voltage: Array
+    temperature: Array
 
 
 @dataclass(frozen=True)
@@ -202,7 +199,7 @@ class Bus:
             self.errors[index] = self._errors_of(index, answer)
         return Reading(np.isfinite(times), times, *values)
 
-    def write_goals(self, goals: FloatArray) -> FloatArray:
+    def write_goals(self, goals: Array) -> Array:
         """Send goals in one packet: [rad], [A] or duty, depending on each servo's mode; NaN skips a servo.
 
         :return: the goals as sent, clipped to the limits stored in the servos and rounded to counts.

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError, ServoError
 from stribeck.servo.bus import Bus, Reading, without_watchdog
 from stribeck.servo.checks import ConnectionReport
@@ -39,7 +40,6 @@ from stribeck.session.timing import PeriodicLoop
 
 __all__ = ["Driver", "DriverSample", "DriverState", "Event"]
 
-FloatArray = npt.NDArray[np.float64]
 
 BUDGET = 2.0
 """Deadline for retries of lost packets [cycles]: a late sample is better than none, and most samples are early."""
@@ -78,9 +78,9 @@ class Driver:
         count = len(config.joints)
         self._lock = threading.RLock()
         self._events: list[Event] = []
-        self._command: tuple[FloatArray, float] | None = None
+        self._command: tuple[Array, float] | None = None
         self._gains = np.array([joint.p_gain for joint in config.joints], dtype=np.float64)
-        self._new_gains: FloatArray | None = None
+        self._new_gains: Array | None = None
         self._position = np.full(count, np.nan)
         self._answered = np.full(count, np.nan)
         self._silent_for = np.zeros(count)
@@ -284,7 +284,7 @@ class Driver:
                 self.bus.set_gain(index, int(gain))
                 self._gains[index] = gain
 
-    def _send_goals(self, now: float) -> FloatArray:
+    def _send_goals(self, now: float) -> Array:
         nothing = np.full(len(self.joints), np.nan)
         if self._command is None:
             return nothing
@@ -312,7 +312,7 @@ class Driver:
         )
         self.bus.set_torque(index, True)
 
-    def _note(self, now: float, motion: JointReading) -> FloatArray:
+    def _note(self, now: float, motion: JointReading) -> Array:
         """Store answers and positions; return how long each servo was silent before this sample [s], or 0.
 
         A servo is silent while it is polled and does not answer. Each cycle counts for at most its allowed
@@ -432,7 +432,7 @@ class Driver:
         lowest = [VOLTAGE_SHARE * joint.servo.model.rated_min for joint in config.joints]
         limits = np.array([joint.position_limits for joint in config.joints])
 
-        def configured(value: float | None, default: npt.ArrayLike) -> FloatArray:
+        def configured(value: float | None, default: npt.ArrayLike) -> Array:
             return np.array(default) if value is None else np.full(len(config.joints), value)
 
         return Envelope(

@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 from stribeck.servo.config import JointConfig
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class JointGoals:
@@ -67,7 +65,7 @@ class JointGoals:
         return ", ".join(unknown)
 
     @property
-    def command(self) -> tuple[FloatArray, float]:
+    def command(self) -> tuple[Array, float]:
         """Goals of all joints, and the arrival time of the oldest goal [s], infinity if there is none."""
         energised = ~np.isnan(self._goals)
         return self._goals.copy(), float(np.min(self._arrival, where=energised, initial=math.inf))

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.io.messages import BENCH, DYNAMIC_JOINT_STATES, JOINT_COMMANDS, JOINT_STATES
 from stribeck.io.run_writer import RunWriter
 from stribeck.servo.driver import Driver, DriverSample
@@ -21,7 +21,6 @@ from stribeck.session.timing import PeriodicLoop
 
 __all__ = ["Outcome", "SessionRecorder", "hanging_warnings"]
 
-FloatArray = npt.NDArray[np.float64]
 
 TOPICS = (BENCH, JOINT_STATES, JOINT_COMMANDS, DYNAMIC_JOINT_STATES)
 
@@ -122,7 +121,7 @@ class SessionRecorder:
         return sample
 
 
-def hanging_warnings(joints: Sequence[str], position: FloatArray) -> list[str]:
+def hanging_warnings(joints: Sequence[str], position: Array) -> list[str]:
     """Warnings about pendulums that do not hang at zero with torque off."""
     return [
         f"joint {name!r} hangs at {at:.2f} rad, which should be near 0: set joint_map: offset, or free it"

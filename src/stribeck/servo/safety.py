@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
+from stribeck.core.arrays import Array, Mask
 from stribeck.servo.sample import JointReading
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 CONFIRM_TIME = 0.02
 """Time that a limit violation must persist [s] (one to three samples): with the 8-bit checksum of protocol 1,
@@ -29,10 +24,10 @@ class Envelope:
     """
 
     names: Sequence[str]
-    lower: FloatArray
-    upper: FloatArray
-    min_voltage: FloatArray
-    max_temperature: FloatArray
+    lower: Array
+    upper: Array
+    min_voltage: Array
+    max_temperature: Array
     silence: float
 
 
@@ -52,7 +47,7 @@ class SafetyMonitor:
         self._counts.clear()
 
     def problem(
-        self, motion: JointReading, silent_for: FloatArray, errors: Sequence[str], energised: BoolArray
+        self, motion: JointReading, silent_for: Array, errors: Sequence[str], energised: Mask
     ) -> str | None:
         """Reason why torque must go off, or ``None``.
 

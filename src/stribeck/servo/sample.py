@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.servo.bus import Reading
 from stribeck.servo.config import JointConfig
 
-FloatArray = npt.NDArray[np.float64]
 DriverState = Literal["off", "on", "fault"]
 Kind = Literal["fault", "warning", "info"]
 
@@ -43,7 +42,7 @@ class JointReading(Reading):
     """
 
     stamp: float
-    effort: FloatArray
+    effort: Array
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,10 @@ class DriverSample(JointReading):
     :param events: since the previous sample.
     """
 
-    torque_enable: FloatArray
-    p_gain: FloatArray
-    gap: FloatArray
-    goal: FloatArray
+    torque_enable: Array
+    p_gain: Array
+    gap: Array
+    goal: Array
     goal_stamp: float
     state: DriverState
     reason: str
@@ -97,7 +96,7 @@ def reading_of_joints(joints: Sequence[JointConfig], reading: Reading | None, no
     )
 
 
-def goals_to_servos(joints: Sequence[JointConfig], goals: FloatArray) -> FloatArray:
+def goals_to_servos(joints: Sequence[JointConfig], goals: Array) -> Array:
     """Clip joint goals to the joint limits and convert them to servo coordinates; NaN stays NaN."""
     return np.array(
         [
@@ -109,7 +108,7 @@ def goals_to_servos(joints: Sequence[JointConfig], goals: FloatArray) -> FloatAr
     )
 
 
-def goals_to_joints(joints: Sequence[JointConfig], goals: FloatArray) -> FloatArray:
+def goals_to_joints(joints: Sequence[JointConfig], goals: Array) -> Array:
     """Convert servo goals to joint coordinates; NaN stays NaN."""
     return np.array(
         [

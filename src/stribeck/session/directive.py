@@ -6,13 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from stribeck.core.arrays import Array
 from stribeck.errors import ConfigError
 from stribeck.session.limits import Play
-
-FloatArray = npt.NDArray[np.float64]
 
 Phase = Literal[
     "waiting", "enabling", "gain", "approaching", "settling", "running", "braking", "returning", "resting",
@@ -113,7 +109,7 @@ class Directive:
     :param segment: number of the current motion segment, for senders of whole segments (:meth:`Session.plan`).
     """
 
-    goals: FloatArray
+    goals: Array
     kp: float
     events: tuple[SessionEvent, ...]
     phase: Phase
@@ -133,6 +129,6 @@ class Plan(NamedTuple):
     """
 
     start: float
-    time: FloatArray
-    position: FloatArray
-    velocity: FloatArray
+    time: Array
+    position: Array
+    velocity: Array

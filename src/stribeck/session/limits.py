@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.trajectories import Trajectory
 from stribeck.errors import ConfigError
-
-FloatArray = npt.NDArray[np.float64]
 
 GRID = 0.001
 """Largest step of the grid on which goals are evaluated [s]."""
@@ -172,7 +170,7 @@ def extent(trajectory: Trajectory) -> Extent:
     return Extent(float(goal.min()), float(goal.max()), velocity, acceleration, float(goal[-1]), end_velocity)
 
 
-def _jumps(trajectory: Trajectory, time: FloatArray, interval: int) -> bool:
+def _jumps(trajectory: Trajectory, time: Array, interval: int) -> bool:
     """Whether the goal jumps within a grid interval: one half of the interval then has the whole change."""
     early, late = float(time[interval]), float(time[interval + 1])
     first, last = trajectory.goal(np.array([early, late]))

@@ -13,12 +13,10 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.core.trajectories import Trajectory, cubic
 from stribeck.session.limits import SessionJoint, followed, goal_velocity
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class GoalMotion(Protocol):
@@ -28,10 +26,10 @@ class GoalMotion(Protocol):
     def duration(self) -> float:
         """Duration of the motion [s]."""
 
-    def position(self, time: float) -> FloatArray:
+    def position(self, time: float) -> Array:
         """Goals at ``time`` [s], (J,) [rad], constant after the end."""
 
-    def velocity(self, time: float) -> FloatArray:
+    def velocity(self, time: float) -> Array:
         """Velocities of the goals at ``time`` [s], (J,) [rad/s]."""
 
 
@@ -39,14 +37,14 @@ class GoalMotion(Protocol):
 class Hold:
     """Constant goals, or torque off where they are NaN."""
 
-    goal: FloatArray
+    goal: Array
     duration: float = 0.0
 
-    def position(self, time: float) -> FloatArray:
+    def position(self, time: float) -> Array:
         """The goals."""
         return self.goal
 
-    def velocity(self, time: float) -> FloatArray:
+    def velocity(self, time: float) -> Array:
         """Zero."""
         return np.zeros_like(self.goal)
 
@@ -58,12 +56,12 @@ class Glide:
     Uses :func:`~stribeck.core.trajectories.cubic`.
     """
 
-    start: FloatArray
-    end: FloatArray
+    start: Array
+    end: Array
     duration: float
 
     @classmethod
-    def within(cls, start: FloatArray, end: FloatArray, speed: FloatArray, acceleration: FloatArray) -> Glide:
+    def within(cls, start: Array, end: Array, speed: Array, acceleration: Array) -> Glide:
         r"""The shortest motion within the limits of speed and acceleration, (J,).
 
         A cubic over the distance D in the time T has the peaks :math:`1.5 D / T` and :math:`6 D / T^2`.
@@ -72,14 +70,14 @@ class Glide:
         times = np.maximum(1.5 * distance / speed, np.sqrt(6.0 * distance / acceleration))
         return cls(start, end, float(np.max(times)))
 
-    def position(self, time: float) -> FloatArray:
+    def position(self, time: float) -> Array:
         """Goals at ``time``."""
         if time >= self.duration:
             return self.end
         share = cubic(np.array(time), 0.0, 0.0, self.duration, 1.0)
         return np.asarray(self.start + (self.end - self.start) * share)
 
-    def velocity(self, time: float) -> FloatArray:
+    def velocity(self, time: float) -> Array:
         r"""The cubic's derivative :math:`6 u (1 - u) D / T`."""
         if not 0.0 < time < self.duration:
             return np.zeros_like(self.start)
@@ -96,9 +94,9 @@ class Brake:
     :param deceleration: (J,), positive; infinite for an immediate stop [rad/s²].
     """
 
-    start: FloatArray
-    start_velocity: FloatArray
-    deceleration: FloatArray
+    start: Array
+    start_velocity: Array
+    deceleration: Array
 
     @property
     def duration(self) -> float:
@@ -106,16 +104,16 @@ class Brake:
         return float(np.max(self._stops))
 
     @cached_property
-    def _stops(self) -> FloatArray:
+    def _stops(self) -> Array:
         return np.asarray(np.abs(self.start_velocity) / self.deceleration)
 
-    def position(self, time: float) -> FloatArray:
+    def position(self, time: float) -> Array:
         r"""Positions :math:`x_0 + v_0 t (1 - t / 2T)`, constant after the stopping time :math:`T = |v_0| / a`."""
         t = np.clip(time, 0.0, self._stops)
         share = 1.0 - 0.5 * t / np.where(self._stops > 0.0, self._stops, 1.0)
         return np.asarray(self.start + self.start_velocity * t * share)
 
-    def velocity(self, time: float) -> FloatArray:
+    def velocity(self, time: float) -> Array:
         r"""Velocities :math:`v_0 (1 - t / T)`, zero after T."""
         moving = self._stops > 0.0
         left = np.clip(1.0 - time / np.where(moving, self._stops, 1.0), 0.0, 1.0)
@@ -139,7 +137,7 @@ class Following:
         """Whether torque is off at the end."""
         return self.trajectory.torque_until < self.trajectory.duration
 
-    def position(self, time: float) -> FloatArray:
+    def position(self, time: float) -> Array:
         """Goals at ``time``."""
         time = min(max(time, 0.0), self.duration)
         if not self.trajectory.torque_enable(time):
@@ -149,7 +147,7 @@ class Following:
             return np.array([joint.center + joint.scale * goal for joint in self.joints])
         return np.array([trajectory.goal(np.array([time]))[0] for trajectory in self._of_joints])
 
-    def velocity(self, time: float) -> FloatArray:
+    def velocity(self, time: float) -> Array:
         """Velocities of the goals."""
         time = min(max(time, 0.0), self.duration)
         if not self.trajectory.joint_goals:

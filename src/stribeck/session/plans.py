@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.session.directive import Plan
 from stribeck.session.motion import Brake
-
-FloatArray = npt.NDArray[np.float64]
 
 AT_REST = 1e-6
 """Stopping time [s] below which a joint counts as at rest; controllers need strictly increasing times."""
 
 
-def with_rest(plan: Plan, deceleration: FloatArray, step: float, rest: float) -> Plan:
+def with_rest(plan: Plan, deceleration: Array, step: float, rest: float) -> Plan:
     """Extend a plan by deceleration and a period of rest.
 
     The controller then stops even if it receives nothing further, and the plan is not already over on arrival, which
@@ -41,6 +39,6 @@ def with_rest(plan: Plan, deceleration: FloatArray, step: float, rest: float) ->
     )
 
 
-def hold(position: FloatArray, start: float, duration: float) -> Plan:
+def hold(position: Array, start: float, duration: float) -> Plan:
     """Plan that moves to a position (J,) [rad] within ``duration`` [s] from ``start`` [s] and rests there."""
     return Plan(start, np.array([duration]), position[np.newaxis], np.zeros((1, position.size)))

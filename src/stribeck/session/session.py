@@ -24,6 +24,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from stribeck.core.arrays import Array
 from stribeck.session.directive import (
     Aborted,
     Directive,
@@ -38,8 +39,6 @@ from stribeck.session.directive import (
 from stribeck.session.limits import Play, SessionJoint, check_plays, rest_position
 from stribeck.session.motion import Brake, Following, Glide, GoalMotion, Hold
 from stribeck.session.watch import Debounce, Measurement, RestDetector, alarm
-
-FloatArray = npt.NDArray[np.float64]
 
 GAIN_TOLERANCE = 0.5
 """Tolerance for comparing gains, which are integers in the firmware."""
@@ -153,7 +152,7 @@ class Session:
         :param torque: 1 where the servo reports that torque is on, else 0; ``None`` where unknown.
         """
 
-        def array(value: npt.ArrayLike | None) -> FloatArray:
+        def array(value: npt.ArrayLike | None) -> Array:
             filled = math.nan if value is None else value
             return np.array(np.broadcast_to(np.asarray(filled, dtype=np.float64), (len(self.joints),)))
 

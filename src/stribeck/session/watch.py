@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from stribeck.core.arrays import Array, Mask
 from stribeck.session.limits import SessionJoint
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +24,12 @@ class Measurement:
     :param torque: 1 where the servo reports that torque is on, else 0.
     """
 
-    position: FloatArray
-    velocity: FloatArray
-    temperature: FloatArray
+    position: Array
+    velocity: Array
+    temperature: Array
     age: float
-    gain: FloatArray | None
-    torque: FloatArray
+    gain: Array | None
+    torque: Array
 
     def complete(self, timeout: float) -> bool:
         """Whether all positions are known and no older than ``timeout`` [s]."""
@@ -64,9 +62,9 @@ class Debounce:
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
-        self._since: FloatArray | None = None
+        self._since: Array | None = None
 
-    def update(self, now: float, wrong: npt.NDArray[np.bool_]) -> int | None:
+    def update(self, now: float, wrong: Mask) -> int | None:
         """Index of the first joint to report, or ``None``.
 
         :param wrong: condition of each joint (J,).
