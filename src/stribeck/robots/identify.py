@@ -128,8 +128,7 @@ def identify_robot(
         problem, populations = alike(problem, x, [tree.names.index(name) for name in same])
         x = problem.fit(x).point
     decoupled = float(np.sqrt(problem.errors(x).mean()))
-    scores = [score(tree, problem, x, run, index) for index, run in enumerate(good)]
-    apart = problem
+    apart, scores = problem, [score(tree, problem, x, run, index) for index, run in enumerate(good)]
     for _ in range(ROUNDS if polish else 0):
         before, again = _total(scores), together(problem, x, [each.simulated for each in scores])
         if apart.distance(again) < COUPLED * before:
