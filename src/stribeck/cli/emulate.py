@@ -7,7 +7,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, TypeVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from stribeck.cli.options import (
     group,
     option,
 )
+from stribeck.cli.stop import signals_to
 from stribeck.core.bench import Pendulum
 from stribeck.emulator.device import EmulatedServo
 from stribeck.emulator.emulator import EmulatedBus
@@ -92,24 +92,15 @@ def run(options: EmulateOptions) -> int:
     faults = [parse_fault(text) for text in options.fault]
     bus = EmulatedBus(servos, faults, options.link, seed=options.seed)
     ended = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        ended.set()
-
     # Install handlers before the port exists, as a program that sees the port may stop this process at once.
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with bus:
-            for servo in servos:
-                print(
-                    f"{servo.model.title}, ID {servo.id}, protocol {servo.model.protocol:g}: {bus.path}",
-                    flush=True,
-                )
-            while not ended.wait(0.2) and bus.alive:
-                continue
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with signals_to(ended.set, (signal.SIGINT, signal.SIGTERM)), bus:
+        for servo in servos:
+            print(
+                f"{servo.model.title}, ID {servo.id}, protocol {servo.model.protocol:g}: {bus.path}",
+                flush=True,
+            )
+        while not ended.wait(0.2) and bus.alive:
+            continue
     return 0
 
 

@@ -8,13 +8,24 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 EXIT_WITHIN = 1.5
-"""Time from Ctrl-C to the end of a computation that does not end by itself [s]."""
+"""Time from Ctrl-C to the end of a computation that does not end by itself, enough to save results [s]."""
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def signals_to(call: Callable[[], object], signals: Iterable[int] = STOP_SIGNALS) -> Iterator[None]:
+    """Call a function on each of these signals while the context lasts."""
+    before = {number: signal.signal(number, lambda *_: call()) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class StopRequest:
@@ -38,28 +49,21 @@ class StopRequest:
         if threading.current_thread() is not threading.main_thread():
             yield stop
             return
-        before = {name: signal.signal(name, stop._note) for name in STOP_SIGNALS}
-        try:
+        with signals_to(stop._note):
             yield stop
-        finally:
-            for name, handler in before.items():
-                signal.signal(name, handler)
 
-    def _note(self, number: int, frame: object) -> None:
+    def _note(self) -> None:
         if self._requested:
             raise KeyboardInterrupt
         self._requested = True
 
 
 @contextmanager
-def exit_after_interrupt(seconds: float = EXIT_WITHIN, code: int = 130) -> Iterator[None]:
-    """End the process this long after Ctrl-C if the context has not been left by then.
+def exit_after_interrupt() -> Iterator[None]:
+    """End the process :data:`EXIT_WITHIN` after Ctrl-C, with exit code 130, if the context has not been left by then.
 
     Python raises KeyboardInterrupt in the main thread only between two of its instructions. A call of compiled code may
     take much longer, so a second thread, which C's signal handler wakes, watches the time. Worker processes are killed.
-
-    :param seconds: from Ctrl-C to the end, enough to save results [s].
-    :param code: exit code.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -71,11 +75,11 @@ def exit_after_interrupt(seconds: float = EXIT_WITHIN, code: int = 130) -> Itera
     def watch() -> None:
         with reader:
             while received := reader.recv(1):
-                if received[0] == signal.SIGINT and not left.wait(seconds):
+                if received[0] == signal.SIGINT and not left.wait(EXIT_WITHIN):
                     for worker in multiprocessing.active_children():
                         worker.kill()
                     print("\nstribeck: interrupted", file=sys.stderr, flush=True)
-                    os._exit(code)
+                    os._exit(130)
 
     threading.Thread(target=watch, daemon=True).start()
     before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)

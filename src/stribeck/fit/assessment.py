@@ -15,7 +15,7 @@ from stribeck.core.bench import Pendulum, gravity_amplitude, gravity_torque
 from stribeck.core.diagram import SPEEDS, DiagramCurve, diagram_curve
 from stribeck.core.friction import friction_budget
 from stribeck.core.log import Batch, Log
-from stribeck.core.step import INTEGRATORS, Integrator, batch_for, simulate
+from stribeck.core.step import INTEGRATORS, Integrator, Simulation, batch_for, simulate
 from stribeck.errors import ParameterFileError
 from stribeck.estimates.estimate import Status, disagreements
 from stribeck.fit.objective import EQUALLY_GOOD
@@ -83,6 +83,12 @@ class Stepping(NamedTuple):
     dt: float = DEFAULT_STEP
     reset_period: float | None = None
     integrator: Integrator = "exponential"
+
+    def motion(self, file: ParameterFile, runs: Batch) -> Simulation:
+        """Motion of a servo with the law and values of a file, in runs on a grid of ``dt``."""
+        law, p = file.law, file.values
+        integrator, resets = self.integrator, self.reset_period
+        return simulate(runs, file.actuator, law, p, integrator=integrator, reset_period=resets)
 
 
 @dataclass(frozen=True)
@@ -251,14 +257,7 @@ def simulated(
     """
     batch = recordings.batch(stepping.dt, stepping.integrator)
     with np.errstate(all="ignore"):
-        motion = simulate(
-            batch,
-            file.actuator,
-            file.law,
-            file.values,
-            integrator=stepping.integrator,
-            reset_period=stepping.reset_period,
-        )
+        motion = stepping.motion(file, batch)
         errors = batch.mean_absolute_errors(motion.position)
     if not np.all(errors < FARTHEST):
         raise ParameterFileError(
